@@ -31,7 +31,7 @@ impl Tls {
         let source = CertificateSource {
             cert_file,
             key_file,
-            key_pem: None,
+            held: None,
             ocsp_file: None,
             server_names: Vec::new(),
         };

@@ -1,12 +1,18 @@
 //! The client of the control plane: a thread of its own beside the proxy.
 
+mod metrics;
+
+use crate::control_plane::metrics::ClientMetrics;
 use crate::traffic::TrafficMeter;
-use control_client::{Client, Host, Measured, Settings, Started};
+use control_client::{
+    Certificates, Client, HeldCertificate, Host, Measured, Observation, Renewed, Settings, Started,
+};
 use proxy_model::ControlPlane;
 use proxy_model::registry::top;
 use proxy_server::{Deliveries, Delivery, Follower, PrivateKeys, Stop};
 use proxy_telemetry::Process;
 use rustix::time::{ClockId, clock_gettime};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -23,7 +29,7 @@ pub(crate) fn follow(settings: &ControlPlane, deliveries: Deliveries) -> Followe
     let mut host = ProxyHost::new(deliveries);
     match Client::open(settings.clone()) {
         Ok((mut client, started)) => Follower {
-            first: started.as_ref().map(delivery),
+            first: started.as_ref().map(of_start),
             start: Box::new(move |outcome| {
                 if let Some((started, outcome)) = started.zip(outcome) {
                     client.started(&started, outcome);
@@ -115,6 +121,7 @@ fn host_name() -> String {
 
 /// This process, as the client sees it.
 struct ProxyHost {
+    metrics: ClientMetrics,
     deliveries: Deliveries,
     traffic: TrafficMeter,
     /// Processor time and time of day of the last heartbeat.
@@ -124,6 +131,7 @@ struct ProxyHost {
 impl ProxyHost {
     fn new(deliveries: Deliveries) -> Self {
         Self {
+            metrics: ClientMetrics::new(deliveries.registry()),
             deliveries,
             traffic: TrafficMeter::default(),
             last: None,
@@ -149,9 +157,22 @@ impl ProxyHost {
 
 impl Host for ProxyHost {
     async fn activate(&mut self, started: Started) -> Result<(), Vec<String>> {
-        self.deliveries.apply(delivery(&started)).await?;
+        self.deliveries.apply(of_start(&started)).await?;
         self.traffic.begin(&self.deliveries.registry().snapshot());
         Ok(())
+    }
+
+    async fn renew(&mut self, renewed: Renewed) -> Result<(), Vec<String>> {
+        let Renewed {
+            folder,
+            certificates,
+        } = renewed;
+        let renewed = delivery(&folder, &certificates);
+        self.deliveries.apply(renewed).await
+    }
+
+    fn observe(&mut self, seen: Observation) {
+        self.metrics.show(self.deliveries.registry(), &seen);
     }
 
     fn measure(&mut self) -> Measured {
@@ -164,15 +185,20 @@ impl Host for ProxyHost {
     }
 }
 
-fn delivery(started: &Started) -> Delivery {
+fn of_start(started: &Started) -> Delivery {
     let Started {
         bundle: _,
         folder,
         certificates,
     } = started;
+    delivery(folder, certificates)
+}
+
+fn delivery(folder: &Path, certificates: &Certificates) -> Delivery {
     let mut keys = PrivateKeys::default();
-    for (file, pem) in certificates.by_file() {
-        keys.insert(folder.join(file), pem.clone());
+    for (file, held) in certificates.by_key_file() {
+        let HeldCertificate { chain_pem, key_pem } = held;
+        keys.insert(folder.join(file), chain_pem, key_pem.clone());
     }
     Delivery {
         entry_file: folder.join(ENTRY_FILE),

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;
-use control_domain::{Access, Node, SigningKeyState};
+use control_domain::{Access, Node, Refusal, SigningKeyState, Tenant};
 use control_store::Transaction;
 use control_wire::{BundleId, DesiredState, NodeId, Order, OrgId, RolloutId};
 use jiff::Timestamp;
@@ -90,7 +90,7 @@ impl App {
         wait: Duration,
     ) -> Result<DesiredState, Error> {
         let tenant = Node::own(&call.actor, Access::OwnNode, id)?;
-        let found = self.newest_order(tenant.org, id).await?;
+        let found = self.desired_state(tenant, id).await?;
         let is_known = |found: &DesiredState| known.contains(&desired_tag(found));
         if wait.is_zero() || !is_known(&found) {
             return Ok(found);
@@ -98,7 +98,7 @@ impl App {
         let mut waiter = self.orders.subscribe(id)?;
         let newer = async {
             loop {
-                let found = self.newest_order(tenant.org, id).await?;
+                let found = self.desired_state(tenant, id).await?;
                 if !is_known(&found) || !waiter.woken().await {
                     return Ok(found);
                 }
@@ -109,10 +109,19 @@ impl App {
 
     /// An order with a key that was deactivated meanwhile is signed again, when its node asks for
     /// it.
-    async fn newest_order(&self, org: OrgId, id: NodeId) -> Result<DesiredState, Error> {
-        let found = self.store.read().await?.order(id).await?;
+    async fn desired_state(&self, tenant: Tenant, id: NodeId) -> Result<DesiredState, Error> {
+        let Tenant { org, project } = tenant;
+        let project = project.ok_or(Refusal::NotFound)?;
+        let mut tx = self.store.read().await?;
+        let renewals = tx.certificate_renewals(project).await?;
+        let certificates = u64::try_from(renewals).unwrap_or_default();
+        let found = tx.order(id).await?;
+        drop(tx);
         let Some(found) = found else {
-            return Ok(DesiredState { order: None });
+            return Ok(DesiredState {
+                order: None,
+                certificates,
+            });
         };
         let mut order = found.order;
         if found.key_state == SigningKeyState::Deactivated {
@@ -123,7 +132,10 @@ impl App {
             tx.resign_order(&order).await?;
             tx.commit().await?;
         }
-        Ok(DesiredState { order: Some(order) })
+        Ok(DesiredState {
+            order: Some(order),
+            certificates,
+        })
     }
 
     /// Wakes the long polls of nodes with orders that this replica has not announced.
@@ -150,10 +162,11 @@ impl App {
     }
 }
 
-/// The `ETag` of a desired state, without quotes: the order's counter, and the key that signed.
+/// The `ETag` of a desired state, without quotes: the order's counter, the key that signed, and the
+/// certificates' number.
 pub fn desired_tag(state: &DesiredState) -> String {
     match &state.order {
-        Some(order) => format!("{}-{}", order.counter, order.kid),
+        Some(order) => format!("{}-{}-{}", order.counter, order.kid, state.certificates),
         None => "0".to_owned(),
     }
 }

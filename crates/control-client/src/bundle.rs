@@ -23,9 +23,18 @@ pub struct Bundle {
     pub files: Files,
 }
 
-/// Private keys by the certificate, held in memory only.
+/// Certificates with their private keys, held in memory only.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Certificates(pub BTreeMap<CertificateId, Zeroizing<String>>);
+pub struct Certificates(pub BTreeMap<CertificateId, HeldCertificate>);
+
+/// A chain and its private key, of one answer of the control plane: they belong together.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HeldCertificate {
+    /// The chain in PEM, leaf first; it takes the place of the bundle's.
+    pub chain_pem: String,
+    /// The private key of the leaf in PEM.
+    pub key_pem: Zeroizing<String>,
+}
 
 impl Bundle {
     /// Opens an archive that may be hostile.
@@ -54,7 +63,7 @@ impl Bundle {
         })
     }
 
-    /// The certificates that it needs the private keys of.
+    /// The certificates that are delivered apart from it.
     pub fn certificates(&self) -> Vec<CertificateId> {
         let names = self.files.keys();
         let ids = names.filter_map(|name| {
@@ -66,16 +75,22 @@ impl Bundle {
 }
 
 impl Certificates {
-    /// The private keys by the names of their files in the bundle.
-    pub fn by_file(&self) -> impl Iterator<Item = (PathBuf, &Zeroizing<String>)> {
-        let keys = self.0.iter();
-        keys.map(|(id, key)| (format!("{CERTIFICATES}{id}.key").into(), key))
+    /// The certificates by the names that the bundle has for the files of their private keys.
+    pub fn by_key_file(&self) -> impl Iterator<Item = (PathBuf, &HeldCertificate)> {
+        let held = self.0.iter();
+        held.map(|(id, held)| (format!("{CERTIFICATES}{id}.key").into(), held))
     }
 }
 
 impl fmt::Debug for Bundle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bundle({:?})", self.order)
+    }
+}
+
+impl fmt::Debug for HeldCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeldCertificate(…)")
     }
 }
 

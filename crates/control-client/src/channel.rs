@@ -48,7 +48,8 @@ pub(crate) struct Channel {
 #[derive(Debug)]
 pub(crate) enum Desired {
     Unchanged,
-    Order(Order),
+    /// An order, and the number of the project's renewals.
+    Order(Order, u64),
 }
 
 /// A client for any number of channels.
@@ -148,7 +149,12 @@ impl Channel {
             return Ok(Desired::Unchanged);
         }
         let state: DesiredState = read_json(response).await?;
-        Ok(state.order.map_or(Desired::Unchanged, Desired::Order))
+        let DesiredState {
+            order,
+            certificates,
+        } = state;
+        let order = order.map(|order| Desired::Order(order, certificates));
+        Ok(order.unwrap_or(Desired::Unchanged))
     }
 
     pub(crate) async fn archive(

@@ -1,16 +1,18 @@
 //! Carries out what the machine asks for: one action, one outcome, and again.
 
+mod certificates;
+
 use crate::bundle::{Bundle, Certificates};
 use crate::channel::{self, Channel, ChannelError, Desired};
 use crate::error::ClientError;
+use crate::event::RefusalReason;
+use crate::host::{Host, Measured, Observation, Started};
 use crate::machine::{Action, Machine, Outcome};
 use crate::settings::Settings;
 use crate::state::{Identity, PersistedState};
 use crate::storage::{Kept, Storage};
 use control_bundle::Version;
-use control_wire::{
-    CertificateId, Health, HeartbeatRequest, NodeEvent, NodeStatus, RegisterRequest, Traffic,
-};
+use control_wire::{Health, HeartbeatRequest, NodeEvent, NodeStatus, RegisterRequest};
 use jiff::Timestamp;
 use std::collections::hash_map::RandomState;
 use std::fs;
@@ -18,45 +20,11 @@ use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use zeroize::Zeroizing;
 
-/// How long the start of the process may wait for private keys.
-const KEYS_AT_START: Duration = Duration::from_secs(10);
 /// A client that is given up at once would miss what it said before.
 const MAX_NAME_CHARS: usize = 100;
-
-/// What the node itself can do.
-pub trait Host: Send {
-    /// Puts the bundle in force, or says why not and changes nothing.
-    fn activate(
-        &mut self,
-        started: Started,
-    ) -> impl Future<Output = Result<(), Vec<String>>> + Send;
-
-    /// How the machine is, and what it served since the last activation.
-    fn measure(&mut self) -> Measured;
-}
-
-/// What a heartbeat tells of the machine.
-#[derive(Clone, Debug, Default)]
-pub struct Measured {
-    /// 100 for one core.
-    pub cpu_percent: f64,
-    /// What was served since the bundle came into force.
-    pub traffic: Option<Traffic>,
-}
-
-/// A bundle that is ready to be put in force.
-#[derive(Clone, Debug)]
-pub struct Started {
-    /// The bundle.
-    pub bundle: Arc<Bundle>,
-    /// The folder with its files; empty without a disk.
-    pub folder: PathBuf,
-    /// The private keys that it needs.
-    pub certificates: Certificates,
-}
 
 /// A node's client of the control plane.
 #[derive(Debug)]
@@ -69,11 +37,17 @@ pub struct Client {
     folder: PathBuf,
     /// Folders in force now and before.
     in_use: Vec<PathBuf>,
+    /// Those that were fetched last.
     certificates: Certificates,
+    /// Those of the bundle in force.
+    served: Certificates,
     saved_identity: bool,
     saved: Option<PersistedState>,
     last_fault: Option<String>,
     events: Vec<NodeEvent>,
+    connected: bool,
+    last_contact: Option<Timestamp>,
+    refusals: Vec<RefusalReason>,
 }
 
 impl Client {
@@ -102,8 +76,12 @@ impl Client {
             folder: PathBuf::new(),
             in_use: Vec::new(),
             certificates: Certificates::default(),
+            served: Certificates::default(),
             last_fault: None,
             events: Vec::new(),
+            connected: false,
+            last_contact: None,
+            refusals: Vec::new(),
         };
         let started = bundle.and_then(|bundle| client.prepare_start(bundle));
         Ok((client, started))
@@ -122,8 +100,12 @@ impl Client {
             folder: PathBuf::new(),
             in_use: Vec::new(),
             certificates: Certificates::default(),
+            served: Certificates::default(),
             last_fault: None,
             events: Vec::new(),
+            connected: false,
+            last_contact: None,
+            refusals: Vec::new(),
         }
     }
 
@@ -131,6 +113,7 @@ impl Client {
     pub fn started(&mut self, started: &Started, outcome: Result<(), Vec<String>>) {
         if outcome.is_ok() {
             self.in_use.push(started.folder.clone());
+            self.served = started.certificates.clone();
         }
         self.machine.started_with(&started.bundle, outcome);
     }
@@ -148,6 +131,16 @@ impl Client {
             let outcome = self.perform(&action, host).await;
             action = self.machine.next(outcome, clock.elapsed());
             self.keep();
+            host.observe(self.observation());
+        }
+    }
+
+    fn observation(&mut self) -> Observation {
+        Observation {
+            connected: self.connected,
+            last_contact: self.last_contact,
+            order: self.machine.order_in_force(),
+            refusals: std::mem::take(&mut self.refusals),
         }
     }
 
@@ -177,21 +170,6 @@ impl Client {
             folder,
             certificates,
         })
-    }
-
-    fn certificates_at_start(&mut self, needed: &[CertificateId]) -> Result<(), String> {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_all().build();
-        let runtime = runtime.map_err(|error| error.to_string())?;
-        let fetching = async {
-            let Some(own) = self.machine.identity().cloned() else {
-                return Err("the node has no identity".to_owned());
-            };
-            self.channel.exchange_token(&own).await.map_err(told)?;
-            self.fetch_certificates(&own, needed).await.map_err(told)
-        };
-        let fetched = runtime.block_on(async { timeout(KEYS_AT_START, fetching).await });
-        fetched.unwrap_or_else(|_| Err("the control plane does not answer".to_owned()))
     }
 
     /// Writes what has changed. A disk that is full keeps nothing from running: the node says so, and
@@ -228,6 +206,7 @@ impl Client {
     fn collect_events(&mut self) {
         let at = Timestamp::now();
         for event in self.machine.take_events() {
+            self.refusals.extend(event.kind.refusal());
             let (kind, message) = (event.kind.name(), event.message);
             tracing::info!(event = kind, reason = message, "control plane");
             self.events.push(NodeEvent {
@@ -242,6 +221,12 @@ impl Client {
 
     async fn perform(&mut self, action: &Action, host: &mut impl Host) -> Outcome {
         let outcome = self.attempt(action, host).await;
+        if action.asks_the_control_plane() {
+            self.connected = matches!(outcome, Ok(_) | Err(ChannelError::Refused(_)));
+            if !matches!(outcome, Err(ChannelError::Failed(..))) {
+                self.last_contact = Some(Timestamp::now());
+            }
+        }
         match outcome {
             Ok(outcome) => {
                 if matches!(outcome, Outcome::Reported(_)) {
@@ -264,6 +249,7 @@ impl Client {
                     | Action::Poll { .. }
                     | Action::Stage(_)
                     | Action::Activate(_)
+                    | Action::Renew
                     | Action::Wait(_) => Outcome::Failed(None),
                 }
             }
@@ -288,6 +274,7 @@ impl Client {
             Action::FetchKeys(org) => return Ok(Outcome::Keys(self.channel.keys(*org).await?)),
             Action::Stage(bundle) => return Ok(self.stage(bundle)),
             Action::Activate(bundle) => return Ok(self.activate(bundle, host).await),
+            Action::Renew => return Ok(self.renew(host).await),
             Action::ExchangeToken
             | Action::Report(_)
             | Action::Poll { .. }
@@ -316,6 +303,7 @@ impl Client {
             | Action::FetchKeys(_)
             | Action::Stage(_)
             | Action::Activate(_)
+            | Action::Renew
             | Action::Wait(_) => Ok(Outcome::Failed(None)),
         }
     }
@@ -389,7 +377,7 @@ impl Client {
         let desired = self.channel.desired(own, known, wait).await?;
         Ok(match desired {
             Desired::Unchanged => Outcome::Unchanged(clock.elapsed()),
-            Desired::Order(order) => Outcome::Assigned(order),
+            Desired::Order(order, renewals) => Outcome::Assigned(order, renewals),
         })
     }
 
@@ -404,6 +392,9 @@ impl Client {
     }
 
     async fn activate(&mut self, bundle: &Arc<Bundle>, host: &mut impl Host) -> Outcome {
+        if bundle.certificates().is_empty() {
+            self.certificates = Certificates::default();
+        }
         let started = Started {
             bundle: Arc::clone(bundle),
             folder: self.folder.clone(),
@@ -411,27 +402,13 @@ impl Client {
         };
         let activated = host.activate(started).await;
         if activated.is_ok() {
+            self.served = self.certificates.clone();
             self.in_use.push(self.folder.clone());
             // The one before is still read by requests under way.
             let surplus = self.in_use.len().saturating_sub(2);
             self.in_use.drain(..surplus);
         }
         activated.map_or_else(Outcome::Rejected, |()| Outcome::Activated)
-    }
-
-    async fn fetch_certificates(
-        &mut self,
-        own: &Identity,
-        needed: &[CertificateId],
-    ) -> Result<(), ChannelError> {
-        let mut keys = Certificates::default();
-        for id in needed {
-            let certificate = self.channel.certificate(own, *id).await?;
-            let key = Zeroizing::new(certificate.private_key_pem);
-            keys.0.insert(*id, key);
-        }
-        self.certificates = keys;
-        Ok(())
     }
 
     /// Says each fault once, until the next report arrives.

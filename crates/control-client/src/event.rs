@@ -1,5 +1,7 @@
 //! What the node tells of itself besides its status.
 
+use crate::error::OrderError;
+
 /// Something that happened on the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -15,11 +17,15 @@ pub enum EventKind {
     /// A bundle came into force.
     BundleActivated,
     /// A bundle did not come into force; what ran before still does.
-    BundleRejected,
+    BundleRejected(RefusalReason),
     /// An order was not believed.
-    OrderRefused,
+    OrderRefused(RefusalReason),
     /// Trust in signing keys changed.
     KeysChanged,
+    /// Renewed certificates are served.
+    CertificatesRenewed,
+    /// Renewed certificates cannot be served; those before still are.
+    CertificatesRejected,
 }
 
 impl EventKind {
@@ -27,9 +33,87 @@ impl EventKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::BundleActivated => "bundle.activated",
-            Self::BundleRejected => "bundle.rejected",
-            Self::OrderRefused => "order.refused",
+            Self::BundleRejected(_) => "bundle.rejected",
+            Self::OrderRefused(_) => "order.refused",
             Self::KeysChanged => "keys.changed",
+            Self::CertificatesRenewed => "certificates.renewed",
+            Self::CertificatesRejected => "certificates.rejected",
+        }
+    }
+
+    /// What was refused, if that is what happened.
+    pub fn refusal(self) -> Option<RefusalReason> {
+        match self {
+            Self::BundleRejected(reason) | Self::OrderRefused(reason) => Some(reason),
+            Self::BundleActivated
+            | Self::KeysChanged
+            | Self::CertificatesRenewed
+            | Self::CertificatesRejected => None,
+        }
+    }
+}
+
+/// Why an order or its bundle was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// The order is for another node.
+    OtherNode,
+    /// The order has a counter that was answered before.
+    OldCounter,
+    /// Two orders have one counter.
+    Conflict,
+    /// The order is signed by a key that the node does not trust.
+    UnknownKey,
+    /// The order's signature does not match.
+    Signature,
+    /// The archive cannot be had, or is not the one that was ordered.
+    Archive,
+    /// The bundle cannot be kept on the disk.
+    Disk,
+    /// The bundle's certificates cannot be had.
+    Certificates,
+    /// The bundle cannot be put in force.
+    Activation,
+}
+
+impl RefusalReason {
+    /// Every reason.
+    pub const ALL: [Self; 9] = [
+        Self::OtherNode,
+        Self::OldCounter,
+        Self::Conflict,
+        Self::UnknownKey,
+        Self::Signature,
+        Self::Archive,
+        Self::Disk,
+        Self::Certificates,
+        Self::Activation,
+    ];
+
+    /// The name for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OtherNode => "other_node",
+            Self::OldCounter => "old_counter",
+            Self::Conflict => "conflict",
+            Self::UnknownKey => "unknown_key",
+            Self::Signature => "signature",
+            Self::Archive => "archive",
+            Self::Disk => "disk",
+            Self::Certificates => "certificates",
+            Self::Activation => "activation",
+        }
+    }
+}
+
+impl From<&OrderError> for RefusalReason {
+    fn from(error: &OrderError) -> Self {
+        match error {
+            OrderError::OtherNode => Self::OtherNode,
+            OrderError::Old { .. } => Self::OldCounter,
+            OrderError::Conflict(_) => Self::Conflict,
+            OrderError::UnknownKey(_) => Self::UnknownKey,
+            OrderError::Signature => Self::Signature,
         }
     }
 }

@@ -7,6 +7,7 @@
 mod bundle;
 mod error;
 mod event;
+mod host;
 mod state;
 mod trust;
 
@@ -18,10 +19,11 @@ mod driver;
 mod settings;
 mod storage;
 
-pub use bundle::{Bundle, Certificates};
-pub use driver::{Client, Host, Measured, Started};
+pub use bundle::{Bundle, Certificates, HeldCertificate};
+pub use driver::Client;
 pub use error::{ClientError, OrderError};
-pub use event::{Event, EventKind};
+pub use event::{Event, EventKind, RefusalReason};
+pub use host::{Host, Measured, Observation, Renewed, Started};
 pub use machine::{Action, Machine, Outcome};
 pub use settings::Settings;
 pub use state::{Answer, Identity, PersistedState};

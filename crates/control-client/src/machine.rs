@@ -3,18 +3,18 @@
 //! One action follows from one outcome. The driver carries it out, whatever that takes; the machine
 //! has neither network nor disk nor clock.
 
+mod order;
 mod phase;
+mod renewal;
+mod verdict;
 
 use crate::bundle::Bundle;
-use crate::error::OrderError;
-use crate::event::{Event, EventKind};
-use crate::state::{Answer, Identity, PersistedState};
-use crate::trust::Trust;
-use control_bundle::{Version, verify_order};
-use control_wire::{
-    CertificateId, JsonWebKey, NodeStatus, Order, OrgId, RegisterResponse, Verdict,
-};
+use crate::event::{Event, EventKind, RefusalReason};
+use crate::state::{Identity, PersistedState};
+use control_bundle::Version;
+use control_wire::{CertificateId, JsonWebKey, NodeStatus, Order, OrgId, RegisterResponse};
 pub(crate) use phase::Phase;
+use renewal::Renewal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +26,6 @@ const FIRST_INTERVAL: Duration = Duration::from_secs(30);
 /// A long poll may take so long; the control plane allows no more.
 const LONGEST_POLL: Duration = Duration::from_secs(30);
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);
-const MAX_DIAGNOSTICS: usize = 100;
-const MAX_DIAGNOSTIC_CHARS: usize = 1_000;
 const MAX_EVENTS: usize = 100;
 
 /// What to do next.
@@ -56,8 +54,26 @@ pub enum Action {
     FetchCertificates(Vec<CertificateId>),
     /// Put the bundle in force, or change nothing.
     Activate(Arc<Bundle>),
+    /// Serve the certificates that were fetched with the bundle in force, or change nothing.
+    Renew,
     /// Wait; the driver may shorten it by up to a half, so that a fleet does not come back at once.
     Wait(Duration),
+}
+
+impl Action {
+    /// Whether it is a request to the control plane.
+    pub(crate) fn asks_the_control_plane(&self) -> bool {
+        match self {
+            Self::Enrol
+            | Self::ExchangeToken
+            | Self::FetchKeys(_)
+            | Self::Report(_)
+            | Self::Poll { .. }
+            | Self::Fetch(_)
+            | Self::FetchCertificates(_) => true,
+            Self::Stage(_) | Self::Activate(_) | Self::Renew | Self::Wait(_) => false,
+        }
+    }
 }
 
 /// How an action went.
@@ -73,8 +89,8 @@ pub enum Outcome {
     Reported(Duration),
     /// There is no other order; the answer took so long.
     Unchanged(Duration),
-    /// There is this order.
-    Assigned(Order),
+    /// There is this order; certificates of the project were renewed so often.
+    Assigned(Order, u64),
     /// The archive.
     Fetched(Arc<[u8]>),
     /// The control plane will not give what was asked for: asking again is of no use.
@@ -85,7 +101,9 @@ pub enum Outcome {
     CertificatesFetched,
     /// The bundle is in force.
     Activated,
-    /// The bundle cannot be used; what ran before still does.
+    /// The certificates are served; whether they are others than before.
+    Renewed(bool),
+    /// The bundle or the certificates cannot be used; what ran before still does.
     Rejected(Vec<String>),
     /// The time has passed.
     Waited,
@@ -114,6 +132,7 @@ pub struct Machine {
     storage_fault: Option<String>,
     events: Vec<Event>,
     last_refusal: Option<String>,
+    renewal: Renewal,
 }
 
 impl Machine {
@@ -153,6 +172,7 @@ impl Machine {
             storage_fault: None,
             events: Vec::new(),
             last_refusal: None,
+            renewal: Renewal::default(),
         }
     }
 
@@ -164,8 +184,11 @@ impl Machine {
     /// Notes that the process began with this bundle, from its disk, or could not.
     pub fn started_with(&mut self, bundle: &Bundle, outcome: Result<(), Vec<String>>) {
         match outcome {
-            Ok(()) => self.status.active = Some(bundle.order.bundle),
-            Err(diagnostics) => self.failed_again(diagnostics),
+            Ok(()) => {
+                self.status.active = Some(bundle.order.bundle);
+                self.renewal.begin(bundle.certificates());
+            }
+            Err(diagnostics) => self.failed_again(RefusalReason::Activation, diagnostics),
         }
     }
 
@@ -183,8 +206,16 @@ impl Machine {
     pub fn status(&self) -> NodeStatus {
         let mut status = self.status.clone();
         status.diagnostics.extend(self.storage_fault.clone());
-        bound(&mut status.diagnostics);
+        status.diagnostics.extend(self.renewal.fault().cloned());
+        verdict::bound(&mut status.diagnostics);
         status
+    }
+
+    /// The counter of the order whose bundle is in force; 0 without one.
+    pub fn order_in_force(&self) -> u64 {
+        let last_good = self.state.last_good.as_ref();
+        let in_force = last_good.filter(|order| self.status.active == Some(order.bundle));
+        in_force.map_or(0, |order| order.counter)
     }
 
     /// What happened since the last call.
@@ -230,27 +261,35 @@ impl Machine {
             (Phase::FetchingKeys(order), Outcome::Keys(keys)) => self.take_keys(order, &keys),
             (Phase::Reporting, Outcome::Reported(interval)) => self.poll(interval),
             (Phase::Polling, Outcome::Unchanged(took)) => self.pace(took),
-            (Phase::Polling, Outcome::Assigned(order)) => self.consider(order, false),
-            (Phase::Fetching(order), Outcome::Fetched(archive)) => self.open(&order, archive),
-            (Phase::Fetching(order), Outcome::Refused(reason)) => {
-                self.settle(&order, Err(vec![format!("archive: {reason}")]))
+            (Phase::Polling, Outcome::Assigned(order, renewals)) => {
+                self.renewal.count = renewals;
+                self.consider(order, false)
             }
+            (Phase::Fetching(order), Outcome::Fetched(archive)) => self.open(&order, archive),
+            (Phase::Fetching(order), Outcome::Refused(reason)) => self.reject(
+                &order,
+                RefusalReason::Archive,
+                vec![format!("archive: {reason}")],
+            ),
             (Phase::Staging(bundle), Outcome::Staged) => self.staged(bundle),
             (Phase::FetchingCertificates(bundle), Outcome::CertificatesFetched) => {
                 self.activate(bundle)
             }
-            (
-                Phase::Staging(bundle)
-                | Phase::FetchingCertificates(bundle)
-                | Phase::Activating(bundle),
-                Outcome::Rejected(diagnostics),
-            ) => self.settle(&bundle.order, Err(diagnostics)),
-            (Phase::FetchingCertificates(bundle), Outcome::Refused(reason)) => {
-                self.settle(&bundle.order, Err(vec![format!("certificates: {reason}")]))
+            (Phase::Staging(bundle), Outcome::Rejected(diagnostics)) => {
+                self.reject(&bundle.order, RefusalReason::Disk, diagnostics)
             }
-            (Phase::Activating(bundle), Outcome::Activated) => self.settle(&bundle.order, Ok(())),
-            // An outcome of another action than the one that is under way.
-            (_, _) => self.resume(),
+            (Phase::FetchingCertificates(bundle), Outcome::Refused(reason)) => {
+                let diagnostics = vec![format!("certificates: {reason}")];
+                self.reject(&bundle.order, RefusalReason::Certificates, diagnostics)
+            }
+            (Phase::Activating(bundle), Outcome::Rejected(diagnostics)) => {
+                self.reject(&bundle.order, RefusalReason::Activation, diagnostics)
+            }
+            (Phase::Activating(bundle), Outcome::Activated) => {
+                self.renewal.activated(bundle.certificates());
+                self.accept(&bundle.order)
+            }
+            (phase, outcome) => self.next_of_renewal(phase, outcome),
         }
     }
 
@@ -334,73 +373,6 @@ impl Machine {
         Action::Wait(wait)
     }
 
-    /// An order that is not proven is not fetched, and its counter is not believed.
-    fn consider(&mut self, order: Order, keys_are_fresh: bool) -> Action {
-        if self.is_done(&order) {
-            let tag = tag(&order);
-            if self.known == tag {
-                return self.pace(Duration::ZERO);
-            }
-            self.known = tag;
-            return self.poll(self.interval);
-        }
-        match self.check(&order) {
-            Ok(()) => {
-                self.status.desired = Some(order.bundle);
-                self.phase = Phase::Fetching(order.clone());
-                Action::Fetch(order)
-            }
-            Err(OrderError::UnknownKey(_)) if !keys_are_fresh => self.fetch_keys(Some(order)),
-            Err(error) => self.refuse(&order, &error),
-        }
-    }
-
-    /// Whether the order was answered already, and what it orders is in force if it was accepted.
-    fn is_done(&self, order: &Order) -> bool {
-        let Some(answer) = &self.state.answer else {
-            return false;
-        };
-        let same = order.counter == self.state.counter && is_answered(answer, order);
-        let in_force = self.status.active == Some(order.bundle);
-        same && (in_force || answer.verdict == Verdict::Rejected)
-    }
-
-    fn check(&self, order: &Order) -> Result<(), OrderError> {
-        let own = self.identity.as_ref().map(|identity| identity.node);
-        if own != Some(order.node) {
-            return Err(OrderError::OtherNode);
-        }
-        let (found, seen) = (order.counter, self.state.counter);
-        if found < seen || found == 0 {
-            return Err(OrderError::Old { found, seen });
-        }
-        let answer = self.state.answer.as_ref();
-        if found == seen && !answer.is_some_and(|answer| is_answered(answer, order)) {
-            return Err(OrderError::Conflict(found));
-        }
-        let trust = self.state.trust.as_ref();
-        let key = trust.and_then(|trust: &Trust| trust.key(order.kid));
-        let key = key.ok_or(OrderError::UnknownKey(order.kid))?;
-        verify_order(order, &key).map_err(|_| OrderError::Signature)
-    }
-
-    /// The order will come again, so the node waits before it asks. A verdict is given only for an
-    /// order that claims to be newer: an old one must not take the place of the answer.
-    fn refuse(&mut self, order: &Order, error: &OrderError) -> Action {
-        let reason = error.to_string();
-        if self.last_refusal.as_ref() != Some(&reason) {
-            self.note(EventKind::OrderRefused, reason.clone());
-            self.last_refusal = Some(reason.clone());
-        }
-        let is_own = *error != OrderError::OtherNode;
-        if is_own && self.state.counter < order.counter {
-            self.status.order = Some(order.counter);
-            self.status.verdict = Some(Verdict::Rejected);
-            self.status.diagnostics = vec![format!("order: {reason}")];
-        }
-        self.back_off(None)
-    }
-
     fn open(&mut self, order: &Order, archive: Arc<[u8]>) -> Action {
         match Bundle::open(order.clone(), archive, self.versions) {
             Ok(bundle) => {
@@ -408,7 +380,10 @@ impl Machine {
                 self.phase = Phase::Staging(Arc::clone(&bundle));
                 Action::Stage(bundle)
             }
-            Err(error) => self.settle(order, Err(vec![format!("archive: {error}")])),
+            Err(error) => {
+                let diagnostics = vec![format!("archive: {error}")];
+                self.reject(order, RefusalReason::Archive, diagnostics)
+            }
         }
     }
 
@@ -427,62 +402,6 @@ impl Machine {
         Action::Activate(bundle)
     }
 
-    /// Only here does the counter grow: after a failed fetch the order is given again.
-    fn settle(&mut self, order: &Order, outcome: Result<(), Vec<String>>) -> Action {
-        let is_again = order.counter == self.state.counter;
-        match outcome {
-            // An order that was carried out before the process ended stays carried out.
-            Err(diagnostics) if is_again => {
-                self.failed_again(diagnostics);
-                return self.back_off(None);
-            }
-            Err(mut diagnostics) => {
-                bound(&mut diagnostics);
-                let message = diagnostics.first().cloned().unwrap_or_default();
-                self.note(EventKind::BundleRejected, message);
-                self.answer(order, Verdict::Rejected, diagnostics);
-            }
-            Ok(()) => {
-                self.note(EventKind::BundleActivated, order.bundle.to_string());
-                self.status.active = Some(order.bundle);
-                self.status.last_good = Some(order.bundle);
-                self.status.staged = None;
-                self.state.last_good = Some(order.clone());
-                self.answer(order, Verdict::Accepted, Vec::new());
-            }
-        }
-        self.known = tag(order);
-        self.wait = FIRST_WAIT;
-        self.resume()
-    }
-
-    fn answer(&mut self, order: &Order, verdict: Verdict, diagnostics: Vec<String>) {
-        self.state.counter = order.counter;
-        self.status.order = Some(order.counter);
-        self.status.verdict = Some(verdict);
-        self.status.diagnostics.clone_from(&diagnostics);
-        self.state.answer = Some(Answer {
-            bundle: order.bundle,
-            digest: order.digest.clone(),
-            verdict,
-            diagnostics,
-        });
-    }
-
-    /// What ran before the process ended does not run now; the node tries again.
-    fn failed_again(&mut self, mut diagnostics: Vec<String>) {
-        bound(&mut diagnostics);
-        if self.status.diagnostics != diagnostics {
-            let message = diagnostics.first().cloned().unwrap_or_default();
-            self.note(EventKind::BundleRejected, message);
-        }
-        self.known.clear();
-        if self.status.order.is_some() {
-            self.status.verdict = Some(Verdict::Rejected);
-        }
-        self.status.diagnostics = diagnostics;
-    }
-
     fn note(&mut self, kind: EventKind, message: String) {
         if self.events.len() < MAX_EVENTS {
             self.events.push(Event { kind, message });
@@ -490,31 +409,9 @@ impl Machine {
     }
 }
 
-/// The `ETag` of a desired state with this order.
-fn tag(order: &Order) -> String {
-    format!("{}-{}", order.counter, order.kid)
-}
-
-/// A key that signs again changes neither bundle nor digest.
-fn is_answered(answer: &Answer, order: &Order) -> bool {
-    answer.bundle == order.bundle && answer.digest == order.digest
-}
-
 fn diagnostics_of(state: &PersistedState) -> Vec<String> {
     let answer = state.answer.as_ref();
     answer
         .map(|answer| answer.diagnostics.clone())
         .unwrap_or_default()
-}
-
-/// Keeps to what a heartbeat may hold.
-fn bound(diagnostics: &mut Vec<String>) {
-    diagnostics.truncate(MAX_DIAGNOSTICS);
-    for text in diagnostics {
-        *text = text
-            .chars()
-            .filter(|c| *c != '\0')
-            .take(MAX_DIAGNOSTIC_CHARS)
-            .collect();
-    }
 }

@@ -23,19 +23,25 @@ pub fn page() -> String {
         return HEAD.to_owned();
     };
     let mut page = HEAD.to_owned();
-    for (machine, _) in sample.phases() {
+    for machine in sample.phases() {
         for (name, outcome) in sample.outcomes() {
-            let mut machine = machine.clone();
-            let phase = machine.phase().name();
-            if !belongs(machine.phase(), &outcome) {
-                continue;
+            if belongs(machine.phase(), &outcome) {
+                row(&mut page, machine.clone(), name, outcome);
             }
-            let action = action_name(&machine.next(outcome, Duration::ZERO));
-            let next = machine.phase().name();
-            page.extend(["| ", phase, " | ", name, " | ", action, " | ", next, " |\n"]);
+        }
+        if *machine.phase() == Phase::Polling {
+            let (serving, renewal) = sample.renewal();
+            row(&mut page, serving, "renewed certificates", renewal);
         }
     }
     page
+}
+
+fn row(page: &mut String, mut machine: Machine, name: &str, outcome: Outcome) {
+    let phase = machine.phase().name();
+    let action = action_name(&machine.next(outcome, Duration::ZERO));
+    let next = machine.phase().name();
+    page.extend(["| ", phase, " | ", name, " | ", action, " | ", next, " |\n"]);
 }
 
 /// A node, an order for it, and its bundle.
@@ -84,35 +90,56 @@ impl Sample {
         })
     }
 
-    /// The machine in each phase, reached as a node reaches it.
-    fn phases(&self) -> Vec<(Machine, Action)> {
-        let mut machine = Machine::new(None, PersistedState::default(), (1, Version::default()));
-        let action = machine.begin();
-        let mut unknown = self.order.clone();
-        unknown.kid = id(OTHER);
-        let steps = [
+    /// What a node goes through until it serves a bundle, from its first action on.
+    fn steps(&self) -> Vec<Outcome> {
+        vec![
             Outcome::Enrolled(self.registered.clone()),
             Outcome::TokenIssued,
             Outcome::Keys(vec![self.key.clone()]),
             Outcome::Reported(Duration::from_secs(30)),
-            Outcome::Assigned(self.order.clone()),
+            Outcome::Assigned(self.order.clone(), 0),
             Outcome::Fetched(Arc::clone(&self.archive)),
             Outcome::Staged,
             Outcome::CertificatesFetched,
-        ];
-        let mut phases = vec![(machine.clone(), action)];
-        for step in steps {
-            let action = machine.next(step, Duration::ZERO);
-            phases.push((machine.clone(), action));
+        ]
+    }
+
+    /// The machine in each phase, reached as a node reaches it.
+    fn phases(&self) -> Vec<Machine> {
+        let mut machine = start();
+        let mut unknown = self.order.clone();
+        unknown.kid = id(OTHER);
+        let mut phases = vec![machine.clone()];
+        for step in self.steps() {
+            machine.next(step, Duration::ZERO);
+            phases.push(machine.clone());
             if *machine.phase() == Phase::Polling {
                 let mut other = machine.clone();
-                let action = other.next(Outcome::Assigned(unknown.clone()), Duration::ZERO);
-                phases.push((other, action));
+                other.next(Outcome::Assigned(unknown.clone(), 0), Duration::ZERO);
+                phases.push(other);
             }
         }
-        let action = machine.next(Outcome::Failed(None), Duration::ZERO);
-        phases.push((machine, action));
+        machine.next(Outcome::Failed(None), Duration::ZERO);
+        let (mut serving, renewal) = self.renewal();
+        for step in [renewal, Outcome::CertificatesFetched] {
+            serving.next(step, Duration::ZERO);
+            phases.push(serving.clone());
+        }
+        phases.push(machine);
         phases
+    }
+
+    /// A node that serves the bundle and asks for orders, and the answer after a renewal.
+    fn renewal(&self) -> (Machine, Outcome) {
+        let mut serving = start();
+        let further = [
+            Outcome::Activated,
+            Outcome::Reported(Duration::from_secs(30)),
+        ];
+        for step in self.steps().into_iter().chain(further) {
+            serving.next(step, Duration::ZERO);
+        }
+        (serving, Outcome::Assigned(self.order.clone(), 1))
     }
 
     fn outcomes(&self) -> Vec<(&'static str, Outcome)> {
@@ -130,22 +157,30 @@ impl Sample {
             ("heartbeat taken", Outcome::Reported(secs(30))),
             ("no other order, in time", Outcome::Unchanged(secs(30))),
             ("no other order, early", Outcome::Unchanged(secs(0))),
-            ("a genuine order", Outcome::Assigned(self.order.clone())),
-            ("an order by an unknown key", Outcome::Assigned(unknown)),
-            ("a forged order", Outcome::Assigned(forged)),
-            ("an order for another node", Outcome::Assigned(foreign)),
+            ("a genuine order", Outcome::Assigned(self.order.clone(), 0)),
+            ("an order by an unknown key", Outcome::Assigned(unknown, 0)),
+            ("a forged order", Outcome::Assigned(forged, 0)),
+            ("an order for another node", Outcome::Assigned(foreign, 0)),
             ("the archive", Outcome::Fetched(Arc::clone(&self.archive))),
             ("another archive", Outcome::Fetched(Arc::from([]))),
             ("refused for good", Outcome::Refused(String::new())),
             ("staged", Outcome::Staged),
             ("certificates fetched", Outcome::CertificatesFetched),
             ("activated", Outcome::Activated),
+            ("served", Outcome::Renewed(true)),
             ("rejected", Outcome::Rejected(vec![String::new()])),
             ("waited", Outcome::Waited),
             ("credential refused", Outcome::Unauthorized),
             ("failed", Outcome::Failed(None)),
         ]
     }
+}
+
+/// A node before its first outcome.
+fn start() -> Machine {
+    let mut machine = Machine::new(None, PersistedState::default(), (1, Version::default()));
+    machine.begin();
+    machine
 }
 
 fn id<T: From<uuid::Uuid>>(number: u128) -> T {
@@ -158,17 +193,27 @@ fn belongs(phase: &Phase, outcome: &Outcome) -> bool {
         Outcome::TokenIssued => matches!(phase, Phase::ExchangingToken),
         Outcome::Keys(_) => matches!(phase, Phase::FetchingKeys(_)),
         Outcome::Reported(_) => matches!(phase, Phase::Reporting),
-        Outcome::Unchanged(_) | Outcome::Assigned(_) => matches!(phase, Phase::Polling),
+        Outcome::Unchanged(_) | Outcome::Assigned(..) => matches!(phase, Phase::Polling),
         Outcome::Fetched(_) => matches!(phase, Phase::Fetching(_)),
-        Outcome::Refused(_) => matches!(phase, Phase::Fetching(_) | Phase::FetchingCertificates(_)),
+        Outcome::Refused(_) => matches!(
+            phase,
+            Phase::Fetching(_) | Phase::FetchingCertificates(_) | Phase::FetchingRenewal(_)
+        ),
         Outcome::Staged => matches!(phase, Phase::Staging(_)),
-        Outcome::CertificatesFetched => matches!(phase, Phase::FetchingCertificates(_)),
+        Outcome::CertificatesFetched => matches!(
+            phase,
+            Phase::FetchingCertificates(_) | Phase::FetchingRenewal(_)
+        ),
         Outcome::Activated => matches!(phase, Phase::Activating(_)),
-        Outcome::Rejected(_) => matches!(phase, Phase::Staging(_) | Phase::Activating(_)),
+        Outcome::Renewed(_) => matches!(phase, Phase::Renewing(_)),
+        Outcome::Rejected(_) => matches!(
+            phase,
+            Phase::Staging(_) | Phase::Activating(_) | Phase::Renewing(_)
+        ),
         Outcome::Waited => matches!(phase, Phase::Waiting),
         Outcome::Unauthorized | Outcome::Failed(_) => !matches!(
             phase,
-            Phase::Waiting | Phase::Staging(_) | Phase::Activating(_)
+            Phase::Waiting | Phase::Staging(_) | Phase::Activating(_) | Phase::Renewing(_)
         ),
     }
 }
@@ -184,6 +229,7 @@ fn action_name(action: &Action) -> &'static str {
         Action::Stage(_) => "write the bundle to the disk",
         Action::FetchCertificates(_) => "fetch certificates",
         Action::Activate(_) => "put the bundle in force",
+        Action::Renew => "serve the renewed certificates",
         Action::Wait(_) => "wait",
     }
 }

@@ -8,7 +8,9 @@
 
 mod support;
 
-use control_client::{Action, Identity, Machine, Outcome, PersistedState};
+use control_client::{
+    Action, EventKind, Identity, Machine, Outcome, PersistedState, RefusalReason,
+};
 use control_wire::{BundleId, Order, Verdict};
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -157,7 +159,7 @@ fn polling(sample: &Sample) -> Machine {
 }
 
 fn run(machine: &mut Machine, order: &Order, archive: &Arc<[u8]>) -> Action {
-    let fetched = machine.next(Outcome::Assigned(order.clone()), NOW);
+    let fetched = machine.next(Outcome::Assigned(order.clone(), 0), NOW);
     assert_eq!(fetched, Action::Fetch(order.clone()));
     let staged = machine.next(Outcome::Fetched(Arc::clone(archive)), NOW);
     assert!(matches!(staged, Action::Stage(_)), "{staged:?}");
@@ -192,7 +194,7 @@ fn a_bundle_that_fails_leaves_the_one_before_in_force() {
     let mut second = sample.order(2, &sample.good);
     second.bundle = BundleId(id(77));
     sample.sign(&mut second);
-    machine.next(Outcome::Assigned(second.clone()), NOW);
+    machine.next(Outcome::Assigned(second.clone(), 0), NOW);
     machine.next(Outcome::Fetched(Arc::clone(&sample.good)), NOW);
     machine.next(Outcome::Staged, NOW);
     let action = machine.next(Outcome::Rejected(vec!["no".to_owned()]), NOW);
@@ -214,7 +216,7 @@ fn an_order_by_a_new_key_is_believed_once_a_pinned_key_endorses_it() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
     let order = sample.order_by_next_key(1);
-    let asked = machine.next(Outcome::Assigned(order.clone()), NOW);
+    let asked = machine.next(Outcome::Assigned(order.clone(), 0), NOW);
     assert!(matches!(asked, Action::FetchKeys(_)), "{asked:?}");
     let keys = vec![sample.key.clone(), sample.next_key.clone()];
     let action = machine.next(Outcome::Keys(keys), NOW);
@@ -226,7 +228,7 @@ fn an_order_by_a_key_that_nothing_endorses_is_refused_and_asked_for_later() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
     let order = sample.order_by_next_key(1);
-    machine.next(Outcome::Assigned(order), NOW);
+    machine.next(Outcome::Assigned(order, 0), NOW);
     let mut bare = sample.next_key.clone();
     bare.endorsement = None;
     let action = machine.next(Outcome::Keys(vec![sample.key.clone(), bare]), NOW);
@@ -293,6 +295,97 @@ fn a_node_whose_bundle_did_not_start_tries_it_again() {
     assert_eq!(status.verdict, Some(Verdict::Accepted));
 }
 
+/// A node that runs a bundle with a certificate, and asks for orders.
+fn serving_tls(sample: &Sample) -> (Machine, Order) {
+    let mut machine = polling(sample);
+    let order = sample.order(1, &sample.tls);
+    machine.next(Outcome::Assigned(order.clone(), 3), NOW);
+    machine.next(Outcome::Fetched(Arc::clone(&sample.tls)), NOW);
+    let action = machine.next(Outcome::Staged, NOW);
+    assert!(matches!(action, Action::FetchCertificates(_)), "{action:?}");
+    machine.next(Outcome::CertificatesFetched, NOW);
+    machine.next(Outcome::Activated, NOW);
+    machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
+    (machine, order)
+}
+
+#[test]
+fn renewed_certificates_are_fetched_and_served_without_another_order() {
+    let sample = Sample::new();
+    let (mut machine, order) = serving_tls(&sample);
+    let before = machine.status();
+    let action = machine.next(Outcome::Assigned(order.clone(), 4), NOW);
+    assert!(matches!(action, Action::FetchCertificates(_)), "{action:?}");
+    let action = machine.next(Outcome::CertificatesFetched, NOW);
+    assert_eq!(action, Action::Renew);
+    let action = machine.next(Outcome::Renewed(true), NOW);
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+    assert_eq!(machine.status(), before, "the verdict on the order stays");
+    let events = machine.take_events();
+    let last = events.last().expect("an event");
+    assert_eq!(last.kind, EventKind::CertificatesRenewed);
+    machine.next(Outcome::Waited, NOW);
+    let action = machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
+    let Action::Poll { known, .. } = action else {
+        panic!("no poll: {action:?}");
+    };
+    assert!(known.ends_with("-4"), "{known}");
+    let action = machine.next(Outcome::Assigned(order, 4), NOW);
+    assert!(matches!(action, Action::Wait(_)), "not again: {action:?}");
+}
+
+#[test]
+fn certificates_that_cannot_be_served_are_told_of_and_tried_again() {
+    let sample = Sample::new();
+    let (mut machine, order) = serving_tls(&sample);
+    machine.next(Outcome::Assigned(order.clone(), 4), NOW);
+    machine.next(Outcome::CertificatesFetched, NOW);
+    let action = machine.next(Outcome::Rejected(vec!["no".to_owned()]), NOW);
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+    let status = machine.status();
+    assert_eq!(status.diagnostics, ["certificates: no"]);
+    assert_eq!(status.verdict, Some(Verdict::Accepted));
+    machine.next(Outcome::Waited, NOW);
+    machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
+    let action = machine.next(Outcome::Assigned(order, 4), NOW);
+    assert!(matches!(action, Action::FetchCertificates(_)), "{action:?}");
+    machine.next(Outcome::CertificatesFetched, NOW);
+    machine.next(Outcome::Renewed(true), NOW);
+    assert_eq!(machine.status().diagnostics, [""; 0]);
+}
+
+#[test]
+fn a_certificate_that_was_deleted_stays_until_the_next_bundle() {
+    let sample = Sample::new();
+    let (mut machine, order) = serving_tls(&sample);
+    machine.next(Outcome::Assigned(order.clone(), 4), NOW);
+    let action = machine.next(Outcome::Refused("gone".to_owned()), NOW);
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+    assert_eq!(machine.status().diagnostics, ["certificates: gone"]);
+    machine.next(Outcome::Waited, NOW);
+    machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
+    let action = machine.next(Outcome::Assigned(order, 4), NOW);
+    assert!(matches!(action, Action::Wait(_)), "not again: {action:?}");
+}
+
+#[test]
+fn a_refusal_tells_its_reason() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let mut forged = sample.order(1, &sample.good);
+    forged.counter = 2;
+    machine.next(Outcome::Assigned(forged, 0), NOW);
+    machine.next(Outcome::Waited, NOW);
+    machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
+    let order = sample.order(1, &sample.good);
+    machine.next(Outcome::Assigned(order, 0), NOW);
+    machine.next(Outcome::Fetched(Arc::from(*b"another")), NOW);
+    let events = machine.take_events().into_iter();
+    let reasons: Vec<_> = events.filter_map(|event| event.kind.refusal()).collect();
+    assert_eq!(reasons, [RefusalReason::Signature, RefusalReason::Archive]);
+    assert_eq!(machine.order_in_force(), 0);
+}
+
 #[test]
 fn the_reference_has_a_row_for_every_phase() {
     let page = control_client::reference::page();
@@ -301,6 +394,8 @@ fn the_reference_has_a_row_for_every_phase() {
         "polling",
         "fetching certificates",
         "activating",
+        "fetching renewed certificates",
+        "renewing certificates",
         "waiting",
     ] {
         assert!(page.contains(&format!("\n| {phase} | ")), "{phase}\n{page}");

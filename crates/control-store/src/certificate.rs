@@ -1,7 +1,7 @@
 //! Certificates.
 
 use crate::error::StoreError;
-use crate::row::{id, text, time, versioned};
+use crate::row::{id, number, text, time, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
@@ -78,7 +78,8 @@ impl Transaction {
         sql(list).bind(project).page(self, page).await
     }
 
-    /// Updates the certificate that had `version`; gives the next one.
+    /// Updates the certificate that had `version`, and counts the renewal for its project's nodes; gives
+    /// the next version.
     ///
     /// # Errors
     ///
@@ -90,7 +91,7 @@ impl Transaction {
     ) -> Result<i64, StoreError> {
         let Certificate {
             id,
-            tenant: _,
+            tenant,
             name,
             facts,
             chain_pem,
@@ -108,7 +109,23 @@ impl Transaction {
             .bind(facts.not_after)
             .bind(facts.fingerprint.as_str())
             .bind(*id);
-        update.write(self, version).await
+        let next = update.write(self, version).await?;
+        let count = "UPDATE projects SET certificate_renewals = certificate_renewals + 1
+                     WHERE id = $1";
+        sql(count).bind(tenant.project).run(self).await?;
+        Ok(next)
+    }
+
+    /// How often a certificate of the project was renewed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn certificate_renewals(&mut self, project: ProjectId) -> Result<i64, StoreError> {
+        let one = sql("SELECT certificate_renewals FROM projects WHERE id = $1").bind(project);
+        let row = one.row(self).await?;
+        let found = row.map(|row| number(&row, "certificate_renewals"));
+        Ok(found.transpose()?.unwrap_or_default())
     }
 
     /// Deletes the certificate that had `version`.

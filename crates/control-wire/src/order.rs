@@ -9,6 +9,10 @@ use utoipa::ToSchema;
 pub struct DesiredState {
     /// The newest order; absent until there is a first one.
     pub order: Option<Order>,
+    /// Grows when a certificate of the node's project is renewed: the node then fetches those of its
+    /// bundle again.
+    #[serde(default)]
+    pub certificates: u64,
 }
 
 /// A signed order: `node` shall run `bundle`.

@@ -24,6 +24,37 @@ pub struct ControlPlane {
     pub labels: Vec<Setting<Label>>,
 }
 
+impl ControlPlane {
+    /// Whether both say the same, wherever they stand.
+    #[must_use]
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let Self {
+            place: _,
+            url,
+            project,
+            enrolment_token_file,
+            data_dir,
+            ca_file,
+            node_name,
+            labels,
+        } = self;
+        url.value == other.url.value
+            && value(project.as_ref()) == value(other.project.as_ref())
+            && value(enrolment_token_file.as_ref()) == value(other.enrolment_token_file.as_ref())
+            && data_dir.value == other.data_dir.value
+            && value(ca_file.as_ref()) == value(other.ca_file.as_ref())
+            && value(node_name.as_ref()) == value(other.node_name.as_ref())
+            && labels
+                .iter()
+                .map(|label| &label.value)
+                .eq(other.labels.iter().map(|label| &label.value))
+    }
+}
+
+fn value<T>(setting: Option<&Setting<T>>) -> Option<&T> {
+    setting.map(|setting| &setting.value)
+}
+
 /// A label of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {

@@ -3,9 +3,10 @@
 //! The client of the control plane has a thread of its own. The control loop takes one delivery after
 //! the other and applies it as a reload; workers see the new plan only.
 
+use crate::events::ANSWER;
 use proxy_model::ControlPlane;
 use proxy_telemetry::Registry;
-use proxy_tls::PrivateKeyPem;
+use proxy_tls::HeldCertificate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,20 +14,20 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use zeroize::Zeroizing;
 
-/// A bundle on the disk, with the private keys that are not.
+/// A bundle on the disk, with the certificates that are not.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     /// The file that the bundle's configuration begins with.
     pub entry_file: PathBuf,
-    /// Private keys that are held in memory.
+    /// Certificates with their private keys, held in memory.
     pub keys: PrivateKeys,
 }
 
-/// Private keys in PEM by the path that the configuration has for their file.
+/// Private keys in PEM, each with its chain, by the path that the configuration has for the key's file.
 #[derive(Clone, Debug, Default)]
 pub struct PrivateKeys {
     files: BTreeSet<PathBuf>,
-    keys: BTreeMap<PathBuf, PrivateKeyPem>,
+    keys: BTreeMap<PathBuf, HeldCertificate>,
 }
 
 /// The way of deliveries to the control loop.
@@ -103,10 +104,15 @@ impl Inbox {
 }
 
 impl PrivateKeys {
-    /// Holds the key for the file at `path`.
-    pub fn insert(&mut self, path: PathBuf, pem: Zeroizing<String>) {
+    /// Holds the key for the file at `path`, and the chain that is served with it in place of the one
+    /// on the disk.
+    pub fn insert(&mut self, path: PathBuf, chain_pem: &str, key_pem: Zeroizing<String>) {
         self.files.insert(path.clone());
-        self.keys.insert(path, PrivateKeyPem(Arc::new(pem)));
+        let held = HeldCertificate {
+            chain_pem: chain_pem.into(),
+            key_pem: Arc::new(key_pem),
+        };
+        self.keys.insert(path, held);
     }
 
     /// The paths of all keys.
@@ -114,8 +120,21 @@ impl PrivateKeys {
         &self.files
     }
 
-    pub(crate) fn get(&self, path: &Path) -> Option<PrivateKeyPem> {
+    pub(crate) fn get(&self, path: &Path) -> Option<HeldCertificate> {
         self.keys.get(path).cloned()
+    }
+}
+
+/// Warns if the block of a reload is another than that of the start, which the client keeps: its identity
+/// and its folder belong to that one.
+pub(crate) fn compare(at_start: Option<&ControlPlane>, now: Option<&ControlPlane>) {
+    let is_same = match (at_start, now) {
+        (Some(at_start), Some(now)) => at_start.says_the_same(now),
+        (at_start, now) => at_start.is_none() && now.is_none(),
+    };
+    if !is_same {
+        let warning = "the block control-plane has changed, which counts at the next start";
+        tracing::warn!(target: ANSWER, warning, "configuration");
     }
 }
 

@@ -355,6 +355,30 @@ pub const CONFIG_LAST_RELOAD_TIMESTAMP_SECONDS: GaugeOf<0> = GaugeOf::new(
     &[],
     "Unix time at which the configuration in force was loaded.",
 );
+/// Whether the control plane answers.
+pub const CONTROL_PLANE_CONNECTED: GaugeOf<0> = GaugeOf::new(
+    "proxy_control_plane_connected",
+    &[],
+    "1 while the control plane answers and accepts the node's credential, else 0.",
+);
+/// Time of the control plane's last answer.
+pub const CONTROL_PLANE_LAST_CONTACT_TIMESTAMP_SECONDS: GaugeOf<0> = GaugeOf::new(
+    "proxy_control_plane_last_contact_timestamp_seconds",
+    &[],
+    "Unix time of the control plane's last answer, by the node's clock; 0 before the first.",
+);
+/// The bundle in force.
+pub const CONTROL_PLANE_BUNDLE_GENERATION: GaugeOf<0> = GaugeOf::new(
+    "proxy_control_plane_bundle_generation",
+    &[],
+    "Counter of the order whose bundle is in force; 0 while the node serves its own file.",
+);
+/// Orders and bundles that the node refused.
+pub const CONTROL_PLANE_REFUSALS_TOTAL: CounterOf<1> = CounterOf::new(
+    "proxy_control_plane_refusals_total",
+    &["reason"],
+    "Orders and bundles that the node refused, by reason; one that comes again unchanged counts once.",
+);
 /// Age of a worker's last heartbeat.
 pub const WORKER_HEARTBEAT_AGE_SECONDS: GaugeOf<1> = GaugeOf::new(
     "proxy_worker_heartbeat_age_seconds",
@@ -502,6 +526,10 @@ pub const METRICS: &[Metric] = &[
     UPGRADES_TOTAL.metric,
     CONFIG_GENERATION.metric,
     CONFIG_LAST_RELOAD_TIMESTAMP_SECONDS.metric,
+    CONTROL_PLANE_CONNECTED.metric,
+    CONTROL_PLANE_LAST_CONTACT_TIMESTAMP_SECONDS.metric,
+    CONTROL_PLANE_BUNDLE_GENERATION.metric,
+    CONTROL_PLANE_REFUSALS_TOTAL.metric,
     WORKER_HEARTBEAT_AGE_SECONDS.metric,
     LOG_LINES_WRITTEN_TOTAL.metric,
     LOG_LINES_LOST_TOTAL.metric,

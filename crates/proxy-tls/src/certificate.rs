@@ -3,7 +3,7 @@
 use crate::error::{TlsError, TlsWarning};
 use crate::file::{Contents, Digest, digest};
 use crate::leaf::Leaf;
-use crate::settings::CertificateSource;
+use crate::settings::{CertificateSource, HeldCertificate};
 use crate::staple::Staple;
 use crate::{expiry, pem, provider};
 use rustls::sign::CertifiedKey;
@@ -38,14 +38,15 @@ impl SourceContents {
         let CertificateSource {
             cert_file,
             key_file,
-            key_pem,
+            held,
             ocsp_file,
             server_names: _, // Read by the listener's index of certificates.
         } = source;
-        let cert = Contents::read(cert_file);
-        let key = match key_pem {
-            Some(pem) => Ok(Contents::held(pem)),
-            None => Contents::read(key_file),
+        let (cert, key) = match held {
+            Some(HeldCertificate { chain_pem, key_pem }) => {
+                (Ok(Contents::held(chain_pem)), Ok(Contents::held(key_pem)))
+            }
+            None => (Contents::read(cert_file), Contents::read(key_file)),
         };
         let ocsp = ocsp_file.as_deref().map(Contents::read).transpose();
         match (cert, key, ocsp) {
@@ -81,7 +82,7 @@ impl Certificate {
         let CertificateSource {
             cert_file,
             key_file,
-            key_pem: _, // Its contents have been read.
+            held: _, // Its contents have been read.
             ocsp_file,
             server_names: _, // Read by the listener's index of certificates.
         } = source;

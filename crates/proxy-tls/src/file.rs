@@ -1,7 +1,6 @@
 //! Bounded reading of files, and detection of changes.
 
 use crate::error::TlsError;
-use crate::settings::PrivateKeyPem;
 use aws_lc_rs::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 use std::fmt;
 use std::fs::{self, File};
@@ -58,9 +57,9 @@ impl Contents {
         Ok(Self(bytes))
     }
 
-    /// The contents of a key that is held in memory.
-    pub(crate) fn held(pem: &PrivateKeyPem) -> Self {
-        Self(Zeroizing::new(pem.0.as_bytes().to_vec()))
+    /// A text that is held in memory.
+    pub(crate) fn held(pem: &str) -> Self {
+        Self(Zeroizing::new(pem.as_bytes().to_vec()))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

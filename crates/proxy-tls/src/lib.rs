@@ -36,7 +36,7 @@ pub use expiry::EXPIRY_WARNING;
 pub use roots::PlatformRoots;
 pub use server::ServerTls;
 pub use settings::{
-    Alpn, CertificateSource, ClientAuth, ClientTlsSettings, PrivateKeyPem, ServerTlsSettings,
+    Alpn, CertificateSource, ClientAuth, ClientTlsSettings, HeldCertificate, ServerTlsSettings,
     TlsVersion, TlsVersionError,
 };
 pub use tickets::TicketKeys;

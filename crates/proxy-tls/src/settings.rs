@@ -47,9 +47,9 @@ pub struct CertificateSource {
     pub cert_file: PathBuf,
     /// PEM, unencrypted PKCS#8, PKCS#1 or SEC1; may be the same file as `cert_file`.
     pub key_file: PathBuf,
-    /// The contents in place of those of `key_file`, which then need not exist: a key that is held in
-    /// memory only.
-    pub key_pem: Option<PrivateKeyPem>,
+    /// The contents in place of those of `cert_file` and `key_file`, which then need not exist: a
+    /// certificate that is held in memory only.
+    pub held: Option<HeldCertificate>,
     /// A DER OCSP response for the leaf, stapled while it is fresh.
     pub ocsp_file: Option<PathBuf>,
     /// The names that a listener serves it for, in lower case, `*.` for one label; empty for the
@@ -57,13 +57,18 @@ pub struct CertificateSource {
     pub server_names: Vec<String>,
 }
 
-/// A private key in PEM that no disk has.
+/// A certificate in PEM whose private key no disk has.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PrivateKeyPem(pub Arc<Zeroizing<String>>);
+pub struct HeldCertificate {
+    /// The leaf, then its intermediates.
+    pub chain_pem: Arc<str>,
+    /// The private key of the leaf, unencrypted.
+    pub key_pem: Arc<Zeroizing<String>>,
+}
 
-impl fmt::Debug for PrivateKeyPem {
+impl fmt::Debug for HeldCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PrivateKeyPem(…)")
+        f.write_str("HeldCertificate(…)")
     }
 }
 

@@ -7,7 +7,6 @@ use crate::file::Stamp;
 use crate::resolver::CertificateStore;
 use crate::server::ServerTls;
 use crate::settings::CertificateSource;
-use std::iter;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,14 +61,17 @@ impl Watcher {
             let CertificateSource {
                 cert_file,
                 key_file,
-                key_pem,
+                held,
                 ocsp_file,
                 server_names: _,
             } = source.clone();
-            let key_file = key_pem.is_none().then_some(key_file);
-            let files = iter::once(cert_file).chain(key_file).chain(ocsp_file);
+            let files = held.is_none().then_some([cert_file, key_file]);
+            let files: Vec<_> = files.into_iter().flatten().chain(ocsp_file).collect();
+            if files.is_empty() {
+                continue;
+            }
             self.entries.push(Entry::new(
-                files.collect(),
+                files,
                 Subject::Certificate {
                     store: Arc::clone(server.store()),
                     position,

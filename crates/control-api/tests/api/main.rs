@@ -12,6 +12,7 @@ mod description;
 mod drift;
 mod fleet;
 mod forger;
+mod large_rollouts;
 mod lifecycle;
 mod members;
 mod nodes;

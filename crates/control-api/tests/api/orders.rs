@@ -1,6 +1,6 @@
 //! What nodes shall run: signed orders, and long polls for them.
 
-use crate::world::{Answer, Credential, World, app, worlds};
+use crate::world::{Answer, Credential, World, app, sample, worlds};
 use axum::http::{Method, StatusCode};
 use control_app::{App, OrderTarget};
 use control_auth::PublicKey;
@@ -196,5 +196,30 @@ async fn an_order_is_signed_again_when_its_key_is_deactivated() {
         assert_eq!(key.verify(text.as_bytes(), &order.signature), Ok(()));
         let again = desired(&world, "", signed.header("etag")).await;
         assert_eq!(again.status, StatusCode::NOT_MODIFIED, "it was stored");
+    }
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_told_to_the_nodes_of_its_project_without_an_order() {
+    const CERTIFICATES: &str = "/projects/{project}/certificates";
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let made = world.post(CERTIFICATES, &full, sample(CERTIFICATES)).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+        order(&world, &world.app, &bundle(&world).await).await;
+        let before = desired(&world, "", "").await;
+        let same = desired(&world, "", before.header("etag")).await;
+        assert_eq!(same.status, StatusCode::NOT_MODIFIED);
+        let path = format!("{CERTIFICATES}/{}", made.text("id"));
+        let put = Method::PUT;
+        let renewed = world
+            .send(&put, &path, &full, &sample(CERTIFICATES), &[])
+            .await;
+        assert_eq!(renewed.status, StatusCode::OK, "{}", renewed.body);
+        let after = desired(&world, "", before.header("etag")).await;
+        assert_eq!(after.status, StatusCode::OK);
+        assert_eq!(after.body["order"], before.body["order"]);
+        let count = |answer: &Answer| answer.body["certificates"].as_u64().unwrap();
+        assert_eq!(count(&after), count(&before) + 1);
     }
 }

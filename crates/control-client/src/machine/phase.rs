@@ -17,6 +17,9 @@ pub(crate) enum Phase {
     Staging(Arc<Bundle>),
     FetchingCertificates(Arc<Bundle>),
     Activating(Arc<Bundle>),
+    /// With the tag of the answer that told of renewed certificates.
+    FetchingRenewal(String),
+    Renewing(String),
     Waiting,
 }
 
@@ -34,6 +37,8 @@ impl Phase {
             Self::Staging(_) => "staging",
             Self::FetchingCertificates(_) => "fetching certificates",
             Self::Activating(_) => "activating",
+            Self::FetchingRenewal(_) => "fetching renewed certificates",
+            Self::Renewing(_) => "renewing certificates",
             Self::Waiting => "waiting",
         }
     }

@@ -27,6 +27,8 @@ pub(crate) struct Sample {
     /// Endorsed by `key`.
     pub(crate) next_key: JsonWebKey,
     pub(crate) good: Arc<[u8]>,
+    /// With a certificate.
+    pub(crate) tls: Arc<[u8]>,
 }
 
 impl Sample {
@@ -58,6 +60,7 @@ impl Sample {
             key,
             next_key,
             good: archive("listeners {}"),
+            tls: archive_with_certificate(),
         }
     }
 
@@ -119,13 +122,14 @@ impl Sample {
             Outcome::Keys(Vec::new()),
             Outcome::Reported(Duration::from_secs(30)),
             Outcome::Unchanged(Duration::from_secs(30)),
-            Outcome::Assigned(self.order(1, &self.good)),
-            Outcome::Assigned(newer),
-            Outcome::Assigned(self.order(2, &with_certificate)),
-            Outcome::Assigned(self.order_by_next_key(2)),
-            Outcome::Assigned(forged),
-            Outcome::Assigned(foreign),
-            Outcome::Assigned(conflicting),
+            Outcome::Assigned(self.order(1, &self.good), 0),
+            Outcome::Assigned(newer, 0),
+            Outcome::Assigned(self.order(2, &with_certificate), 0),
+            Outcome::Assigned(self.order(2, &with_certificate), 1),
+            Outcome::Assigned(self.order_by_next_key(2), 0),
+            Outcome::Assigned(forged, 0),
+            Outcome::Assigned(foreign, 0),
+            Outcome::Assigned(conflicting, 0),
             Outcome::Fetched(Arc::clone(&self.good)),
             Outcome::Fetched(with_certificate),
             Outcome::Fetched(Arc::from(*b"garbage")),
@@ -133,6 +137,7 @@ impl Sample {
             Outcome::Staged,
             Outcome::CertificatesFetched,
             Outcome::Activated,
+            Outcome::Renewed(true),
             Outcome::Rejected(vec!["no".to_owned()]),
             Outcome::Waited,
             Outcome::Unauthorized,

@@ -7,6 +7,7 @@ use crate::events::Events;
 use crate::handover::{Candidate, Program};
 use crate::options::Source;
 use crate::server::Server;
+use proxy_model::ControlPlane;
 use proxy_telemetry::{Lifecycle, Registry};
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ pub(super) struct Process {
     pub(super) inbox: Inbox,
     /// Drop ends the client of the control plane.
     pub(super) follower: Option<Stop>,
+    /// The block that the client was started with.
+    pub(super) control_plane: Option<ControlPlane>,
 }
 
 impl Process {

@@ -3,7 +3,7 @@
 use super::process::Process;
 use crate::admin::{Admin, AdminListeners};
 use crate::configuration::{load, load_over};
-use crate::delivery::Delivery;
+use crate::delivery::{self, Delivery};
 use crate::disk_thread::DiskThread;
 use crate::events::ANSWER;
 use crate::inherited_sockets::InheritedSockets;
@@ -106,6 +106,7 @@ impl Process {
         if let Some(admin) = &mut self.admin {
             admin.update(listeners, self.server.plan());
         }
+        delivery::compare(self.control_plane.as_ref(), model.control_plane.as_ref());
         Ok(())
     }
 }

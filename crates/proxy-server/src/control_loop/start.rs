@@ -84,6 +84,7 @@ impl Process {
             bundle: None,
             inbox,
             follower: None,
+            control_plane: model.control_plane.clone(),
         };
         // Sockets of a predecessor that the bundle asks for must not be closed before.
         process.follow(follower).await;

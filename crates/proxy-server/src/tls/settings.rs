@@ -66,7 +66,7 @@ pub(super) fn of_upstream(
             .map(|(cert, key)| CertificateSource {
                 cert_file: cert.value.clone(),
                 key_file: key.value.clone(),
-                key_pem: None,
+                held: None,
                 ocsp_file: None,
                 server_names: Vec::new(),
             }),
@@ -103,7 +103,7 @@ fn source(certificate: &Certificate, keys: &PrivateKeys) -> CertificateSource {
     let names = server_names.iter();
     CertificateSource {
         cert_file: cert_file.value.clone(),
-        key_pem: keys.get(&key_file.value),
+        held: keys.get(&key_file.value),
         key_file: key_file.value.clone(),
         ocsp_file: ocsp_file.as_ref().map(|file| file.value.clone()),
         server_names: names.map(|name| name.value.to_ascii_lowercase()).collect(),

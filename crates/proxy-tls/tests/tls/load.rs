@@ -67,7 +67,7 @@ fn certificate_and_key_may_share_a_file() {
     let source = CertificateSource {
         cert_file: both.clone(),
         key_file: both,
-        key_pem: None,
+        held: None,
         ocsp_file: None,
         server_names: Vec::new(),
     };
@@ -82,7 +82,7 @@ fn every_missing_file_is_named_at_once() {
     let source = CertificateSource {
         cert_file: cert_file.clone(),
         key_file: key_file.clone(),
-        key_pem: None,
+        held: None,
         ocsp_file: Some(ocsp_file.clone()),
         server_names: Vec::new(),
     };
@@ -200,7 +200,7 @@ fn a_key_of_another_certificate_is_refused() {
     let CertificateSource {
         cert_file,
         key_file,
-        key_pem: _,
+        held: _,
         ocsp_file: _,
         server_names: _,
     } = source.clone();

@@ -198,7 +198,7 @@ fn every_missing_file_of_an_upstream_is_named_at_once() {
         client_certificate: Some(proxy_tls::CertificateSource {
             cert_file: cert_file.clone(),
             key_file: key_file.clone(),
-            key_pem: None,
+            held: None,
             ocsp_file: None,
             server_names: Vec::new(),
         }),

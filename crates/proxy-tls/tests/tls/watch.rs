@@ -1,7 +1,7 @@
 //! Certificates that change on disk are used; bad ones are not.
 
 use crate::support::{Dir, Issued, Leaf, Pair, Site, Witness, connect, now, server, site, written};
-use proxy_tls::{CertificateSource, Change, ServerTls, TlsError, Watcher};
+use proxy_tls::{CertificateSource, Change, HeldCertificate, ServerTls, TlsError, Watcher};
 use rustls::version::TLS13;
 use std::fs;
 use std::path::PathBuf;
@@ -131,7 +131,7 @@ fn a_key_that_never_fits_is_said_once() {
     let CertificateSource {
         cert_file,
         key_file,
-        key_pem: _,
+        held: _,
         ocsp_file: _,
         server_names: _,
     } = watched.source.clone();
@@ -206,7 +206,7 @@ fn files_behind_a_link_are_swapped_by_the_link() {
     let source = CertificateSource {
         cert_file: dir.path("tls.crt"),
         key_file: dir.path("tls.key"),
-        key_pem: None,
+        held: None,
         ocsp_file: None,
         server_names: Vec::new(),
     };
@@ -222,6 +222,25 @@ fn files_behind_a_link_are_swapped_by_the_link() {
     let file = source.cert_file;
     assert_eq!(watcher.poll(later(1)), [Change::Swapped { file }]);
     assert_eq!(shown(&server), versions[1]);
+}
+
+#[test]
+fn a_certificate_in_memory_is_served_whatever_the_disk_has() {
+    let site = site(&[Leaf::new(&["a.example"])]);
+    let issued = site.ca.issue(&Leaf::new(&["a.example"]));
+    let source = CertificateSource {
+        held: Some(HeldCertificate {
+            chain_pem: issued.cert.as_str().into(),
+            key_pem: Arc::new(issued.key.serialize_pem().into()),
+        }),
+        ..site.server.settings().certificates[0].clone()
+    };
+    let server = server(vec![source]);
+    assert_eq!(shown(&server), issued.der);
+    let mut watcher = Watcher::new();
+    watcher.watch_server(&server);
+    assert_eq!(watcher.poll(now()), []);
+    assert_eq!(shown(&server), issued.der);
 }
 
 #[test]

@@ -124,7 +124,7 @@ impl Dir {
         CertificateSource {
             cert_file: self.write(&format!("{stem}.crt"), &issued.cert),
             key_file: self.write(&format!("{stem}.key"), issued.key.serialize_pem()),
-            key_pem: None,
+            held: None,
             ocsp_file: None,
             server_names: Vec::new(),
         }

@@ -1,0 +1,46 @@
+//! The metrics of the control plane's client.
+
+use control_client::{Observation, RefusalReason};
+use proxy_telemetry::{Gauge, Registry, names};
+use std::sync::Arc;
+
+/// Gauges that are shown while the client runs.
+#[derive(Debug)]
+pub(super) struct ClientMetrics {
+    connected: Arc<Gauge>,
+    last_contact: Arc<Gauge>,
+    generation: Arc<Gauge>,
+}
+
+impl ClientMetrics {
+    /// Shows all of them, with what is known before the first answer.
+    pub(super) fn new(registry: &Registry) -> Self {
+        for reason in RefusalReason::ALL {
+            // So that an alert sees the first one grow from 0.
+            registry.counter(&names::CONTROL_PLANE_REFUSALS_TOTAL, [reason.name()]);
+        }
+        Self {
+            connected: registry.gauge(&names::CONTROL_PLANE_CONNECTED, []),
+            last_contact: registry.gauge(&names::CONTROL_PLANE_LAST_CONTACT_TIMESTAMP_SECONDS, []),
+            generation: registry.gauge(&names::CONTROL_PLANE_BUNDLE_GENERATION, []),
+        }
+    }
+
+    /// Shows how the client stands now.
+    pub(super) fn show(&self, registry: &Registry, seen: &Observation) {
+        let Observation {
+            connected,
+            last_contact,
+            order,
+            refusals,
+        } = seen;
+        self.connected.set(u64::from(*connected));
+        let seconds = last_contact.and_then(|at| u64::try_from(at.as_second()).ok());
+        self.last_contact.set(seconds.unwrap_or_default());
+        self.generation.set(*order);
+        for reason in refusals {
+            let counter = registry.counter(&names::CONTROL_PLANE_REFUSALS_TOTAL, [reason.name()]);
+            counter.add(1);
+        }
+    }
+}

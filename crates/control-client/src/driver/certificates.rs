@@ -1,0 +1,72 @@
+//! The certificates of bundles: fetched, held, renewed.
+
+use super::{Client, told};
+use crate::bundle::{Certificates, HeldCertificate};
+use crate::channel::ChannelError;
+use crate::host::{Host, Renewed};
+use crate::machine::Outcome;
+use crate::state::Identity;
+use control_wire::{CertificateId, NodeCertificate};
+use std::time::Duration;
+use tokio::time::timeout;
+use zeroize::Zeroizing;
+
+/// How long the start of the process may wait for private keys.
+const KEYS_AT_START: Duration = Duration::from_secs(10);
+
+impl Client {
+    pub(super) fn certificates_at_start(&mut self, needed: &[CertificateId]) -> Result<(), String> {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let fetching = async {
+            let Some(own) = self.machine.identity().cloned() else {
+                return Err("the node has no identity".to_owned());
+            };
+            self.channel.exchange_token(&own).await.map_err(told)?;
+            self.fetch_certificates(&own, needed).await.map_err(told)
+        };
+        let fetched = runtime.block_on(async { timeout(KEYS_AT_START, fetching).await });
+        fetched.unwrap_or_else(|_| Err("the control plane does not answer".to_owned()))
+    }
+
+    /// Certificates that are the same as before, as after the renewal of another one, change nothing.
+    pub(super) async fn renew(&mut self, host: &mut impl Host) -> Outcome {
+        if self.certificates == self.served {
+            return Outcome::Renewed(false);
+        }
+        let renewed = Renewed {
+            folder: self.in_use.last().cloned().unwrap_or_default(),
+            certificates: self.certificates.clone(),
+        };
+        match host.renew(renewed).await {
+            Ok(()) => {
+                self.served = self.certificates.clone();
+                Outcome::Renewed(true)
+            }
+            Err(diagnostics) => Outcome::Rejected(diagnostics),
+        }
+    }
+
+    pub(super) async fn fetch_certificates(
+        &mut self,
+        own: &Identity,
+        needed: &[CertificateId],
+    ) -> Result<(), ChannelError> {
+        let mut certificates = Certificates::default();
+        for id in needed {
+            let NodeCertificate {
+                id: _, // What was asked for.
+                chain_pem,
+                private_key_pem,
+            } = self.channel.certificate(own, *id).await?;
+            let held = HeldCertificate {
+                chain_pem,
+                key_pem: Zeroizing::new(private_key_pem),
+            };
+            certificates.0.insert(*id, held);
+        }
+        self.certificates = certificates;
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! What the client asks of the machine that it runs on.
+
+use crate::bundle::{Bundle, Certificates};
+use crate::event::RefusalReason;
+use control_wire::Traffic;
+use jiff::Timestamp;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What the node itself can do.
+pub trait Host: Send {
+    /// Puts the bundle in force, or says why not and changes nothing.
+    fn activate(
+        &mut self,
+        started: Started,
+    ) -> impl Future<Output = Result<(), Vec<String>>> + Send;
+
+    /// Serves renewed certificates with the bundle in force, or says why not and changes nothing.
+    ///
+    /// A host that serves no TLS has nothing to do.
+    fn renew(&mut self, renewed: Renewed) -> impl Future<Output = Result<(), Vec<String>>> + Send {
+        drop(renewed);
+        std::future::ready(Ok(()))
+    }
+
+    /// Notes how the client stands with its control plane, after each of its actions.
+    ///
+    /// A host without metrics has nothing to do.
+    fn observe(&mut self, seen: Observation) {
+        drop(seen);
+    }
+
+    /// How the machine is, and what it served since the last activation.
+    fn measure(&mut self) -> Measured;
+}
+
+/// What a heartbeat tells of the machine.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// 100 for one core.
+    pub cpu_percent: f64,
+    /// What was served since the bundle came into force.
+    pub traffic: Option<Traffic>,
+}
+
+/// A bundle that is ready to be put in force.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// The bundle.
+    pub bundle: Arc<Bundle>,
+    /// The folder with its files; empty without a disk.
+    pub folder: PathBuf,
+    /// The certificates that it needs.
+    pub certificates: Certificates,
+}
+
+/// Certificates that were renewed since their bundle came into force.
+#[derive(Clone, Debug)]
+pub struct Renewed {
+    /// The folder with the bundle's files; empty without a disk.
+    pub folder: PathBuf,
+    /// All certificates that the bundle needs.
+    pub certificates: Certificates,
+}
+
+/// How a client stands with its control plane.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observation {
+    /// Whether the last request was answered, and the credential accepted.
+    pub connected: bool,
+    /// The last answer, whatever it said; `None` before the first.
+    pub last_contact: Option<Timestamp>,
+    /// The counter of the order whose bundle is in force; 0 without one.
+    pub order: u64,
+    /// What the node refused since the last observation.
+    pub refusals: Vec<RefusalReason>,
+}

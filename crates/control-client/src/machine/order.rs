@@ -1,0 +1,93 @@
+//! Orders: which of them a node follows.
+
+use super::{Action, Machine, Phase};
+use crate::error::OrderError;
+use crate::event::EventKind;
+use crate::state::Answer;
+use crate::trust::Trust;
+use control_bundle::verify_order;
+use control_wire::{Order, Verdict};
+use std::time::Duration;
+
+impl Machine {
+    /// An order that is not proven is not fetched, and its counter is not believed.
+    pub(super) fn consider(&mut self, order: Order, keys_are_fresh: bool) -> Action {
+        if self.is_done(&order) {
+            let tag = self.tag(&order);
+            if let Some(needed) = self.renewal.needed() {
+                self.phase = Phase::FetchingRenewal(tag);
+                return Action::FetchCertificates(needed);
+            }
+            if self.known == tag {
+                return self.pace(Duration::ZERO);
+            }
+            self.known = tag;
+            return self.poll(self.interval);
+        }
+        match self.check(&order) {
+            Ok(()) => {
+                self.status.desired = Some(order.bundle);
+                self.phase = Phase::Fetching(order.clone());
+                Action::Fetch(order)
+            }
+            Err(OrderError::UnknownKey(_)) if !keys_are_fresh => self.fetch_keys(Some(order)),
+            Err(error) => self.refuse(&order, &error),
+        }
+    }
+
+    /// Whether the order was answered already, and what it orders is in force if it was accepted.
+    fn is_done(&self, order: &Order) -> bool {
+        let Some(answer) = &self.state.answer else {
+            return false;
+        };
+        let same = order.counter == self.state.counter && is_answered(answer, order);
+        let in_force = self.status.active == Some(order.bundle);
+        same && (in_force || answer.verdict == Verdict::Rejected)
+    }
+
+    fn check(&self, order: &Order) -> Result<(), OrderError> {
+        let own = self.identity.as_ref().map(|identity| identity.node);
+        if own != Some(order.node) {
+            return Err(OrderError::OtherNode);
+        }
+        let (found, seen) = (order.counter, self.state.counter);
+        if found < seen || found == 0 {
+            return Err(OrderError::Old { found, seen });
+        }
+        let answer = self.state.answer.as_ref();
+        if found == seen && !answer.is_some_and(|answer| is_answered(answer, order)) {
+            return Err(OrderError::Conflict(found));
+        }
+        let trust = self.state.trust.as_ref();
+        let key = trust.and_then(|trust: &Trust| trust.key(order.kid));
+        let key = key.ok_or(OrderError::UnknownKey(order.kid))?;
+        verify_order(order, &key).map_err(|_| OrderError::Signature)
+    }
+
+    /// The order will come again, so the node waits before it asks. A verdict is given only for an
+    /// order that claims to be newer: an old one must not take the place of the answer.
+    fn refuse(&mut self, order: &Order, error: &OrderError) -> Action {
+        let reason = error.to_string();
+        if self.last_refusal.as_ref() != Some(&reason) {
+            self.note(EventKind::OrderRefused(error.into()), reason.clone());
+            self.last_refusal = Some(reason.clone());
+        }
+        let is_own = *error != OrderError::OtherNode;
+        if is_own && self.state.counter < order.counter {
+            self.status.order = Some(order.counter);
+            self.status.verdict = Some(Verdict::Rejected);
+            self.status.diagnostics = vec![format!("order: {reason}")];
+        }
+        self.back_off(None)
+    }
+
+    /// The `ETag` of a desired state with this order and the certificates of now.
+    pub(super) fn tag(&self, order: &Order) -> String {
+        format!("{}-{}-{}", order.counter, order.kid, self.renewal.count)
+    }
+}
+
+/// A key that signs again changes neither bundle nor digest.
+fn is_answered(answer: &Answer, order: &Order) -> bool {
+    answer.bundle == order.bundle && answer.digest == order.digest
+}

@@ -1,0 +1,96 @@
+//! Certificates that are renewed while their bundle is in force.
+
+use super::{Action, Machine, Outcome, Phase};
+use crate::event::EventKind;
+use control_wire::CertificateId;
+
+/// What the node knows of the certificates that it serves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Renewal {
+    /// How often certificates of the project were renewed, as of the last answer with an order.
+    pub(super) count: u64,
+    /// Those that the bundle in force needs.
+    needed: Vec<CertificateId>,
+    /// The count when those that are served were fetched; `None` if it was not known then.
+    served: Option<u64>,
+    /// Why renewed ones are not served.
+    fault: Option<String>,
+}
+
+impl Renewal {
+    /// A bundle is in force whose certificates were fetched before the count was known.
+    pub(super) fn begin(&mut self, needed: Vec<CertificateId>) {
+        self.needed = needed;
+        self.served = None;
+        self.fault = None;
+    }
+
+    /// A bundle came into force, with the certificates of now.
+    pub(super) fn activated(&mut self, needed: Vec<CertificateId>) {
+        self.begin(needed);
+        self.served = Some(self.count);
+    }
+
+    /// The certificates to fetch again, if any may have been renewed.
+    pub(super) fn needed(&self) -> Option<Vec<CertificateId>> {
+        let is_due = !self.needed.is_empty() && self.served != Some(self.count);
+        is_due.then(|| self.needed.clone())
+    }
+
+    pub(super) fn fault(&self) -> Option<&String> {
+        self.fault.as_ref()
+    }
+}
+
+impl Machine {
+    /// What follows from an outcome that belongs to no other phase.
+    pub(super) fn next_of_renewal(&mut self, phase: Phase, outcome: Outcome) -> Action {
+        match (phase, outcome) {
+            (Phase::FetchingRenewal(tag), Outcome::CertificatesFetched) => {
+                self.phase = Phase::Renewing(tag);
+                Action::Renew
+            }
+            (Phase::FetchingRenewal(tag), Outcome::Refused(reason)) => {
+                self.keep_certificates(tag, &reason)
+            }
+            (Phase::Renewing(tag), Outcome::Renewed(is_other)) => self.renewed(tag, is_other),
+            (Phase::Renewing(_), Outcome::Rejected(diagnostics)) => {
+                self.renewal_failed(&diagnostics.join("; "))
+            }
+            // An outcome of another action than the one that is under way.
+            (_, _) => self.resume(),
+        }
+    }
+
+    /// The wait keeps a control plane that tells of a renewal with every answer from making the node
+    /// ask without a pause.
+    fn renewed(&mut self, tag: String, is_other: bool) -> Action {
+        if is_other {
+            let count = self.renewal.needed.len();
+            self.note(
+                EventKind::CertificatesRenewed,
+                format!("{count} are served"),
+            );
+        }
+        self.renewal.served = Some(self.renewal.count);
+        self.renewal.fault = None;
+        self.known = tag;
+        self.back_off(None)
+    }
+
+    /// The control plane has them no more: those of before stay until there is another bundle.
+    fn keep_certificates(&mut self, tag: String, reason: &str) -> Action {
+        self.renewal.served = Some(self.renewal.count);
+        self.known = tag;
+        self.renewal_failed(reason)
+    }
+
+    fn renewal_failed(&mut self, reason: &str) -> Action {
+        let fault = format!("certificates: {reason}");
+        if self.renewal.fault.as_ref() != Some(&fault) {
+            self.note(EventKind::CertificatesRejected, fault.clone());
+            self.renewal.fault = Some(fault);
+        }
+        self.back_off(None)
+    }
+}

@@ -1,0 +1,87 @@
+//! Verdicts: what became of an order.
+
+use super::{Action, FIRST_WAIT, Machine};
+use crate::event::{EventKind, RefusalReason};
+use crate::state::Answer;
+use control_wire::{Order, Verdict};
+
+/// What a heartbeat may hold.
+const MAX_DIAGNOSTICS: usize = 100;
+const MAX_DIAGNOSTIC_CHARS: usize = 1_000;
+
+impl Machine {
+    /// Only here and in [`Machine::reject`] does the counter grow: after a failed fetch the order is given
+    /// again.
+    pub(super) fn accept(&mut self, order: &Order) -> Action {
+        self.note(EventKind::BundleActivated, order.bundle.to_string());
+        self.status.active = Some(order.bundle);
+        self.status.last_good = Some(order.bundle);
+        self.status.staged = None;
+        self.state.last_good = Some(order.clone());
+        self.answer(order, Verdict::Accepted, Vec::new());
+        self.settled(order)
+    }
+
+    pub(super) fn reject(
+        &mut self,
+        order: &Order,
+        reason: RefusalReason,
+        mut diagnostics: Vec<String>,
+    ) -> Action {
+        // An order that was carried out before the process ended stays carried out.
+        if order.counter == self.state.counter {
+            self.failed_again(reason, diagnostics);
+            return self.back_off(None);
+        }
+        bound(&mut diagnostics);
+        let message = diagnostics.first().cloned().unwrap_or_default();
+        self.note(EventKind::BundleRejected(reason), message);
+        self.answer(order, Verdict::Rejected, diagnostics);
+        self.settled(order)
+    }
+
+    fn settled(&mut self, order: &Order) -> Action {
+        self.known = self.tag(order);
+        self.wait = FIRST_WAIT;
+        self.resume()
+    }
+
+    fn answer(&mut self, order: &Order, verdict: Verdict, diagnostics: Vec<String>) {
+        self.state.counter = order.counter;
+        self.status.order = Some(order.counter);
+        self.status.verdict = Some(verdict);
+        self.status.diagnostics.clone_from(&diagnostics);
+        self.state.answer = Some(Answer {
+            bundle: order.bundle,
+            digest: order.digest.clone(),
+            verdict,
+            diagnostics,
+        });
+    }
+
+    /// What ran before the process ended does not run now; the node tries again.
+    pub(super) fn failed_again(&mut self, reason: RefusalReason, mut diagnostics: Vec<String>) {
+        bound(&mut diagnostics);
+        if self.status.diagnostics != diagnostics {
+            let message = diagnostics.first().cloned().unwrap_or_default();
+            self.note(EventKind::BundleRejected(reason), message);
+        }
+        self.known.clear();
+        if self.status.order.is_some() {
+            self.status.verdict = Some(Verdict::Rejected);
+        }
+        self.status.diagnostics = diagnostics;
+    }
+}
+
+/// Keeps to what a heartbeat may hold.
+pub(super) fn bound(diagnostics: &mut Vec<String>) {
+    diagnostics.truncate(MAX_DIAGNOSTICS);
+    for text in diagnostics {
+        *text = text
+            .chars()
+            .filter(|c| *c != '\0')
+            .take(MAX_DIAGNOSTIC_CHARS)
+            .collect();
+    }
+}
