@@ -48,6 +48,12 @@ const PACKAGES: &[Package] = &[
         bench_only: false,
     },
     Package {
+        name: "faketime",
+        program: "faketime",
+        reason: "tests run nodes whose clock is an hour wrong",
+        bench_only: false,
+    },
+    Package {
         name: "prometheus",
         program: "promtool",
         reason: "tests check the rules and queries of docs/operate",

@@ -1,56 +1,138 @@
 //! Certificates on their way to nodes, and those of the control plane itself.
 
 use crate::world::{PROXYD, World};
-use proxy_testkit::{Launch, free_port};
-use serde_json::json;
+use control_testkit::until;
+use proxy_testkit::{Launch, Proxyd, free_port};
+use rcgen::{CertifiedKey, KeyPair};
+use serde_json::{Value, json};
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+/// A certificate of the control plane, and a service that a node serves with it.
+struct TlsService {
+    world: World,
+    node: String,
+    proxyd: Proxyd,
+    certificate: String,
+    https: u16,
+}
+
+impl TlsService {
+    fn start(made: &CertifiedKey<KeyPair>) -> (Self, String) {
+        let world = World::start_with(&["--heartbeat-secs", "1"]);
+        let proxyd = world.node("node");
+        let node = world.node_id();
+        let certificate = world.post("certificates", &request(made)).json()["id"].clone();
+        let upstream = json!({"name": "u", "targets": [{"address": "127.0.0.1:9"}]});
+        let upstream = world.post("upstreams", &upstream).json()["id"].clone();
+        let service = json!({
+            "name": "a", "host": HOST, "certificate": certificate, "upstream": upstream,
+        });
+        world.post("services", &service);
+        let service = Self {
+            world,
+            node,
+            proxyd,
+            certificate: certificate.as_str().unwrap().to_owned(),
+            https: free_port(),
+        };
+        let bundle = service.bundle();
+        service.run(&bundle);
+        (service, bundle)
+    }
+
+    /// A bundle of the services as they are now.
+    fn bundle(&self) -> String {
+        let addresses = json!({
+            "http": format!("127.0.0.1:{}", free_port()),
+            "https": format!("127.0.0.1:{}", self.https),
+        });
+        let body = json!({"name": "edge", "services": addresses});
+        let bundle = self.world.post("bundles", &body).json();
+        assert_eq!(bundle["state"], "signed", "{bundle}");
+        bundle["id"].as_str().unwrap().to_owned()
+    }
+
+    fn run(&self, bundle: &str) {
+        self.world.assign(bundle, &self.node);
+        let status = self.world.verdict(&self.node, bundle);
+        assert_eq!(status["verdict"], "accepted", "{status}");
+    }
+
+    fn renew(&self, made: &CertifiedKey<KeyPair>) {
+        let path = self
+            .world
+            .path(&format!("certificates/{}", self.certificate));
+        let answer = self
+            .world
+            .operator
+            .send("PUT", &path, &[], Some(&request(made)));
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+
+    /// Whether a new connection is served this certificate.
+    fn shows(&self, made: &CertifiedKey<KeyPair>) -> bool {
+        let shown = Command::new("openssl")
+            .args(["s_client", "-servername", HOST, "-connect"])
+            .arg(format!("127.0.0.1:{}", self.https))
+            .stdin(Stdio::null())
+            .output();
+        let shown = String::from_utf8_lossy(&shown.unwrap().stdout).into_owned();
+        shown.contains(made.cert.pem().lines().nth(1).unwrap())
+    }
+}
+
+const HOST: &str = "a.example.com";
+
+fn made() -> CertifiedKey<KeyPair> {
+    rcgen::generate_simple_self_signed(vec![HOST.to_owned()]).unwrap()
+}
+
+fn request(made: &CertifiedKey<KeyPair>) -> Value {
+    json!({
+        "name": "a", "chain_pem": made.cert.pem(),
+        "private_key_pem": made.signing_key.serialize_pem(),
+    })
+}
 
 #[test]
 fn a_private_key_reaches_the_node_and_no_disk() {
-    let world = World::start();
-    let proxyd = world.node("node");
-    let node = world.node_id();
-    let made = rcgen::generate_simple_self_signed(vec!["a.example.com".to_owned()]).unwrap();
+    let made = made();
+    let (service, _) = TlsService::start(&made);
+    assert!(service.shows(&made));
     let key = made.signing_key.serialize_pem();
-    let certificate = world.post(
-        "certificates",
-        &json!({"name": "a", "chain_pem": made.cert.pem(), "private_key_pem": key}),
-    );
-    let certificate = certificate.json()["id"].clone();
-    let upstream = json!({"name": "u", "targets": [{"address": "127.0.0.1:9"}]});
-    let upstream = world.post("upstreams", &upstream).json()["id"].clone();
-    let service = json!({
-        "name": "a", "host": "a.example.com", "certificate": certificate, "upstream": upstream,
-    });
-    world.post("services", &service);
-    let (http, https) = (free_port(), free_port());
-    let addresses = json!({
-        "http": format!("127.0.0.1:{http}"), "https": format!("127.0.0.1:{https}"),
-    });
-    let bundle = world
-        .post("bundles", &json!({"name": "edge", "services": addresses}))
-        .json();
-    assert_eq!(bundle["state"], "signed", "{bundle}");
-    let bundle = bundle["id"].as_str().unwrap().to_owned();
-    world.assign(&bundle, &node);
-    let status = world.verdict(&node, &bundle);
-    assert_eq!(status["verdict"], "accepted", "{status}");
-    let shown = Command::new("openssl")
-        .args(["s_client", "-servername", "a.example.com", "-connect"])
-        .arg(format!("127.0.0.1:{https}"))
-        .stdin(std::process::Stdio::null())
-        .output();
-    let shown = String::from_utf8_lossy(&shown.unwrap().stdout).into_owned();
-    let first_line = made.cert.pem().lines().nth(1).unwrap().to_owned();
-    assert!(shown.contains(&first_line), "{shown}");
-    let secret = key.lines().nth(1).unwrap();
     let found = Command::new("grep")
-        .args(["-r", "-l", secret])
-        .arg(world.folder.path().join("node"))
+        .args(["-r", "-l", key.lines().nth(1).unwrap()])
+        .arg(service.world.folder.path().join("node"))
         .output();
     assert_eq!(found.unwrap().stdout, b"", "the key is on the disk");
-    drop(proxyd);
+}
+
+#[test]
+fn a_renewed_certificate_is_served_without_another_bundle() {
+    let (first, second, third) = (made(), made(), made());
+    let (mut service, old) = TlsService::start(&first);
+    service.renew(&second);
+    until("the renewed certificate is served", || {
+        service.shows(&second)
+    });
+    let view = service.world.view(&service.node);
+    assert_eq!(view["desired"]["order"], 1, "no order was needed: {view}");
+    assert_eq!(view["diagnostics"], json!([]), "{view}");
+    // A newer bundle, and back to the one that holds the first chain.
+    let new = service.bundle();
+    service.run(&new);
+    service.run(&old);
+    assert!(
+        service.shows(&second),
+        "an old bundle with the new certificate"
+    );
+    // A node that starts with the old bundle, and learns of a renewal that it missed.
+    service.proxyd.terminate();
+    service.proxyd.wait();
+    service.renew(&third);
+    service.proxyd = service.world.node("node");
+    until("the bundle is served again", || service.shows(&third));
 }
 
 #[test]

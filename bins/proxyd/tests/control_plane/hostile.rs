@@ -1,19 +1,16 @@
 //! What a node does when its control plane, or what stands before it, is hostile.
 
 use crate::relay::{Mode, Relay};
-use crate::world::{PROXYD, Page, World, said, said_of, until_says};
+use crate::world::{PROXYD, Running, World, said_of, until_says};
 use control_testkit::until;
-use proxy_testkit::{Launch, Proxyd};
+use proxy_testkit::Launch;
 use serde_json::json;
+use std::ops::Deref;
 
 /// A node behind a relay, which runs a first bundle.
 struct Victim {
-    world: World,
+    running: Running,
     relay: Relay,
-    proxyd: Proxyd,
-    node: String,
-    page: Page,
-    one: String,
 }
 
 impl Victim {
@@ -21,27 +18,18 @@ impl Victim {
         let world = World::start();
         let relay = Relay::before(&world.url);
         let own = world.own("node", &relay.url());
-        let proxyd = Launch::new(PROXYD, &own).start();
-        let node = world.node_id();
-        let page = Page::new("one");
-        let one = world.bundle(&page.files);
-        world.assign(&one, &node);
-        until_says(page.address, "one");
-        world.verdict(&node, &one);
         Self {
-            world,
+            running: Running::launch(world, Launch::new(PROXYD, &own)),
             relay,
-            proxyd,
-            node,
-            page,
-            one,
         }
     }
+}
 
-    fn order(&self, word: &str) -> String {
-        let bundle = self.world.bundle(&Page::on(self.page.address, word).files);
-        self.world.assign(&bundle, &self.node);
-        bundle
+impl Deref for Victim {
+    type Target = Running;
+
+    fn deref(&self) -> &Running {
+        &self.running
     }
 }
 
@@ -55,7 +43,7 @@ fn a_tampered_archive_is_refused() {
     assert_eq!(status["active"], json!(victim.one));
     let reason = status["diagnostics"][0].as_str().unwrap();
     assert!(reason.contains("digest"), "{status}");
-    assert_eq!(said(victim.page.address), "one");
+    assert_eq!(victim.said(), "one");
 }
 
 #[test]
@@ -70,7 +58,7 @@ fn an_order_with_a_wrong_signature_is_refused_until_a_genuine_one_comes() {
     });
     let reason = status["diagnostics"][0].as_str().unwrap();
     assert!(reason.contains("signature"), "{status}");
-    assert_eq!(said(victim.page.address), "one");
+    assert_eq!(victim.said(), "one");
     victim.relay.set(Mode::Pass);
     until_says(victim.page.address, "two");
     until("the node has accepted", || {
@@ -82,15 +70,15 @@ fn an_order_with_a_wrong_signature_is_refused_until_a_genuine_one_comes() {
 #[test]
 fn a_replayed_order_is_refused() {
     let victim = Victim::new();
-    let two = victim.order("two");
-    until_says(victim.page.address, "two");
-    victim.world.verdict(&victim.node, &two);
+    victim.run("two");
     victim.relay.set(Mode::FirstOrder);
     let three = victim.order("three");
     let log = victim.proxyd.stderr();
     let refused = log.find(0, |record| record.text("event") == "order.refused");
+    let old = "proxy_control_plane_refusals_total{reason=\"old_counter\"}";
+    until("the refusal is counted", || victim.metric(old) == Some(1));
     assert!(refused.text("reason").contains("counter 1"), "{refused:?}");
-    assert_eq!(said(victim.page.address), "two");
+    assert_eq!(victim.said(), "two");
     victim.relay.set(Mode::Pass);
     until_says(victim.page.address, "three");
     victim.world.verdict(&victim.node, &three);
@@ -102,16 +90,13 @@ fn garbage_floods_and_silence_do_not_touch_traffic() {
     for mode in [Mode::Garbage, Mode::Flood, Mode::Silence] {
         victim.relay.set(mode);
         let before = victim.relay.requests();
-        let order = victim
-            .world
-            .bundle(&Page::on(victim.page.address, "other").files);
-        victim.world.assign(&order, &victim.node);
+        victim.order("other");
         until("the node has asked", || {
-            assert_eq!(said(victim.page.address), "one", "{mode:?}");
+            assert_eq!(victim.said(), "one", "{mode:?}");
             before < victim.relay.requests()
         });
         for _ in 0..20 {
-            assert_eq!(said(victim.page.address), "one", "{mode:?}");
+            assert_eq!(victim.said(), "one", "{mode:?}");
         }
         let rss = victim.proxyd.rss_bytes();
         assert!(rss < 200 << 20, "{mode:?}: {rss} bytes");

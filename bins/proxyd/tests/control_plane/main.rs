@@ -1,15 +1,20 @@
 //! Nodes and their control plane, both the real programs.
 #![expect(
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
     reason = "tests may fail loudly"
 )]
 
+mod fleet;
 mod relay;
+mod traffic;
 mod world;
 
 mod certificates;
 mod hostile;
+mod mishaps;
 mod orders;
 mod outages;
+mod rollouts;

@@ -1,8 +1,8 @@
 //! What a node does with the orders of its own control plane.
 
-use crate::world::{PROXYD, Page, World, said, until_says};
+use crate::world::{PROXYD, Page, Running, World, said, until_says};
 use control_testkit::until;
-use proxy_testkit::{Launch, Reload};
+use proxy_testkit::{Launch, Record, Reload, Upgrade};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 
@@ -42,34 +42,30 @@ fn a_node_enrols_and_runs_the_bundle_of_its_order() {
 
 #[test]
 fn a_bundle_that_fails_on_the_node_changes_nothing_and_is_reported_with_traffic() {
-    let world = World::start();
-    let _proxyd = world.node("node");
-    let node = world.node_id();
-    let page = Page::new("one");
-    let one = world.bundle(&page.files);
-    world.assign(&one, &node);
-    until_says(page.address, "one");
-    world.verdict(&node, &one);
+    let running = Running::start();
     for _ in 0..9 {
-        said(page.address);
+        running.said();
     }
+    let Running {
+        world, node, one, ..
+    } = &running;
     // Another program has the address: only the node can find that out.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let bad = Page::on(taken.local_addr().unwrap(), "two");
     let bad = world.bundle(&bad.files);
-    world.assign(&bad, &node);
-    let status = world.verdict(&node, &bad);
+    world.assign(&bad, node);
+    let status = world.verdict(node, &bad);
     assert_eq!(status["verdict"], "rejected", "{status}");
     assert_eq!(status["active"], json!(one), "{status}");
     assert_eq!(status["last_good"], json!(one));
     let reason = status["diagnostics"][0].as_str().unwrap();
     assert!(reason.contains("cannot listen"), "{status}");
-    assert_eq!(said(page.address), "one");
-    let traffic = &world.view(&node)["traffic"]["routes"]["page"];
+    assert_eq!(running.said(), "one");
+    let traffic = &world.view(node)["traffic"]["routes"]["page"];
     assert!(
         traffic["requests"].as_u64() >= Some(9),
         "{}",
-        world.view(&node)
+        world.view(node)
     );
     let counts = traffic["latency"].as_array().unwrap().iter();
     let counted: u64 = counts.filter_map(Value::as_u64).sum();
@@ -89,21 +85,14 @@ fn a_bundle_leaves_the_machines_own_settings_alone() {
 
 #[test]
 fn a_revoked_bundle_gives_way_to_the_one_before() {
-    let world = World::start();
-    let _proxyd = world.node("node");
-    let node = world.node_id();
-    let page = Page::new("one");
-    let one = world.bundle(&page.files);
-    world.assign(&one, &node);
-    until_says(page.address, "one");
-    world.verdict(&node, &one);
-    let two = world.bundle(&Page::on(page.address, "two").files);
-    world.assign(&two, &node);
-    until_says(page.address, "two");
-    world.verdict(&node, &two);
+    let running = Running::start();
+    let two = running.run("two");
+    let Running {
+        world, node, one, ..
+    } = &running;
     world.post(&format!("bundles/{two}/revoke"), &Value::Null);
-    until_says(page.address, "one");
-    assert_eq!(world.verdict(&node, &one)["active"], json!(one));
+    until_says(running.page.address, "one");
+    assert_eq!(world.verdict(node, one)["active"], json!(one));
 }
 
 #[test]
@@ -142,23 +131,44 @@ fn a_node_enrols_with_its_name_and_labels() {
 }
 
 #[test]
+fn a_changed_block_is_warned_of_and_counts_at_the_next_start() {
+    let running = Running::start();
+    let (world, proxyd) = (&running.world, &running.proxyd);
+    let own = world.own("node", &world.url);
+    assert_eq!(proxyd.reload(&own), Reload::Applied);
+    let is_warning = |record: &Record| record.text("warning").contains("next start");
+    let warned = proxyd.stderr().records();
+    assert!(!warned.iter().any(is_warning), "nothing has changed");
+    let renamed = own.replace("node-name \"node\"", "node-name \"another\"");
+    assert_eq!(proxyd.reload(&renamed), Reload::Applied);
+    drop(proxyd.stderr().find(0, is_warning));
+}
+
+#[test]
 fn a_reload_keeps_the_bundle_and_takes_the_nodes_own_settings() {
-    let world = World::start();
-    let proxyd = world.node("node");
-    let node = world.node_id();
-    let page = Page::new("one");
-    let one = world.bundle(&page.files);
-    world.assign(&one, &node);
-    until_says(page.address, "one");
+    let running = Running::start();
+    let (world, proxyd) = (&running.world, &running.proxyd);
     let own = world
         .own("node", &world.url)
         .replace("worker-threads 1", "worker-threads 2");
     assert_eq!(proxyd.reload(&own), Reload::Applied);
-    assert_eq!(said(page.address), "one");
+    assert_eq!(running.said(), "one");
     until("both workers serve", || {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", proxyd.id())).unwrap();
         let names =
             tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
         names.filter(|name| name.contains("proxy-worker")).count() == 2
     });
+}
+
+#[test]
+fn an_upgraded_process_follows_with_the_bundle_of_before() {
+    let mut running = Running::start();
+    assert_eq!(running.proxyd.upgrade(), Upgrade::Done);
+    assert_eq!(running.said(), "one");
+    running.proxyd.wait_for_former();
+    assert_eq!(running.said(), "one");
+    running.run("two");
+    let nodes = running.world.get("nodes");
+    assert_eq!(nodes["items"].as_array().map(Vec::len), Some(1), "{nodes}");
 }

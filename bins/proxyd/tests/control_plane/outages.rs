@@ -1,87 +1,78 @@
 //! What a node does without its control plane, without its disk, and with damaged files.
 
-use crate::world::{PROXYD, Page, World, on_a_full_disk, said, until_says};
+use crate::world::{PROXYD, Page, Running, World, on_a_full_disk, said, until_says};
 use control_testkit::until;
 use proxy_testkit::{Launch, RawClient};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
 
-/// A node that has run a bundle and ended.
-fn ran(world: &World) -> (String, Page, String) {
-    let mut proxyd = world.node("node");
-    let node = world.node_id();
-    let page = Page::new("one");
-    let one = world.bundle(&page.files);
-    world.assign(&one, &node);
-    until_says(page.address, "one");
-    world.verdict(&node, &one);
-    proxyd.terminate();
-    proxyd.wait();
-    (node, page, one)
-}
-
 #[test]
 fn a_node_starts_from_its_last_good_bundle_while_the_control_plane_is_away() {
-    let mut world = World::start();
-    let (node, page, one) = ran(&world);
-    world.kill();
-    let _proxyd = world.node("node");
-    until_says(page.address, "one");
-    world.restart();
+    let mut running = Running::start();
+    running.world.kill();
+    running.restart();
+    until_says(running.page.address, "one");
+    let connected = || running.metric("proxy_control_plane_connected");
+    until("the node has asked in vain", || connected() == Some(0));
+    let generation = "proxy_control_plane_bundle_generation";
+    assert_eq!(running.metric(generation), Some(1));
+    running.world.restart();
+    let Running {
+        world, node, one, ..
+    } = &running;
     until("the node reports again", || {
-        world.view(&node)["status"]["active"] == json!(one)
+        world.view(node)["status"]["active"] == json!(one)
     });
-    assert_eq!(said(page.address), "one");
+    assert_eq!(running.said(), "one");
 }
 
 #[test]
 fn a_control_plane_that_goes_away_takes_nothing_with_it() {
-    let mut world = World::start();
-    let _proxyd = world.node("node");
-    let node = world.node_id();
-    let page = Page::new("one");
-    let one = world.bundle(&page.files);
-    world.assign(&one, &node);
-    until_says(page.address, "one");
-    world.kill();
+    let mut running = Running::start();
+    let last = "proxy_control_plane_last_contact_timestamp_seconds";
+    let before = running.metric(last);
+    assert!(before > Some(1_700_000_000), "{before:?}");
+    running.world.kill();
     for _ in 0..50 {
-        assert_eq!(said(page.address), "one");
+        assert_eq!(running.said(), "one");
     }
-    world.restart();
-    let two = world.bundle(&Page::on(page.address, "two").files);
-    world.assign(&two, &node);
-    until_says(page.address, "two");
-    world.verdict(&node, &two);
+    let connected = || running.metric("proxy_control_plane_connected");
+    until("the node has noticed", || connected() == Some(0));
+    running.world.restart();
+    running.run("two");
+    assert_eq!(running.metric("proxy_control_plane_connected"), Some(1));
+    assert!(running.metric(last) >= before);
 }
 
 #[test]
 fn damaged_files_in_the_data_folder_cost_no_more_than_a_fetch() {
-    let world = World::start();
-    let (node, page, one) = ran(&world);
-    let data = world.folder.path().join("node");
+    let mut running = Running::start();
+    running.stop();
+    let data = running.world.folder.path().join("node");
     fs::write(data.join("state.json"), b"\x00garbage").unwrap();
     for archive in files(&data.join("bundles")) {
         fs::write(archive, b"garbage").unwrap();
     }
     fs::create_dir_all(data.join("active/garbage")).unwrap();
-    let mut proxyd = world.node("node");
-    until_says(page.address, "one");
-    assert_eq!(world.verdict(&node, &one)["active"], json!(one));
-    proxyd.terminate();
-    proxyd.wait();
+    running.proxyd = running.world.node("node");
+    until_says(running.page.address, "one");
+    let status = running.world.verdict(&running.node, &running.one);
+    assert_eq!(status["active"], json!(running.one));
+    running.stop();
     for archive in files(&data.join("bundles")) {
         let whole = fs::read(&archive).unwrap();
         fs::write(archive, &whole[..whole.len() / 2]).unwrap();
     }
-    let _proxyd = world.node("node");
-    until_says(page.address, "one");
+    running.proxyd = running.world.node("node");
+    until_says(running.page.address, "one");
 }
 
 #[test]
 fn a_node_whose_identity_is_damaged_enrols_again() {
-    let world = World::start();
-    let (node, ..) = ran(&world);
+    let mut running = Running::start();
+    running.stop();
+    let Running { world, node, .. } = &running;
     let data = world.folder.path().join("node");
     fs::write(data.join("identity.json"), "{").unwrap();
     let own = world.own("node", &world.url);
@@ -102,13 +93,14 @@ fn a_full_disk_keeps_the_bundle_in_force() {
     let world = World::start();
     let limited = on_a_full_disk(world.folder.path(), 64);
     let own = world.own("node", &world.url);
-    let _proxyd = Launch::new(&limited, &own).start();
-    let node = world.node_id();
-    let page = Page::new("one");
-    let one = world.bundle(&page.files);
-    world.assign(&one, &node);
-    until_says(page.address, "one");
-    world.verdict(&node, &one);
+    let running = Running::launch(world, Launch::new(&limited, &own));
+    let Running {
+        world,
+        node,
+        page,
+        one,
+        ..
+    } = &running;
     let mut large = Page::on(page.address, "two").files;
     // Text that no compression makes small enough.
     let mut state = 1_u64;
@@ -120,13 +112,13 @@ fn a_full_disk_keeps_the_bundle_in_force() {
     });
     large["www/large.txt"] = json!(noise.collect::<String>());
     let two = world.bundle(&large);
-    world.assign(&two, &node);
-    let status = world.verdict(&node, &two);
+    world.assign(&two, node);
+    let status = world.verdict(node, &two);
     assert_eq!(status["verdict"], "rejected", "{status}");
     assert_eq!(status["active"], json!(one), "{status}");
     let reason = status["diagnostics"][0].as_str().unwrap();
     assert!(reason.contains("cannot keep the bundle"), "{status}");
-    assert_eq!(said(page.address), "one");
+    assert_eq!(running.said(), "one");
 }
 
 #[test]

@@ -13,9 +13,13 @@ pub(crate) const PROXYD: &str = env!("CARGO_BIN_EXE_proxyd");
 
 /// A control plane with a project, an operator and an enrolment token for ten nodes.
 pub(crate) struct World {
+    /// Those of `controld`, without its address.
+    arguments: Vec<String>,
     pub(crate) folder: TempDir,
     pub(crate) controld: Option<Program>,
     pub(crate) operator: Client,
+    /// Of the operator.
+    pub(crate) key: String,
     pub(crate) org: String,
     pub(crate) project: String,
     pub(crate) url: String,
@@ -31,9 +35,15 @@ fn program() -> String {
 
 impl World {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// With further arguments of `controld`.
+    pub(crate) fn start_with(further: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("controld");
-        let arguments = ["--data-dir".to_owned(), data.display().to_string()];
+        let mut arguments = vec!["--data-dir".to_owned(), data.display().to_string()];
+        arguments.extend(further.iter().map(|&argument| argument.to_owned()));
         let mut controld = Program::start(&program(), &arguments);
         let token = controld.setup_token();
         let body = json!({
@@ -51,7 +61,8 @@ impl World {
                 .unwrap_or_else(|| panic!("{made}"))
                 .to_owned()
         };
-        let operator = Client::new(&url).with_bearer(&text(&made["api_key"]["secret"]));
+        let key = text(&made["api_key"]["secret"]);
+        let operator = Client::new(&url).with_bearer(&key);
         let (org, project) = (text(&made["org"]["id"]), text(&made["project"]["id"]));
         let path = format!("/api/v1/projects/{project}/enrolment-tokens");
         let made = operator
@@ -61,9 +72,11 @@ impl World {
         let token = folder.path().join("enrolment.token");
         fs::write(&token, secret.unwrap_or_else(|| panic!("{made}"))).unwrap();
         Self {
+            arguments,
             folder,
             controld: Some(controld),
             operator,
+            key,
             org,
             project,
             url,
@@ -74,10 +87,15 @@ impl World {
     /// The control plane again, on the port and the data of before.
     pub(crate) fn restart(&mut self) {
         drop(self.controld.take());
-        let data = self.folder.path().join("controld");
         let address = self.url.strip_prefix("http://").unwrap();
-        let arguments = ["--data-dir", data.to_str().unwrap(), "--listen", address];
+        let mut arguments = vec!["--listen".to_owned(), address.to_owned()];
+        arguments.extend_from_slice(&self.arguments);
         self.controld = Some(Program::start_on(&program(), &arguments));
+    }
+
+    /// A second control plane on the same state.
+    pub(crate) fn replica(&self) -> Program {
+        Program::start(&program(), &self.arguments)
     }
 
     pub(crate) fn kill(&mut self) {
@@ -158,6 +176,84 @@ impl World {
                 && status["order"] == desired["order"]
         });
         said_of(&view)
+    }
+}
+
+/// A node that runs a first bundle, which says `one`.
+pub(crate) struct Running {
+    pub(crate) world: World,
+    pub(crate) proxyd: Proxyd,
+    pub(crate) node: String,
+    pub(crate) page: Page,
+    /// The identifier of the first bundle.
+    pub(crate) one: String,
+}
+
+impl Running {
+    pub(crate) fn start() -> Self {
+        let world = World::start();
+        let own = world.own("node", &world.url);
+        Self::launch(world, Launch::new(PROXYD, &own))
+    }
+
+    /// The node is the first of `world`.
+    pub(crate) fn launch(world: World, launch: Launch) -> Self {
+        let proxyd = launch.start();
+        let node = world.node_id();
+        let page = Page::new("one");
+        let one = world.bundle(&page.files);
+        world.assign(&one, &node);
+        until_says(page.address, "one");
+        let status = world.verdict(&node, &one);
+        assert_eq!(status["verdict"], "accepted", "{status}");
+        Self {
+            world,
+            proxyd,
+            node,
+            page,
+            one,
+        }
+    }
+
+    /// Orders a bundle that says `word`.
+    pub(crate) fn order(&self, word: &str) -> String {
+        let page = Page::on(self.page.address, word);
+        let bundle = self.world.bundle(&page.files);
+        self.world.assign(&bundle, &self.node);
+        bundle
+    }
+
+    /// Orders a bundle that says `word`, and waits until it is in force.
+    pub(crate) fn run(&self, word: &str) -> String {
+        let bundle = self.order(word);
+        until_says(self.page.address, word);
+        let status = self.world.verdict(&self.node, &bundle);
+        assert_eq!(status["active"], json!(bundle), "{status}");
+        bundle
+    }
+
+    /// What the page says.
+    pub(crate) fn said(&self) -> String {
+        said(self.page.address)
+    }
+
+    /// Ends the node, and starts it again with its folder.
+    pub(crate) fn restart(&mut self) {
+        self.stop();
+        self.proxyd = self.world.node("node");
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.proxyd.terminate();
+        self.proxyd.wait();
+    }
+
+    /// The value of a series in the node's metrics; `None` without it.
+    pub(crate) fn metric(&self, series: &str) -> Option<u64> {
+        let mut client = RawClient::connect(self.proxyd.admin_address());
+        let page = client.ask(proxy_testkit::get("/metrics", &[])).text();
+        let mut values = page.lines().filter_map(|line| line.strip_prefix(series));
+        values.find_map(|value| value.trim().parse().ok())
     }
 }
 

@@ -1,0 +1,219 @@
+//! Five nodes that follow one control plane and serve steady traffic.
+
+use crate::traffic::{Outcome, Traffic, ask};
+use crate::world::{PROXYD, World};
+use control_testkit::until;
+use proxy_load::clock::{Stopwatch, pause};
+use proxy_testkit::{Launch, Proxyd, Upstream};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Nodes of a fleet.
+pub(crate) const NODES: usize = 5;
+/// An operator's key may ask five times a second.
+const LOOK: Duration = Duration::from_millis(250);
+/// A rollout on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(100);
+/// Further arguments of `controld`: gates see what nodes serve every second.
+pub(crate) const ARGUMENTS: [&str; 2] = ["--heartbeat-secs", "1"];
+
+/// Of a gate that does not look at latencies: a machine that is busy answers late now and then.
+const BUSY_SLACK_MS: u32 = 60_000;
+
+/// A gate that sees enough within seconds.
+pub(crate) fn gate(p99_slack_ms: u32) -> Value {
+    json!({
+        "min_requests": 10, "p99_slack_ms": p99_slack_ms, "max_cpu_increase_percent": 100_000,
+    })
+}
+
+/// Five nodes which run the bundle `old`, with traffic to all of them.
+pub(crate) struct Fleet {
+    pub(crate) traffic: Traffic,
+    pub(crate) nodes: Vec<FleetNode>,
+    /// The identifier of the bundle that all nodes ran first.
+    pub(crate) old: String,
+    pub(crate) upstream: Upstream,
+    pub(crate) world: World,
+}
+
+/// One node of a fleet.
+pub(crate) struct FleetNode {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    pub(crate) proxyd: Proxyd,
+}
+
+impl Fleet {
+    pub(crate) fn start() -> Self {
+        Self::of_five(World::start_with(&ARGUMENTS))
+    }
+
+    /// Five nodes that enrol at the world's URL.
+    pub(crate) fn of_five(world: World) -> Self {
+        // One after the other: batches are in the order of the enrolments.
+        let nodes = (1..=NODES).map(|number| FleetNode::enrol(&world, &format!("edge-{number}")));
+        let nodes = nodes.collect();
+        Self::of(world, nodes)
+    }
+
+    /// These nodes, which run a bundle then.
+    pub(crate) fn of(world: World, nodes: Vec<FleetNode>) -> Self {
+        let upstream = Upstream::saying("well");
+        let old = world.bundle(&files("old", upstream.address(), ""));
+        let ids: Vec<&str> = nodes.iter().map(|node| node.id.as_str()).collect();
+        world.post(&format!("bundles/{old}/assign"), &json!({"nodes": ids}));
+        let addresses: Vec<_> = nodes.iter().map(FleetNode::address).collect();
+        let fleet = Self {
+            traffic: Traffic::to(&addresses),
+            nodes,
+            old,
+            upstream,
+            world,
+        };
+        let old = fleet.old.clone();
+        fleet.until_all_run(&old);
+        fleet
+    }
+
+    /// A signed bundle whose answers name it, with this upstream and a further listener.
+    pub(crate) fn bundle(&self, name: &str, upstream: SocketAddr, listener: &str) -> String {
+        self.world.bundle(&files(name, upstream, listener))
+    }
+
+    /// A rollout in batches of `size`, over a gate that a busy machine passes.
+    pub(crate) fn start_rollout(&self, bundle: &str, settings: &Value) -> String {
+        let mut body = json!({
+            "bundle": bundle, "batch_count": 1, "soak_secs": 1, "deadline_secs": 60,
+            "gate": gate(BUSY_SLACK_MS),
+        });
+        for (name, value) in settings.as_object().into_iter().flatten() {
+            body[name] = value.clone();
+        }
+        let made = self.world.post("rollouts", &body).json();
+        let id = made["id"].as_str().unwrap().to_owned();
+        self.world
+            .post(&format!("rollouts/{id}/start"), &Value::Null);
+        id
+    }
+
+    /// Waits until the rollout is as wanted; gives what it is then.
+    pub(crate) fn until_rollout(&self, id: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let since = Stopwatch::start();
+        loop {
+            let found = self.world.get(&format!("rollouts/{id}"));
+            if is_so(&found) {
+                return found;
+            }
+            let waited = since.elapsed();
+            assert!(waited < PATIENCE, "{found}\n{}", self.told());
+            pause(LOOK);
+        }
+    }
+
+    pub(crate) fn until_state(&self, id: &str, state: &str) -> Value {
+        self.until_rollout(id, |found| found["state"] == state)
+    }
+
+    /// Waits until every node says that it runs the bundle, and serves it.
+    pub(crate) fn until_all_run(&self, bundle: &str) {
+        for node in &self.nodes {
+            self.until_runs(node, bundle);
+        }
+    }
+
+    pub(crate) fn until_runs(&self, node: &FleetNode, bundle: &str) {
+        self.until_view(node, |view| view["status"]["active"] == bundle);
+    }
+
+    /// Waits until the control plane says so of a node.
+    pub(crate) fn until_view(&self, node: &FleetNode, is_so: impl Fn(&Value) -> bool) {
+        let since = Stopwatch::start();
+        loop {
+            let view = self.world.view(&node.id);
+            if is_so(&view) {
+                return;
+            }
+            let waited = since.elapsed();
+            assert!(waited < PATIENCE, "{view}\n{}", self.told());
+            pause(LOOK);
+        }
+    }
+
+    /// The node again, after its end, with the folder of before.
+    pub(crate) fn restart(&mut self, node: usize) {
+        let name = self.nodes[node].name.clone();
+        self.nodes[node] = FleetNode::enrol(&self.world, &name);
+        self.traffic.move_to(node, self.nodes[node].address());
+    }
+
+    /// What every node serves now, by its own answer.
+    pub(crate) fn served(&self) -> Vec<String> {
+        let asked = self.nodes.iter().map(|node| ask(node.address()));
+        asked.map(|(_, bundle)| bundle).collect()
+    }
+
+    fn told(&self) -> String {
+        let mut told = String::new();
+        for node in &self.nodes {
+            let lines = node.proxyd.stderr().lines().join("\n");
+            writeln!(told, "{}:\n{lines}", node.name).unwrap();
+        }
+        told
+    }
+}
+
+impl FleetNode {
+    fn enrol(world: &World, name: &str) -> Self {
+        let proxyd = Launch::new(PROXYD, &world.own(name, &world.url)).start();
+        Self::of(world, name, proxyd)
+    }
+
+    /// The node of this process, once it has enrolled.
+    pub(crate) fn of(world: &World, name: &str, proxyd: Proxyd) -> Self {
+        let mut id = None;
+        until("the node has enrolled", || {
+            pause(LOOK);
+            let nodes = world.get("nodes");
+            let mut nodes = nodes["items"].as_array().into_iter().flatten();
+            let found = nodes.find(|node| node["name"] == name);
+            id = found.and_then(|node| Some(node["id"].as_str()?.to_owned()));
+            id.is_some()
+        });
+        Self {
+            name: name.to_owned(),
+            id: id.unwrap(),
+            proxyd,
+        }
+    }
+
+    /// Where it listens: each node has a port of its own, which the kernel chose.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let log = self.proxyd.stderr();
+        let said = log.find(0, |record| record.text("message") == "listening");
+        said.text("address").parse().unwrap()
+    }
+}
+
+fn files(name: &str, upstream: SocketAddr, listener: &str) -> Value {
+    let config = format!(
+        "listeners {{ listener \"main\" {{ address \"127.0.0.1:0\" }}\n{listener} }}\n\
+         routes {{ route \"all\" {{ upstream \"u\"; policies {{ \
+         response-headers {{ set \"x-bundle\" \"{name}\" }} }} }} }}\n\
+         upstreams {{ upstream \"u\" {{ target \"{upstream}\" }} }}\n"
+    );
+    json!({"proxy.kdl": config})
+}
+
+/// Answers that are neither of `bundles` nor 200, which no node outside a batch may give.
+pub(crate) fn wrong<'a>(outcomes: &'a [Outcome], bundles: &[&str]) -> Vec<&'a Outcome> {
+    let is_right = |outcome: &Outcome| {
+        outcome.status == 200 && bundles.iter().any(|bundle| outcome.bundle == *bundle)
+    };
+    outcomes
+        .iter()
+        .filter(|outcome| !is_right(outcome))
+        .collect()
+}

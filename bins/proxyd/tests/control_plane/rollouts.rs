@@ -1,0 +1,144 @@
+//! Rollouts over real nodes with real traffic: the good one to its end, bad ones back from their first
+//! batch.
+
+use crate::fleet::{Fleet, NODES, gate, wrong};
+use crate::traffic::Outcome;
+use proxy_load::clock::pause;
+use proxy_testkit::{Upstream, closed_port, ok};
+use serde_json::{Value, json};
+use std::fs;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const NONE: [&Outcome; 0] = [];
+/// What the gate allows in the case of a slow bundle.
+const SLACK_MS: u32 = 500;
+/// Above that, and below every time-out.
+const SLOW: Duration = Duration::from_millis(1_500);
+/// A listener whose certificate each machine has in its own data folder.
+const OWN_CERTIFICATE: &str = "listener \"tls\" { address \"127.0.0.1:0\"; \
+    protocol \"https\"; tls { cert-file \"../../own.pem\"; key-file \"../../own.key\" } }";
+
+/// A rollout that must come back from its first batch.
+struct BadRollout<'a> {
+    upstream: SocketAddr,
+    /// Part of the rollout's reason.
+    reason: &'a str,
+    /// What the first node answers under the bundle, if it comes into force.
+    status: Option<u16>,
+    listener: &'a str,
+    /// Of the rollout.
+    settings: Value,
+}
+
+impl BadRollout<'_> {
+    fn check(&self, fleet: &Fleet) {
+        let Self {
+            upstream,
+            reason,
+            status,
+            listener,
+            ref settings,
+        } = *self;
+        let before = fleet.traffic.take();
+        assert_eq!(wrong(&before, &["old"]), NONE, "before {reason}");
+        let bad = fleet.bundle("bad", upstream, listener);
+        let rollout = fleet.start_rollout(&bad, settings);
+        let back = fleet.until_state(&rollout, "rolled_back");
+        let told = back["reason"].as_str().unwrap();
+        assert!(told.contains(reason), "{reason}: {told}");
+        assert_eq!(back["batch"], 1, "{reason}: {back}");
+        fleet.until_all_run(&fleet.old);
+        assert_eq!(fleet.served(), ["old"; NODES], "{reason}");
+        let all = fleet.traffic.take();
+        let (batch, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.node == 0);
+        assert!(others.len() > 40, "{reason}: only {} answers", others.len());
+        assert_eq!(wrong(&others, &["old"]), NONE, "{reason}");
+        let of_batch = wrong(&batch, &["old", "bad"]);
+        match status {
+            // A slow bundle answers well, and a rejected one never answers.
+            None => assert_eq!(of_batch, NONE, "{reason}"),
+            Some(status) => {
+                assert!(!of_batch.is_empty(), "{reason}");
+                let others = of_batch.iter().filter(|one| one.status != status);
+                assert_eq!(others.count(), 0, "{reason}: {of_batch:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_good_rollout_completes_by_the_word_of_its_nodes_and_no_request_is_lost() {
+    let fleet = Fleet::start();
+    let new = fleet.bundle("new", fleet.upstream.address(), "");
+    let rollout = fleet.start_rollout(&new, &json!({"batch_count": 2}));
+    let halfway = fleet.until_rollout(&rollout, |found| found["batch"] == 2);
+    assert_eq!(halfway["batches"][0]["state"], "passed", "{halfway}");
+    let served = fleet.served();
+    assert_eq!(
+        (&*served[0], &*served[1], &*served[4]),
+        ("new", "new", "old")
+    );
+    let done = fleet.until_state(&rollout, "completed");
+    assert_eq!(done["batch"], 3, "{done}");
+    for node in &fleet.nodes {
+        let view = fleet.world.view(&node.id);
+        let status = &view["status"];
+        assert_eq!(status["active"], json!(new), "{view}");
+        assert_eq!(status["verdict"], "accepted", "{view}");
+    }
+    assert_eq!(fleet.served(), ["new"; NODES]);
+    let all = fleet.traffic.take();
+    assert_eq!(wrong(&all, &["old", "new"]), NONE);
+    for node in 0..NODES {
+        let mut own = all.iter().filter(|one| one.node == node);
+        let first_new = own.position(|one| one.bundle == "new");
+        assert!(first_new.is_some(), "node {node} served the new bundle");
+    }
+}
+
+#[test]
+fn a_bad_bundle_stops_in_its_first_batch_and_costs_no_request_elsewhere() {
+    let fleet = Fleet::start();
+    let failing =
+        Upstream::answering("HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n");
+    let slow = Upstream::start(|served| {
+        while served.request().is_some() {
+            pause(SLOW);
+            served.send(ok("late"));
+        }
+    });
+    for node in &fleet.nodes[1..] {
+        let made = rcgen::generate_simple_self_signed(vec!["a.test".to_owned()]).unwrap();
+        let folder = fleet.world.folder.path().join(&node.name);
+        fs::write(folder.join("own.pem"), made.cert.pem()).unwrap();
+        fs::write(folder.join("own.key"), made.signing_key.serialize_pem()).unwrap();
+    }
+    let bad = |upstream, reason, status| BadRollout {
+        upstream,
+        reason,
+        status,
+        listener: "",
+        settings: json!({}),
+    };
+    bad(failing.address(), "5xx", Some(500)).check(&fleet);
+    BadRollout {
+        settings: json!({"gate": gate(SLACK_MS)}),
+        ..bad(slow.address(), "99 % of requests", None)
+    }
+    .check(&fleet);
+    bad(closed_port(), "5xx", Some(502)).check(&fleet);
+    BadRollout {
+        listener: OWN_CERTIFICATE,
+        ..bad(
+            fleet.upstream.address(),
+            "node edge-1 rejected the bundle",
+            None,
+        )
+    }
+    .check(&fleet);
+    // The others have the certificate: what stopped the rollout was the one machine without it.
+    let good = fleet.bundle("good", fleet.upstream.address(), OWN_CERTIFICATE);
+    fleet.world.assign(&good, &fleet.nodes[1].id);
+    fleet.until_runs(&fleet.nodes[1], &good);
+}
