@@ -1,9 +1,12 @@
-//! `cargo xtask demo`: proxyd between you and two small upstreams, and controld beside.
+//! `cargo xtask demo`: proxyd between you and two small upstreams, and beside it controld
+//! with a fleet of its own.
 
 mod control;
+mod fleet;
 
 use crate::command;
 use crate::demo::control::Control;
+use crate::demo::fleet::Fleet;
 use crate::task_error::TaskError;
 use crate::terminal::say;
 use crate::workspace::Workspace;
@@ -23,20 +26,18 @@ const TWO: &str = "127.0.0.1:18082";
 /// Builds proxyd and runs the demo until Ctrl-C; with `checked`, runs its tests instead.
 pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result<(), TaskError> {
     if checked {
-        let arguments = [
-            "test",
-            "--locked",
-            "--package",
-            "proxyd",
-            "--test",
-            "quickstart",
-        ];
+        let arguments = ["test", "--locked", "--workspace", "--test", "quickstart"];
         let mut test = workspace.cargo(&arguments);
         test.args(release.then_some("--release"));
         command::run(&mut test)?;
-        return Control::start(workspace, CONFIG).map(drop);
     }
     let binary = build(workspace, release)?;
+    let control = Control::start(workspace)?;
+    let fleet = Fleet::show(&control, &binary)?;
+    if checked {
+        say("demo: all of it works");
+        return Ok(());
+    }
     let _upstreams = [serve("one", ONE)?, serve("two", TWO)?];
     let mut child = Command::new(&binary)
         .arg("--config")
@@ -47,9 +48,9 @@ pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result
             program: binary.display().to_string(),
             source,
         })?;
-    let control = Control::start(workspace, CONFIG)?;
     say(invitation(child.id()));
     say(control.invitation());
+    say(fleet.invitation());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -64,7 +65,7 @@ pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result
 
 fn build(workspace: &Workspace, release: bool) -> Result<PathBuf, TaskError> {
     say("demo: building proxyd");
-    let mut build = workspace.cargo(&["build", "--locked", "--package", "proxyd"]);
+    let mut build = workspace.cargo(&["build", "--locked", "--workspace", "--bin", "proxyd"]);
     build.args(release.then_some("--release"));
     command::run(&mut build)?;
     let profile = if release { "release" } else { "debug" };

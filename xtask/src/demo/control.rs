@@ -6,7 +6,8 @@ use crate::terminal::say;
 use crate::workspace::Workspace;
 use control_testkit::Program;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -15,12 +16,13 @@ pub(super) struct Control {
     program: Program,
     controld: PathBuf,
     key: String,
+    project: String,
     folder: TempDir,
 }
 
 impl Control {
     /// Builds and starts it, sets it up by its link, and makes a project and a key.
-    pub(super) fn start(workspace: &Workspace, config: &str) -> Result<Self, TaskError> {
+    pub(super) fn start(workspace: &Workspace) -> Result<Self, TaskError> {
         say("demo: building controld");
         let controld = build(workspace)?;
         let folder = tempfile::tempdir().map_err(|source| TaskError::System {
@@ -28,12 +30,15 @@ impl Control {
             source,
         })?;
         let data = folder.path().join("data").display().to_string();
-        let mut program = Program::start(&controld.to_string_lossy(), &["--data-dir", &data]);
+        // Gates look at what nodes tell: with an interval of 30 seconds the demo would take minutes.
+        let arguments = ["--data-dir", &data, "--heartbeat-secs", "1"];
+        let mut program = Program::start(&controld.to_string_lossy(), &arguments);
         let link = program.setup_token();
         let mut control = Self {
             program,
             controld,
             key: link,
+            project: String::new(),
             folder,
         };
         say(format!(
@@ -58,7 +63,8 @@ impl Control {
             "json",
         ];
         control.key = text(&control.ctl(&set_up)?, "/api_key/secret")?;
-        control.ctl(&["project", "create", "--name", "edge"])?;
+        let create = ["project", "create", "--name", "edge", "-o", "json"];
+        control.project = text(&control.ctl(&create)?, "/id")?;
         let create = [
             "api-key",
             "create",
@@ -70,32 +76,84 @@ impl Control {
             "json",
         ];
         control.key = text(&control.ctl(&create)?, "/secret")?;
-        control.bundle(&workspace.root().join(config))?;
         Ok(control)
     }
 
-    /// A signed bundle of the configuration that proxyd shows.
-    fn bundle(&self, config: &Path) -> Result<(), TaskError> {
-        let folder = self.folder.path().join("bundle");
+    /// A signed bundle of one file.
+    pub(super) fn bundle(&self, name: &str, config: &str) -> Result<(), TaskError> {
+        let folder = self.folder.path().join(name);
         let file = folder.join("proxy.kdl");
-        let copied = fs::create_dir_all(&folder).and_then(|()| fs::copy(config, &file));
-        copied.map_err(|source| TaskError::File { path: file, source })?;
+        let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&file, config));
+        written.map_err(|source| TaskError::File { path: file, source })?;
         let folder = folder.display().to_string();
         let create = [
-            "bundle",
-            "create",
-            "--name",
-            "quickstart",
-            "-f",
-            &folder,
-            "-o",
-            "json",
+            "bundle", "create", "--name", name, "-f", &folder, "-o", "json",
         ];
         let made = self.ctl(&create)?;
         match text(&made, "/state")?.as_str() {
             "signed" => Ok(()),
             other => Err(TaskError::Failed(format!("the bundle is {other}: {made}"))),
         }
+    }
+
+    /// Plans a rollout with these flags, starts it, and shows its way; gives the state in which it
+    /// ended.
+    pub(super) fn roll_out(&self, bundle: &str, flags: &[&str]) -> Result<String, TaskError> {
+        let create = ["rollout", "create", "--bundle", bundle, "-o", "json"];
+        let id = text(&self.ctl(&[&create, flags].concat())?, "/id")?;
+        self.ctl(&["rollout", "start", &id])?;
+        // It fails for a rollout that came back; the state tells.
+        self.command(&["rollout", "status", &id, "--wait"])
+            .status()
+            .map_err(self.lost())?;
+        text(&self.ctl(&["rollout", "get", &id, "-o", "json"])?, "/state")
+    }
+
+    /// A file with a token for so many nodes.
+    pub(super) fn enrolment_token(&self, nodes: usize) -> Result<PathBuf, TaskError> {
+        let nodes = nodes.to_string();
+        let create = [
+            "enrolment-token",
+            "create",
+            "--name",
+            "demo",
+            "--max-uses",
+            &nodes,
+            "-o",
+            "json",
+        ];
+        let secret = text(&self.ctl(&create)?, "/secret")?;
+        let path = self.folder.path().join("enrolment.token");
+        let written = fs::write(&path, secret);
+        written.map_err(|source| TaskError::File {
+            path: path.clone(),
+            source,
+        })?;
+        Ok(path)
+    }
+
+    /// How many nodes have enrolled.
+    pub(super) fn nodes(&self) -> Result<usize, TaskError> {
+        let listed = self.command(&["node", "list", "-o", "id"]).output();
+        let listed = listed.map_err(self.lost())?.stdout;
+        Ok(String::from_utf8_lossy(&listed).lines().count())
+    }
+
+    /// Runs a command of which the output is shown.
+    pub(super) fn show(&self, arguments: &[&str]) -> Result<(), TaskError> {
+        say(format!("demo: controld ctl {}", arguments.join(" ")));
+        let status = self.command(arguments).status().map_err(self.lost())?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(TaskError::Ended {
+            program: self.controld.display().to_string(),
+            status,
+        })
+    }
+
+    pub(super) fn project(&self) -> &str {
+        &self.project
     }
 
     /// What to try.
@@ -108,27 +166,35 @@ demo: controld listens on {url}; its interface is shown at {url}/api/docs
 
   export CONTROLD_URL={url} CONTROLD_API_KEY={key}
   {controld} ctl whoami                                    the key, and what it may do
+  {controld} ctl node list
   {controld} ctl bundle list
+  {controld} ctl rollout list
   {controld} ctl api-key list -o json
 "
         )
     }
 
-    fn url(&self) -> &str {
+    pub(super) fn url(&self) -> &str {
         self.program.base_url()
     }
 
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.controld);
+        command.arg("ctl").args(arguments);
+        command.env("CONTROLD_URL", self.url());
+        command.env("CONTROLD_API_KEY", &self.key);
+        command
+    }
+
+    fn lost(&self) -> impl Fn(io::Error) -> TaskError {
+        |source| TaskError::Start {
+            program: self.controld.display().to_string(),
+            source,
+        }
+    }
+
     fn ctl(&self, arguments: &[&str]) -> Result<String, TaskError> {
-        let done = Command::new(&self.controld)
-            .arg("ctl")
-            .args(arguments)
-            .env("CONTROLD_URL", self.url())
-            .env("CONTROLD_API_KEY", &self.key)
-            .output()
-            .map_err(|source| TaskError::Start {
-                program: self.controld.display().to_string(),
-                source,
-            })?;
+        let done = self.command(arguments).output().map_err(self.lost())?;
         let words: Vec<&str> = arguments.iter().copied().take(2).collect();
         let words = words.join(" ");
         if !done.status.success() {
