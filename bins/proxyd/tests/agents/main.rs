@@ -16,4 +16,5 @@ mod ext_authz;
 mod failures;
 mod forward_auth;
 mod heads;
+mod phases;
 mod responses;

@@ -1,0 +1,54 @@
+//! The end of a request is told and not answered.
+
+use super::stage::{AMPLE, Phase, Stage};
+use proxy_testkit::AgentReply;
+use std::thread;
+
+/// What an agent may do wrong when it is told of an end.
+fn misdeeds() -> Vec<AgentReply> {
+    vec![
+        AgentReply::HangUp,
+        AgentReply::Bytes(vec![0; 4]),
+        AgentReply::Bytes(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()),
+        AgentReply::Bytes(vec![0, 0, 0, 9, 0x20, b'{']),
+        AgentReply::misnumbered(1, 4),
+        AgentReply::misnumbered(1 << 40, 0),
+    ]
+}
+
+fn is_told(stage: &Stage) -> bool {
+    let events = stage.agent.events();
+    let mut phases = events.iter().filter_map(Phase::of);
+    phases.any(|phase| phase == Phase::Completion)
+}
+
+fn play(misdeed: AgentReply) {
+    let what = format!("{misdeed:?}");
+    let settings = format!("failure-mode \"closed\"; {AMPLE}");
+    let stage = Stage::start((Phase::Completion, vec![misdeed]), &settings);
+    stage.chosen.choose(0);
+
+    let response = stage.ask();
+
+    assert_eq!(response.text(), "served", "{what}");
+    let record = stage.proxyd.access_record(&response.correlation_id());
+    assert_eq!(record.text("agent_decision"), "allow", "{what}");
+    let mut events = Phase::ASKED.len();
+    while !is_told(&stage) {
+        events = stage.agent.wait_for_events(events + 1).len();
+    }
+    stage.chosen.clear();
+    // A connection with wrong bytes on it fails the calls that are on it, and no later ones.
+    let recovers = (0..10).any(|_| stage.ask().status == 200);
+    assert!(recovers, "{what}");
+    assert_eq!(stage.ask().status, 200, "{what}");
+}
+
+#[test]
+fn what_an_agent_does_at_the_end_of_a_request_changes_nothing_of_it() {
+    thread::scope(|scope| {
+        for misdeed in misdeeds() {
+            scope.spawn(move || play(misdeed));
+        }
+    });
+}

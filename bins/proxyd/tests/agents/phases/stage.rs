@@ -1,0 +1,171 @@
+//! A proxy with an agent that misbehaves at one phase of a request.
+
+use crate::support::Setup;
+use agent_protocol::{BodyMode, ProxyMessage, Wants};
+use proxy_testkit::{AgentReply, FakeAgent, Proxyd, RawClient, Response, Upstream, get, ok};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Time for an agent that answers: no test may fail because the machine is slow.
+pub(super) const AMPLE: &str = "timeout-ms 30000";
+
+/// A phase of a request, in which an agent is asked or told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    RequestHeaders,
+    RequestBody,
+    ResponseHeaders,
+    ResponseBody,
+    Completion,
+}
+
+impl Phase {
+    /// Those in which the agent is asked.
+    pub(super) const ASKED: [Self; 4] = [
+        Self::RequestHeaders,
+        Self::RequestBody,
+        Self::ResponseHeaders,
+        Self::ResponseBody,
+    ];
+
+    /// The phase of an event; `None` for other messages.
+    pub(super) fn of(event: &ProxyMessage<'_>) -> Option<Self> {
+        match event {
+            ProxyMessage::RequestHeaders(_) => Some(Self::RequestHeaders),
+            ProxyMessage::RequestBody(_) => Some(Self::RequestBody),
+            ProxyMessage::ResponseHeaders(_) => Some(Self::ResponseHeaders),
+            ProxyMessage::ResponseBody(_) => Some(Self::ResponseBody),
+            ProxyMessage::Completion(_) => Some(Self::Completion),
+            _ => None,
+        }
+    }
+
+    /// Its value of the label `event` of metrics.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::RequestHeaders => "request_headers",
+            Self::RequestBody => "request_body",
+            Self::ResponseHeaders => "response_headers",
+            Self::ResponseBody => "response_body",
+            Self::Completion => "completion",
+        }
+    }
+
+    /// Whether the target has the request already.
+    pub(super) fn is_response(self) -> bool {
+        matches!(self, Self::ResponseHeaders | Self::ResponseBody)
+    }
+}
+
+/// Every event there is.
+pub(super) fn all_events() -> Wants {
+    Wants {
+        request_body: BodyMode::Buffered,
+        response_headers: true,
+        response_body: BodyMode::Buffered,
+        completion: true,
+    }
+}
+
+pub(super) const ALL_EVENTS: &str =
+    "events \"request-body\" \"response-headers\" \"response-body\"";
+
+fn upstream() -> Upstream {
+    Upstream::start(|served| {
+        while served.request().is_some() {
+            served.send(ok("served"));
+        }
+    })
+}
+
+/// A request with a body, so that it has every phase.
+pub(super) fn post() -> &'static [u8] {
+    b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\n\r\nbody"
+}
+
+/// One of a list of replies, or none of them: then the agent allows everything.
+#[derive(Clone, Debug)]
+pub(super) struct Chosen(Arc<AtomicUsize>);
+
+const NONE: usize = usize::MAX;
+
+impl Chosen {
+    pub(super) fn none() -> Self {
+        Self(Arc::new(AtomicUsize::new(NONE)))
+    }
+
+    pub(super) fn choose(&self, index: usize) {
+        self.0.store(index, Ordering::SeqCst);
+    }
+
+    pub(super) fn clear(&self) {
+        self.choose(NONE);
+    }
+
+    fn of(&self, replies: &[AgentReply]) -> Option<AgentReply> {
+        replies.get(self.0.load(Ordering::SeqCst)).cloned()
+    }
+}
+
+/// A proxy, its upstream, and its agent "waf".
+pub(super) struct Stage {
+    pub(super) agent: FakeAgent,
+    pub(super) chosen: Chosen,
+    pub(super) upstream: Upstream,
+    pub(super) proxyd: Proxyd,
+}
+
+impl Stage {
+    /// The agent gets every event, and allows all but that of `phase`: there it replies with the chosen
+    /// one of `replies`.
+    pub(super) fn start((phase, replies): (Phase, Vec<AgentReply>), settings: &str) -> Self {
+        Self::start_with((phase, replies), settings, |setup| setup)
+    }
+
+    /// The same with a setup that `change` has changed.
+    pub(super) fn start_with(
+        (phase, replies): (Phase, Vec<AgentReply>),
+        settings: &str,
+        change: impl Fn(Setup) -> Setup,
+    ) -> Self {
+        let chosen = Chosen::none();
+        let of_script = chosen.clone();
+        let agent = FakeAgent::start(all_events(), move |event| {
+            let is_due = Phase::of(event) == Some(phase);
+            let reply = of_script.of(&replies).filter(|_| is_due);
+            reply.unwrap_or_else(AgentReply::allow)
+        });
+        let upstream = upstream();
+        let settings = format!("{settings}; {ALL_EVENTS}");
+        let setup = Setup::to(&upstream).agent("waf", &agent, &settings);
+        let proxyd = change(setup).start();
+        Self {
+            agent,
+            chosen,
+            upstream,
+            proxyd,
+        }
+    }
+
+    /// The response to a request with a body, on a connection of its own.
+    pub(super) fn ask(&self) -> Response {
+        self.proxyd.connect().ask(post())
+    }
+}
+
+/// Waits until a sample on the metrics page has this value.
+#[track_caller]
+pub(super) fn wait_for_metric(client: &mut RawClient, name: &str, value: f64) {
+    let mut last = String::new();
+    for _ in 0..2_000 {
+        last = client.ask(get("/metrics", &[])).text();
+        let line = last.lines().find(|line| line.starts_with(name));
+        let text = line.and_then(|line| line.rsplit(' ').next());
+        let found = text.map_or(0.0, |text| text.parse().unwrap());
+        if f64::abs(found - value) < 0.1 {
+            return;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+    panic!("{name} did not become {value}:\n{last}");
+}
