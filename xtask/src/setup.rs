@@ -1,13 +1,14 @@
 //! `cargo xtask setup`: installs missing tools.
 
 mod debian;
-mod object_server;
+mod python;
 
 use crate::command;
 use crate::llvm_profdata;
 use crate::task_error::TaskError;
 use crate::terminal::say;
 use crate::workspace::Workspace;
+use python::{AGENT_SERVERS, OBJECT_SERVER, PythonEnvironment};
 
 /// Version of cargo-deny that reads our `deny.toml`.
 const DENY_VERSION: &str = "^0.20";
@@ -35,7 +36,8 @@ pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     missing.extend(rust_component(workspace, "rustfmt", "fmt"));
     missing.extend(rust_component(workspace, "clippy", "clippy"));
     missing.extend(cargo_deny(workspace));
-    missing.extend(object_store_server(workspace));
+    missing.extend(python_environment(workspace, &OBJECT_SERVER));
+    missing.extend(python_environment(workspace, &AGENT_SERVERS));
     if bench {
         missing.extend(llvm_tools(workspace));
     }
@@ -92,13 +94,13 @@ fn cargo_deny(workspace: &Workspace) -> Option<String> {
     outcome("cargo-deny", command::run(&mut install))
 }
 
-fn object_store_server(workspace: &Workspace) -> Option<String> {
-    match object_server::install(workspace) {
+fn python_environment(workspace: &Workspace, environment: &PythonEnvironment) -> Option<String> {
+    match environment.install(workspace) {
         Ok(false) => {
-            say(format!("setup: {} is here", object_server::NAME));
+            say(format!("setup: {} is here", environment.name));
             None
         }
-        installed => outcome(object_server::NAME, installed.map(drop)),
+        installed => outcome(environment.name, installed.map(drop)),
     }
 }
 

@@ -130,24 +130,17 @@ impl ProxyMessage<'static> {
     /// # Errors
     /// The frame is of a type that only agents send, or its payload is wrong.
     pub fn decode(frame: Frame<'_>, encoding: Encoding) -> Result<Self, DecodeError> {
-        let Frame {
-            frame_type,
-            payload,
-        } = frame;
-        let read = match frame_type {
-            FrameType::Hello => Encoding::Json.read(payload).map(Self::Hello),
-            FrameType::RequestHeaders => encoding.read(payload).map(Self::RequestHeaders),
-            FrameType::RequestBody => encoding.read(payload).map(Self::RequestBody),
-            FrameType::ResponseHeaders => encoding.read(payload).map(Self::ResponseHeaders),
-            FrameType::ResponseBody => encoding.read(payload).map(Self::ResponseBody),
-            FrameType::Completion => encoding.read(payload).map(Self::Completion),
-            FrameType::Cancel => encoding.read(payload).map(Self::Cancel),
-            FrameType::Error => encoding.read(payload).map(Self::Error),
-            FrameType::Welcome | FrameType::Decision | FrameType::Drain => {
-                return Err(unexpected(frame_type));
-            }
-        };
-        read.map_err(|detail| refused(frame, encoding, &detail))
+        decode(frame, encoding, |frame_type, payload| match frame_type {
+            FrameType::Hello => Some(Encoding::Json.read(payload).map(Self::Hello)),
+            FrameType::RequestHeaders => Some(encoding.read(payload).map(Self::RequestHeaders)),
+            FrameType::RequestBody => Some(encoding.read(payload).map(Self::RequestBody)),
+            FrameType::ResponseHeaders => Some(encoding.read(payload).map(Self::ResponseHeaders)),
+            FrameType::ResponseBody => Some(encoding.read(payload).map(Self::ResponseBody)),
+            FrameType::Completion => Some(encoding.read(payload).map(Self::Completion)),
+            FrameType::Cancel => Some(encoding.read(payload).map(Self::Cancel)),
+            FrameType::Error => Some(encoding.read(payload).map(Self::Error)),
+            FrameType::Welcome | FrameType::Decision | FrameType::Drain => None,
+        })
     }
 }
 
@@ -178,25 +171,34 @@ impl AgentMessage<'static> {
     /// # Errors
     /// The frame is of a type that only the proxy sends, or its payload is wrong.
     pub fn decode(frame: Frame<'_>, encoding: Encoding) -> Result<Self, DecodeError> {
-        let Frame {
-            frame_type,
-            payload,
-        } = frame;
-        let read = match frame_type {
-            FrameType::Welcome => Encoding::Json.read(payload).map(Self::Welcome),
-            FrameType::Decision => encoding.read(payload).map(Self::Decision),
-            FrameType::Drain => encoding.read(payload).map(Self::Drain),
-            FrameType::Error => encoding.read(payload).map(Self::Error),
+        decode(frame, encoding, |frame_type, payload| match frame_type {
+            FrameType::Welcome => Some(Encoding::Json.read(payload).map(Self::Welcome)),
+            FrameType::Decision => Some(encoding.read(payload).map(Self::Decision)),
+            FrameType::Drain => Some(encoding.read(payload).map(Self::Drain)),
+            FrameType::Error => Some(encoding.read(payload).map(Self::Error)),
             FrameType::Hello
             | FrameType::RequestHeaders
             | FrameType::RequestBody
             | FrameType::ResponseHeaders
             | FrameType::ResponseBody
             | FrameType::Completion
-            | FrameType::Cancel => return Err(unexpected(frame_type)),
-        };
-        read.map_err(|detail| refused(frame, encoding, &detail))
+            | FrameType::Cancel => None,
+        })
     }
+}
+
+/// The message that `read` makes of a frame's payload; `None` is a type of the other side.
+fn decode<M>(
+    frame: Frame<'_>,
+    encoding: Encoding,
+    read: impl FnOnce(FrameType, &[u8]) -> Option<Result<M, String>>,
+) -> Result<M, DecodeError> {
+    let Frame {
+        frame_type,
+        payload,
+    } = frame;
+    let read = read(frame_type, payload).ok_or_else(|| unexpected(frame_type))?;
+    read.map_err(|detail| refused(frame, encoding, &detail))
 }
 
 fn unexpected(frame_type: FrameType) -> DecodeError {

@@ -3,7 +3,7 @@
 use crate::answer::{Refused, json, json_bytes, verdict};
 use crate::clock::now;
 use crate::state::{AdminState, BuildInfo};
-use crate::{stats, target_patch, upstreams};
+use crate::{agents, stats, target_patch, upstreams};
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 type AdminRequest = State<Arc<AdminState>>;
 
 /// Every path with its handler. HEAD is answered like GET.
-fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 10] {
+fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 11] {
     [
         (
             "/health",
@@ -62,6 +62,13 @@ fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 10] {
                     change_target(&state, &place, &body)
                 },
             ),
+        ),
+        (
+            "/admin/agents",
+            get(|State(state): AdminRequest| async move {
+                let snapshot = state.sources.registry.snapshot();
+                json(&agents::document(&state.plan.load().plan, &snapshot))
+            }),
         ),
         (
             "/admin/stats",

@@ -11,6 +11,7 @@ mod token;
 
 mod state;
 
+mod agents;
 mod plan_documents;
 mod stats;
 mod upstreams;

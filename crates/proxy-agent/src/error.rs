@@ -1,5 +1,7 @@
 //! Why a call has no decision.
 
+use agent_protocol::Block;
+
 /// Why a call has no decision. The text is for logs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
@@ -15,4 +17,7 @@ pub enum CallError {
     /// The agent broke the protocol, or answered what was not asked.
     #[error("{0}")]
     BadReply(String),
+    /// The agent speaks HTTP and has answered 5xx: what it answered, for the client.
+    #[error("the server answers {}", .0.status.unwrap_or_default())]
+    ServerError(Box<Block>),
 }

@@ -62,12 +62,13 @@ impl ExtAuthzClient {
         if let Some(connection) = known.filter(|connection| !connection.is_closed())
             && let Ok(response) = send(connection, &message).await
         {
-            return self.read(response).await;
+            return self.read(head, response).await;
         }
         let connection = self.connect().await?;
         self.connection.replace(Some(connection.clone()));
         let response = send(connection, &message).await;
-        self.read(response.map_err(|_| CallError::Closed)?).await
+        let response = response.map_err(|_| CallError::Closed)?;
+        self.read(head, response).await
     }
 
     async fn connect(&self) -> Result<http2::SendRequest<Full<Bytes>>, CallError> {
@@ -83,15 +84,19 @@ impl ExtAuthzClient {
         Ok(sender)
     }
 
-    async fn read(&self, response: Response<Incoming>) -> Result<Decision, CallError> {
-        let (head, body) = response.into_parts();
+    async fn read(
+        &self,
+        head: &RequestHeaders<'_>,
+        response: Response<Incoming>,
+    ) -> Result<Decision, CallError> {
+        let (parts, body) = response.into_parts();
         let limit = self.endpoint.max_response_bytes;
         let (body, trailers) = limited_body_with_trailers(body, limit).await?;
-        check_status(&head.headers, trailers.as_ref())?;
+        check_status(&parts.headers, trailers.as_ref())?;
         let message = body.get(PREFIX_BYTES..).unwrap_or_default();
         let response = CheckResponse::decode(message);
         let response = response.map_err(|error| CallError::BadReply(error.to_string()))?;
-        decision(response)
+        decision(head, response)
     }
 }
 
@@ -134,14 +139,14 @@ fn check_status(headers: &HeaderMap, trailers: Option<&HeaderMap>) -> Result<(),
     }
 }
 
-fn decision(response: CheckResponse) -> Result<Decision, CallError> {
+fn decision(head: &RequestHeaders<'_>, response: CheckResponse) -> Result<Decision, CallError> {
     let CheckResponse {
         status,
         http_response,
     } = response;
     let status = status.ok_or_else(|| CallError::BadReply("no status".to_owned()))?;
     match (status.code, http_response) {
-        (0, Some(HttpResponse::Ok(response))) => Ok(allow(response)),
+        (0, Some(HttpResponse::Ok(response))) => Ok(Decision::Allow(allow(head, response)?)),
         (0, None) => Ok(Decision::Allow(Allow::default())),
         (0, Some(HttpResponse::Denied(_))) => {
             Err(CallError::BadReply("an allowance with a denial".to_owned()))
@@ -168,7 +173,7 @@ fn decision(response: CheckResponse) -> Result<Decision, CallError> {
 }
 
 /// Fields that no agent may change are left as they are, as Envoy does.
-fn allow(response: OkHttpResponse) -> Decision {
+fn allow(head: &RequestHeaders<'_>, response: OkHttpResponse) -> Result<Allow, CallError> {
     let OkHttpResponse {
         headers,
         headers_to_remove,
@@ -177,25 +182,73 @@ fn allow(response: OkHttpResponse) -> Decision {
     let removed = headers_to_remove.into_iter();
     let removed = removed.filter(|name| !is_protected(&name.to_ascii_lowercase()));
     let removed = removed.filter_map(|name| HeaderEdit::remove(name).ok());
-    let set = headers.into_iter().filter_map(edit);
-    Decision::Allow(Allow {
-        request_headers: removed.chain(set).collect(),
-        response_headers: response_headers_to_add
-            .into_iter()
-            .filter_map(edit)
-            .collect(),
+    let set = headers
+        .into_iter()
+        .filter_map(|option| request_edit(head, option).transpose());
+    let set: Result<Vec<_>, _> = set.collect();
+    let of_response = response_headers_to_add
+        .into_iter()
+        .filter_map(|option| response_edit(option).transpose());
+    let of_response: Result<_, _> = of_response.collect();
+    Ok(Allow {
+        request_headers: removed.chain(set?).collect(),
+        response_headers: of_response?,
         ..Allow::default()
     })
 }
 
-fn edit(option: HeaderValueOption) -> Option<HeaderEdit> {
-    let appends = option.append.as_ref().is_some_and(|append| append.value);
-    let header = field(option)?;
-    Some(if appends {
-        HeaderEdit::Add(header)
-    } else {
-        HeaderEdit::Set(header)
+/// What `append_action` says, unless the older `append` is there.
+#[derive(Clone, Copy)]
+enum HeaderAction {
+    /// Neither was given: a field of the request is replaced, one of the response is added.
+    Default,
+    Add,
+    AddIfAbsent,
+    Set,
+    SetIfPresent,
+}
+
+fn action(option: &HeaderValueOption) -> Result<HeaderAction, CallError> {
+    match (&option.append, option.append_action) {
+        (Some(append), _) if append.value => Ok(HeaderAction::Add),
+        (Some(_), _) | (None, 2) => Ok(HeaderAction::Set),
+        (None, 0) => Ok(HeaderAction::Default),
+        (None, 1) => Ok(HeaderAction::AddIfAbsent),
+        (None, 3) => Ok(HeaderAction::SetIfPresent),
+        (None, other) => Err(CallError::BadReply(format!("append_action {other}"))),
+    }
+}
+
+fn request_edit(
+    head: &RequestHeaders<'_>,
+    option: HeaderValueOption,
+) -> Result<Option<HeaderEdit>, CallError> {
+    let action = action(&option)?;
+    let Some(header) = field(option) else {
+        return Ok(None);
+    };
+    let mut fields = head.headers.iter();
+    let is_present = fields.any(|one| one.name() == header.name());
+    Ok(match action {
+        HeaderAction::Add => Some(HeaderEdit::Add(header)),
+        HeaderAction::Default | HeaderAction::Set => Some(HeaderEdit::Set(header)),
+        HeaderAction::AddIfAbsent => (!is_present).then_some(HeaderEdit::Add(header)),
+        HeaderAction::SetIfPresent => is_present.then_some(HeaderEdit::Set(header)),
     })
+}
+
+/// The fields of the response are not known yet, so that no edit can depend on them.
+fn response_edit(option: HeaderValueOption) -> Result<Option<HeaderEdit>, CallError> {
+    let action = action(&option)?;
+    let header = field(option);
+    match action {
+        HeaderAction::Default | HeaderAction::Add => Ok(header.map(HeaderEdit::Add)),
+        HeaderAction::Set => Ok(header.map(HeaderEdit::Set)),
+        HeaderAction::AddIfAbsent | HeaderAction::SetIfPresent => {
+            let text = "ADD_IF_ABSENT or OVERWRITE_IF_EXISTS for a field of the response";
+            Err(CallError::BadReply(text.to_owned()))
+        }
+    }
 }
 
 fn field(option: HeaderValueOption) -> Option<Header<'static>> {

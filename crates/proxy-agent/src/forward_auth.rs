@@ -92,7 +92,13 @@ impl ForwardAuthClient {
             headers: plain_headers(&head.headers),
             body: body.to_vec(),
         };
-        answer.into_decision()
+        let decision = answer.into_decision()?;
+        if head.status.is_server_error()
+            && let Decision::Block(block) = decision
+        {
+            return Err(CallError::ServerError(Box::new(block)));
+        }
+        Ok(decision)
     }
 
     /// The request that asks: a GET with the client's fields, and its method, URL and address in fields

@@ -28,6 +28,8 @@ pub enum AgentOutcome {
     Overloaded,
     /// Its answer is wrong.
     BadReply,
+    /// It speaks HTTP, and answers 5xx.
+    ServerError,
     /// The request's own time is over.
     RequestTimeout,
     /// The body is larger than it may see.
@@ -49,17 +51,45 @@ pub enum BreakerResult {
     Nothing,
 }
 
+/// What kind of outcome it is, which determines the part of the failure mode and of the breaker.
+#[derive(Clone, Copy)]
+enum OutcomeKind {
+    /// The agent has decided.
+    Decision,
+    /// The agent has failed.
+    Failure,
+    /// The agent was not asked.
+    NotAsked,
+    /// The request is refused for a reason of its own.
+    Refusal,
+    /// The message is refused for its body: 502 in place of the reason's status if it is a response.
+    BodyRefusal,
+}
+
 struct Row {
     name: &'static str,
-    when: &'static str,
+    kind: OutcomeKind,
     reason: Option<Reason>,
-    obeys_failure_mode: bool,
-    breaker: BreakerResult,
+    when: &'static str,
+}
+
+const fn row(
+    name: &'static str,
+    kind: OutcomeKind,
+    reason: Option<Reason>,
+    when: &'static str,
+) -> Row {
+    Row {
+        name,
+        kind,
+        reason,
+        when,
+    }
 }
 
 impl AgentOutcome {
     /// Every outcome.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Allow,
         Self::Block,
         Self::Redirect,
@@ -71,6 +101,7 @@ impl AgentOutcome {
         Self::QueueFull,
         Self::Overloaded,
         Self::BadReply,
+        Self::ServerError,
         Self::RequestTimeout,
         Self::Oversize,
         Self::Decompression,
@@ -86,123 +117,63 @@ impl AgentOutcome {
     /// Whether `failure-mode "open"` lets the request go on.
     #[must_use]
     pub fn obeys_failure_mode(self) -> bool {
-        self.row().obeys_failure_mode
+        matches!(
+            self.row().kind,
+            OutcomeKind::Failure | OutcomeKind::NotAsked
+        )
     }
 
     /// What the agent's breaker is told.
     #[must_use]
     pub fn breaker(self) -> BreakerResult {
-        self.row().breaker
+        match self.row().kind {
+            OutcomeKind::Decision => BreakerResult::Success,
+            OutcomeKind::Failure => BreakerResult::Failure,
+            OutcomeKind::NotAsked | OutcomeKind::Refusal | OutcomeKind::BodyRefusal => {
+                BreakerResult::Nothing
+            }
+        }
     }
 
-    #[expect(clippy::too_many_lines, reason = "one row for each outcome")]
+    #[rustfmt::skip]
     fn row(self) -> Row {
-        use BreakerResult::{Failure, Nothing, Success};
-        let decided = |name, when, reason| Row {
-            name,
-            when,
-            reason,
-            obeys_failure_mode: false,
-            breaker: Success,
-        };
-        let failed = |name, when, reason, breaker| Row {
-            name,
-            when,
-            reason: Some(reason),
-            obeys_failure_mode: true,
-            breaker,
-        };
-        let refused = |name, when, reason| Row {
-            name,
-            when,
-            reason: Some(reason),
-            obeys_failure_mode: false,
-            breaker: Nothing,
-        };
+        use OutcomeKind::{BodyRefusal, Decision, Failure, NotAsked, Refusal};
         match self {
-            Self::Allow => decided("allow", "the agent allows", None),
-            Self::Block => decided(
-                "block",
-                "the agent blocks; it may give another status, headers and a body",
-                Some(Reason::AgentBlocked),
-            ),
-            Self::Redirect => decided(
-                "redirect",
-                "the agent sends the client elsewhere: 301, 302, 303, 307 or 308; gRPC callers are \
-                 blocked",
-                None,
-            ),
-            Self::Challenge => decided(
-                "challenge",
-                "the agent requires credentials",
-                Some(Reason::AgentChallenge),
-            ),
-            Self::Timeout => failed(
-                "timeout",
-                "no answer within `timeout-ms`, which for a new connection includes the handshake",
-                Reason::AgentTimeout,
-                Failure,
-            ),
-            Self::Unreachable => failed(
-                "unreachable",
-                "the socket refuses, or has refused within the last second at most",
-                Reason::AgentUnreachable,
-                Failure,
-            ),
-            Self::Closed => failed(
-                "closed",
+            Self::Allow => row("allow", Decision, None, "the agent allows"),
+            Self::Block => row("block", Decision, Some(Reason::AgentBlocked),
+                "the agent blocks; it may give another status, headers and a body"),
+            Self::Redirect => row("redirect", Decision, None,
+                "the agent sends the client elsewhere: 301, 302, 303, 307 or 308; gRPC callers are blocked"),
+            Self::Challenge => row("challenge", Decision, Some(Reason::AgentChallenge),
+                "the agent requires credentials"),
+            Self::Timeout => row("timeout", Failure, Some(Reason::AgentTimeout),
+                "no answer within `timeout-ms`, which for a new connection includes the handshake"),
+            Self::Unreachable => row("unreachable", Failure, Some(Reason::AgentUnreachable),
+                "the socket refuses, or has refused within the last second at most"),
+            Self::Closed => row("closed", Failure, Some(Reason::AgentUnreachable),
                 "the agent closes the connection before it answers; a request's head is sent once more, \
-                 on another connection, if the first one had answered before",
-                Reason::AgentUnreachable,
-                Failure,
-            ),
-            Self::BreakerOpen => failed(
-                "breaker open",
-                "the agent's `circuit-breaker` is open; it is not asked",
-                Reason::AgentBreakerOpen,
-                Nothing,
-            ),
-            Self::QueueFull => failed(
-                "queue full",
-                "`max-agent-queue-depth` calls have no answer yet; it is not asked",
-                Reason::AgentQueueFull,
-                Nothing,
-            ),
-            Self::Overloaded => failed(
-                "overloaded",
-                "the agent reports that it has too much to do, or does not read its events",
-                Reason::AgentQueueFull,
-                Failure,
-            ),
-            Self::BadReply => failed(
-                "bad reply",
+                 on another connection, if the first one had answered before"),
+            Self::BreakerOpen => row("breaker open", NotAsked, Some(Reason::AgentBreakerOpen),
+                "the agent's `circuit-breaker` is open; it is not asked"),
+            Self::QueueFull => row("queue full", NotAsked, Some(Reason::AgentQueueFull),
+                "`max-agent-queue-depth` calls have no answer yet; it is not asked"),
+            Self::Overloaded => row("overloaded", Failure, Some(Reason::AgentQueueFull),
+                "the agent reports that it has too much to do, or does not read its events"),
+            Self::BadReply => row("bad reply", Failure, Some(Reason::AgentBadReply),
                 "the answer is malformed, larger than `max-agent-response-bytes`, for an event that \
                  awaits none, reports a failure, or changes a field that no agent may change; or the \
-                 agent asks for events that its `events` do not list",
-                Reason::AgentBadReply,
-                Failure,
-            ),
-            Self::RequestTimeout => refused(
-                "request's time",
-                "the route's `request-secs` is over before the agent's time",
-                Reason::RequestTimeout,
-            ),
-            Self::Oversize => refused(
-                "oversize",
+                 agent asks for events that its `events` do not list"),
+            Self::ServerError => row("server error", Failure, Some(Reason::AgentBadReply),
+                "a `forward-auth` server answers 5xx; under `closed` its answer is the client's"),
+            Self::RequestTimeout => row("request's time", Refusal, Some(Reason::RequestTimeout),
+                "the route's `request-secs` is over before the agent's time"),
+            Self::Oversize => row("oversize", BodyRefusal, Some(Reason::BodySizeLimit),
                 "the body is larger than `max-body-inspection-bytes` or `max-agent-body-bytes`, and \
-                 the agent's `on-oversize` is `block`",
-                Reason::BodySizeLimit,
-            ),
-            Self::Decompression => refused(
-                "decompression",
-                "the body exceeds `max-decompression-ratio` or `max-decompressed-size-bytes`",
-                Reason::DecompressionLimit,
-            ),
-            Self::BadCoding => refused(
-                "bad coding",
-                "the body is not of the coding that its head names",
-                Reason::BadContentEncoding,
-            ),
+                 the agent's `on-oversize` is `block`"),
+            Self::Decompression => row("decompression", BodyRefusal, Some(Reason::DecompressionLimit),
+                "the body exceeds `max-decompression-ratio` or `max-decompressed-size-bytes`"),
+            Self::BadCoding => row("bad coding", BodyRefusal, Some(Reason::BadContentEncoding),
+                "the body is not of the coding that its head names"),
         }
     }
 }
@@ -213,13 +184,14 @@ const PAGE_HEAD: &str = "\
 <!-- Generated by `cargo xtask reference`; edit the table in `proxy-agent` instead. -->
 
 An agent is asked about the head of a request, its body, the head of the response and its body, as its
-`events` say. Under `failure-mode \"closed\"` a failure of the agent refuses the request: nothing of it is
+`events` say; every row holds for each of them. Under `failure-mode \"closed\"` a failure of the agent refuses the request: nothing of it is
 forwarded if it happens before the response, and the response is replaced if it happens then. Under
 `failure-mode \"open\"` the request goes on without the agent, which gets no further event of it. The end
 of a request is told and not answered: no failure there has an effect.
 
 The access log has the last agent that was asked in `agent`, its decision in `agent_decision` (`failed` or
-`failed_open` for failures), and the time spent on waiting for all agents in `agent_ms`. Decisions are
+`failed_open` for failures), the time spent on waiting for all agents in `agent_ms`, and what agents have told
+the log in `agent_metadata`. Decisions are
 counted in `proxy_agent_requests_total`, failures in `proxy_agent_failures_total`, timeouts in
 `proxy_agent_timeouts_total` too, refusals in `proxy_blocked_requests_total`.
 
@@ -234,22 +206,20 @@ pub fn outcomes_page() -> String {
     for outcome in AgentOutcome::ALL {
         let Row {
             name,
-            when,
+            kind,
             reason,
-            obeys_failure_mode,
-            breaker,
+            when,
         } = outcome.row();
-        let refused = reason.map(|reason| {
-            let status = reason.status().as_u16();
-            format!("{status}, `{}`", reason.as_str())
-        });
-        let closed = refused.unwrap_or_else(|| "goes on as decided".to_owned());
-        let open = if obeys_failure_mode {
+        let closed = reason.map_or_else(
+            || "goes on as decided".to_owned(),
+            |reason| refusal(outcome, kind, reason),
+        );
+        let open = if outcome.obeys_failure_mode() {
             "goes on"
         } else {
             "the same"
         };
-        let breaker = match breaker {
+        let breaker = match outcome.breaker() {
             BreakerResult::Success => "success",
             BreakerResult::Failure => "failure",
             BreakerResult::Nothing => "–",
@@ -258,4 +228,17 @@ pub fn outcomes_page() -> String {
         writeln!(page, "| {name} | {when} | {closed} | {open} | {breaker} |").unwrap_or_default();
     }
     page
+}
+
+/// Status and reason of a refusal.
+fn refusal(outcome: AgentOutcome, kind: OutcomeKind, reason: Reason) -> String {
+    let status = reason.status().as_u16();
+    let reason = reason.as_str();
+    if outcome == AgentOutcome::ServerError {
+        return format!("the server's, `{reason}`");
+    }
+    if matches!(kind, OutcomeKind::BodyRefusal) {
+        return format!("{status} (502 if it is a response's), `{reason}`");
+    }
+    format!("{status}, `{reason}`")
 }

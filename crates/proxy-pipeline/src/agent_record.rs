@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use proxy_agent::Session;
 use proxy_plan::AgentPlan;
-use proxy_telemetry::AgentFields;
+use proxy_telemetry::{AgentFields, AgentMetadata};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +58,16 @@ impl AgentRecord {
             agent,
             decision,
             took: self.took,
+            metadata: self.metadata_fields(),
         })
+    }
+
+    fn metadata_fields(&self) -> Vec<AgentMetadata<'_>> {
+        let fields = self.metadata.iter().flat_map(|(agent, entries)| {
+            let entries = entries.iter();
+            entries.map(move |(key, value)| AgentMetadata { agent, key, value })
+        });
+        fields.collect()
     }
 
     /// Tells every agent that wants to know it how the request ended.

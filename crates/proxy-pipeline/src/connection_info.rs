@@ -65,6 +65,8 @@ struct RareState {
 pub struct TlsSession {
     /// TLS of the listener.
     pub server: Arc<ServerTls>,
+    /// The version of the protocol: `1.2` or `1.3`.
+    pub version: Option<&'static str>,
     /// The server name of the client, if sent.
     pub server_name: Option<Box<str>>,
     /// The verdict on the client's certificate.

@@ -11,9 +11,17 @@ pub(crate) struct BreakerStates(Vec<Arc<BreakerSource>>);
 
 #[derive(Debug)]
 struct BreakerSource {
-    upstream: Arc<str>,
-    route: Arc<str>,
+    owner: BreakerOwner,
     breaker: CircuitBreaker,
+}
+
+/// What a breaker protects the requests from.
+#[derive(Debug)]
+enum BreakerOwner {
+    /// The upstream of a route.
+    Upstream { name: Arc<str>, route: Arc<str> },
+    /// An agent, on all routes that name it.
+    Agent(Arc<str>),
 }
 
 impl GaugeSource for BreakerSource {
@@ -23,23 +31,29 @@ impl GaugeSource for BreakerSource {
 }
 
 impl BreakerStates {
-    /// Those of the routes of `plan`.
+    /// Those of the routes and the agents of `plan`.
     pub(crate) fn of(plan: &Plan, registry: &Registry) -> Self {
-        let sources = plan.routes().iter().filter_map(|route| {
+        let of_routes = plan.routes().iter().filter_map(|route| {
             let Service::Upstream(position) = route.service else {
                 return None;
             };
             let upstream = plan.upstreams().get(position)?;
-            let source = Arc::new(BreakerSource {
-                upstream: Arc::clone(&upstream.name),
+            let owner = BreakerOwner::Upstream {
+                name: Arc::clone(&upstream.name),
                 route: Arc::clone(&route.id),
-                breaker: route.breaker.clone()?,
-            });
-            let labels = [&*upstream.name, &*route.id];
+            };
+            Some((owner, route.breaker.clone()?))
+        });
+        let of_agents = plan.agents().iter().filter_map(|agent| {
+            let owner = BreakerOwner::Agent(Arc::clone(&agent.name));
+            Some((owner, agent.state.breaker.clone()?))
+        });
+        let sources = of_routes.chain(of_agents).map(|(owner, breaker)| {
+            let source = Arc::new(BreakerSource { owner, breaker });
             let shown: Arc<dyn GaugeSource> = Arc::clone(&source) as _;
             let weak = Arc::downgrade(&shown);
-            registry.show_gauge(&names::CIRCUIT_BREAKER_STATE, labels, weak);
-            Some(source)
+            registry.show_gauge(&names::CIRCUIT_BREAKER_STATE, source.owner.labels(), weak);
+            source
         });
         Self(sources.collect())
     }
@@ -59,18 +73,46 @@ impl BreakerStates {
 
 impl BreakerSource {
     fn report(&self, state: BreakerState, times: u64, registry: &Registry) {
-        let (upstream, route) = (&*self.upstream, &*self.route);
-        let labels = [upstream, route, state.name()];
+        let [component, route] = self.owner.labels();
+        let labels = [component, route, state.name()];
         let counter = registry.counter(&names::CIRCUIT_BREAKER_TRANSITIONS_TOTAL, labels);
         counter.add(times);
         let change = match state {
-            BreakerState::Open => {
-                tracing::warn!(upstream, route, times, "a circuit breaker has opened");
-                return;
-            }
+            BreakerState::Open => "has opened",
             BreakerState::Closed => "has closed",
             BreakerState::HalfOpen => "is half-open",
         };
-        tracing::info!(upstream, route, times, "a circuit breaker {change}");
+        self.owner.log(change, times, state == BreakerState::Open);
+    }
+}
+
+impl BreakerOwner {
+    /// The labels `component` and `route`; an agent's breaker belongs to no single route.
+    fn labels(&self) -> [&str; 2] {
+        match self {
+            Self::Upstream { name, route } => [name, route],
+            Self::Agent(name) => [name, ""],
+        }
+    }
+
+    fn log(&self, change: &str, times: u64, is_warning: bool) {
+        match self {
+            Self::Upstream { name, route } => {
+                let (upstream, route) = (&**name, &**route);
+                if is_warning {
+                    tracing::warn!(upstream, route, times, "a circuit breaker {change}");
+                } else {
+                    tracing::info!(upstream, route, times, "a circuit breaker {change}");
+                }
+            }
+            Self::Agent(name) => {
+                let agent = &**name;
+                if is_warning {
+                    tracing::warn!(agent, times, "an agent's circuit breaker {change}");
+                } else {
+                    tracing::info!(agent, times, "an agent's circuit breaker {change}");
+                }
+            }
+        }
     }
 }

@@ -22,6 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ProtocolVersion;
 use tokio_rustls::server::TlsStream;
 
 /// The reason why there is no TLS connection.
@@ -57,6 +58,7 @@ pub(crate) async fn accept_tls(
     let now = UNIX_EPOCH + worker.time.unix(worker.time.elapsed());
     let session = TlsSession {
         server: Arc::clone(tls),
+        version: connection.protocol_version().and_then(version_name),
         server_name: connection.server_name().map(Into::into),
         verdict: tls.verdict(connection, now),
     };
@@ -70,6 +72,13 @@ pub(crate) async fn accept_tls(
         transport: ClientStream::Tls(Box::new(ClientTlsStream::new(stream))),
         early: Bytes::new(),
     })
+}
+
+fn version_name(version: ProtocolVersion) -> Option<&'static str> {
+    if version == ProtocolVersion::TLSv1_3 {
+        return Some("1.3");
+    }
+    (version == ProtocolVersion::TLSv1_2).then_some("1.2")
 }
 
 async fn handshake(

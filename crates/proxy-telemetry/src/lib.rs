@@ -28,8 +28,9 @@ pub use metrics::{
 };
 pub use process::{Process, resident_memory_bytes};
 pub use record::{
-    AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, AgentFields, ErrorRecord,
-    EscapedField, EscapedFields, EventFields, EventRecord, Level, LimitRecord, OptionalField,
+    AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, AgentFields, AgentMetadata,
+    ErrorRecord, EscapedField, EscapedFields, EventFields, EventRecord, Level, LimitRecord,
+    OptionalField,
 };
 pub use registry::{DEFAULT_MAX_SERIES, GaugeSource, Registry, RegistrySettings};
 pub use route_table::{RouteTable, UNMATCHED};

@@ -14,7 +14,7 @@ mod redact;
 mod short;
 mod timestamp;
 
-pub use access::{AccessRecord, AgentFields};
+pub use access::{AccessRecord, AgentFields, AgentMetadata};
 pub use access_format::{AccessFormat, OptionalField};
 pub(crate) use access_log_head::SpareHeadBuffers;
 pub use access_log_head::{AccessLogHead, AccessLogRequest};

@@ -49,6 +49,11 @@ impl Snapshot {
         self.by_reason(&total.failures)
     }
 
+    /// Failed calls of an agent by the name of their reason.
+    pub fn agent_failures(&self, total: &AgentTotal) -> BTreeMap<&'static str, u64> {
+        self.by_reason(&total.failures)
+    }
+
     /// Single series of a metric.
     pub(crate) fn series(&self, name: &str) -> &[SeriesValue] {
         self.series.get(name).map(Vec::as_slice).unwrap_or_default()

@@ -6,7 +6,7 @@
 
 use crate::classify::VerifyFailure;
 use crate::error::TlsError;
-use crate::file::{Contents, Digest, digest};
+use crate::file::{Contents, Digest, digest, fingerprint};
 use crate::settings::ClientAuth;
 use crate::{leaf, provider, roots};
 use rustls::client::danger::HandshakeSignatureValid;
@@ -14,7 +14,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConnection, SignatureScheme};
 use rustls_pki_types::{CertificateDer, UnixTime};
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -34,6 +34,8 @@ pub enum ClientAuthVerdict {
         subject: String,
         /// Expiry, since 1970.
         expires: Duration,
+        /// SHA-256 of its DER, in hexadecimal digits.
+        sha256: String,
     },
     /// The client sent one that is not trusted, whether or not one is required.
     Rejected {
@@ -132,12 +134,22 @@ impl ClientAuthority {
             Ok(_) => ClientAuthVerdict::Verified {
                 subject: leaf::subject(leaf).unwrap_or_default(),
                 expires: leaf::expiry(leaf).unwrap_or(Duration::MAX),
+                sha256: hexadecimal(&fingerprint(leaf)),
             },
             Err(error) => ClientAuthVerdict::Rejected {
                 reason: VerifyFailure::of(&error),
             },
         }
     }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing into a String cannot fail.
+        write!(text, "{byte:02x}").unwrap_or_default();
+    }
+    text
 }
 
 /// Verifies only that a client possesses the key of its certificate.

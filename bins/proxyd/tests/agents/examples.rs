@@ -1,61 +1,16 @@
-//! The example agents in Python, behind the real proxy.
+//! The example agents, behind the real proxy.
 
+use crate::process::AgentProcess;
 use crate::support::{Setup, reason, refusal};
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use proxy_testkit::{Upstream, get, ok};
+use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::thread::park_timeout;
-use std::time::Duration;
-use tempfile::TempDir;
+use std::time::SystemTime;
 
-/// Looks for the socket before an agent is given up.
-const MAX_LOOKS: usize = 3_000;
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-const CLOSED: &str = "failure-mode \"closed\"; timeout-ms 10000";
-
-/// A running agent, killed when dropped.
-struct AgentProcess {
-    child: Child,
-    folder: TempDir,
-}
-
-impl AgentProcess {
-    fn start(script: &str, files: &[(&str, &str)]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            fs::write(folder.path().join(name), text).unwrap();
-        }
-        let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/agents");
-        let mut command = Command::new("python3");
-        command.arg("-B").arg(agents.join(script));
-        command.arg(folder.path().join("agent.sock"));
-        if !files.is_empty() {
-            command.arg(folder.path());
-        }
-        let child = command.spawn().unwrap();
-        let agent = Self { child, folder };
-        let socket = agent.socket();
-        let listens = (0..MAX_LOOKS).any(|_| {
-            park_timeout(LOOK_INTERVAL);
-            UnixStream::connect(&socket).is_ok()
-        });
-        assert!(listens, "no agent listens at {}", socket.display());
-        agent
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("agent.sock")
-    }
-}
-
-impl Drop for AgentProcess {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
+const CLOSED: &str = "failure-mode \"closed\"; timeout-ms 30000";
 
 fn upstream() -> Upstream {
     Upstream::start(|served| {
@@ -67,7 +22,7 @@ fn upstream() -> Upstream {
 
 #[test]
 fn the_firewall_answers_attacks_403_and_tells_their_rules_to_the_log_alone() {
-    let agent = AgentProcess::start("waf/waf.py", &[]);
+    let agent = AgentProcess::example("waf/waf.py", &[]);
     let upstream = upstream();
     let settings = format!("{CLOSED}; events \"request-body\"");
     let proxyd = Setup::to(&upstream)
@@ -95,7 +50,7 @@ fn the_firewall_answers_attacks_403_and_tells_their_rules_to_the_log_alone() {
 
 #[test]
 fn the_list_agent_passes_on_the_country_of_the_clients_that_it_lets_in() {
-    let agent = AgentProcess::start(
+    let agent = AgentProcess::example_with_files(
         "lists/lists.py",
         &[("countries.csv", "127.0.0.0,127.255.255.255,CH\n")],
     );
@@ -109,4 +64,153 @@ fn the_list_agent_passes_on_the_country_of_the_clients_that_it_lets_in() {
     assert_eq!(client.ask(get("/", &forged)).status, 200);
     let passed = &upstream.requests()[0];
     assert_eq!(passed.fields.all("x-client-country"), ["CH"]);
+}
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+fn post(body: &str) -> String {
+    format!(
+        "POST /form HTTP/1.1\r\nHost: a.test\r\nUser-Agent: Mozilla/5.0\r\nAccept: */*\r\n\
+         Content-Type: {FORM}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[test]
+fn the_firewall_finds_attacks_in_bodies_before_the_target_gets_a_byte() {
+    let agent = AgentProcess::example("waf/waf.py", &[]);
+    let upstream = upstream();
+    let settings = format!("{CLOSED}; events \"request-body\"");
+    let proxyd = Setup::to(&upstream)
+        .agent_at("waf", agent.socket().to_str().unwrap(), &settings)
+        .start();
+    let mut client = proxyd.connect();
+
+    assert_eq!(client.ask(post("name=ann&page=2")).status, 200);
+    for (body, rule) in [
+        ("name=<script>alert(document.cookie)</script>", "941110"),
+        ("id=1' or '1'='1", "942100"),
+    ] {
+        let response = client.ask(post(body));
+        refusal(&response, 403, "WAF_BLOCKED");
+        assert_eq!(reason(&proxyd, &response), "agent_blocked");
+        let record = proxyd.error_record(&response.correlation_id());
+        assert!(record.text("message").contains(rule), "{body}");
+    }
+    assert_eq!(upstream.requests().len(), 1);
+}
+
+#[test]
+fn the_firewall_keeps_back_responses_that_leak_if_it_is_shown_them() {
+    let agent = AgentProcess::example("waf/waf.py", &["--responses"]);
+    let upstream = Upstream::start(|served| {
+        while let Some(request) = served.request() {
+            if request.target == "/broken" {
+                let length = LEAK.len();
+                served.send(format!(
+                    "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/html\r\n\
+                     Content-Length: {length}\r\n\r\n{LEAK}"
+                ));
+            } else {
+                served.send(ok("served"));
+            }
+        }
+    });
+    let settings =
+        format!("{CLOSED}; events \"request-body\" \"response-headers\" \"response-body\"");
+    let proxyd = Setup::to(&upstream)
+        .agent_at("waf", agent.socket().to_str().unwrap(), &settings)
+        .start();
+    let mut client = proxyd.connect();
+    let browser = [("user-agent", "Mozilla/5.0"), ("accept", "*/*")];
+
+    let whole = client.ask(get("/whole", &browser));
+    assert_eq!((whole.status, whole.text().as_str()), (200, "served"));
+    let response = client.ask(get("/broken", &browser));
+
+    refusal(&response, 403, "WAF_BLOCKED");
+    assert!(!response.text().contains("SQL"));
+    assert_eq!(upstream.requests().len(), 2);
+    let record = proxyd.error_record(&response.correlation_id());
+    assert!(record.text("message").contains("951230"));
+}
+
+/// An error of a database, as the rule set knows it.
+const LEAK: &str = "You have an error in your SQL syntax; check the manual that corresponds to your \
+    MySQL server version for the right syntax to use near 'x' at line 1";
+
+/// An issuer of tokens, signed by Ed25519.
+struct Issuer(Ed25519KeyPair);
+
+impl Issuer {
+    fn key_set(&self) -> String {
+        let x = URL_SAFE_NO_PAD.encode(self.0.public_key().as_ref());
+        let key = json!({"kty": "OKP", "crv": "Ed25519", "kid": "one", "x": x});
+        json!({ "keys": [key] }).to_string()
+    }
+
+    fn token(&self, claims: &Value) -> String {
+        let head = json!({"alg": "EdDSA", "kid": "one"}).to_string();
+        let [head, claims] = [head, claims.to_string()].map(|part| URL_SAFE_NO_PAD.encode(part));
+        let signed = format!("{head}.{claims}");
+        let signature = self.0.sign(signed.as_bytes());
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "tokens name the time of day")]
+fn claims(expires_in: i64) -> Value {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = i64::try_from(since.unwrap().as_secs()).unwrap();
+    json!({
+        "iss": "https://issuer.example",
+        "aud": "shop",
+        "sub": "ann",
+        "exp": now + expires_in,
+    })
+}
+
+#[test]
+fn the_token_agent_lets_in_whom_its_issuer_knows_and_says_who_it_is() {
+    let issuer = Issuer(Ed25519KeyPair::generate().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let jwks = folder.path().join("jwks.json");
+    fs::write(&jwks, issuer.key_set()).unwrap();
+    let arguments = [
+        "--jwks",
+        jwks.to_str().unwrap(),
+        "--alg=EdDSA",
+        "--issuer=https://issuer.example",
+        "--audience=shop",
+        "--claim=sub=x-user",
+    ];
+    let Some(agent) = AgentProcess::built("jwt-agent", &arguments) else {
+        return;
+    };
+    let upstream = upstream();
+    let proxyd = Setup::to(&upstream)
+        .agent_at("auth", agent.socket().to_str().unwrap(), CLOSED)
+        .start();
+    let mut client = proxyd.connect();
+    let mut ask = |token: &str| {
+        let bearer = format!("Bearer {token}");
+        let fields = [("authorization", bearer.as_str()), ("x-user", "mallory")];
+        client.ask(get("/", &fields))
+    };
+    let good = issuer.token(&claims(300));
+    let stranger = Issuer(Ed25519KeyPair::generate().unwrap()).token(&claims(300));
+    let expired = issuer.token(&claims(-300));
+
+    let response = ask(&good);
+
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert_eq!(upstream.last_request().fields.all("x-user"), ["ann"]);
+    for token in [&stranger, &expired, "none"] {
+        let response = ask(token);
+        refusal(&response, 401, "AUTHENTICATION_FAILED");
+        assert_eq!(reason(&proxyd, &response), "agent_challenge");
+        let challenge = response.fields.get("www-authenticate").unwrap();
+        assert!(challenge.starts_with("Bearer"), "{challenge}");
+    }
+    assert_eq!(upstream.requests().len(), 1);
 }

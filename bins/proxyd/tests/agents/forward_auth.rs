@@ -1,5 +1,6 @@
 //! Agents that speak HTTP: `protocol "forward-auth"`.
 
+use crate::stage::wait_for_metric;
 use crate::support::{Setup, reason, refusal};
 use proxy_testkit::{Upstream, get, ok};
 use std::io::{BufRead, BufReader, Write};
@@ -122,7 +123,6 @@ fn any_other_answer_is_the_clients() {
             "HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n",
             302,
         ),
-        ("HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy", 503),
     ] {
         let upstream = upstream();
         let server = AuthServer::start(answer);
@@ -169,5 +169,34 @@ fn an_answer_that_is_no_http_or_too_large_is_a_bad_reply() {
 
         refusal(&response, 500, "AGENT");
         assert_eq!(reason(&proxyd, &response), "agent_bad_reply");
+    }
+}
+
+#[test]
+fn a_server_error_is_a_failure_of_the_agent_and_its_answer_the_clients_if_it_is_closed() {
+    let answer = "HTTP/1.1 503 Busy\r\nX-Why: load\r\nContent-Length: 4\r\n\r\nbusy";
+    for (mode, status, body) in [("closed", 503, "busy"), ("open", 200, "served")] {
+        let upstream = upstream();
+        let server = AuthServer::start(answer);
+        let settings = SETTINGS.replace("closed", mode);
+        let settings = format!("{settings}; circuit-breaker {{ failure-threshold 1 }}");
+        let proxyd = Setup::to(&upstream)
+            .agent_at("auth", server.path.to_str().unwrap(), &settings)
+            .start();
+        let mut client = proxyd.connect();
+
+        let response = client.ask(get("/", &[]));
+
+        assert_eq!((response.status, response.text().as_str()), (status, body));
+        let why = response.fields.get("x-why");
+        assert_eq!(why, (mode == "closed").then_some("load"));
+        assert_eq!(upstream.requests().len(), usize::from(mode == "open"));
+        if mode == "closed" {
+            assert_eq!(reason(&proxyd, &response), "agent_bad_reply");
+            // The breaker has opened: the next answer is the proxy's own.
+            refusal(&client.ask(get("/", &[])), 503, "AGENT");
+        }
+        let failed = "proxy_agent_failures_total{agent=\"auth\",reason=\"agent_bad_reply\"}";
+        wait_for_metric(&mut client, failed, 1.0);
     }
 }

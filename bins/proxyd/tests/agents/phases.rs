@@ -5,4 +5,3 @@ mod decisions;
 mod failures;
 mod limits;
 mod others;
-mod stage;

@@ -8,6 +8,7 @@ use std::fmt::Write;
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     agents: String,
+    listener: String,
     names: String,
     route: String,
     target: String,
@@ -18,6 +19,7 @@ impl Setup {
     pub(crate) fn to(upstream: &Upstream) -> Self {
         Self {
             agents: String::new(),
+            listener: String::new(),
             names: String::new(),
             route: "upstream \"u\"".to_owned(),
             target: upstream.address().to_string(),
@@ -47,6 +49,12 @@ impl Setup {
         self
     }
 
+    /// Further settings of the listener.
+    pub(crate) fn listener(mut self, settings: &str) -> Self {
+        settings.clone_into(&mut self.listener);
+        self
+    }
+
     pub(crate) fn top(mut self, blocks: &str) -> Self {
         writeln!(self.top, "{blocks}").unwrap();
         self
@@ -55,6 +63,7 @@ impl Setup {
     pub(crate) fn kdl(&self) -> String {
         let Self {
             agents,
+            listener,
             names,
             route,
             target,
@@ -62,7 +71,7 @@ impl Setup {
         } = self;
         format!(
             r#"
-            listeners {{ listener "main" {{ address "127.0.0.1:0" }} }}
+            listeners {{ listener "main" {{ address "127.0.0.1:0"; {listener} }} }}
             routes {{
                 route "all" {{ {route}; agents {names} }}
                 route "metrics" {{

@@ -23,6 +23,7 @@ mod http2_websocket;
 mod open_connections;
 mod slow_clients;
 mod static_files;
+mod tls_agents;
 mod tls_certificates;
 mod tls_clients;
 mod tls_faults;

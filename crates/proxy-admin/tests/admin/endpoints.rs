@@ -3,12 +3,13 @@
 use crate::support::{Admin, Answer};
 use tokio::io::AsyncWriteExt;
 
-const PATHS: [&str; 9] = [
+const PATHS: [&str; 10] = [
     "/health",
     "/ready",
     "/status",
     "/metrics",
     "/admin/upstreams",
+    "/admin/agents",
     "/admin/stats",
     "/admin/version",
     "/admin/routes",

@@ -9,7 +9,9 @@ use std::time::Duration;
 const PAGE: &str = include_str!("../../../../docs/reference/admin.md");
 
 /// Objects keyed by names of the configuration.
-const BY_NAME: [&str; 6] = [
+const BY_NAME: [&str; 8] = [
+    "agents",
+    "failures",
     "upstreams",
     "by_status",
     "by_route",
@@ -47,7 +49,7 @@ async fn every_documented_path_answers_with_the_documented_fields() {
     let changed = &admin.plan.upstreams()[0].targets[0].state;
     changed.override_weight(Some(0));
     let documented = documented();
-    assert_eq!(documented.len(), 9);
+    assert_eq!(documented.len(), 10);
     for (path, example) in documented {
         let answer = admin.get(path).await;
         assert_eq!(answer.status, 200, "{path}");

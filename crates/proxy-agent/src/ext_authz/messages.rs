@@ -120,6 +120,8 @@ pub(crate) struct HeaderValueOption {
     pub(crate) header: Option<HeaderValue>,
     #[prost(message, optional, tag = "2")]
     pub(crate) append: Option<BoolValue>,
+    #[prost(int32, tag = "3")]
+    pub(crate) append_action: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]

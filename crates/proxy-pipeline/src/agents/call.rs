@@ -2,6 +2,7 @@
 
 use super::failure::AgentFailure;
 use crate::active_plan::{ActiveAgent, ActivePlan};
+use super::reply;
 use crate::exchange::Exchange;
 use crate::state::Worker;
 use agent_protocol::Decision;
@@ -140,6 +141,9 @@ impl<'a> AgentCall<'a> {
         record.last = Some((name, if goes_on { "failed_open" } else { "failed" }));
         if goes_on {
             return Ok(None);
+        }
+        if let AgentFailure::Call(CallError::ServerError(answer)) = failure {
+            return Err(reply::server_error(exchange, self.agent, *answer));
         }
         Err(failure.into_problem(self.agent))
     }

@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderValue, Response, Version};
 use http_body::Body as _;
 use proxy_http1::RawTarget;
 use proxy_plan::AgentPlan;
+use proxy_tls::ClientAuthVerdict;
 use std::borrow::Cow;
 
 /// The head of the request. Its id and number are the session's.
@@ -94,11 +95,18 @@ pub(super) fn response_head<'e>(
 
 fn tls(exchange: &Exchange) -> TlsClient<'_> {
     let session = exchange.client().session.as_ref();
+    let version = session.and_then(|session| session.version);
     let server_name = session.and_then(|session| session.server_name.as_deref());
+    let certificate = session.and_then(|session| match &session.verdict {
+        ClientAuthVerdict::Verified { sha256, .. } => Some(Cow::Borrowed(sha256.as_str())),
+        ClientAuthVerdict::NotAsked
+        | ClientAuthVerdict::Missing { .. }
+        | ClientAuthVerdict::Rejected { .. } => None,
+    });
     TlsClient {
-        version: None,
+        version: version.map(Cow::Borrowed),
         server_name: server_name.map(Cow::Borrowed),
-        certificate_sha256: None,
+        certificate_sha256: certificate,
     }
 }
 

@@ -37,6 +37,7 @@ impl AgentFailure {
             Self::Call(CallError::Unreachable(_)) => AgentOutcome::Unreachable,
             Self::Call(CallError::Closed) => AgentOutcome::Closed,
             Self::Call(CallError::BadReply(_)) => AgentOutcome::BadReply,
+            Self::Call(CallError::ServerError(_)) => AgentOutcome::ServerError,
         }
     }
 

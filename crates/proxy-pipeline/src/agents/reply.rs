@@ -86,14 +86,27 @@ fn refuse(
     }
 }
 
-fn blocked(exchange: &mut Exchange, agent: &AgentPlan, block: Block) -> Problem {
+fn blocked(exchange: &mut Exchange, agent: &AgentPlan, mut block: Block) -> Problem {
+    let problem = refusal(Reason::AgentBlocked, agent, block.reason.take());
+    with_answer(exchange, problem, block)
+}
+
+/// The problem of a `forward-auth` server that answers 5xx, which is the client's answer.
+pub(super) fn server_error(exchange: &mut Exchange, agent: &AgentPlan, answer: Block) -> Problem {
+    let status = answer.status.unwrap_or_default();
+    let detail = Detail::named(&*agent.name, format!("the server answers {status}"));
+    let problem = Problem::new(Reason::AgentBadReply, detail);
+    with_answer(exchange, problem, answer)
+}
+
+/// The problem with the status, and the fields and the body of its response, that the agent gives.
+fn with_answer(exchange: &mut Exchange, problem: Problem, answer: Block) -> Problem {
     let Block {
         status,
         headers,
         body,
-        reason,
-    } = block;
-    let problem = refusal(Reason::AgentBlocked, agent, reason);
+        reason: _,
+    } = answer;
     let status = status.and_then(|status| StatusCode::from_u16(status).ok());
     set_reply(exchange, edits::fields(&headers), body);
     match status {

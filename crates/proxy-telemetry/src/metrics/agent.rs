@@ -29,6 +29,19 @@ pub struct AgentTotal {
     pub(crate) failures: ReasonTotals,
 }
 
+impl AgentTotal {
+    /// Calls with an answer, of every event.
+    pub fn decisions(&self) -> u64 {
+        let decisions = self.events.iter().flat_map(|event| event.decisions);
+        decisions.sum()
+    }
+
+    /// Calls that timed out, of every event.
+    pub fn timeouts(&self) -> u64 {
+        self.events.iter().map(|event| event.timeouts).sum()
+    }
+}
+
 #[derive(Debug, Default)]
 struct EventMetrics {
     decisions: [Counter; AgentDecision::ALL.len()],

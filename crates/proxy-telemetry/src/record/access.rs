@@ -2,6 +2,7 @@
 
 use super::access_log_head::AccessLogHead;
 use super::digits;
+use super::escape::MAX_TEXT_BYTES;
 use super::escaped_fields::EscapedField;
 use super::json::Line;
 use super::timestamp::TimestampText;
@@ -9,7 +10,7 @@ use crate::vocabulary::Protocol;
 use std::time::Duration;
 
 /// The data of one request apart from its [`AccessLogHead`]. `None` is left out of the line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AccessRecord<'a> {
     /// End of the request, since the Unix epoch.
     pub at: Duration,
@@ -46,7 +47,7 @@ pub struct AccessRecord<'a> {
 }
 
 /// What agents decided about a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AgentFields<'a> {
     /// The last agent that was asked.
     pub agent: &'a str,
@@ -54,6 +55,59 @@ pub struct AgentFields<'a> {
     pub decision: &'a str,
     /// Time spent on waiting for all agents.
     pub took: Duration,
+    /// What agents have told the log, those of one agent together. What exceeds 8 KiB is left out.
+    pub metadata: Vec<AgentMetadata<'a>>,
+}
+
+/// One entry of an agent's metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentMetadata<'a> {
+    /// The agent's name.
+    pub agent: &'a str,
+    /// The key.
+    pub key: &'a str,
+    /// The value.
+    pub value: &'a str,
+}
+
+impl AgentFields<'_> {
+    fn write(&self, line: &mut Line<'_>) {
+        let Self {
+            agent,
+            decision,
+            took,
+            metadata,
+        } = self;
+        line.text(",\"agent\":\"", agent.as_bytes());
+        line.text(",\"agent_decision\":\"", decision.as_bytes());
+        line.millis(",\"agent_ms\":", *took);
+        if !metadata.is_empty() {
+            write_metadata(metadata, line);
+        }
+    }
+}
+
+fn write_metadata(metadata: &[AgentMetadata<'_>], line: &mut Line<'_>) {
+    let mut room = MAX_TEXT_BYTES;
+    let mut last_agent = None;
+    line.raw(",\"agent_metadata\":{");
+    for AgentMetadata { agent, key, value } in metadata {
+        let Some(left) = room.checked_sub(agent.len() + key.len() + value.len()) else {
+            continue;
+        };
+        room = left;
+        if last_agent == Some(agent) {
+            line.raw(",");
+        } else {
+            let separator = if last_agent.is_some() { "},\"" } else { "\"" };
+            line.text(separator, agent.as_bytes());
+            line.raw(":{");
+            last_agent = Some(agent);
+        }
+        line.text("\"", key.as_bytes());
+        line.text(":\"", value.as_bytes());
+    }
+    line.raw(if last_agent.is_some() { "}}" } else { "}" });
 }
 
 impl AccessRecord<'_> {
@@ -103,15 +157,8 @@ impl AccessRecord<'_> {
             line.plain(",\"trace_id\":\"", id);
             line.raw("\"");
         }
-        if let Some(AgentFields {
-            agent,
-            decision,
-            took,
-        }) = self.agent
-        {
-            line.text(",\"agent\":\"", agent.as_bytes());
-            line.text(",\"agent_decision\":\"", decision.as_bytes());
-            line.millis(",\"agent_ms\":", took);
+        if let Some(agent) = &self.agent {
+            agent.write(&mut line);
         }
         line.0.extend_from_slice(access_head.optional());
         line.end();

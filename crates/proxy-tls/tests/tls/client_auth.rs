@@ -90,11 +90,16 @@ fn a_good_certificate_is_known_by_its_subject() {
     for server in [door.required(), door.optional()] {
         let verdict = door.verdict(&server, Some(&shown));
         assert!(!verdict.is_refusal());
-        let ClientAuthVerdict::Verified { subject, expires } = verdict else {
+        let ClientAuthVerdict::Verified {
+            subject,
+            expires,
+            ref sha256,
+        } = verdict.clone()
+        else {
             panic!("{verdict}");
         };
         assert_eq!(subject, "CN=robot");
-        let verdict = ClientAuthVerdict::Verified { subject, expires };
+        assert_eq!(sha256.len(), 64);
         assert!(!verdict.has_expired(expires));
         assert!(verdict.has_expired(expires + Duration::from_secs(1)));
     }

@@ -1,6 +1,6 @@
 //! The end of a request is told and not answered.
 
-use super::stage::{AMPLE, Phase, Stage};
+use crate::stage::{AMPLE, Phase, Stage};
 use proxy_testkit::AgentReply;
 use std::thread;
 

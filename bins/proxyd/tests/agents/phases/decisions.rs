@@ -1,6 +1,6 @@
 //! Decisions that end a request, at each phase: the failure mode has no say in them.
 
-use super::stage::{AMPLE, Phase, Stage};
+use crate::stage::{AMPLE, Phase, Stage};
 use crate::support::reason;
 use agent_protocol::{Block, Challenge, Decision, Redirect};
 use proxy_agent::AgentOutcome;

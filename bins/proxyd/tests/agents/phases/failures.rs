@@ -1,6 +1,6 @@
 //! An agent that fails, at each phase and under both failure modes.
 
-use super::stage::{AMPLE, Phase, Stage, wait_for_metric};
+use crate::stage::{AMPLE, Phase, Stage, wait_for_metric};
 use crate::support::{reason, refusal};
 use agent_protocol::{Allow, Decision, ErrorCode, HeaderEdit, Metadata};
 use proxy_agent::AgentOutcome;

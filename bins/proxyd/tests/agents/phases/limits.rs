@@ -1,6 +1,6 @@
 //! Bodies that agents cannot be shown: the failure mode has no say in them.
 
-use super::stage::{ALL_EVENTS, AMPLE, Phase, all_events, post};
+use crate::stage::{ALL_EVENTS, AMPLE, Phase, all_events, post};
 use crate::support::{Setup, reason};
 use proxy_agent::AgentOutcome;
 use proxy_coding::{Coding, CompressionLevels, Encoder};

@@ -1,6 +1,6 @@
 //! Calls that are not made or not awaited, because of other requests or of the request's own time.
 
-use super::stage::{ALL_EVENTS, AMPLE, Phase, Stage, all_events, wait_for_metric};
+use crate::stage::{ALL_EVENTS, AMPLE, Phase, Stage, all_events, wait_for_metric};
 use crate::support::{Setup, reason, refusal};
 use agent_protocol::{BodyMode, ErrorCode, ProxyMessage, Wants};
 use proxy_agent::AgentOutcome;

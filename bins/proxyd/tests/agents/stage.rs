@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Time for an agent that answers: no test may fail because the machine is slow.
-pub(super) const AMPLE: &str = "timeout-ms 30000";
+pub(crate) const AMPLE: &str = "timeout-ms 30000";
 
 /// A phase of a request, in which an agent is asked or told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     RequestHeaders,
     RequestBody,
     ResponseHeaders,
@@ -21,7 +21,7 @@ pub(super) enum Phase {
 
 impl Phase {
     /// Those in which the agent is asked.
-    pub(super) const ASKED: [Self; 4] = [
+    pub(crate) const ASKED: [Self; 4] = [
         Self::RequestHeaders,
         Self::RequestBody,
         Self::ResponseHeaders,
@@ -29,7 +29,7 @@ impl Phase {
     ];
 
     /// The phase of an event; `None` for other messages.
-    pub(super) fn of(event: &ProxyMessage<'_>) -> Option<Self> {
+    pub(crate) fn of(event: &ProxyMessage<'_>) -> Option<Self> {
         match event {
             ProxyMessage::RequestHeaders(_) => Some(Self::RequestHeaders),
             ProxyMessage::RequestBody(_) => Some(Self::RequestBody),
@@ -41,7 +41,7 @@ impl Phase {
     }
 
     /// Its value of the label `event` of metrics.
-    pub(super) fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::RequestHeaders => "request_headers",
             Self::RequestBody => "request_body",
@@ -52,13 +52,13 @@ impl Phase {
     }
 
     /// Whether the target has the request already.
-    pub(super) fn is_response(self) -> bool {
+    pub(crate) fn is_response(self) -> bool {
         matches!(self, Self::ResponseHeaders | Self::ResponseBody)
     }
 }
 
 /// Every event there is.
-pub(super) fn all_events() -> Wants {
+pub(crate) fn all_events() -> Wants {
     Wants {
         request_body: BodyMode::Buffered,
         response_headers: true,
@@ -67,7 +67,7 @@ pub(super) fn all_events() -> Wants {
     }
 }
 
-pub(super) const ALL_EVENTS: &str =
+pub(crate) const ALL_EVENTS: &str =
     "events \"request-body\" \"response-headers\" \"response-body\"";
 
 fn upstream() -> Upstream {
@@ -79,26 +79,26 @@ fn upstream() -> Upstream {
 }
 
 /// A request with a body, so that it has every phase.
-pub(super) fn post() -> &'static [u8] {
+pub(crate) fn post() -> &'static [u8] {
     b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\n\r\nbody"
 }
 
 /// One of a list of replies, or none of them: then the agent allows everything.
 #[derive(Clone, Debug)]
-pub(super) struct Chosen(Arc<AtomicUsize>);
+pub(crate) struct Chosen(Arc<AtomicUsize>);
 
 const NONE: usize = usize::MAX;
 
 impl Chosen {
-    pub(super) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self(Arc::new(AtomicUsize::new(NONE)))
     }
 
-    pub(super) fn choose(&self, index: usize) {
+    pub(crate) fn choose(&self, index: usize) {
         self.0.store(index, Ordering::SeqCst);
     }
 
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.choose(NONE);
     }
 
@@ -108,22 +108,22 @@ impl Chosen {
 }
 
 /// A proxy, its upstream, and its agent "waf".
-pub(super) struct Stage {
-    pub(super) agent: FakeAgent,
-    pub(super) chosen: Chosen,
-    pub(super) upstream: Upstream,
-    pub(super) proxyd: Proxyd,
+pub(crate) struct Stage {
+    pub(crate) agent: FakeAgent,
+    pub(crate) chosen: Chosen,
+    pub(crate) upstream: Upstream,
+    pub(crate) proxyd: Proxyd,
 }
 
 impl Stage {
     /// The agent gets every event, and allows all but that of `phase`: there it replies with the chosen
     /// one of `replies`.
-    pub(super) fn start((phase, replies): (Phase, Vec<AgentReply>), settings: &str) -> Self {
+    pub(crate) fn start((phase, replies): (Phase, Vec<AgentReply>), settings: &str) -> Self {
         Self::start_with((phase, replies), settings, |setup| setup)
     }
 
     /// The same with a setup that `change` has changed.
-    pub(super) fn start_with(
+    pub(crate) fn start_with(
         (phase, replies): (Phase, Vec<AgentReply>),
         settings: &str,
         change: impl Fn(Setup) -> Setup,
@@ -148,14 +148,14 @@ impl Stage {
     }
 
     /// The response to a request with a body, on a connection of its own.
-    pub(super) fn ask(&self) -> Response {
+    pub(crate) fn ask(&self) -> Response {
         self.proxyd.connect().ask(post())
     }
 }
 
 /// Waits until a sample on the metrics page has this value.
 #[track_caller]
-pub(super) fn wait_for_metric(client: &mut RawClient, name: &str, value: f64) {
+pub(crate) fn wait_for_metric(client: &mut RawClient, name: &str, value: f64) {
     let mut last = String::new();
     for _ in 0..2_000 {
         last = client.ask(get("/metrics", &[])).text();

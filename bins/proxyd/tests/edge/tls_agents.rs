@@ -1,0 +1,77 @@
+//! What agents are told of TLS.
+
+use crate::support::{Authority, Identity, TlsClient, live, over_tls};
+use agent_protocol::{ProxyMessage, TlsClient as Told, Wants};
+use aws_lc_rs::digest::{SHA256, digest};
+use proxy_testkit::{AgentReply, FakeAgent, Launch, Upstream};
+use std::fmt::Write;
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+
+/// What the agent is told of the client's connection.
+fn told(client: impl FnOnce(&Authority, &Authority) -> TlsClient) -> Told<'static> {
+    let (members, servers) = (Authority::new("members"), Authority::new("servers"));
+    let upstream = Upstream::saying("hello");
+    let agent = FakeAgent::start(Wants::default(), |_| AgentReply::allow());
+    let auth = r#"client-auth { ca-file "members.pem"; mode "optional" }"#;
+    let kdl = format!(
+        r#"
+        listeners {{ listener "main" {{ address "127.0.0.1:0"; {} }} }}
+        routes {{ route "all" {{ upstream "u"; agents "auth" }} }}
+        agents {{
+            agent "auth" {{
+                unix-socket "{}"
+                failure-mode "closed"
+                timeout-ms 30000
+            }}
+        }}
+        upstreams {{ upstream "u" {{ targets {{ target "{}" }} }} }}
+        "#,
+        over_tls(auth),
+        agent.path().display(),
+        upstream.address(),
+    );
+    let launch = Launch::new(crate::support::BINARY, &kdl);
+    members.write(launch.folder(), "members.pem");
+    servers.issue(&["a.test"]).write(launch.folder(), "site");
+    let proxyd = launch.start();
+    let client = client(&servers, &members);
+    live(async {
+        let mut client = client.connect(proxyd.address(), "a.test").await;
+        assert_eq!(client.get("a.test", "/").await.0, 200);
+    });
+    let events = agent.wait_for_events(1);
+    let ProxyMessage::RequestHeaders(head) = &events[0] else {
+        panic!("{events:?}");
+    };
+    assert_eq!(head.scheme, "https");
+    head.tls.clone().unwrap()
+}
+
+#[test]
+fn an_agent_is_told_the_version_and_the_name_of_tls() {
+    for (version, name) in [(&TLS12, "1.2"), (&TLS13, "1.3")] {
+        let told = told(|servers, _| TlsClient::speaking(servers, &[version]));
+
+        assert_eq!(told.version.as_deref(), Some(name));
+        assert_eq!(told.server_name.as_deref(), Some("a.test"));
+        assert_eq!(told.certificate_sha256, None);
+    }
+}
+
+#[test]
+fn an_agent_is_told_which_certificate_the_client_has_shown() {
+    let mut shown: Option<Identity> = None;
+    let told = told(|servers, members| {
+        let member = members.issue_to_client("member");
+        let client = TlsClient::showing(servers, &member);
+        shown = Some(member);
+        client
+    });
+
+    let der = shown.unwrap().der();
+    let mut expected = String::new();
+    for byte in digest(&SHA256, &der).as_ref() {
+        write!(expected, "{byte:02x}").unwrap();
+    }
+    assert_eq!(told.certificate_sha256.as_deref(), Some(expected.as_str()));
+}

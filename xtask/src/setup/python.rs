@@ -1,0 +1,51 @@
+//! Servers in Python that tests speak to, each in an environment of its own in the target folder, where
+//! tests look for them.
+
+use crate::command;
+use crate::task_error::TaskError;
+use crate::workspace::Workspace;
+use std::path::Path;
+
+/// An environment with packages.
+pub(super) struct PythonEnvironment {
+    /// Its folder in the target folder.
+    pub(super) name: &'static str,
+    requirements: &'static [&'static str],
+    /// A file that is there once the packages are.
+    program: &'static str,
+}
+
+/// The S3-compatible server that tests of the object store speak to. The tests know how this line of
+/// releases announces its port.
+pub(super) const OBJECT_SERVER: PythonEnvironment = PythonEnvironment {
+    name: "moto",
+    requirements: &["moto[server]>=5.2,<6"],
+    program: "bin/moto_server",
+};
+
+/// Authorization servers that tests of agents speak to: gRPC with Envoy's messages, and HTTP.
+pub(super) const AGENT_SERVERS: PythonEnvironment = PythonEnvironment {
+    name: "agent-servers",
+    requirements: &["grpcio>=1.80,<2", "xds-protos>=1.80,<2", "waitress>=3,<4"],
+    program: "bin/waitress-serve",
+};
+
+impl PythonEnvironment {
+    /// Installs it; whether it was missing.
+    pub(super) fn install(&self, workspace: &Workspace) -> Result<bool, TaskError> {
+        let folder = workspace.target_dir()?.join(self.name);
+        let is_missing = !folder.join(self.program).is_file();
+        if is_missing {
+            self.install_into(workspace, &folder)?;
+        }
+        Ok(is_missing)
+    }
+
+    fn install_into(&self, workspace: &Workspace, folder: &Path) -> Result<(), TaskError> {
+        let mut environment = workspace.command("python3");
+        command::run(environment.args(["-m", "venv"]).arg(folder))?;
+        let pip = folder.join("bin/pip");
+        let mut pip = workspace.command(&pip.to_string_lossy());
+        command::run(pip.args(["install", "--quiet"]).args(self.requirements))
+    }
+}
