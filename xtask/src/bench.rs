@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: compares proxyd with Debian's nginx and `HAProxy`, one core each, in one
 //! run.
 
+mod bench_agent;
 mod capacity;
 mod case_runner;
 mod cases;

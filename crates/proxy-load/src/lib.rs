@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod command;
 pub mod meter;
+pub mod spop;
 
 mod backend;
 mod capture;

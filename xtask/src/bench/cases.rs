@@ -1,7 +1,7 @@
 //! The cases, in the order of measuring.
 
 use super::figure::Figure;
-use super::server::Setup;
+use super::server::{RouteKind, Setup};
 use proxy_load::command::{Pacing, Protocol, ResponseSize};
 
 /// A case.
@@ -221,6 +221,16 @@ pub(super) const CASES: &[Case] = &[
             CPU,
         )
     },
+    Case {
+        field: Field::Peers(AGENT),
+        thorough: true,
+        ..peers(
+            "agent",
+            "GET 100 B, 64 connections, an agent asked about each head",
+            GET,
+            CPU,
+        )
+    },
     ours(
         "routes",
         "GET 100 B, 64 connections, many routes",
@@ -277,7 +287,12 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 const PROTECTED: Setup = Setup {
-    protected: true,
+    route: RouteKind::Protected,
+    ..Setup::PLAIN
+};
+
+const AGENT: Setup = Setup {
+    route: RouteKind::Agent,
     ..Setup::PLAIN
 };
 

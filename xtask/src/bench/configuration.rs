@@ -2,7 +2,7 @@
 
 use super::certificate::{BOTH, CERTIFICATE, KEY};
 use super::environment::{BACKEND_PORT, Environment};
-use super::server::{Program, Setup};
+use super::server::{Program, RouteKind, Setup};
 use crate::task_error::TaskError;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,22 +16,26 @@ pub(super) struct Ports {
     pub(super) admin: u16,
 }
 
+/// The name of the agent's socket in the folder of the run.
+pub(super) fn agent_socket(ports: Ports) -> String {
+    format!("{}-agent.sock", ports.clients)
+}
+
 /// The template of a program for a set-up, under the `bench` folder.
 fn template(program: &Program, setup: &Setup) -> &'static str {
-    if setup.protected {
-        return match program {
-            Program::Proxyd => "proxyd/protected.kdl",
-            Program::Nginx => "nginx/protected.conf",
-            Program::Haproxy => "haproxy/protected.cfg",
-        };
-    }
-    match (program, setup.tls) {
-        (Program::Proxyd, false) => "proxyd/plain.kdl",
-        (Program::Proxyd, true) => "proxyd/tls.kdl",
-        (Program::Nginx, false) => "nginx/plain.conf",
-        (Program::Nginx, true) => "nginx/tls.conf",
-        (Program::Haproxy, false) => "haproxy/plain.cfg",
-        (Program::Haproxy, true) => "haproxy/tls.cfg",
+    match (program, setup.route) {
+        (Program::Proxyd, RouteKind::Protected) => "proxyd/protected.kdl",
+        (Program::Nginx, RouteKind::Protected) => "nginx/protected.conf",
+        (Program::Haproxy, RouteKind::Protected) => "haproxy/protected.cfg",
+        (Program::Proxyd, RouteKind::Agent) => "proxyd/agent.kdl",
+        (Program::Nginx, RouteKind::Agent) => "nginx/agent.conf",
+        (Program::Haproxy, RouteKind::Agent) => "haproxy/agent.cfg",
+        (Program::Proxyd, RouteKind::Plain) if setup.tls => "proxyd/tls.kdl",
+        (Program::Nginx, RouteKind::Plain) if setup.tls => "nginx/tls.conf",
+        (Program::Haproxy, RouteKind::Plain) if setup.tls => "haproxy/tls.cfg",
+        (Program::Proxyd, RouteKind::Plain) => "proxyd/plain.kdl",
+        (Program::Nginx, RouteKind::Plain) => "nginx/plain.conf",
+        (Program::Haproxy, RouteKind::Plain) => "haproxy/plain.cfg",
     }
 }
 
@@ -46,7 +50,10 @@ pub(super) fn write(
     let kept = environment.kept(template);
     let text =
         fs::read_to_string(&kept).map_err(|source| TaskError::File { path: kept, source })?;
-    let mut text = fill(&text, &values(environment.folder(), setup, ports))?;
+    let mut values = values(environment.folder(), setup, ports).to_vec();
+    let spoe = environment.kept("haproxy/agent.spoe");
+    values.push(("agent-spoe", spoe.display().to_string()));
+    let mut text = fill(&text, &values)?;
     if *program == Program::Proxyd {
         text.push_str(&growth(setup));
     }
@@ -58,7 +65,7 @@ pub(super) fn write(
     Ok(path)
 }
 
-fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String); 9] {
+fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String); 10] {
     let file = |name: &str| folder.join(name).display().to_string();
     let access_log = if setup.access_log {
         format!("path \"{}\"", file("access.log"))
@@ -75,6 +82,7 @@ fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String)
         ("key", file(KEY)),
         ("certificate-and-key", file(BOTH)),
         ("access-log", access_log),
+        ("agent-socket", file(&agent_socket(ports))),
     ]
 }
 
@@ -148,7 +156,11 @@ mod tests {
             plain,
             Setup { tls: true, ..plain },
             Setup {
-                protected: true,
+                route: RouteKind::Protected,
+                ..plain
+            },
+            Setup {
+                route: RouteKind::Agent,
                 ..plain
             },
             Setup {

@@ -51,7 +51,16 @@ impl Cores {
     /// Runs `deed` on the first `count` cores; processes started meanwhile stay there.
     pub(super) fn on_first<T>(&self, count: usize, deed: impl FnOnce() -> T) -> io::Result<T> {
         let first: Vec<usize> = self.0.iter().copied().take(count).collect();
-        sched_setaffinity(None, &set(&first))?;
+        self.on(&first, deed)
+    }
+
+    /// The same on the core of the load.
+    pub(super) fn on_last<T>(&self, deed: impl FnOnce() -> T) -> io::Result<T> {
+        self.on(&[self.last()], deed)
+    }
+
+    fn on<T>(&self, cores: &[usize], deed: impl FnOnce() -> T) -> io::Result<T> {
+        sched_setaffinity(None, &set(cores))?;
         let done = deed();
         sched_setaffinity(None, &set(&self.0))?;
         Ok(done)

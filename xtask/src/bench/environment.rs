@@ -38,6 +38,8 @@ pub(super) struct Environment {
     pub(super) proxyd: PathBuf,
     /// The program of the load process.
     pub(super) load: PathBuf,
+    /// The program of the agents.
+    pub(super) agent: PathBuf,
     root: PathBuf,
     results: PathBuf,
     folder: PathBuf,
@@ -60,6 +62,7 @@ impl Environment {
             folder: results.join("run"),
             results,
             proxyd,
+            agent: load.with_file_name("bench-agent"),
             load,
             last_port: Cell::new(PROXY_PORTS.start() - 1),
         };

@@ -6,7 +6,7 @@ use super::effort::Turns;
 use super::figure::{Figure, number};
 use super::report::{Entry, Round};
 use super::running_servers::{self, CheckedServer};
-use super::server::{Server, Setup};
+use super::server::{RouteKind, Server, Setup};
 use crate::task_error::TaskError;
 use proxy_load::command::{LoadProfile, Sample, Span};
 use std::collections::BTreeMap;
@@ -86,7 +86,9 @@ fn once(
         return Ok(Round::default());
     };
     let setup = checked.server.setup;
-    let alone = comparison.environment.cores.spare_one_beside(setup.workers);
+    let cores = &comparison.environment.cores;
+    // An agent is on the core of the load, which leaves it time by sleeping.
+    let alone = cores.spare_one_beside(setup.workers) && setup.route != RouteKind::Agent;
     let mut profile = profile(load, &setup, running.ports.clients, &running.family);
     profile.warm = turns.warm;
     profile.span = Span::Time(turns.span);

@@ -1,8 +1,9 @@
 //! A running proxy, started on its cores and stopped on drop.
 
+use super::bench_agent::BenchAgent;
 use super::configuration::{self, Ports};
 use super::environment::Environment;
-use super::server::{Program, Server};
+use super::server::{Program, RouteKind, Server};
 use crate::command;
 use crate::task_error::TaskError;
 use proxy_load::clock::{self, Stopwatch};
@@ -38,6 +39,8 @@ pub(super) struct Running {
     pub(super) family: Vec<i32>,
     child: Child,
     log: PathBuf,
+    /// Ends after the proxy, which asks it.
+    _agent: Option<BenchAgent>,
 }
 
 /// The environment of a proxy's program.
@@ -73,6 +76,11 @@ impl Running {
             clients: environment.free_port()?,
             admin: environment.free_port()?,
         };
+        let agent = (server.setup.route == RouteKind::Agent).then(|| {
+            let socket = environment.file(&configuration::agent_socket(ports));
+            BenchAgent::start(environment, program, &socket)
+        });
+        let agent = agent.transpose()?;
         let config = configuration::write(environment, program, &server.setup, ports)?;
         let words = words(environment, program, config, run)?;
         let log = environment.file(&format!("{}.log", ports.clients));
@@ -81,6 +89,7 @@ impl Running {
             family: Vec::new(),
             child: spawn(environment, &words, server.setup.workers, &log)?,
             log,
+            _agent: agent,
         };
         let patience = match run {
             Run::Bare => STARTING,

@@ -36,9 +36,20 @@ pub(super) struct Setup {
     pub(super) upstreams: u32,
     /// Requests are logged to a file; proxyd only.
     pub(super) access_log: bool,
-    /// With every protection of a route: limits by client, in flight and on rates, checks, retries and a
-    /// breaker, none of which ever takes effect. Without TLS.
-    pub(super) protected: bool,
+    /// What its route does besides forwarding.
+    pub(super) route: RouteKind,
+}
+
+/// What a route does besides forwarding. All but plain routes are without TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RouteKind {
+    /// Nothing.
+    Plain,
+    /// Every protection: limits by client, in flight and on rates, checks, retries and a breaker, none of
+    /// which ever takes effect.
+    Protected,
+    /// An agent on a Unix socket is asked about the head of each request.
+    Agent,
 }
 
 /// Number of routes requested in a set-up with many, spread from first to last.
@@ -52,7 +63,7 @@ impl Setup {
         routes: 0,
         upstreams: 0,
         access_log: false,
-        protected: false,
+        route: RouteKind::Plain,
     };
 
     /// The paths for a response, by its letter.
