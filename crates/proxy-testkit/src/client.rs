@@ -103,7 +103,7 @@ impl RawClient {
     #[must_use]
     #[track_caller]
     pub fn head(&mut self) -> Response {
-        match Response::read_head(&mut self.0) {
+        match self.try_head() {
             Ok(response) => response,
             Err(broken) => panic!("no response: {broken}; so far: {}", self.so_far()),
         }
@@ -112,7 +112,7 @@ impl RawClient {
     /// Reads the body of a `head` read before.
     #[track_caller]
     pub fn body(&mut self, head: &mut Response) {
-        if let Err(broken) = head.read_body(&mut self.0) {
+        if let Err(broken) = self.try_body(head) {
             panic!("no body: {broken}; so far: {}", self.so_far());
         }
     }
@@ -122,9 +122,25 @@ impl RawClient {
     /// # Errors
     /// [`Broken`] without a complete response.
     pub fn try_response(&mut self) -> Result<Response, Broken> {
-        let mut response = Response::read_head(&mut self.0)?;
-        response.read_body(&mut self.0)?;
+        let mut response = self.try_head()?;
+        self.try_body(&mut response)?;
         Ok(response)
+    }
+
+    /// Reads the head of a response and leaves its body unread.
+    ///
+    /// # Errors
+    /// [`Broken`] without a complete head.
+    pub fn try_head(&mut self) -> Result<Response, Broken> {
+        Response::read_head(&mut self.0)
+    }
+
+    /// Reads the body of a `head` read before.
+    ///
+    /// # Errors
+    /// [`Broken`] without a complete body.
+    pub fn try_body(&mut self, head: &mut Response) -> Result<(), Broken> {
+        head.read_body(&mut self.0)
     }
 
     /// Waits until the proxy closes the connection without sending another byte.

@@ -23,6 +23,7 @@ mod wire;
 mod client;
 
 mod agent;
+mod agent_process;
 mod demo;
 mod dns_server;
 mod fakes;
@@ -37,8 +38,10 @@ mod ports;
 mod process;
 mod proxyd;
 mod redis_server;
+mod silent_listener;
 
 pub use agent::{AgentReply, FakeAgent, event_number};
+pub use agent_process::AgentProcess;
 pub use client::{RawClient, get};
 pub use corpus::replay;
 pub use demo::demo_upstream;
@@ -56,5 +59,6 @@ pub use ports::{closed_port, free_port};
 pub use proxyd::{Proxyd, Reload, Upgrade};
 pub use redis_server::RedisServer;
 pub use served::Served;
+pub use silent_listener::SilentListener;
 pub use upstream::Upstream;
 pub use wire::{Broken, End, Wire};

@@ -1,11 +1,10 @@
 //! The example agents, behind the real proxy.
 
-use crate::process::AgentProcess;
 use crate::support::{Setup, reason, refusal};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use proxy_testkit::{Upstream, get, ok};
+use proxy_testkit::{AgentProcess, Upstream, get, ok};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::SystemTime;

@@ -1,6 +1,5 @@
 //! Authorization servers that are not ours: grpcio with Envoy's messages, and waitress.
 
-use crate::process::AgentProcess;
 use crate::support::{Setup, reason, refusal};
 use proxy_testkit::{Proxyd, Upstream, get, ok};
 

@@ -7,7 +7,6 @@
     reason = "tests may fail loudly, and look at some kinds of events"
 )]
 
-mod process;
 mod stage;
 mod support;
 
