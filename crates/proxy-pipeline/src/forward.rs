@@ -32,6 +32,7 @@ use http_body::Body as _;
 use proxy_clock::RequestTimers;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::RequestKind;
+use proxy_http1::keep_map;
 use proxy_plan::{RoutePlan, UpstreamPlan, UpstreamStates};
 use proxy_pool::ResponseBody;
 use proxy_upstream::LoadBalancer;
@@ -149,6 +150,7 @@ impl Attempts<'_, '_> {
                     let failed = answered.status().is_server_error();
                     self.exchange.observe_outcome(self.to.upstream, failed);
                     self.answered(began);
+                    keep_map(std::mem::take(self.request.headers_mut()));
                     return Ok(answered);
                 }
                 AttemptOutcome::RetrySame => {}

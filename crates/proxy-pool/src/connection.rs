@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{Deadline, Tick};
 use proxy_framing::{HeadLimits, RequestKind};
 use proxy_http1::{
-    Framing, MessageWriter, Pipe, SpliceFrom, WriteError, keep_map, poll_hang_up, write_request,
+    Framing, MessageWriter, Pipe, SpliceFrom, WriteError, poll_hang_up, write_request,
 };
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
@@ -129,7 +129,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
     ///
     /// # Errors
     /// [`SendError`]; the connection cannot be used any more. The request is still complete after
-    /// [`SendError::UnsentRequest`], and after any error if it has no body.
+    /// [`SendError::UnsentRequest`], and after any error and any response if it has no body.
     pub async fn send(
         &mut self,
         kind: RequestKind,
@@ -162,9 +162,8 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
             }
         })
         .await;
-        match &answer {
-            Ok(_) => keep_map(std::mem::take(request.headers_mut())),
-            Err(_) => talk.broken = true,
+        if answer.is_err() {
+            talk.broken = true;
         }
         answer
     }

@@ -1,7 +1,7 @@
 //! Authorization servers that are not ours: grpcio with Envoy's messages, and waitress.
 
 use crate::support::{Setup, reason, refusal};
-use proxy_testkit::{Proxyd, Upstream, get, ok};
+use proxy_testkit::{AgentProcess, Proxyd, Upstream, get, ok};
 
 fn upstream() -> Upstream {
     Upstream::start(|served| {

@@ -81,6 +81,30 @@ fn a_request_is_sent_again_after_what_is_written_and_nothing_else() {
 }
 
 #[test]
+fn a_request_that_is_sent_again_after_a_status_is_the_same_to_the_byte() {
+    let (ill, well) = (answering(503), Upstream::saying("well"));
+    for edits in ["priority 50", "request-headers { set \"X-Set\" \"1\" }"] {
+        let route = format!("{edits}; policies {{ retry {{ on \"503\" }} }}");
+        let targets = format!("{}; {}", target(&ill), target(&well));
+        let proxyd = Config::new()
+            .route("all", &format!("upstream \"u\"; {route}"))
+            .upstream("u", &targets)
+            .start();
+
+        let response = proxyd.connect().ask(get("/a?b=c", &[("X-Own", "1")]));
+
+        assert_eq!((response.status, response.text().as_str()), (200, "well"));
+        let (first, second) = (ill.last_request(), well.last_request());
+        assert_eq!(first.fields.get("x-own"), Some("1"));
+        assert_eq!(first.fields.get("host"), Some("a.test"));
+        assert_eq!(
+            String::from_utf8_lossy(&first.raw),
+            String::from_utf8_lossy(&second.raw)
+        );
+    }
+}
+
+#[test]
 fn a_post_is_not_sent_again_after_a_status() {
     let (ill, well) = (answering(503), Upstream::saying("well"));
     let proxyd = through(&[target(&ill), target(&well)], "on \"503\"").start();
