@@ -1,6 +1,7 @@
 //! Developer tasks: `cargo xtask <task>`.
 
 mod bench;
+mod chaos;
 mod command;
 mod demo;
 mod fleet;
@@ -68,6 +69,8 @@ enum Task {
     FuzzApi(fuzz_api::Options),
     /// Reload and upgrade proxyd under load, and fail when any client notices
     Soak(soak::Options),
+    /// Disturb all that proxyd depends on, under load, and fail on any wrong answer or lost permit
+    Chaos(chaos::Options),
     /// Let a simulated fleet send heartbeats to controld, and fail when answers are late
     Fleet(fleet::Options),
     /// Build proxyd as it ships, into target/ship
@@ -98,6 +101,7 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::Fuzz(ref options) => fuzz::run(&workspace, options),
         Task::FuzzApi(ref options) => fuzz_api::run(&workspace, options),
         Task::Soak(options) => soak::run(&workspace, options),
+        Task::Chaos(options) => chaos::run(&workspace, options),
         Task::Fleet(options) => fleet::run(&workspace, options),
         Task::Ship => ship::run(&workspace),
         Task::Bench(ref options) => bench::run(&workspace, options),

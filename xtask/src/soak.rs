@@ -38,7 +38,14 @@ pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), TaskErr
     if release {
         test.arg("--release");
     }
-    test.args(["--", "--nocapture", "--test-threads", "1"]);
+    test.args([
+        "--",
+        "--nocapture",
+        "--test-threads",
+        "1",
+        "--skip",
+        "chaos::",
+    ]);
     test.env("PROXYD_SOAK", format!("{reloads} {upgrades} {pause}"));
     test.env("PROXYD_SOAK_TARGETS", format!("{target_reloads} 40"));
     command::run(&mut test)

@@ -11,6 +11,7 @@
 
 mod backend;
 mod callers;
+mod chaos;
 mod crowd;
 mod http2;
 mod renames;

@@ -1,0 +1,91 @@
+//! Clients over HTTP/1.1.
+
+use super::exchange::{Ask, Exchange, Outcome};
+use super::random::Random;
+use proxy_testkit::{Broken, Gate, Journal, RawClient, Wire};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Longest pause between two requests, and before a client leaves, in milliseconds.
+const MAX_PAUSE_MS: usize = 12;
+
+/// Sends requests until it is `over`.
+pub(crate) fn run(
+    address: SocketAddr,
+    (client, mut random): (usize, Random),
+    over: &Gate,
+    exchanges: &Journal<Exchange>,
+) {
+    let mut connection = None;
+    for number in 0.. {
+        let ask = Ask::new(&mut random, client, number);
+        let pause = Duration::from_millis(random.below(MAX_PAUSE_MS) as u64);
+        let mut wire = connection
+            .take()
+            .unwrap_or_else(|| RawClient::connect(address));
+        let outcome = if ask.leaves {
+            leave(wire, &ask, pause, random.once_in(2));
+            Outcome::Left
+        } else {
+            let (outcome, stays_open) = request(&mut wire, &ask);
+            connection = stays_open.then_some(wire);
+            outcome
+        };
+        exchanges.push(Exchange { ask, outcome });
+        if over.opens_within(pause) {
+            return;
+        }
+    }
+}
+
+/// Sends a request and leaves, with a reset or without.
+fn leave(mut wire: RawClient, ask: &Ask, pause: Duration, reset: bool) {
+    if Wire::send(&mut wire, bytes(ask)).is_ok() {
+        Gate::new().opens_within(pause);
+    }
+    if reset {
+        wire.reset();
+    }
+}
+
+/// The outcome of a request, and whether the connection stays open.
+fn request(wire: &mut RawClient, ask: &Ask) -> (Outcome, bool) {
+    // The proxy may answer early and close; the answer is there all the same.
+    let sent = Wire::send(wire, bytes(ask));
+    let mut response = match wire.try_head() {
+        Ok(response) => response,
+        Err(broken) => return (unanswered(broken, sent), false),
+    };
+    let status = response.status;
+    match wire.try_body(&mut response) {
+        Ok(()) => {}
+        Err(Broken::Eof | Broken::Reset) => return (Outcome::Cut(status), false),
+        Err(broken) => return (unanswered(broken, sent), false),
+    }
+    let stays = response.fields.get("connection") != Some("close");
+    let outcome = Outcome::Answered {
+        status,
+        code: response.error_code(),
+        body: response.body,
+    };
+    (outcome, stays)
+}
+
+fn unanswered(broken: Broken, sent: Result<(), Broken>) -> Outcome {
+    Outcome::Unanswered(format!("{broken}; the request was sent: {sent:?}"))
+}
+
+fn bytes(ask: &Ask) -> Vec<u8> {
+    let Ask { id, body, .. } = ask;
+    let method = if body.is_some() { "POST" } else { "GET" };
+    let body = body.as_deref().unwrap_or_default();
+    let length = match method {
+        "POST" => format!("Content-Length: {}\r\n", body.len()),
+        _ => String::new(),
+    };
+    let head = format!(
+        "{method} {} HTTP/1.1\r\nHost: a.test\r\nX-Correlation-Id: {id}\r\n{length}\r\n",
+        ask.path()
+    );
+    [head.as_bytes(), body].concat()
+}

@@ -1,0 +1,148 @@
+//! A request of a client, and what came of it.
+
+use super::random::Random;
+use proxy_errors::{ErrorType, Reason};
+
+/// A route of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Route {
+    /// Three targets over HTTP/1.1, with health checks and a circuit breaker.
+    App,
+    /// Two targets over HTTP/2.
+    Http2,
+    /// A target by name.
+    Named,
+    /// A rate limit in a store.
+    Limited,
+    /// An agent that answers wrongly at times, under `failure-mode "closed"`.
+    Guarded,
+    /// An agent in a process of its own, under `failure-mode "closed"`.
+    Checked,
+}
+
+pub(crate) const ROUTES: [Route; 6] = [
+    Route::App,
+    Route::Http2,
+    Route::Named,
+    Route::Limited,
+    Route::Guarded,
+    Route::Checked,
+];
+
+/// Pattern of bodies.
+const TEXT: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+const MAX_BODY_BYTES: usize = 40_000;
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) route: Route,
+    /// Its correlation ID, which begins with `get-`, `post-` or `denied-`.
+    pub(crate) id: String,
+    /// Whether the route's agent refuses it.
+    pub(crate) denied: bool,
+    /// `None` for a GET.
+    pub(crate) body: Option<Vec<u8>>,
+    /// Whether the client leaves before the end of the response.
+    pub(crate) leaves: bool,
+}
+
+/// What a client got.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// A whole response: its status, body, and the `code` of an error.
+    Answered {
+        status: u16,
+        body: Vec<u8>,
+        code: String,
+    },
+    /// A response that ended before its end, with this status.
+    Cut(u16),
+    /// The client left.
+    Left,
+    /// No response, for this reason.
+    Unanswered(String),
+}
+
+/// A request and its outcome.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    pub(crate) ask: Ask,
+    pub(crate) outcome: Outcome,
+}
+
+impl Route {
+    /// Path of a request that is refused, or is not.
+    pub(crate) fn path(self, denied: bool) -> &'static str {
+        match (self, denied) {
+            (Self::App, _) => "/app",
+            (Self::Http2, _) => "/http2",
+            (Self::Named, _) => "/named",
+            (Self::Limited, _) => "/limited",
+            (Self::Guarded, false) => "/guarded",
+            (Self::Guarded, true) => "/guarded/deny",
+            (Self::Checked, false) => "/checked",
+            (Self::Checked, true) => "/private",
+        }
+    }
+
+    fn has_agent(self) -> bool {
+        matches!(self, Self::Guarded | Self::Checked)
+    }
+
+    /// Whether a request of this route may fail for `reason`.
+    pub(crate) fn may_fail_for(self, reason: Reason) -> bool {
+        let by_limits = matches!(
+            reason,
+            Reason::InFlightLimit | Reason::QueueFull | Reason::QueueTimeout
+        );
+        let by_targets = reason.counts_against_upstream()
+            || matches!(
+                reason,
+                Reason::NoFreeConnection | Reason::BreakerOpen | Reason::AllTargetsUnhealthy
+            );
+        by_limits
+            || match self {
+                Self::App => by_targets && reason != Reason::DnsFailed,
+                Self::Http2 => by_targets && reason != Reason::DnsFailed,
+                Self::Named => by_targets || reason == Reason::NoTargets,
+                Self::Limited => reason == Reason::PolicyRateLimit,
+                Self::Guarded | Self::Checked => reason.error_type() == ErrorType::Agent,
+            }
+    }
+}
+
+impl Ask {
+    /// The request with this number of a client.
+    pub(crate) fn new(random: &mut Random, client: usize, number: usize) -> Self {
+        let route = random.pick(&ROUTES);
+        let denied = route.has_agent() && random.once_in(3);
+        let length = random.below(MAX_BODY_BYTES);
+        let body = random.once_in(3).then(|| {
+            let text = TEXT.iter().cycle().skip(number % TEXT.len());
+            text.take(length).copied().collect()
+        });
+        let kind = match (denied, &body) {
+            (true, _) => "denied",
+            (false, None) => "get",
+            (false, Some(_)) => "post",
+        };
+        Self {
+            route,
+            id: format!("{kind}-{client}-{number}"),
+            denied,
+            body,
+            leaves: random.once_in(10),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &'static str {
+        self.route.path(self.denied)
+    }
+
+    /// The body of a right answer of a target.
+    pub(crate) fn echo(&self) -> Vec<u8> {
+        let body = self.body.as_deref().unwrap_or_default();
+        [self.id.as_bytes(), body].concat()
+    }
+}

@@ -1,0 +1,154 @@
+//! Judgement of exchanges by the access log and the table of reasons.
+
+use super::exchange::{Ask, Exchange, Outcome};
+use proxy_errors::Reason;
+use proxy_testkit::Record;
+use std::collections::{BTreeMap, HashMap};
+
+/// Body of a target's own failure.
+const FAILURE: &[u8] = b"failed";
+
+/// What is wrong, and how many exchanges ended in which way.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    pub(crate) faults: Vec<String>,
+    pub(crate) counts: BTreeMap<String, usize>,
+}
+
+/// Judges all `exchanges`; `lines` are all logs, and `once` are the IDs that targets read.
+pub(crate) fn judge(exchanges: &[Exchange], lines: &[String], once: &[String]) -> Verdict {
+    let mut verdict = Verdict::default();
+    let mut records = Vec::new();
+    for line in lines {
+        match Record::parse(line) {
+            Some(record) => records.push(record),
+            None => verdict.fault(&format!("a line is no record: {line}"), &[]),
+        }
+    }
+    let mut by_id: HashMap<&str, Vec<&Record>> = HashMap::new();
+    for record in records.iter().filter(|record| record.has("path")) {
+        by_id
+            .entry(record.text("correlation_id"))
+            .or_default()
+            .push(record);
+        verdict.check_table(record);
+    }
+    for Exchange { ask, outcome } in exchanges {
+        let found = by_id.get(ask.id.as_str()).map_or(&[][..], Vec::as_slice);
+        let judged = match (outcome, found) {
+            (Outcome::Unanswered(why), _) => Err(format!("no answer: {why}")),
+            // A client may leave before its request has been read.
+            (Outcome::Left, []) => Ok("left unread".to_owned()),
+            (_, [record]) => right(ask, outcome, record),
+            _ => Err(format!(
+                "{} access records for {}",
+                found.len(),
+                told(outcome)
+            )),
+        };
+        match judged {
+            Ok(kind) => *verdict.counts.entry(kind).or_default() += 1,
+            Err(fault) => verdict.fault(&format!("{:?} {}: {fault}", ask.route, ask.id), found),
+        }
+    }
+    verdict.check_once(once);
+    verdict
+}
+
+impl Verdict {
+    fn fault(&mut self, what: &str, records: &[&Record]) {
+        self.faults.push(format!("{what}; access log: {records:?}"));
+    }
+
+    /// The reason of a record, its type and its status are those of one row of the table.
+    fn check_table(&mut self, record: &Record) {
+        let status = record.number("status").unwrap_or_default();
+        let name = record.text("reason");
+        let Some(reason) = by_name(name) else {
+            // A target's own failure has no reason of the proxy's.
+            if !name.is_empty() || status >= 400.0 && status != 503.0 {
+                self.fault("a failure without a reason of the table", &[record]);
+            }
+            return;
+        };
+        if record.text("error_type") != reason.error_type().name() {
+            self.fault("a reason with another type", &[record]);
+        }
+    }
+
+    /// Refused requests reach no target, and requests that may not be repeated reach one once.
+    fn check_once(&mut self, once: &[String]) {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for id in once {
+            *counts.entry(id).or_default() += 1;
+        }
+        for (id, count) in counts {
+            if id.starts_with("denied-") {
+                self.fault(&format!("{id} reached a target"), &[]);
+            } else if count > 1 {
+                self.fault(&format!("{id} reached targets {count} times"), &[]);
+            }
+        }
+    }
+}
+
+/// The kind of a right outcome, or what is wrong with it.
+fn right(ask: &Ask, outcome: &Outcome, record: &Record) -> Result<String, String> {
+    let logged = record.number("status").unwrap_or_default();
+    let name = record.text("reason");
+    let reason = by_name(name);
+    let failed = |reason: Reason| {
+        let blocked = ask.denied && reason == Reason::AgentBlocked;
+        blocked || ask.route.may_fail_for(reason)
+    };
+    match outcome {
+        Outcome::Left => match reason {
+            None | Some(Reason::ClientAborted) => Ok("left".to_owned()),
+            Some(reason) if failed(reason) => Ok("left".to_owned()),
+            Some(_) => Err(format!(
+                "left, with a reason that its route has not: {name}"
+            )),
+        },
+        Outcome::Cut(status) if logged != f64::from(*status) => Err(format!("cut after {status}")),
+        Outcome::Cut(_) => match reason {
+            Some(reason) if reason.counts_against_upstream() && failed(reason) => {
+                Ok(format!("cut: {name}"))
+            }
+            _ => Err("cut without a failure of its target".to_owned()),
+        },
+        Outcome::Answered { status, .. } if logged != f64::from(*status) => {
+            Err(format!("answered {status}"))
+        }
+        Outcome::Answered { status, body, code } => match reason {
+            None if ask.denied => Err(format!("refused by its agent, and answered {status}")),
+            None if *status == 200 && *body == ask.echo() => Ok("200".to_owned()),
+            None if *status == 503 && body == FAILURE => Ok("503 of the target".to_owned()),
+            None => Err(format!(
+                "answered {status} with a body of {} bytes",
+                body.len()
+            )),
+            Some(reason) if !failed(reason) => Err(format!("failed for {name}")),
+            Some(reason) => {
+                let row = (reason.status().as_u16(), reason.error_type().code());
+                let answer = (*status, code.as_str());
+                (row == answer)
+                    .then(|| name.to_owned())
+                    .ok_or_else(|| format!("{answer:?}, not {row:?}"))
+            }
+        },
+        Outcome::Unanswered(why) => Err(why.clone()),
+    }
+}
+
+/// An outcome in few words.
+fn told(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Answered { status, code, .. } => format!("{status} {code}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn by_name(name: &str) -> Option<Reason> {
+    let mut all = Reason::ALL.iter();
+    all.find(|reason| reason.as_str() == name).copied()
+}
