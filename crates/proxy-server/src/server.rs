@@ -150,6 +150,7 @@ impl Server {
             pools: self.limits.pool_settings(&plan),
         };
         self.prober.arrange(probes::of(&plan, loaded_tls));
+        TargetHealth::extend_overrides(&self.plan, &plan);
         self.health = TargetHealth::of(&plan, &self.common.registry, &self.health);
         self.plan = plan;
         let update = || Command::ApplyAddresses(Box::new(update.clone()));

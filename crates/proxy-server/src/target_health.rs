@@ -2,7 +2,7 @@
 
 use crate::heartbeat;
 use proxy_health::HealthCause;
-use proxy_plan::Plan;
+use proxy_plan::{Plan, TargetPlan};
 use proxy_telemetry::{Gauge, Registry, names};
 use proxy_upstream::TargetState;
 use std::collections::HashMap;
@@ -75,6 +75,31 @@ impl TargetHealth {
         }
     }
 
+    /// Changes the addresses that a name has in `plan` and had not `before` as the admin interface has
+    /// changed all of its former addresses.
+    pub(crate) fn extend_overrides(before: &Plan, plan: &Plan) {
+        for (upstream, target) in named_targets(plan) {
+            let former = named_targets(before).filter(|(of, other)| {
+                *of == upstream && other.name == target.name && other.position == target.position
+            });
+            let former: Vec<_> = former.map(|(_, other)| &other.state).collect();
+            let Some((first, rest)) = former.split_first() else {
+                continue;
+            };
+            if former.iter().any(|state| Arc::ptr_eq(state, &target.state)) {
+                continue;
+            }
+            let is_draining = |state: &TargetState| state.causes().contains(HealthCause::Draining);
+            if former.iter().all(|state| is_draining(state)) {
+                target.state.drain(true);
+            }
+            let weight = first.overridden_weight();
+            if rest.iter().all(|state| state.overridden_weight() == weight) {
+                target.state.override_weight(weight);
+            }
+        }
+    }
+
     /// Updates the gauge of each target. The slow start of those that take requests again begins.
     pub(crate) fn publish(&mut self) {
         for target in &mut self.0 {
@@ -87,4 +112,12 @@ impl TargetHealth {
             target.took_requests = takes_requests;
         }
     }
+}
+
+/// The targets of `plan` that are written by name, with the names of their upstreams.
+fn named_targets(plan: &Plan) -> impl Iterator<Item = (&str, &TargetPlan)> {
+    plan.upstreams().iter().flat_map(|upstream| {
+        let named = upstream.targets.iter().filter(|one| one.name.is_some());
+        named.map(|target| (&*upstream.name, target))
+    })
 }

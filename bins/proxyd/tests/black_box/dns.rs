@@ -1,7 +1,7 @@
 //! Targets by name, resolved by a real name server.
 
 use crate::support::{Config, admin, reason, refusal, target};
-use proxy_testkit::{DnsReply, DnsServer, Proxyd, RawClient, Upstream, get, ok};
+use proxy_testkit::{DnsReply, DnsServer, Proxyd, RawClient, SilentListener, Upstream, get, ok};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
@@ -381,4 +381,74 @@ fn a_name_in_the_hosts_file_needs_no_name_server() {
 
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "here");
     assert!(server.queries().is_empty(), "{:?}", server.queries());
+}
+
+#[test]
+fn a_new_address_of_a_drained_name_is_drained_too() {
+    let (upstreams, port) = upstreams::<3>();
+    let other = Upstream::saying("other");
+    let server = DnsServer::start();
+    server.set_addresses("app.test", &[ip(1)]);
+    let name = format!("app.test:{port}");
+    let settings = format!("target \"{name}\"; {}", target(&other));
+    let proxyd = config(&server, &settings).start();
+    let other_address = other.address().to_string();
+    settle(&proxyd, &server, &[at(1, port), other_address.clone()]);
+    let change = r#"{"draining": true}"#;
+    let response = RawClient::connect(proxyd.admin_address()).ask(format!(
+        "PATCH /admin/upstreams/u/targets/{name} HTTP/1.1\r\nHost: localhost\r\n\
+         Content-Length: {}\r\n\r\n{change}",
+        change.len()
+    ));
+    assert_eq!(response.status, 200, "{}", response.text());
+
+    // One beside the former address, then one in place of both.
+    for numbers in [&[1, 2][..], &[3]] {
+        let addresses: Vec<_> = numbers.iter().map(|number| ip(*number)).collect();
+        server.set_addresses("app.test", &addresses);
+        let mut expected: Vec<_> = numbers.iter().map(|number| at(*number, port)).collect();
+        expected.push(other_address.clone());
+        settle(&proxyd, &server, &expected);
+
+        for listed in targets(&proxyd).iter().filter(|one| one["name"] == *name) {
+            assert_eq!(listed["override"]["draining"], true, "{listed}");
+        }
+    }
+    let before = upstreams[2].requests().len();
+    let answers = answering(&mut proxyd.connect());
+    assert_eq!(answers, BTreeSet::from(["other".to_owned()]));
+    assert_eq!(upstreams[2].requests().len(), before);
+}
+
+#[test]
+fn a_silent_address_delays_a_request_of_its_name_by_a_quarter_of_a_second() {
+    let (silent, upstream) = loop {
+        let silent = SilentListener::start_at(ip(1), 0).unwrap();
+        let port = silent.address().port();
+        if let Ok(listener) = TcpListener::bind((ip(2), port)) {
+            let answer = |served: &mut proxy_testkit::Served| {
+                while served.request().is_some() {
+                    served.send(ok("answered"));
+                }
+            };
+            break (silent, Upstream::start_on(listener, answer));
+        }
+    };
+    let server = DnsServer::start();
+    server.set_addresses("app.test", &[ip(1), ip(2)]);
+    let name = format!("app.test:{}", silent.address().port());
+    let settings = format!("target \"{name}\"; timeouts {{ connect-secs 60 }}");
+    let proxyd = config(&server, &settings).start();
+
+    // Each of the two addresses is the first one of some requests.
+    for _ in 0..4 {
+        let mut client = proxyd.connect();
+        let response = client.ask(get("/", &[("Connection", "close")]));
+        assert_eq!(
+            (response.status, response.text().as_str()),
+            (200, "answered")
+        );
+    }
+    // Without a race the requests would have waited for a minute.
+    assert!(upstream.requests().len() == 4);
 }
