@@ -70,7 +70,7 @@ pub struct Observation {
     pub connected: bool,
     /// The last answer, whatever it said; `None` before the first.
     pub last_contact: Option<Timestamp>,
-    /// The counter of the order whose bundle is in force; 0 without one.
+    /// The counter of the order of the bundle in force; 0 without one.
     pub order: u64,
     /// What the node refused since the last observation.
     pub refusals: Vec<RefusalReason>,

@@ -3,18 +3,22 @@
 //! One action follows from one outcome. The driver carries it out, whatever that takes; the machine
 //! has neither network nor disk nor clock.
 
+mod action;
+mod bounds;
 mod order;
 mod phase;
 mod renewal;
+mod served_certificates;
 mod verdict;
 
 use crate::bundle::Bundle;
 use crate::event::{Event, EventKind, RefusalReason};
 use crate::state::{Identity, PersistedState};
+pub use action::Action;
 use control_bundle::Version;
-use control_wire::{CertificateId, JsonWebKey, NodeStatus, Order, OrgId, RegisterResponse};
+use control_wire::{JsonWebKey, NodeStatus, Order, RegisterResponse};
 pub(crate) use phase::Phase;
-use renewal::Renewal;
+use served_certificates::ServedCertificates;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,54 +31,6 @@ const FIRST_INTERVAL: Duration = Duration::from_secs(30);
 const LONGEST_POLL: Duration = Duration::from_secs(30);
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_EVENTS: usize = 100;
-
-/// What to do next.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Exchange the enrolment token for an identity.
-    Enrol,
-    /// Exchange the node key for a token of 12 hours.
-    ExchangeToken,
-    /// Fetch the published signing keys of the organization.
-    FetchKeys(OrgId),
-    /// Send a heartbeat with this status.
-    Report(NodeStatus),
-    /// Ask for an order other than the one with the tag `known`, and wait up to `wait` for it.
-    Poll {
-        /// The `ETag` of the last order that was dealt with.
-        known: String,
-        /// How long the control plane may hold the request.
-        wait: Duration,
-    },
-    /// Fetch the archive of the order.
-    Fetch(Order),
-    /// Write the bundle to the disk.
-    Stage(Arc<Bundle>),
-    /// Fetch these certificates with their private keys.
-    FetchCertificates(Vec<CertificateId>),
-    /// Put the bundle in force, or change nothing.
-    Activate(Arc<Bundle>),
-    /// Serve the certificates that were fetched with the bundle in force, or change nothing.
-    Renew,
-    /// Wait; the driver may shorten it by up to a half, so that a fleet does not come back at once.
-    Wait(Duration),
-}
-
-impl Action {
-    /// Whether it is a request to the control plane.
-    pub(crate) fn asks_the_control_plane(&self) -> bool {
-        match self {
-            Self::Enrol
-            | Self::ExchangeToken
-            | Self::FetchKeys(_)
-            | Self::Report(_)
-            | Self::Poll { .. }
-            | Self::Fetch(_)
-            | Self::FetchCertificates(_) => true,
-            Self::Stage(_) | Self::Activate(_) | Self::Renew | Self::Wait(_) => false,
-        }
-    }
-}
 
 /// How an action went.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +57,7 @@ pub enum Outcome {
     CertificatesFetched,
     /// The bundle is in force.
     Activated,
-    /// The certificates are served; whether they are others than before.
+    /// The certificates are served; whether they differ from those before.
     Renewed(bool),
     /// The bundle or the certificates cannot be used; what ran before still does.
     Rejected(Vec<String>),
@@ -132,7 +88,7 @@ pub struct Machine {
     storage_fault: Option<String>,
     events: Vec<Event>,
     last_refusal: Option<String>,
-    renewal: Renewal,
+    renewal: ServedCertificates,
 }
 
 impl Machine {
@@ -172,7 +128,7 @@ impl Machine {
             storage_fault: None,
             events: Vec::new(),
             last_refusal: None,
-            renewal: Renewal::default(),
+            renewal: ServedCertificates::default(),
         }
     }
 
@@ -207,11 +163,11 @@ impl Machine {
         let mut status = self.status.clone();
         status.diagnostics.extend(self.storage_fault.clone());
         status.diagnostics.extend(self.renewal.fault().cloned());
-        verdict::bound(&mut status.diagnostics);
+        bounds::bound(&mut status.diagnostics);
         status
     }
 
-    /// The counter of the order whose bundle is in force; 0 without one.
+    /// The counter of the order of the bundle in force; 0 without one.
     pub fn order_in_force(&self) -> u64 {
         let last_good = self.state.last_good.as_ref();
         let in_force = last_good.filter(|order| self.status.active == Some(order.bundle));

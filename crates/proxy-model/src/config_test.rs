@@ -52,7 +52,7 @@ pub enum Expectation {
     Reason(Reason),
 }
 
-/// A test whose expectation does not hold.
+/// A test with an expectation that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedTest {
     /// The test.

@@ -98,21 +98,25 @@ impl BreakerOwner {
     fn log(&self, change: &str, times: u64, is_warning: bool) {
         match self {
             Self::Upstream { name, route } => {
-                let (upstream, route) = (&**name, &**route);
-                if is_warning {
-                    tracing::warn!(upstream, route, times, "a circuit breaker {change}");
-                } else {
-                    tracing::info!(upstream, route, times, "a circuit breaker {change}");
-                }
+                log_of_route((name, route), change, times, is_warning)
             }
-            Self::Agent(name) => {
-                let agent = &**name;
-                if is_warning {
-                    tracing::warn!(agent, times, "an agent's circuit breaker {change}");
-                } else {
-                    tracing::info!(agent, times, "an agent's circuit breaker {change}");
-                }
-            }
+            Self::Agent(name) => log_of_agent(name, change, times, is_warning),
         }
+    }
+}
+
+fn log_of_route((upstream, route): (&str, &str), change: &str, times: u64, is_warning: bool) {
+    if is_warning {
+        tracing::warn!(upstream, route, times, "a circuit breaker {change}");
+    } else {
+        tracing::info!(upstream, route, times, "a circuit breaker {change}");
+    }
+}
+
+fn log_of_agent(agent: &str, change: &str, times: u64, is_warning: bool) {
+    if is_warning {
+        tracing::warn!(agent, times, "an agent's circuit breaker {change}");
+    } else {
+        tracing::info!(agent, times, "an agent's circuit breaker {change}");
     }
 }

@@ -1,4 +1,4 @@
-//! A connection whose version of HTTP is known, before it is served.
+//! A connection of a known version of HTTP, before it is served.
 
 use crate::client_permit::ClientPermit;
 use crate::client_stream::ClientStream;

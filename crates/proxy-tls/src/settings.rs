@@ -57,7 +57,7 @@ pub struct CertificateSource {
     pub server_names: Vec<String>,
 }
 
-/// A certificate in PEM whose private key no disk has.
+/// A certificate in PEM; its private key is on no disk.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeldCertificate {
     /// The leaf, then its intermediates.

@@ -1,6 +1,5 @@
 //! `proxyd config test`: the tests in a configuration.
 
-use super::EXIT_FAULTS;
 use crate::terminal::{complain, complain_of, say};
 use proxy_config::Loaded;
 use proxy_model::{FailedTest, Model};
@@ -15,7 +14,7 @@ pub(super) fn run(file: &Path, json: bool) -> ExitCode {
         Ok(loaded) => loaded,
         Err(report) => {
             complain_of(&report);
-            return ExitCode::from(EXIT_FAULTS);
+            return ExitCode::FAILURE;
         }
     };
     let failed = proxy_plan::failed_tests(&model);
@@ -42,7 +41,7 @@ pub(super) fn run(file: &Path, json: bool) -> ExitCode {
     if passes {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(EXIT_FAULTS)
+        ExitCode::FAILURE
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Nodes of a fleet.
 pub(crate) const NODES: usize = 5;
 /// An operator's key may ask five times a second.
-const LOOK: Duration = Duration::from_millis(250);
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// A rollout on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(100);
 /// Further arguments of `controld`: gates see what nodes serve every second.
@@ -109,7 +109,7 @@ impl Fleet {
             }
             let waited = since.elapsed();
             assert!(waited < PATIENCE, "{found}\n{}", self.told());
-            pause(LOOK);
+            pause(LOOK_INTERVAL);
         }
     }
 
@@ -138,7 +138,7 @@ impl Fleet {
             }
             let waited = since.elapsed();
             assert!(waited < PATIENCE, "{view}\n{}", self.told());
-            pause(LOOK);
+            pause(LOOK_INTERVAL);
         }
     }
 
@@ -175,7 +175,7 @@ impl FleetNode {
     pub(crate) fn of(world: &World, name: &str, proxyd: Proxyd) -> Self {
         let mut id = None;
         until("the node has enrolled", || {
-            pause(LOOK);
+            pause(LOOK_INTERVAL);
             let nodes = world.get("nodes");
             let mut nodes = nodes["items"].as_array().into_iter().flatten();
             let found = nodes.find(|node| node["name"] == name);

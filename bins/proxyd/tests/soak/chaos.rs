@@ -14,6 +14,7 @@ mod target;
 mod target_http1;
 mod target_http2;
 mod verdict;
+mod wait;
 mod world;
 
 use crate::stage::Figures;

@@ -2,45 +2,6 @@
 
 use super::{Action, Machine, Outcome, Phase};
 use crate::event::EventKind;
-use control_wire::CertificateId;
-
-/// What the node knows of the certificates that it serves.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Renewal {
-    /// How often certificates of the project were renewed, as of the last answer with an order.
-    pub(super) count: u64,
-    /// Those that the bundle in force needs.
-    needed: Vec<CertificateId>,
-    /// The count when those that are served were fetched; `None` if it was not known then.
-    served: Option<u64>,
-    /// Why renewed ones are not served.
-    fault: Option<String>,
-}
-
-impl Renewal {
-    /// A bundle is in force whose certificates were fetched before the count was known.
-    pub(super) fn begin(&mut self, needed: Vec<CertificateId>) {
-        self.needed = needed;
-        self.served = None;
-        self.fault = None;
-    }
-
-    /// A bundle came into force, with the certificates of now.
-    pub(super) fn activated(&mut self, needed: Vec<CertificateId>) {
-        self.begin(needed);
-        self.served = Some(self.count);
-    }
-
-    /// The certificates to fetch again, if any may have been renewed.
-    pub(super) fn needed(&self) -> Option<Vec<CertificateId>> {
-        let is_due = !self.needed.is_empty() && self.served != Some(self.count);
-        is_due.then(|| self.needed.clone())
-    }
-
-    pub(super) fn fault(&self) -> Option<&String> {
-        self.fault.as_ref()
-    }
-}
 
 impl Machine {
     /// What follows from an outcome that belongs to no other phase.

@@ -1,13 +1,10 @@
 //! Verdicts: what became of an order.
 
+use super::bounds::bound;
 use super::{Action, FIRST_WAIT, Machine};
 use crate::event::{EventKind, RefusalReason};
 use crate::state::Answer;
 use control_wire::{Order, Verdict};
-
-/// What a heartbeat may hold.
-const MAX_DIAGNOSTICS: usize = 100;
-const MAX_DIAGNOSTIC_CHARS: usize = 1_000;
 
 impl Machine {
     /// Only here and in [`Machine::reject`] does the counter grow: after a failed fetch the order is given
@@ -71,17 +68,5 @@ impl Machine {
             self.status.verdict = Some(Verdict::Rejected);
         }
         self.status.diagnostics = diagnostics;
-    }
-}
-
-/// Keeps to what a heartbeat may hold.
-pub(super) fn bound(diagnostics: &mut Vec<String>) {
-    diagnostics.truncate(MAX_DIAGNOSTICS);
-    for text in diagnostics {
-        *text = text
-            .chars()
-            .filter(|c| *c != '\0')
-            .take(MAX_DIAGNOSTIC_CHARS)
-            .collect();
     }
 }

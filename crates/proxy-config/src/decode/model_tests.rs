@@ -165,7 +165,7 @@ fn what_makes_upstreams_resilient_is_decoded() {
 }
 
 #[test]
-fn agents_static_files_control_plane_and_tests_are_decoded() {
+fn agents_static_files_and_the_control_plane_are_decoded() {
     let model = decoded(
         r#"
         agents {
@@ -188,13 +188,6 @@ fn agents_static_files_control_plane_and_tests_are_decoded() {
         control-plane {
             url "https://control.example"
             labels "region=eu" "tier=edge"
-        }
-        tests {
-            test "pages are files" {
-                request "GET" "/"
-                header "Accept" "text/html"
-                expect { route "r"; agents "c" "a" }
-            }
         }
         "#,
     );
@@ -221,6 +214,27 @@ fn agents_static_files_control_plane_and_tests_are_decoded() {
     let control_plane = model.control_plane.unwrap();
     let labels = control_plane.labels.iter().map(ToString::to_string);
     assert_eq!(labels.collect::<Vec<_>>(), ["region=eu", "tier=edge"]);
+}
+
+#[test]
+fn tests_are_decoded() {
+    let model = decoded(
+        r#"
+        agents {
+            agent "a" { unix-socket "/run/a.sock"; failure-mode "open" }
+            agent "c" { unix-socket "/run/c.sock"; failure-mode "open" }
+        }
+        routes { route "r" { service-type "builtin"; builtin-handler "health" } }
+        tests {
+            test "pages are files" {
+                request "GET" "/"
+                header "Accept" "text/html"
+                expect { route "r"; agents "c" "a" }
+            }
+        }
+        "#,
+    );
+
     let test = &model.tests[0];
     assert_eq!(test.name, "pages are files");
     assert_eq!(

@@ -1,8 +1,8 @@
 //! One call of an agent: its permits, its time, and what is counted of it.
 
 use super::failure::AgentFailure;
-use crate::active_plan::{ActiveAgent, ActivePlan};
 use super::reply;
+use crate::active_plan::{ActiveAgent, ActivePlan};
 use crate::exchange::Exchange;
 use crate::state::Worker;
 use agent_protocol::Decision;

@@ -36,8 +36,10 @@ fn failed(tests: &str) -> Vec<FailedTest> {
 /// How the only expectation of the only test differs from the decision.
 fn difference(tests: &str) -> String {
     let failed = failed(tests);
-    assert_eq!(failed.len(), 1, "{failed:?}");
-    failed[0].difference.clone()
+    let [failure] = failed.as_slice() else {
+        panic!("one test fails: {failed:?}");
+    };
+    failure.difference.clone()
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::exchange::{Ask, Exchange, Outcome};
 use super::random::Random;
+use super::wait::wait;
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, SendStream};
@@ -65,7 +66,7 @@ async fn requests(
         let pause = Duration::from_millis(random.below(MAX_PAUSE_MS) as u64);
         let outcome = match begin(&send, &ask).await {
             Ok((answer, body)) if ask.leaves => {
-                tokio::time::sleep(pause).await;
+                wait(pause).await;
                 leave(answer, body);
                 Outcome::Left
             }
@@ -79,7 +80,7 @@ async fn requests(
         if *ends.borrow() {
             return;
         }
-        tokio::time::sleep(pause).await;
+        wait(pause).await;
     }
 }
 

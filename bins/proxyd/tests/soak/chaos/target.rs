@@ -2,11 +2,13 @@
 
 use super::target_http1;
 use super::target_http2;
+use super::wait::wait;
 use proxy_testkit::Journal;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -185,7 +187,7 @@ async fn bind_again(address: SocketAddr) -> TcpListener {
         if let Ok(listener) = TcpListener::bind(address).await {
             return listener;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        wait(Duration::from_millis(5)).await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! The HTTP/1.1 connections of a target.
 
 use super::target::{Condition, State};
+use super::wait::wait;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -55,7 +56,7 @@ async fn serve_requests(mut stream: BufReader<TcpStream>, state: State) -> io::R
             Condition::ResetInBody => {
                 stream.write_all(&answer[..half]).await?;
                 // Most often the first half has been read by then.
-                tokio::time::sleep(Duration::from_millis(2)).await;
+                wait(Duration::from_millis(2)).await;
                 rustix::net::connect_unspec(stream.get_ref())?;
                 return Ok(());
             }

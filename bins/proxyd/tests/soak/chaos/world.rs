@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The name whose addresses change.
+/// The name with addresses that change.
 pub(crate) const NAME: &str = "app.test";
 /// A time within which an agent must have answered.
 pub(crate) const AGENT_TIMEOUT: Duration = Duration::from_millis(300);
@@ -97,7 +97,7 @@ impl World {
             redis: RedisServer::start(),
             agent,
             agent_fault,
-            process: AgentProcess::start("python/minimal.py", &[]),
+            process: AgentProcess::example("python/minimal.py", &[]),
             process_state: ProcessState::Running,
             redis_state: ProcessState::Running,
             once,

@@ -1,0 +1,54 @@
+//! The actions that the driver carries out.
+
+use crate::bundle::Bundle;
+use control_wire::{CertificateId, NodeStatus, Order, OrgId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Exchange the enrolment token for an identity.
+    Enrol,
+    /// Exchange the node key for a token of 12 hours.
+    ExchangeToken,
+    /// Fetch the published signing keys of the organization.
+    FetchKeys(OrgId),
+    /// Send a heartbeat with this status.
+    Report(NodeStatus),
+    /// Ask for an order other than the one with the tag `known`, and wait up to `wait` for it.
+    Poll {
+        /// The `ETag` of the last order that was dealt with.
+        known: String,
+        /// How long the control plane may hold the request.
+        wait: Duration,
+    },
+    /// Fetch the archive of the order.
+    Fetch(Order),
+    /// Write the bundle to the disk.
+    Stage(Arc<Bundle>),
+    /// Fetch these certificates with their private keys.
+    FetchCertificates(Vec<CertificateId>),
+    /// Put the bundle in force, or change nothing.
+    Activate(Arc<Bundle>),
+    /// Serve the certificates that were fetched with the bundle in force, or change nothing.
+    Renew,
+    /// Wait; the driver may shorten it by up to a half, so that a fleet does not come back at once.
+    Wait(Duration),
+}
+
+impl Action {
+    /// Whether it is a request to the control plane.
+    pub(crate) fn asks_the_control_plane(&self) -> bool {
+        match self {
+            Self::Enrol
+            | Self::ExchangeToken
+            | Self::FetchKeys(_)
+            | Self::Report(_)
+            | Self::Poll { .. }
+            | Self::Fetch(_)
+            | Self::FetchCertificates(_) => true,
+            Self::Stage(_) | Self::Activate(_) | Self::Renew | Self::Wait(_) => false,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The bounds of a heartbeat.
+
+/// What a heartbeat may hold.
+const MAX_DIAGNOSTICS: usize = 100;
+const MAX_DIAGNOSTIC_CHARS: usize = 1_000;
+
+/// Keeps to what a heartbeat may hold.
+pub(super) fn bound(diagnostics: &mut Vec<String>) {
+    diagnostics.truncate(MAX_DIAGNOSTICS);
+    for text in diagnostics {
+        *text = text
+            .chars()
+            .filter(|c| *c != '\0')
+            .take(MAX_DIAGNOSTIC_CHARS)
+            .collect();
+    }
+}

@@ -1,0 +1,41 @@
+//! The certificates that the node serves.
+
+use control_wire::CertificateId;
+
+/// What the node knows of the certificates that it serves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ServedCertificates {
+    /// How often certificates of the project were renewed, as of the last answer with an order.
+    pub(super) count: u64,
+    /// Those that the bundle in force needs.
+    pub(super) needed: Vec<CertificateId>,
+    /// The count when those that are served were fetched; `None` if it was not known then.
+    pub(super) served: Option<u64>,
+    /// Why renewed ones are not served.
+    pub(super) fault: Option<String>,
+}
+
+impl ServedCertificates {
+    /// A bundle is in force; its certificates were fetched before the count was known.
+    pub(super) fn begin(&mut self, needed: Vec<CertificateId>) {
+        self.needed = needed;
+        self.served = None;
+        self.fault = None;
+    }
+
+    /// A bundle came into force, with the certificates of now.
+    pub(super) fn activated(&mut self, needed: Vec<CertificateId>) {
+        self.begin(needed);
+        self.served = Some(self.count);
+    }
+
+    /// The certificates to fetch again, if any may have been renewed.
+    pub(super) fn needed(&self) -> Option<Vec<CertificateId>> {
+        let is_due = !self.needed.is_empty() && self.served != Some(self.count);
+        is_due.then(|| self.needed.clone())
+    }
+
+    pub(super) fn fault(&self) -> Option<&String> {
+        self.fault.as_ref()
+    }
+}
