@@ -19,6 +19,8 @@ pub struct DecodingLimits {
 /// Decompresses one body, which is pushed piece by piece.
 pub struct Decoder {
     writer: Writer,
+    /// The decoder of the coding that was applied before this one.
+    inner: Option<Box<Decoder>>,
 }
 
 /// The reason why a body cannot be decompressed.
@@ -43,7 +45,7 @@ pub enum DecodingError {
     /// The bytes are not of the coding, or end too early.
     #[error("the body is not of its content coding")]
     Malformed,
-    /// `Content-Encoding` names a coding that is not known, or several.
+    /// `Content-Encoding` names a coding that is not known, or too many.
     #[error("the content coding is not supported")]
     Unsupported,
 }
@@ -75,32 +77,42 @@ struct Zstd {
 /// step to this times the ratio.
 const STEP_BYTES: usize = 1_024;
 const BUFFER_BYTES: usize = 4_096;
+/// Most codings of one body: each has a window in memory.
+const MAX_CODINGS: usize = 3;
 /// Binary logarithm of the largest window of zstd that is accepted, as RFC 9659 has it.
 const MAX_ZSTD_WINDOW_BITS: u32 = 23;
 
 impl Decoder {
-    /// A decoder for a body with these header fields; `None` if the body is not compressed.
+    /// A decoder for a body with these header fields; `None` if the body is not compressed. Of several
+    /// codings the last one is undone first. [RFC 9110 §8.4]
     ///
     /// # Errors
     /// [`DecodingError::Unsupported`] for a coding other than `gzip`, `deflate`, `br` and `zstd`, and for
-    /// more than one.
+    /// more than three.
     pub fn of(headers: &HeaderMap, limits: DecodingLimits) -> Result<Option<Self>, DecodingError> {
-        let mut coding = None;
+        let mut outermost = None;
+        let mut codings = 0;
         for line in headers.get_all(CONTENT_ENCODING) {
             let line = line.to_str().map_err(|_| DecodingError::Unsupported)?;
             let names = line.split(',').map(str::trim);
             let names =
                 names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity"));
             for name in names {
-                if coding.replace(name).is_some() {
+                codings += 1;
+                if codings > MAX_CODINGS {
                     return Err(DecodingError::Unsupported);
                 }
+                outermost = Some(Self::named(name, limits, outermost.map(Box::new))?);
             }
         }
-        coding.map(|name| Self::named(name, limits)).transpose()
+        Ok(outermost)
     }
 
-    fn named(name: &str, limits: DecodingLimits) -> Result<Self, DecodingError> {
+    fn named(
+        name: &str,
+        limits: DecodingLimits,
+        inner: Option<Box<Self>>,
+    ) -> Result<Self, DecodingError> {
         let content = Content {
             out: Vec::new(),
             compressed: 0,
@@ -115,7 +127,7 @@ impl Decoder {
             "zstd" => Writer::Zstd(Box::new(Zstd::new(content)?)),
             _ => return Err(DecodingError::Unsupported),
         };
-        Ok(Self { writer })
+        Ok(Self { writer, inner })
     }
 
     /// Decompresses `piece`, and hands the content to `take` in pieces of at most
@@ -125,9 +137,8 @@ impl Decoder {
     /// The body is malformed or over a limit. The decoder must not be used again.
     pub fn push(&mut self, piece: &[u8], mut take: impl FnMut(&[u8])) -> Result<(), DecodingError> {
         for step in piece.chunks(STEP_BYTES) {
-            self.content().compressed += step.len() as u64;
-            let written = self.writer.write(step);
-            self.hand_on(written, &mut take)?;
+            self.count(step.len() as u64);
+            self.decode(step, &mut take)?;
         }
         Ok(())
     }
@@ -137,13 +148,34 @@ impl Decoder {
     /// # Errors
     /// The body ends too early, or is over a limit.
     pub fn finish(mut self, mut take: impl FnMut(&[u8])) -> Result<(), DecodingError> {
+        self.end(&mut take)
+    }
+
+    /// Counts compressed bytes, on which the ratio of every coding is based.
+    fn count(&mut self, bytes: u64) {
+        self.content().compressed += bytes;
+        if let Some(inner) = &mut self.inner {
+            inner.count(bytes);
+        }
+    }
+
+    fn decode(&mut self, step: &[u8], take: &mut impl FnMut(&[u8])) -> Result<(), DecodingError> {
+        let written = self.writer.write(step);
+        self.hand_on(written, take)
+    }
+
+    fn end(&mut self, take: &mut impl FnMut(&[u8])) -> Result<(), DecodingError> {
         let ended = match &mut self.writer {
             Writer::Gzip(writer) => writer.try_finish(),
             Writer::Deflate(writer) => writer.try_finish(),
             Writer::Brotli(writer) => writer.close(),
             Writer::Zstd(zstd) => zstd.finish(),
         };
-        self.hand_on(ended, &mut take)
+        self.hand_on(ended, take)?;
+        match &mut self.inner {
+            None => Ok(()),
+            Some(inner) => inner.end(take),
+        }
     }
 
     fn hand_on(
@@ -159,6 +191,10 @@ impl Decoder {
         }
         done.map_err(|_| DecodingError::Malformed)?;
         let out = std::mem::take(&mut content.out);
+        if let Some(inner) = &mut self.inner {
+            let mut steps = out.chunks(STEP_BYTES);
+            return steps.try_for_each(|step| inner.decode(step, take));
+        }
         if !out.is_empty() {
             take(&out);
         }
@@ -293,6 +329,9 @@ impl std::fmt::Debug for Decoder {
             Writer::Brotli(_) => "br",
             Writer::Zstd(_) => "zstd",
         };
-        f.debug_struct("Decoder").field("coding", &name).finish()
+        f.debug_struct("Decoder")
+            .field("coding", &name)
+            .field("inner", &self.inner)
+            .finish()
     }
 }

@@ -148,6 +148,48 @@ fn bodies_that_are_cut_or_garbled_are_malformed() {
 }
 
 #[test]
+fn several_codings_are_undone_in_turn() {
+    let body = text(300_000);
+    for first in ALL {
+        for second in ALL {
+            let twice = compress(second, &compress(first, &body));
+            let names = format!("{}, {}", first.name(), second.name());
+            assert_eq!(decompress(&names, &twice, WIDE).unwrap(), body, "{names}");
+            let cut = decompress(&names, &twice[..twice.len() - 1], WIDE);
+            assert_eq!(cut, Err(DecodingError::Malformed), "{names}");
+            let swapped = compress(second, &body);
+            let refused = decompress(&names, &swapped, WIDE);
+            assert_eq!(refused, Err(DecodingError::Malformed), "{names}");
+        }
+    }
+}
+
+#[test]
+fn a_bomb_in_several_codings_is_found_by_the_ratio_of_all_together() {
+    // Each coding alone stays below the ratio.
+    let limits = DecodingLimits {
+        max_ratio: 2_000.0,
+        ..WIDE
+    };
+    let once = compress(Coding::Gzip, &vec![0; 20 << 20]);
+    assert!(decompress("gzip", &once, limits).is_ok());
+    let twice = compress(Coding::Gzip, &once);
+    assert!(twice.len() < once.len() / 10);
+
+    let mut decoder = Decoder::of(&headers("gzip, gzip"), limits)
+        .unwrap()
+        .unwrap();
+    let mut read = 0;
+    let refused = decoder.push(&twice, |content| read += content.len());
+
+    assert!(
+        matches!(refused, Err(DecodingError::Ratio { limit: 2_000, .. })),
+        "{refused:?}"
+    );
+    assert!(read <= 2_000 * twice.len(), "{read} of {}", twice.len());
+}
+
+#[test]
 fn the_names_of_content_encoding_are_read() {
     let body = text(5_000);
     let mut zlib = ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -164,7 +206,7 @@ fn the_names_of_content_encoding_are_read() {
         assert!(Decoder::of(&headers(none), WIDE).unwrap().is_none());
     }
     assert!(Decoder::of(&HeaderMap::new(), WIDE).unwrap().is_none());
-    for unsupported in ["compress", "gzip, br", "gzip, gzip"] {
+    for unsupported in ["compress", "gzip, compress", "gzip, gzip, gzip, gzip"] {
         let refused = Decoder::of(&headers(unsupported), WIDE).unwrap_err();
         assert_eq!(refused, DecodingError::Unsupported, "{unsupported}");
     }
