@@ -1,7 +1,7 @@
 //! Contents and destinations of the logs.
 
 use crate::support::{BINARY, Config, METRICS, metric, pause, post, request};
-use proxy_testkit::{Launch, Record, Upstream, closed_port, get};
+use proxy_testkit::{Launch, RawClient, Record, Upstream, closed_port, get};
 use rustix::process::Signal;
 use std::fs;
 use std::path::Path;
@@ -374,4 +374,42 @@ fn an_unread_stdout_does_not_keep_a_process() {
     let time = std::time::Duration::from_secs(8);
     assert!(proxyd.has_ended_within(time), "it does not leave");
     assert!(proxyd.wait().success());
+}
+
+#[test]
+fn lines_of_two_logs_in_one_slow_pipe_stay_whole() {
+    let upstream = format!("target \"{}\"", closed_port());
+    let config = Config::new()
+        .route("all", r#"upstream "u""#)
+        .upstream("u", &upstream)
+        .top("worker-threads 2");
+    let mut proxyd = Launch::new(BINARY, &config.kdl()).hold_stdout().start();
+    // Each of them makes a line in both logs. The pipe takes 64 KiB; of longer lines it takes a part.
+    let address = proxyd.address();
+    let query = "q".repeat(5_000);
+    let clients: Vec<_> = (0..4)
+        .map(|number: usize| {
+            let target = if number == 0 { &query } else { "short" };
+            let request = get(&format!("/?{target}"), &[]);
+            std::thread::spawn(move || {
+                let mut client = RawClient::connect(address);
+                for _ in 0..200 {
+                    assert_eq!(client.ask(&request).status, 502);
+                }
+            })
+        })
+        .collect();
+    for client in clients {
+        client.join().unwrap();
+    }
+
+    proxyd.read_stdout();
+    proxyd.terminate();
+    assert!(proxyd.wait().success());
+
+    let lines = proxyd.stdout().to_the_end();
+    assert!(lines.len() >= 800, "{}", lines.len());
+    for line in &lines {
+        assert!(Record::parse(line).is_some(), "{line}");
+    }
 }

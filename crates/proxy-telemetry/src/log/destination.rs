@@ -18,7 +18,27 @@ pub enum Destination {
     Off,
 }
 
+/// The right to write to a stream.
+#[expect(
+    clippy::disallowed_types,
+    reason = "only the threads that write logs wait for it, and the stream makes them wait as well"
+)]
+pub(crate) type Turn = std::sync::Mutex<()>;
+
+static STDOUT: Turn = Turn::new(());
+static STDERR: Turn = Turn::new(());
+
 impl Destination {
+    /// What logs of the process that share the stream hold while they write to it. A file is opened by each
+    /// of them for appending, which is undivided.
+    pub(crate) fn turn(&self) -> Option<&'static Turn> {
+        match self {
+            Self::Stdout => Some(&STDOUT),
+            Self::Stderr => Some(&STDERR),
+            Self::File(_) | Self::Off => None,
+        }
+    }
+
     /// Opens the destination; `None` for [`Destination::Off`].
     pub(crate) fn open(&self) -> io::Result<Option<File>> {
         match self {

@@ -1,9 +1,10 @@
 //! Writing of whole lines to a destination.
 
-use super::destination::append_to;
+use super::destination::{Turn, append_to};
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
+use std::sync::PoisonError;
 use std::thread;
 use std::time::Duration;
 
@@ -24,10 +25,18 @@ pub enum LogError {
     },
 }
 
+/// Maximum size of a write to a pipe that no write of another thread or process divides, in bytes:
+/// `PIPE_BUF` of Linux.
+const MAX_ATOMIC_BYTES: usize = 4_096;
+
 /// A destination for lines.
 pub(crate) struct Sink {
     out: Box<dyn Write + Send>,
     path: Option<PathBuf>,
+    /// Held while lines are written to a stream that other logs of the process may share.
+    turn: Option<&'static Turn>,
+    /// Whether writes are as small as a pipe takes undivided.
+    is_pipe: bool,
     /// The last write ended within a line.
     torn: bool,
 }
@@ -47,12 +56,25 @@ impl Sink {
         Self {
             out,
             path,
+            turn: None,
+            is_pipe: false,
             torn: false,
+        }
+    }
+
+    /// The same for a stream that several logs share, whose lines must not be mixed.
+    pub(crate) fn shared(self, turn: Option<&'static Turn>, is_pipe: bool) -> Self {
+        Self {
+            turn,
+            is_pipe,
+            ..self
         }
     }
 
     /// Writes whole lines.
     pub(crate) fn write(&mut self, lines: &[u8]) -> Result<(), PartialWrite> {
+        let turn = self.turn;
+        let _turn = turn.map(|turn| turn.lock().unwrap_or_else(PoisonError::into_inner));
         let rest = &mut &*lines;
         self.mend()
             .and_then(|()| self.write_all(rest))
@@ -83,7 +105,13 @@ impl Sink {
     /// Writes `rest`, and leaves in it the bytes that were not written.
     fn write_all(&mut self, rest: &mut &[u8]) -> io::Result<()> {
         while !rest.is_empty() {
-            match self.out.write(rest) {
+            let lines = *rest;
+            let piece = if self.is_pipe {
+                undivided(lines)
+            } else {
+                lines
+            };
+            match self.out.write(piece) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(taken) => {
                     let (done, left) = rest.split_at_checked(taken).unwrap_or((rest, &[]));
@@ -108,6 +136,16 @@ impl fmt::Debug for Sink {
             .field("torn", &self.torn)
             .finish_non_exhaustive()
     }
+}
+
+/// As many whole lines as a pipe takes in one undivided write, or the first line if it is longer.
+fn undivided(lines: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| *byte == b'\n';
+    let head = lines.get(..MAX_ATOMIC_BYTES).unwrap_or(lines);
+    let end = head.iter().rposition(is_end);
+    let end = end.or_else(|| lines.iter().position(is_end));
+    let end = end.map_or(lines.len(), |end| end + 1);
+    lines.get(..end).unwrap_or(lines)
 }
 
 fn line_count(bytes: &[u8]) -> u64 {
@@ -171,6 +209,20 @@ mod tests {
         let (text, lost) = written(script, &["one\ntwo\n"]);
 
         assert_eq!((text.as_str(), lost), ("one\ntwo\n", vec![0]));
+    }
+
+    #[test]
+    fn no_write_to_a_pipe_ends_within_a_line_or_is_larger_than_the_pipe_takes_undivided() {
+        let (taken, all) = channel();
+        let script = VecDeque::new();
+        let sink = Sink::new(Box::new(Scripted { script, taken }), None);
+        let line = |length: usize| [vec![b'x'; length - 1], b"\n".to_vec()].concat();
+        let lines = [1_000, 1_000, 2_096, 1, 5_000, 4_096, 4_095, 2].map(line);
+
+        sink.shared(None, true).write(&lines.concat()).unwrap();
+
+        let written: Vec<_> = all.iter().map(|piece| piece.len()).collect();
+        assert_eq!(written, [4_096, 1, 5_000, 4_096, 4_095, 2]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::sink::{LogError, PartialWrite, Sink};
 use super::worker::WorkerLog;
 use std::fmt;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
@@ -70,7 +70,10 @@ impl LogWriter {
             Destination::File(path) => Some(path.clone()),
             Destination::Stdout | Destination::Stderr | Destination::Off => None,
         };
-        Self::spawn(Box::new(file), path, metrics, Box::new(report))
+        let is_pipe = file.metadata()?.file_type().is_fifo();
+        let sink = Sink::new(Box::new(file), path).shared(destination.turn(), is_pipe);
+        let (writer, ..) = Self::carrying(QUEUED_BATCHES, sink, metrics, Box::new(report))?;
+        Ok(writer)
     }
 
     /// A log to `out`, for embedding programs.
@@ -82,17 +85,8 @@ impl LogWriter {
         metrics: LogCounters,
         report: impl FnMut(LogError) + Send + 'static,
     ) -> io::Result<Self> {
-        Self::spawn(Box::new(out), None, metrics, Box::new(report))
-    }
-
-    fn spawn(
-        out: Box<dyn Write + Send>,
-        path: Option<PathBuf>,
-        metrics: LogCounters,
-        report: Box<dyn FnMut(LogError) + Send>,
-    ) -> io::Result<Self> {
-        let sink = Sink::new(out, path);
-        let (writer, ..) = Self::carrying(QUEUED_BATCHES, sink, metrics, report)?;
+        let sink = Sink::new(Box::new(out), None);
+        let (writer, ..) = Self::carrying(QUEUED_BATCHES, sink, metrics, Box::new(report))?;
         Ok(writer)
     }
 
