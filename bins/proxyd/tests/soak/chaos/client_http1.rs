@@ -1,6 +1,6 @@
 //! Clients over HTTP/1.1.
 
-use super::exchange::{Ask, Exchange, Outcome};
+use super::exchange::{Ask, Content, Exchange, Outcome};
 use super::random::Random;
 use proxy_testkit::{Broken, Gate, Journal, RawClient, Wire};
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ pub(crate) fn run(
             connection = stays_open.then_some(wire);
             outcome
         };
-        exchanges.push(Exchange { ask, outcome });
+        exchanges.push(Exchange::new(ask, outcome));
         if over.opens_within(pause) {
             return;
         }
@@ -63,12 +63,8 @@ fn request(wire: &mut RawClient, ask: &Ask) -> (Outcome, bool) {
         Err(broken) => return (unanswered(broken, sent), false),
     }
     let stays = response.fields.get("connection") != Some("close");
-    let outcome = Outcome::Answered {
-        status,
-        code: response.error_code(),
-        body: response.body,
-    };
-    (outcome, stays)
+    let content = Content::of(&response.body, ask);
+    (Outcome::Answered(status, content), stays)
 }
 
 fn unanswered(broken: Broken, sent: Result<(), Broken>) -> Outcome {

@@ -1,6 +1,6 @@
 //! Clients over HTTP/2, with several streams on each connection.
 
-use super::exchange::{Ask, Exchange, Outcome};
+use super::exchange::{Ask, Content, Exchange, Outcome};
 use super::random::Random;
 use super::wait::wait;
 use bytes::Bytes;
@@ -71,12 +71,12 @@ async fn requests(
                 Outcome::Left
             }
             Ok((answer, _body)) => {
-                let whole = timeout(EVENT_TIMEOUT, receive(answer)).await;
+                let whole = timeout(EVENT_TIMEOUT, receive(answer, &ask)).await;
                 whole.unwrap_or_else(|_| Outcome::Unanswered("no answer in time".to_owned()))
             }
             Err(error) => Outcome::Unanswered(format!("cannot send: {error}")),
         };
-        exchanges.push(Exchange { ask, outcome });
+        exchanges.push(Exchange::new(ask, outcome));
         if *ends.borrow() {
             return;
         }
@@ -115,7 +115,7 @@ fn leave(answer: ResponseFuture, body: Option<SendStream<Bytes>>) {
     drop(answer);
 }
 
-async fn receive(answer: ResponseFuture) -> Outcome {
+async fn receive(answer: ResponseFuture, ask: &Ask) -> Outcome {
     let response = match answer.await {
         Ok(response) => response,
         Err(error) => return Outcome::Unanswered(error.to_string()),
@@ -130,10 +130,5 @@ async fn receive(answer: ResponseFuture) -> Outcome {
         drop(pieces.flow_control().release_capacity(piece.len()));
         body.extend_from_slice(&piece);
     }
-    let document: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-    let code = document["error"]["code"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    Outcome::Answered { status, body, code }
+    Outcome::Answered(status, Content::of(&body, ask))
 }

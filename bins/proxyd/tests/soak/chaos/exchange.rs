@@ -32,6 +32,8 @@ pub(crate) const ROUTES: [Route; 6] = [
 /// Pattern of bodies.
 const TEXT: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 const MAX_BODY_BYTES: usize = 40_000;
+/// Body of a failing target's answer.
+pub(crate) const FAILURE: &[u8] = b"failed";
 
 /// A request.
 #[derive(Clone, Debug)]
@@ -50,12 +52,8 @@ pub(crate) struct Ask {
 /// What a client got.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
-    /// A whole response: its status, body, and the `code` of an error.
-    Answered {
-        status: u16,
-        body: Vec<u8>,
-        code: String,
-    },
+    /// A whole response with this status.
+    Answered(u16, Content),
     /// A response that ended before its end, with this status.
     Cut(u16),
     /// The client left.
@@ -64,11 +62,49 @@ pub(crate) enum Outcome {
     Unanswered(String),
 }
 
+/// The body of a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// What a target that is well answers to the request.
+    Echo,
+    /// What a target answers that is failing.
+    TargetFailure,
+    /// An error of the proxy's, with this `code`.
+    Error(String),
+    /// Something else of so many bytes.
+    Other(usize),
+}
+
 /// A request and its outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
     pub(crate) ask: Ask,
     pub(crate) outcome: Outcome,
+}
+
+impl Exchange {
+    /// Without the request's body, which is large.
+    pub(crate) fn new(mut ask: Ask, outcome: Outcome) -> Self {
+        ask.body = None;
+        Self { ask, outcome }
+    }
+}
+
+impl Content {
+    /// The content of the response to `ask` with this body.
+    pub(crate) fn of(body: &[u8], ask: &Ask) -> Self {
+        if body == ask.echo() {
+            return Self::Echo;
+        }
+        if body == FAILURE {
+            return Self::TargetFailure;
+        }
+        let document: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+        match document["error"]["code"].as_str() {
+            Some(code) => Self::Error(code.to_owned()),
+            None => Self::Other(body.len()),
+        }
+    }
 }
 
 impl Route {
@@ -103,8 +139,7 @@ impl Route {
             );
         by_limits
             || match self {
-                Self::App => by_targets && reason != Reason::DnsFailed,
-                Self::Http2 => by_targets && reason != Reason::DnsFailed,
+                Self::App | Self::Http2 => by_targets && reason != Reason::DnsFailed,
                 Self::Named => by_targets || reason == Reason::NoTargets,
                 Self::Limited => reason == Reason::PolicyRateLimit,
                 Self::Guarded | Self::Checked => reason.error_type() == ErrorType::Agent,
@@ -141,7 +176,7 @@ impl Ask {
     }
 
     /// The body of a right answer of a target.
-    pub(crate) fn echo(&self) -> Vec<u8> {
+    fn echo(&self) -> Vec<u8> {
         let body = self.body.as_deref().unwrap_or_default();
         [self.id.as_bytes(), body].concat()
     }

@@ -1,5 +1,6 @@
 //! The HTTP/2 connections of a target.
 
+use super::exchange::FAILURE;
 use super::target::{Condition, State};
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -65,7 +66,7 @@ async fn answer(
             }
             return state.now() != Condition::CutInBody;
         }
-        Condition::Failing => send(&mut respond, 503, Bytes::from_static(b"failed")),
+        Condition::Failing => send(&mut respond, 503, Bytes::from_static(FAILURE)),
     }
     true
 }

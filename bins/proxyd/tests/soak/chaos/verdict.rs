@@ -1,12 +1,9 @@
 //! Judgement of exchanges by the access log and the table of reasons.
 
-use super::exchange::{Ask, Exchange, Outcome};
+use super::exchange::{Ask, Content, Exchange, Outcome};
 use proxy_errors::Reason;
 use proxy_testkit::Record;
 use std::collections::{BTreeMap, HashMap};
-
-/// Body of a target's own failure.
-const FAILURE: &[u8] = b"failed";
 
 /// What is wrong, and how many exchanges ended in which way.
 #[derive(Debug, Default)]
@@ -40,11 +37,7 @@ pub(crate) fn judge(exchanges: &[Exchange], lines: &[String], once: &[String]) -
             // A client may leave before its request has been read.
             (Outcome::Left, []) => Ok("left unread".to_owned()),
             (_, [record]) => right(ask, outcome, record),
-            _ => Err(format!(
-                "{} access records for {}",
-                found.len(),
-                told(outcome)
-            )),
+            _ => Err(format!("{} access records for {outcome:?}", found.len())),
         };
         match judged {
             Ok(kind) => *verdict.counts.entry(kind).or_default() += 1,
@@ -62,11 +55,11 @@ impl Verdict {
 
     /// The reason of a record, its type and its status are those of one row of the table.
     fn check_table(&mut self, record: &Record) {
-        let status = record.number("status").unwrap_or_default();
+        let status = status(record);
         let name = record.text("reason");
         let Some(reason) = by_name(name) else {
             // A target's own failure has no reason of the proxy's.
-            if !name.is_empty() || status >= 400.0 && status != 503.0 {
+            if !name.is_empty() || status >= 400 && status != 503 {
                 self.fault("a failure without a reason of the table", &[record]);
             }
             return;
@@ -94,58 +87,59 @@ impl Verdict {
 
 /// The kind of a right outcome, or what is wrong with it.
 fn right(ask: &Ask, outcome: &Outcome, record: &Record) -> Result<String, String> {
-    let logged = record.number("status").unwrap_or_default();
+    let logged = status(record);
     let name = record.text("reason");
     let reason = by_name(name);
-    let failed = |reason: Reason| {
+    let may_fail = |reason: Reason| {
         let blocked = ask.denied && reason == Reason::AgentBlocked;
         blocked || ask.route.may_fail_for(reason)
     };
+    if let Some(reason) = reason.filter(|reason| *reason != Reason::ClientAborted)
+        && !may_fail(reason)
+    {
+        return Err(format!("its route may not fail for {name}"));
+    }
     match outcome {
-        Outcome::Left => match reason {
-            None | Some(Reason::ClientAborted) => Ok("left".to_owned()),
-            Some(reason) if failed(reason) => Ok("left".to_owned()),
-            Some(_) => Err(format!(
-                "left, with a reason that its route has not: {name}"
-            )),
-        },
-        Outcome::Cut(status) if logged != f64::from(*status) => Err(format!("cut after {status}")),
+        Outcome::Left => Ok("left".to_owned()),
+        Outcome::Unanswered(why) => Err(why.clone()),
+        Outcome::Cut(status) | Outcome::Answered(status, _) if logged != *status => {
+            Err(format!("{outcome:?} and another status in its record"))
+        }
         Outcome::Cut(_) => match reason {
-            Some(reason) if reason.counts_against_upstream() && failed(reason) => {
-                Ok(format!("cut: {name}"))
-            }
+            Some(reason) if reason.counts_against_upstream() => Ok(format!("cut: {name}")),
             _ => Err("cut without a failure of its target".to_owned()),
         },
-        Outcome::Answered { status, .. } if logged != f64::from(*status) => {
-            Err(format!("answered {status}"))
-        }
-        Outcome::Answered { status, body, code } => match reason {
-            None if ask.denied => Err(format!("refused by its agent, and answered {status}")),
-            None if *status == 200 && *body == ask.echo() => Ok("200".to_owned()),
-            None if *status == 503 && body == FAILURE => Ok("503 of the target".to_owned()),
-            None => Err(format!(
-                "answered {status} with a body of {} bytes",
-                body.len()
-            )),
-            Some(reason) if !failed(reason) => Err(format!("failed for {name}")),
-            Some(reason) => {
-                let row = (reason.status().as_u16(), reason.error_type().code());
-                let answer = (*status, code.as_str());
-                (row == answer)
-                    .then(|| name.to_owned())
-                    .ok_or_else(|| format!("{answer:?}, not {row:?}"))
-            }
+        Outcome::Answered(status, content) => match reason {
+            None => right_response(ask, *status, content),
+            Some(reason) => right_error(reason, *status, content),
         },
-        Outcome::Unanswered(why) => Err(why.clone()),
     }
 }
 
-/// An outcome in few words.
-fn told(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Answered { status, code, .. } => format!("{status} {code}"),
-        other => format!("{other:?}"),
+/// The kind of a right response of a target.
+fn right_response(ask: &Ask, status: u16, content: &Content) -> Result<String, String> {
+    match (status, content) {
+        _ if ask.denied => Err(format!("refused by its agent, and answered {status}")),
+        (200, Content::Echo) => Ok("200".to_owned()),
+        (503, Content::TargetFailure) => Ok("503 of the target".to_owned()),
+        wrong => Err(format!("answered {wrong:?}")),
     }
+}
+
+/// The kind of a right error: its status and code are those of its reason.
+fn right_error(reason: Reason, status: u16, content: &Content) -> Result<String, String> {
+    let code = Content::Error(reason.error_type().code().to_owned());
+    if (reason.status().as_u16(), &code) == (status, content) {
+        return Ok(reason.as_str().to_owned());
+    }
+    let name = reason.as_str();
+    Err(format!("answered {status} {content:?} for {name}"))
+}
+
+/// The status of an access record.
+fn status(record: &Record) -> u16 {
+    let number = record.number("status").unwrap_or_default();
+    format!("{number:.0}").parse().unwrap_or_default()
 }
 
 fn by_name(name: &str) -> Option<Reason> {
