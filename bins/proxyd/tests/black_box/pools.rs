@@ -1,6 +1,6 @@
 //! Rotation of targets, and pooled connections.
 
-use crate::support::{Config, METRICS, metric, pause, refusal, request, target};
+use crate::support::{Config, METRICS, metric, pause, reason, refusal, request, target};
 use proxy_testkit::{Gate, Proxyd, Upstream, get, ok};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -377,6 +377,25 @@ fn a_connect_without_a_descriptor_closes_idle_connections_first() {
     proxyd.limit_open_files(free_descriptor(&proxyd));
     assert_eq!(clients[0].ask(get("/w", &[])).text(), "wanted");
     idle.wait_for_ends(8);
+}
+
+#[test]
+fn without_a_descriptor_to_free_a_request_is_answered_503() {
+    let upstream = Upstream::saying("ok");
+    let config = Config::to(&upstream).route("metrics", &format!("priority 100; {METRICS}"));
+    let proxyd = config.start();
+    let mut client = proxyd.connect();
+    // The client's own connection has its descriptor by then.
+    assert_eq!(client.ask(request("GET /metrics", "", "")).status, 200);
+
+    proxyd.limit_open_files(free_descriptor(&proxyd));
+    let response = client.ask(get("/", &[]));
+
+    refusal(&response, 503, "SERVICE_UNAVAILABLE");
+    assert_eq!(reason(&proxyd, &response), "no_free_connection");
+    assert!(upstream.requests().is_empty());
+    proxyd.limit_open_files(1_000);
+    assert_eq!(client.ask(get("/", &[])).text(), "ok");
 }
 
 /// The full count is `KEEP_ALIVE_REQUESTS=100000 cargo nextest run -E 'test(keep_alive_limit)'`.

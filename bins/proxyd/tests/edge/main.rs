@@ -22,6 +22,7 @@ mod http2_targets;
 mod http2_upstreams;
 mod http2_websocket;
 mod open_connections;
+mod permits;
 mod slow_clients;
 mod static_files;
 mod tls_agents;
