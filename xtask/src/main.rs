@@ -71,7 +71,7 @@ enum Task {
     Soak(soak::Options),
     /// Disturb all that proxyd depends on, under load, and fail on any wrong answer or lost permit
     Chaos(chaos::Options),
-    /// Let a simulated fleet send heartbeats to controld, and fail when answers are late
+    /// Roll bundles out to a simulated fleet, and fail when a hurtful one is not stopped in its first batch
     Fleet(fleet::Options),
     /// Build proxyd as it ships, into target/ship
     Ship,
@@ -102,7 +102,7 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::FuzzApi(ref options) => fuzz_api::run(&workspace, options),
         Task::Soak(options) => soak::run(&workspace, options),
         Task::Chaos(options) => chaos::run(&workspace, options),
-        Task::Fleet(options) => fleet::run(&workspace, options),
+        Task::Fleet(ref options) => fleet::run(&workspace, options),
         Task::Ship => ship::run(&workspace),
         Task::Bench(ref options) => bench::run(&workspace, options),
     }

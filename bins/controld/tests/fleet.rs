@@ -3,7 +3,6 @@
 //! `CONTROLD_FLEET="20000 60 sqlite"`, as `cargo xtask fleet` sets it: so many nodes, each with a
 //! heartbeat in 30 seconds, for so many seconds. Without it a small fleet sends one round.
 #![expect(
-    clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a test may stop, and tells what it measured"
@@ -11,12 +10,12 @@
 
 use control_auth::Secret;
 use control_domain::{Labels, Name, Node, Tenant};
+use control_simulator::{Measurement, Operator, quantile};
 use control_store::Store;
 use control_testkit::{Database, Program};
 use control_wire::{NodeId, OrgId, ProjectId};
 use jiff::Timestamp;
 use proxy_load::clock::{Stopwatch, pause};
-use proxy_load::meter;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -74,18 +73,9 @@ struct SimulatedNode {
     offset: Duration,
 }
 
-fn set_up(program: &mut Program) -> (String, Tenant) {
-    let token = program.setup_token();
-    let body = json!({
-        "org_name": "acme", "project_name": "edge", "api_key_name": "first",
-        "email": "ann@example.com", "user_name": "Ann", "password": "correct horse",
-    });
-    let client = program.client().with_bearer(&token);
-    let made = client.post("/api/v1/setup", &body).json();
-    let id = |noun: &str| made[noun]["id"].as_str().unwrap().parse().unwrap();
-    let tenant = Tenant::project(OrgId(id("org")), ProjectId(id("project")));
-    let key = made["api_key"]["secret"].as_str().unwrap().to_owned();
-    (key, tenant)
+fn tenant(operator: &Operator) -> Tenant {
+    let (org, project) = (operator.org().parse(), operator.project().parse());
+    Tenant::project(OrgId(org.unwrap()), ProjectId(project.unwrap()))
 }
 
 /// Registration is limited by address, and not what is measured.
@@ -214,10 +204,12 @@ fn operate(
 }
 
 fn quantiles(what: &str, latencies: &mut [Duration]) -> Duration {
-    latencies.sort_unstable();
-    let at = |share: usize| latencies[(latencies.len() - 1) * share / 1_000];
-    let (count, p50, p99, most) = (latencies.len(), at(500), at(990), at(1_000));
-    println!("{what}: {count}, p50 {p50:?}, p99 {p99:?}, most {most:?}");
+    let mut at = |permille| quantile(latencies, permille).unwrap();
+    let (p50, p99, most) = (at(500), at(990), at(1_000));
+    println!(
+        "{what}: {}, p50 {p50:?}, p99 {p99:?}, most {most:?}",
+        latencies.len()
+    );
     p99
 }
 
@@ -236,11 +228,11 @@ fn heartbeats_of_a_fleet_are_answered_in_time() {
         arguments.extend(["--database".to_owned(), size.database.url.clone()]);
     }
     let mut program = Program::start(CONTROLD, &arguments);
-    let (key, tenant) = set_up(&mut program);
+    let operator = Operator::set_up(&mut program);
+    let tenant = tenant(&operator);
     let nodes = insert(&database_url(folder.path(), &size.database), tenant, &size);
     let authority = program.base_url().strip_prefix("http://").unwrap();
-    let process = [i32::try_from(program.id()).unwrap()];
-    let (clock, before) = (Stopwatch::start(), meter::cpu(&process));
+    let (clock, measurement) = (Stopwatch::start(), Measurement::start(&operator));
     let (mut beats, mut calls) = thread::scope(|scope| {
         let senders: Vec<_> = (0..CONNECTIONS)
             .map(|number| {
@@ -249,20 +241,22 @@ fn heartbeats_of_a_fleet_are_answered_in_time() {
                 scope.spawn(move || beat(&own, authority, size, clock))
             })
             .collect();
-        let calls = operate(&program, &key, tenant, nodes[0].id, size.time);
+        let calls = operate(&program, operator.key(), tenant, nodes[0].id, size.time);
         let beats = senders.into_iter();
         let beats: Vec<_> = beats.flat_map(|sender| sender.join().unwrap()).collect();
         (beats, calls)
     });
-    let used = meter::cpu(&process).saturating_sub(before);
-    let elapsed = clock.elapsed();
+    let usage = measurement.usage(&operator);
     let stats = format!("/api/v1/projects/{}/nodes/stats", tenant.project.unwrap());
-    let stats: Value = program.client().with_bearer(&key).get(&stats).json();
+    let stats: Value = program
+        .client()
+        .with_bearer(operator.key())
+        .get(&stats)
+        .json();
     assert_eq!(stats["online"], json!(size.nodes), "{stats}");
-    let share = used.as_secs_f64() / elapsed.as_secs_f64() * 100.0;
-    let mebibytes = meter::memory_bytes(&process) / (1024 * 1024);
+    let each = usage.cpu / u32::try_from(beats.len()).unwrap();
     println!(
-        "{} nodes on {}: {share:.0} % of a core, {mebibytes} MiB",
+        "{} nodes on {}: {usage}; {each:?} of CPU a heartbeat, the operator's calls among them",
         size.nodes, size.database.kind
     );
     let beats = quantiles("heartbeats", &mut beats);

@@ -12,7 +12,7 @@ use control_domain::{HeartbeatInterval, Refusal, Tenant};
 use control_store::{AuditEntry, Objects, Rate, Store, StoreError, Transaction};
 use control_wire::ProjectId;
 use jiff::Timestamp;
-use metrics::gauge;
+use metrics::{counter, gauge};
 use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -163,6 +163,7 @@ impl App {
         let (idle, used) = self.store.connections();
         gauge!(metric::DATABASE_CONNECTIONS, "state" => "idle").set(f64::from(idle));
         gauge!(metric::DATABASE_CONNECTIONS, "state" => "used").set(f64::from(used));
+        counter!(metric::ROWS_WRITTEN).absolute(self.store.rows_written());
         gauge!(metric::DATABASE_UP).set(f64::from(u8::from(head.is_some())));
         if let Some(head) = head {
             gauge!(metric::AUDIT_ENTRIES).set(head as f64);

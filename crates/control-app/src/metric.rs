@@ -1,7 +1,7 @@
 //! Every metric of the control plane: its name, kind, labels and meaning.
 
 use control_domain::RolloutEvent;
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use std::fmt::Write as _;
 
 /// How a metric's value moves.
@@ -58,9 +58,11 @@ metrics! {
     TLS_NOT_AFTER "control_tls_certificate_not_after_seconds" Gauge [] "When the certificate ends, in Unix time.";
     DATABASE_CONNECTIONS "control_database_connections" Gauge ["state"] "Connections to the database, `idle` and `used`.";
     DATABASE_UP "control_database_up" Gauge [] "1 while the database answers, else 0.";
+    ROWS_WRITTEN "control_rows_written_total" Counter [] "Rows of the database that this process has inserted, updated or deleted.";
     AUDIT_ENTRIES "control_audit_entries" Gauge [] "The number of the audit log's newest entry.";
     BACKGROUND_FAILURES "control_background_failures_total" Counter ["task"] "Rounds of background work that failed.";
     ROLLOUT_EVENTS "control_rollout_events_total" Counter ["event"] "Steps of rollouts, by the event of the state machine.";
+    ROLLOUT_STEP_DURATION "control_rollout_step_duration_seconds" Histogram [] "From a look at a rollout that moves to its next step, or to the finding that it waits.";
     DRIFT_EVENTS "control_drift_events_total" Counter ["event"] "Drifts that were `opened` and `resolved`.";
     HOUSEKEEPING_DELETED "control_housekeeping_deleted_total" Counter [] "Rows that housekeeping has deleted.";
 }
@@ -92,6 +94,7 @@ pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
     gauge!(BUILD_INFO, "version" => version).set(1.0);
     gauge!(START_TIME).set(now.as_second() as f64);
     // A series that begins with its first event has no increase to alert on.
+    drop(histogram!(ROLLOUT_STEP_DURATION));
     for event in RolloutEvent::ALL {
         counter!(ROLLOUT_EVENTS, "event" => event.name()).increment(0);
     }

@@ -3,10 +3,12 @@
 use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;
+use crate::metric;
 use control_domain::{Actor, BundleState, Observation, Rollout, RolloutState};
 use control_store::{StoreError, Transaction, Versioned};
 use control_wire::RolloutId;
 use jiff::{SignedDuration, Timestamp};
+use metrics::histogram;
 use uuid::Uuid;
 
 /// Another replica takes over so long after the last round of one that was killed.
@@ -54,7 +56,11 @@ impl App {
     /// [`Error::Store`] if the database does not answer.
     pub async fn advance_rollout(&self, id: RolloutId, now: Timestamp) -> Result<usize, Error> {
         for steps in 0..MAX_STEPS {
-            match self.step(id, now).await {
+            let started = self.precise_now();
+            let step = self.step(id, now).await;
+            let took = self.precise_now().duration_since(started);
+            histogram!(metric::ROLLOUT_STEP_DURATION).record(took.as_secs_f64().max(0.0));
+            match step {
                 Ok(true) => {}
                 // An operator or another replica was faster: the next round sees it.
                 Ok(false) | Err(Error::Store(StoreError::Stale)) => return Ok(steps),

@@ -48,6 +48,8 @@ pub struct Client {
     connected: bool,
     last_contact: Option<Timestamp>,
     refusals: Vec<RefusalReason>,
+    /// A simulated node may report more often than the control plane asks for.
+    max_interval: Duration,
 }
 
 impl Client {
@@ -82,13 +84,15 @@ impl Client {
             connected: false,
             last_contact: None,
             refusals: Vec::new(),
+            max_interval: Duration::MAX,
         };
         let started = bundle.and_then(|bundle| client.prepare_start(bundle));
         Ok((client, started))
     }
 
-    /// A node without a disk, which shares an HTTP client with other nodes.
-    pub fn simulated(settings: Settings, http: reqwest::Client) -> Self {
+    /// A node without a disk, with an HTTP client from outside. It reports as often as the control
+    /// plane asks for, and at least every `max_interval`, so that a simulation takes seconds.
+    pub fn simulated(settings: Settings, http: reqwest::Client, max_interval: Duration) -> Self {
         let versions = versions(&settings);
         Self {
             channel: Channel::new(http, &settings.url),
@@ -106,6 +110,7 @@ impl Client {
             connected: false,
             last_contact: None,
             refusals: Vec::new(),
+            max_interval,
         }
     }
 
@@ -364,7 +369,7 @@ impl Client {
             }
         }
         let interval = Duration::from_secs(answer.heartbeat_interval_secs);
-        Ok(Outcome::Reported(interval))
+        Ok(Outcome::Reported(interval.min(self.max_interval)))
     }
 
     async fn poll(

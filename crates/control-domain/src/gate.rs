@@ -1,10 +1,22 @@
 //! The gate after each batch: a comparison of the switched nodes with the rest. No data is a no.
 
+use crate::figures::{Figures, NodeFigures, count, error_permille, p99_ms};
 use crate::refusal::Refusal;
-use control_wire::{LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
+use control_wire::RouteTraffic;
 use proxy_errors::Reason;
-use std::collections::BTreeMap;
 use std::fmt;
+
+/// A single node may be so many times worse than the whole batch: it serves fewer requests, and clients that are
+/// few.
+const NODE_ERROR_FACTOR: i64 = 10;
+/// A node above this growth of its 5xx is worse in any case.
+const MAX_NODE_ERROR_INCREASE_PERMILLE: i64 = 500;
+/// A single node may use so many times more CPU than the mean of a batch may grow.
+const NODE_CPU_FACTOR: i64 = 2;
+/// A node that serves less than this part of the batch's mean does not serve.
+const IDLE_SHARE: u64 = 20;
+/// Unless it served less than this part of the mean before as well.
+const BUSY_SHARE: u64 = 4;
 
 /// How much worse a batch may be than the nodes that it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,19 +34,6 @@ pub struct Gate {
     /// Failures of a reason that the rest does not have. Of reasons with a 4xx status, which clients bring
     /// about too, as many more as 5xx may grow by; clients that go away do not count.
     pub max_new_failures: i64,
-}
-
-/// What nodes report together.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures {
-    /// Nodes that were looked at.
-    pub nodes: i64,
-    /// Those that say nothing of what they serve.
-    pub silent: i64,
-    /// The sum of their CPU; 100 is one core.
-    pub cpu_percent: f64,
-    /// What they served, by route.
-    pub traffic: Traffic,
 }
 
 /// The two sides of a gate.
@@ -144,15 +143,88 @@ impl Gate {
                 let mut all = sides.iter();
                 all.find_map(|(of, own, others)| self.latency(of, own, others))
             })
-            .or_else(|| self.cpu(batch, rest));
+            .or_else(|| self.cpu(batch, rest))
+            .or_else(|| {
+                let mut nodes = batch.each.iter();
+                nodes.find_map(|node| self.node(node, &others, rest))
+            });
         match failure {
             Some(failure) => GateVerdict::Failed(failure),
             None if batch.silent > 0 => GateVerdict::NoData(format!(
                 "{} of {} nodes do not say what they serve",
                 batch.silent, batch.nodes
             )),
-            None => GateVerdict::Passed,
+            None => self
+                .idle(batch)
+                .map_or(GateVerdict::Passed, GateVerdict::NoData),
         }
+    }
+
+    /// One node beside the rest: what a single node does wrong is lost in the figures of a large batch.
+    fn node(
+        &self,
+        node: &NodeFigures,
+        others: &RouteTraffic,
+        rest: &Figures,
+    ) -> Option<GateFailure> {
+        let of = format!("node {}: ", node.node);
+        let is_enough = self.min_requests <= count(node.served.requests);
+        let allowed = self.max_error_increase_permille;
+        let limit = allowed
+            .saturating_mul(NODE_ERROR_FACTOR)
+            .min(MAX_NODE_ERROR_INCREASE_PERMILLE)
+            .max(allowed);
+        let (errors, usual) = (error_permille(node.served), error_permille(others));
+        if is_enough && usual + limit < errors {
+            return Some(GateFailure::Errors(format!(
+                "{of}{errors} of 1000 requests end with 5xx, {usual} of 1000 on the others"
+            )));
+        }
+        let slow = node.median_ms.zip(self.latency_limit(others));
+        if let Some((median, limit)) = slow
+            && is_enough
+            && limit < median
+        {
+            return Some(GateFailure::Latency(format!(
+                "{of}half of its requests take {median} ms or more, 99 % may take {limit} ms"
+            )));
+        }
+        let before = node.before.map_or(0.0, |before| before.cpu_percent);
+        let usual = rest.mean_cpu_percent()?.max(before);
+        let more = self
+            .max_cpu_increase_percent
+            .saturating_mul(NODE_CPU_FACTOR);
+        let failed = usual + f64::from(i32::try_from(more).unwrap_or(i32::MAX)) < node.cpu_percent;
+        failed.then(|| {
+            GateFailure::Cpu(format!(
+                "{of}it uses {:.0} % CPU, {usual:.0} % before and on the others",
+                node.cpu_percent
+            ))
+        })
+    }
+
+    /// A node that served as others do, and next to nothing since its switch, says nothing of the bundle.
+    fn idle(&self, batch: &Figures) -> Option<String> {
+        let nodes = u64::try_from(batch.nodes).ok().filter(|nodes| *nodes > 0)?;
+        let mean = batch.total().requests / nodes;
+        if count(mean) < self.min_requests {
+            return None;
+        }
+        let before = |node: &NodeFigures| node.before.map_or(0, |before| before.requests);
+        let all = batch.each.iter();
+        let sum = all.fold(0_u64, |sum, node| sum.saturating_add(before(node)));
+        let was_busy = |node: &NodeFigures| {
+            let own = before(node);
+            own > 0 && sum / nodes <= own.saturating_mul(BUSY_SHARE)
+        };
+        let idle = |node: &&NodeFigures| {
+            was_busy(node) && node.served.requests.saturating_mul(IDLE_SHARE) < mean
+        };
+        let node = batch.each.iter().find(idle)?;
+        Some(format!(
+            "node {} serves {} requests, a node of the batch {mean}",
+            node.node, node.served.requests
+        ))
     }
 
     fn errors(&self, of: &str, own: &RouteTraffic, others: &RouteTraffic) -> Option<GateFailure> {
@@ -186,14 +258,19 @@ impl Gate {
     }
 
     fn latency(&self, of: &str, own: &RouteTraffic, others: &RouteTraffic) -> Option<GateFailure> {
+        let limit = self.latency_limit(others)?;
         let (own, others) = (p99_ms(own)?, p99_ms(others)?);
-        let share = others.saturating_mul(self.max_p99_percent) / 100;
-        let limit = share.saturating_add(self.p99_slack_ms);
         (limit < own).then(|| {
             GateFailure::Latency(format!(
                 "{of}99 % of requests take up to {own} ms, {others} ms on the others"
             ))
         })
+    }
+
+    /// The highest p99 that passes, in milliseconds.
+    fn latency_limit(&self, others: &RouteTraffic) -> Option<i64> {
+        let share = p99_ms(others)?.saturating_mul(self.max_p99_percent) / 100;
+        Some(share.saturating_add(self.p99_slack_ms))
     }
 
     fn cpu(&self, batch: &Figures, rest: &Figures) -> Option<GateFailure> {
@@ -226,119 +303,7 @@ impl fmt::Display for GateFailure {
     }
 }
 
-impl Figures {
-    /// Adds a node with what it served since `before`, where that was counted in the same run.
-    pub fn add(&mut self, cpu_percent: f64, now: Option<Traffic>, before: Option<&Traffic>) {
-        self.nodes += 1;
-        self.cpu_percent += cpu_percent;
-        let Some(now) = now else {
-            self.silent += 1;
-            return;
-        };
-        let since = before.and_then(|before| difference(&now, before));
-        for (name, route) in since.unwrap_or(now).routes {
-            add_route(self.traffic.routes.entry(name).or_default(), &route);
-        }
-    }
-
-    /// All routes together.
-    pub fn total(&self) -> RouteTraffic {
-        let mut total = RouteTraffic::default();
-        for route in self.traffic.routes.values() {
-            add_route(&mut total, route);
-        }
-        total
-    }
-
-    /// CPU of a node; 100 is one core. None without nodes.
-    pub fn mean_cpu_percent(&self) -> Option<f64> {
-        let nodes = u32::try_from(self.nodes).ok().filter(|nodes| *nodes > 0)?;
-        Some(self.cpu_percent / f64::from(nodes))
-    }
-}
-
-/// 5xx in thousandths of all requests.
-pub fn error_permille(route: &RouteTraffic) -> i64 {
-    count(route.errors.saturating_mul(1_000) / route.requests.max(1))
-}
-
-/// The 99th percentile of latency in milliseconds, by even distribution within its bucket; none without
-/// requests.
-pub fn p99_ms(route: &RouteTraffic) -> Option<i64> {
-    let all: u64 = route
-        .latency
-        .iter()
-        .fold(0, |sum, count| sum.saturating_add(*count));
-    // Hundredths of a request: the percentile lies at 99 % of all.
-    let wanted = all.saturating_mul(99);
-    let last = LATENCY_BOUNDS_MS.last().copied().unwrap_or_default();
-    let uppers = LATENCY_BOUNDS_MS
-        .into_iter()
-        .chain([last.saturating_mul(2)]);
-    let (mut seen, mut lower) = (0_u64, 0_u64);
-    for (upper, in_bucket) in uppers.map(u64::from).zip(route.latency) {
-        let here = in_bucket.saturating_mul(100);
-        if in_bucket > 0 && wanted <= seen.saturating_add(here) {
-            let part = (wanted - seen).saturating_mul(upper - lower) / here;
-            return Some(count(lower + part));
-        }
-        seen = seen.saturating_add(here);
-        lower = upper;
-    }
-    None
-}
-
-/// `None` if a counter is less than it was: the counts began anew meanwhile.
-fn difference(now: &Traffic, before: &Traffic) -> Option<Traffic> {
-    let mut routes = now.routes.clone();
-    for (name, old) in &before.routes {
-        let route = routes.get_mut(name)?;
-        route.requests = route.requests.checked_sub(old.requests)?;
-        route.errors = route.errors.checked_sub(old.errors)?;
-        for (count, old) in route.latency.iter_mut().zip(old.latency) {
-            *count = count.checked_sub(old)?;
-        }
-        route.reasons = reasons_since(&route.reasons, &old.reasons)?;
-    }
-    Some(Traffic { routes })
-}
-
-fn reasons_since(
-    now: &BTreeMap<String, u64>,
-    before: &BTreeMap<String, u64>,
-) -> Option<BTreeMap<String, u64>> {
-    let mut reasons = now.clone();
-    for (name, old) in before {
-        let count = reasons.get_mut(name)?;
-        *count = count.checked_sub(*old)?;
-    }
-    Some(reasons)
-}
-
-/// Counters come from nodes, which may say anything: sums stay at their limit.
-fn add_route(sum: &mut RouteTraffic, route: &RouteTraffic) {
-    let RouteTraffic {
-        requests,
-        errors,
-        reasons,
-        latency,
-    } = route;
-    sum.requests = sum.requests.saturating_add(*requests);
-    sum.errors = sum.errors.saturating_add(*errors);
-    for (name, failures) in reasons {
-        let total = sum.reasons.entry(name.clone()).or_default();
-        *total = total.saturating_add(*failures);
-    }
-    for (total, count) in sum.latency.iter_mut().zip(latency) {
-        *total = total.saturating_add(*count);
-    }
-}
-
 fn reason(name: &str) -> Option<Reason> {
     let mut all = Reason::ALL.iter();
     all.find(|known| known.as_str() == name).copied()
-}
-
-fn count(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -16,6 +16,7 @@ mod bundle;
 mod certificate;
 mod drift;
 mod enrolment_token;
+mod figures;
 mod gate;
 mod heartbeat;
 mod invitation;
@@ -45,7 +46,8 @@ pub use enrolment_token::{
     ENROLMENT_TOKEN_TRANSITIONS, EnrolmentToken, EnrolmentTokenEvent, EnrolmentTokenState,
     NewEnrolmentToken,
 };
-pub use gate::{Comparison, Figures, Gate, GateFailure, GateVerdict, error_permille, p99_ms};
+pub use figures::{BatchNode, Figures, NodeBefore, NodeFigures, Served, error_permille, p99_ms};
+pub use gate::{Comparison, Gate, GateFailure, GateVerdict};
 pub use heartbeat::{check_events, check_heartbeat};
 pub use invitation::Invitation;
 pub use labels::Labels;

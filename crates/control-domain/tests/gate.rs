@@ -1,9 +1,10 @@
 //! What passes the gate, and that no data does not.
 #![expect(clippy::indexing_slicing, reason = "a test may stop")]
 
-use control_domain::{Comparison, Figures, Gate, GateVerdict, p99_ms};
-use control_wire::{RouteTraffic, Traffic};
+use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict, p99_ms};
+use control_wire::{NodeId, RouteTraffic, Traffic};
 use std::collections::BTreeMap;
+use uuid::Uuid;
 
 const GATE: Gate = Gate {
     min_requests: 100,
@@ -152,4 +153,107 @@ fn a_percentile_lies_within_its_bucket() {
     ] {
         assert_eq!(p99_ms(&route), expected, "{route:?}");
     }
+}
+
+/// A node of a batch that serves as it did before.
+fn switched(number: u128) -> BatchNode {
+    let served = traffic(&[("api", route(1_000, 1, 2))]);
+    BatchNode {
+        node: NodeId(Uuid::from_u128(number)),
+        cpu_percent: 10.0,
+        traffic: Some(served.clone()),
+        sample: Some((10.0, Some(served))),
+        same_bundle: false,
+        has_reported: true,
+    }
+}
+
+/// A batch of 200 nodes with one that is otherwise.
+fn batch_with(other: BatchNode) -> Figures {
+    let mut figures = Figures::default();
+    for number in 1..200 {
+        figures.add_switched(switched(number));
+    }
+    figures.add_switched(other);
+    figures
+}
+
+#[test]
+fn one_bad_node_of_many_is_found() {
+    let rest = || node(10.0, &[("api", route(10_000, 10, 2))]);
+    let serving = |route: RouteTraffic| BatchNode {
+        traffic: Some(traffic(&[("api", route)])),
+        ..switched(200)
+    };
+    let cases = [
+        (switched(200), "passed"),
+        (serving(route(1_000, 51, 2)), "passed"),
+        (serving(route(1_000, 52, 2)), "errors"),
+        (serving(route(99, 99, 2)), "passed"),
+        (serving(route(1_000, 1, 3)), "latency"),
+        (
+            BatchNode {
+                cpu_percent: 51.0,
+                ..switched(200)
+            },
+            "cpu",
+        ),
+        // A node that was as busy before the bundle came.
+        (
+            BatchNode {
+                cpu_percent: 51.0,
+                sample: Some((45.0, None)),
+                ..switched(200)
+            },
+            "passed",
+        ),
+        (serving(route(10, 0, 2)), "no data"),
+        // A node that was as idle before.
+        (
+            BatchNode {
+                sample: Some((10.0, Some(traffic(&[("api", route(200, 0, 2))])))),
+                ..serving(route(10, 0, 2))
+            },
+            "passed",
+        ),
+        (
+            BatchNode {
+                has_reported: false,
+                ..switched(200)
+            },
+            "no data",
+        ),
+        (
+            BatchNode {
+                traffic: None,
+                ..switched(200)
+            },
+            "no data",
+        ),
+    ];
+    for (index, (other, expected)) in cases.into_iter().enumerate() {
+        assert_eq!(verdict(batch_with(other), rest()), expected, "case {index}");
+    }
+}
+
+#[test]
+fn a_bad_node_is_named() {
+    let bad = BatchNode {
+        traffic: Some(traffic(&[("api", route(1_000, 900, 2))])),
+        ..switched(200)
+    };
+    let id = bad.node;
+    let rest = node(10.0, &[("api", route(10_000, 10, 2))]);
+    let compared = Comparison {
+        batch: batch_with(bad),
+        rest,
+    };
+    let GateVerdict::Failed(failure) = GATE.judge(&compared) else {
+        panic!("it passes");
+    };
+    let text = failure.to_string();
+    assert!(
+        text.starts_with(&format!("node {id}: 900 of 1000")),
+        "{text}"
+    );
 }

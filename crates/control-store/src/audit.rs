@@ -5,6 +5,7 @@
 
 use crate::error::StoreError;
 use crate::row::{number, optional_text, text};
+use crate::statement::Write;
 use crate::store::Transaction;
 use control_auth::sha256;
 use control_domain::Tenant;
@@ -64,12 +65,13 @@ impl Transaction {
     pub async fn append_audit(&mut self, entry: &AuditEntry<'_>) -> Result<i64, StoreError> {
         let sql = "UPDATE audit_head SET seq = seq + 1 WHERE id = 1 RETURNING seq, hash";
         let head = query(sql).fetch_one(self.connection()).await?;
+        self.count_written(1);
         let seq = number(&head, "seq")?;
         let columns = Columns::of(entry);
         let hash = columns.hash(&text(&head, "hash")?, seq);
         query("UPDATE audit_head SET hash = $1 WHERE id = 1")
             .bind(&hash)
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         let sql = "INSERT INTO audit (seq, at, actor_kind, actor_id, org_id, project_id, action,
                    subject_id, correlation_id, hash)
@@ -85,7 +87,7 @@ impl Transaction {
             .bind(columns.subject_id)
             .bind(columns.correlation_id)
             .bind(hash)
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         Ok(seq)
     }

@@ -1,6 +1,7 @@
 //! Leases: work that must run once, whatever the number of replicas.
 
 use crate::error::StoreError;
+use crate::statement::Write;
 use crate::store::Transaction;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::query;
@@ -28,7 +29,7 @@ impl Transaction {
             .bind(holder.to_string())
             .bind((now + lifetime).as_millisecond())
             .bind(now.as_millisecond())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         Ok(done.rows_affected() == 1)
     }

@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::row::number;
+use crate::statement::Write;
 use crate::store::Transaction;
 use jiff::Timestamp;
 use sqlx::query;
@@ -81,6 +82,7 @@ impl Transaction {
             .fetch_optional(self.connection())
             .await?;
         if let Some(row) = row {
+            self.count_written(1);
             return Ok(Group {
                 taken: number(&row, "taken")?,
                 full_at_micros: number(&row, "full_at")?,
@@ -106,7 +108,7 @@ impl Transaction {
         let done = query(sql)
             .bind(now.as_microsecond())
             .bind(limit)
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         Ok(done.rows_affected())
     }

@@ -5,6 +5,7 @@
 
 use crate::error::StoreError;
 use crate::row::{optional_text, text, truth, written};
+use crate::statement::Write;
 use crate::store::Transaction;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::{Row, query};
@@ -70,7 +71,7 @@ impl Transaction {
             .bind(now.as_millisecond())
             .bind((now - KEPT).as_millisecond())
             .bind((now - UNCOMMITTED).as_millisecond())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         if done.rows_affected() == 1 {
             return Ok(Reservation::Taken);
@@ -104,7 +105,7 @@ impl Transaction {
     pub async fn commit_reply(&mut self, reservation: Uuid) -> Result<(), StoreError> {
         let done = query("UPDATE replies SET committed = 1 WHERE reservation = $1")
             .bind(reservation.to_string())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         written(&done)
     }
@@ -121,7 +122,7 @@ impl Transaction {
             .bind(i64::from(*status))
             .bind(etag.as_deref())
             .bind(body.as_deref())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         Ok(())
     }
@@ -134,7 +135,7 @@ impl Transaction {
     pub async fn release_reply(&mut self, reservation: Uuid) -> Result<(), StoreError> {
         query("DELETE FROM replies WHERE reservation = $1 AND committed = 0")
             .bind(reservation.to_string())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         Ok(())
     }
@@ -151,7 +152,7 @@ impl Transaction {
         let done = query(sql)
             .bind((now - KEPT).as_millisecond())
             .bind(limit)
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         Ok(done.rows_affected())
     }

@@ -2,10 +2,10 @@
 
 use crate::error::StoreError;
 use crate::rollout_node::ready;
-use crate::row::{id, optional_id, optional_json, real};
+use crate::row::{id, optional_id, optional_json, real, time};
 use crate::statement::sql;
 use crate::store::Transaction;
-use control_domain::{Comparison, Figures, Rollout};
+use control_domain::{BatchNode, Comparison, Figures, Rollout};
 use control_wire::{BundleId, NodeId, RolloutId, Traffic};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
@@ -88,7 +88,8 @@ impl Transaction {
     ) -> Result<Figures, StoreError> {
         let list = concat!(
             "SELECT r.node_id AS node_id, h.active_bundle_id AS active, h.cpu_percent AS cpu,
-               h.traffic AS traffic, s.active_bundle_id AS old_active, s.traffic AS old_traffic
+               h.traffic AS traffic, h.seen_at AS seen_at, s.node_id AS sampled,
+               s.active_bundle_id AS old_active, s.cpu_percent AS old_cpu, s.traffic AS old_traffic
              FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
              LEFT JOIN rollout_samples s ON s.rollout_id = r.rollout_id
                AND s.of_batch = 1 AND s.node_id = r.node_id
@@ -96,14 +97,16 @@ impl Transaction {
             ready!(),
             " AND r.node_id > $5 ORDER BY r.node_id LIMIT $6"
         );
-        let number = rollout.batch.as_ref().map_or(0, |batch| batch.number);
+        let batch = rollout.batch.as_ref();
+        let number = batch.map_or(0, |batch| batch.number);
+        let switched_at = batch.and_then(|batch| batch.switched_at);
         let (mut figures, mut last) = (Figures::default(), String::new());
         loop {
             let page = sql(list).bind(rollout.id).bind(number).bind(rollout.bundle);
             let page = page.bind(online_since).bind(last.as_str()).bind(CHUNK);
             let rows = page.rows(self).await?;
             for row in &rows {
-                add(&mut figures, row)?;
+                figures.add_switched(batch_node(row, switched_at)?);
             }
             match rows.last() {
                 Some(row) => last = id::<NodeId>(row, "node_id")?.to_string(),
@@ -147,6 +150,25 @@ impl Transaction {
             }
         }
     }
+}
+
+/// The newest report of a node that switched; one from before the batch switched says little.
+fn batch_node(row: &AnyRow, switched_at: Option<Timestamp>) -> Result<BatchNode, StoreError> {
+    let sampled: Option<NodeId> = optional_id(row, "sampled")?;
+    let sample = match sampled {
+        Some(_) => Some((real(row, "old_cpu")?, optional_json(row, "old_traffic")?)),
+        None => None,
+    };
+    let active: Option<BundleId> = optional_id(row, "active")?;
+    let seen_at = time(row, "seen_at")?;
+    Ok(BatchNode {
+        node: id(row, "node_id")?,
+        cpu_percent: real(row, "cpu")?,
+        traffic: optional_json(row, "traffic")?,
+        sample,
+        same_bundle: active == optional_id(row, "old_active")?,
+        has_reported: switched_at.is_none_or(|switched_at| switched_at <= seen_at),
+    })
 }
 
 fn add(figures: &mut Figures, row: &AnyRow) -> Result<(), StoreError> {

@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::row::{id, optional_id, text, time, written};
+use crate::statement::Write;
 use crate::store::Transaction;
 use control_auth::Sealed;
 use control_wire::{OrgId, SecretId};
@@ -44,7 +45,7 @@ impl Transaction {
             .bind(&sealed.master_key)
             .bind(&sealed.text)
             .bind(created_at.as_millisecond())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         Ok(())
     }
@@ -103,7 +104,7 @@ impl Transaction {
     pub async fn delete_secret(&mut self, secret: SecretId) -> Result<(), StoreError> {
         let done = query("DELETE FROM secrets WHERE id = $1")
             .bind(secret.to_string())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         written(&done)
     }
@@ -122,7 +123,7 @@ impl Transaction {
             .bind(&sealed.master_key)
             .bind(&sealed.text)
             .bind(secret.to_string())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         written(&done)
     }

@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::row::{id, millis, optional_time, time};
+use crate::statement::Write;
 use crate::store::Transaction;
 use control_domain::Session;
 use control_wire::SessionId;
@@ -36,7 +37,7 @@ impl Transaction {
             .bind(created_at.as_millisecond())
             .bind(seen_at.as_millisecond())
             .bind(millis(revoked_at))
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         Ok(())
     }
@@ -72,7 +73,7 @@ impl Transaction {
         query("UPDATE sessions SET seen_at = $1 WHERE id = $2 AND seen_at < $1")
             .bind(now.as_millisecond())
             .bind(session.to_string())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         Ok(())
     }
@@ -90,7 +91,7 @@ impl Transaction {
         query("UPDATE sessions SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL")
             .bind(now.as_millisecond())
             .bind(session.to_string())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         Ok(())
     }

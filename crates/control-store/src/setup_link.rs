@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::row::{id, time, written};
+use crate::statement::Write;
 use crate::store::Transaction;
 use control_domain::SetupLink;
 use sqlx::query;
@@ -18,14 +19,12 @@ impl Transaction {
         link: SetupLink,
         secret_hash: &str,
     ) -> Result<(), StoreError> {
-        query("DELETE FROM setup_links")
-            .execute(self.connection())
-            .await?;
+        query("DELETE FROM setup_links").write_in(self).await?;
         query("INSERT INTO setup_links (id, secret_hash, created_at) VALUES ($1, $2, $3)")
             .bind(link.id.to_string())
             .bind(secret_hash)
             .bind(link.created_at.as_millisecond())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         Ok(())
     }
@@ -58,7 +57,7 @@ impl Transaction {
     pub async fn spend_setup_link(&mut self, link: Uuid) -> Result<(), StoreError> {
         let done = query("DELETE FROM setup_links WHERE id = $1")
             .bind(link.to_string())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         written(&done)
     }

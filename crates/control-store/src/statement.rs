@@ -11,13 +11,30 @@ use control_wire::{
     UserId,
 };
 use jiff::Timestamp;
-use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::any::{AnyArguments, AnyQueryResult, AnyRow};
 use sqlx::query::Query;
 use sqlx::{Any, Encode, Type, query};
 use uuid::Uuid;
 
 /// A statement; its arguments are bound in the order `$1`, `$2`, ….
-pub(crate) struct Statement(Query<'static, Any, AnyArguments>);
+pub(crate) struct Statement {
+    query: Query<'static, Any, AnyArguments>,
+    is_select: bool,
+}
+
+/// A query that writes.
+pub(crate) trait Write {
+    /// Runs it, and counts the rows that it wrote.
+    async fn write_in(self, tx: &mut Transaction) -> Result<AnyQueryResult, StoreError>;
+}
+
+impl Write for Query<'_, Any, AnyArguments> {
+    async fn write_in(self, tx: &mut Transaction) -> Result<AnyQueryResult, StoreError> {
+        let done = self.execute(tx.connection()).await?;
+        tx.count_written(done.rows_affected());
+        Ok(done)
+    }
+}
 
 /// A value that can be an argument.
 pub(crate) trait Argument {
@@ -34,35 +51,49 @@ pub(crate) trait Record: Sized {
 
 /// A statement without arguments yet.
 pub(crate) fn sql(text: &'static str) -> Statement {
-    Statement(query(text))
+    Statement {
+        query: query(text),
+        is_select: text.starts_with("SELECT"),
+    }
 }
 
 impl Statement {
     /// Binds the next argument.
     pub(crate) fn bind(self, argument: impl Argument) -> Self {
-        Self(self.0.bind(argument.into_column()))
+        Self {
+            query: self.query.bind(argument.into_column()),
+            ..self
+        }
     }
 
     /// Runs it; gives the number of rows written.
     pub(crate) async fn run(self, tx: &mut Transaction) -> Result<u64, StoreError> {
-        Ok(self.0.execute(tx.connection()).await?.rows_affected())
+        Ok(self.query.write_in(tx).await?.rows_affected())
     }
 
     /// Updates or deletes the row that had `version`, bound last; gives the next version.
     pub(crate) async fn write(self, tx: &mut Transaction, version: i64) -> Result<i64, StoreError> {
-        let done = self.0.bind(version).execute(tx.connection()).await?;
+        let done = self.query.bind(version).write_in(tx).await?;
         written(&done)?;
         Ok(version + 1)
     }
 
     /// The first row, if there is one.
     pub(crate) async fn row(self, tx: &mut Transaction) -> Result<Option<AnyRow>, StoreError> {
-        Ok(self.0.fetch_optional(tx.connection()).await?)
+        let row = self.query.fetch_optional(tx.connection()).await?;
+        if !self.is_select {
+            tx.count_written(u64::from(row.is_some()));
+        }
+        Ok(row)
     }
 
     /// All rows: for statements that bound their number.
     pub(crate) async fn rows(self, tx: &mut Transaction) -> Result<Vec<AnyRow>, StoreError> {
-        Ok(self.0.fetch_all(tx.connection()).await?)
+        let rows = self.query.fetch_all(tx.connection()).await?;
+        if !self.is_select {
+            tx.count_written(u64::try_from(rows.len()).unwrap_or(u64::MAX));
+        }
+        Ok(rows)
     }
 
     /// The value in the first row, if there is one.

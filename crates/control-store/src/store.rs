@@ -6,6 +6,7 @@ use sqlx::migrate::Migrator;
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AnyPool, Executor, query};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -24,11 +25,15 @@ pub struct Store {
     /// The permit of SQLite's one writer, granted in the order of waiting. SQLite alone would let
     /// them try again after a pause, and the unlucky ones for seconds.
     writer: Option<Arc<Semaphore>>,
+    rows_written: Arc<AtomicU64>,
 }
 
 /// One command's reads and writes. Dropped without [`Transaction::commit`], it never happened.
 #[derive(Debug)]
-pub struct Transaction(Inner);
+pub struct Transaction {
+    inner: Inner,
+    rows_written: Arc<AtomicU64>,
+}
 
 #[derive(Debug)]
 enum Inner {
@@ -72,6 +77,7 @@ impl Store {
             pool,
             begin,
             writer,
+            rows_written: Arc::default(),
         })
     }
 
@@ -89,10 +95,11 @@ impl Store {
             }
             None => None,
         };
-        Ok(Transaction(Inner::Write {
+        let inner = Inner::Write {
             transaction: self.pool.begin_with(self.begin).await?,
             _writer: writer,
-        }))
+        };
+        Ok(self.transaction(inner))
     }
 
     /// For reading only: each statement sees what is committed at its time.
@@ -101,7 +108,21 @@ impl Store {
     ///
     /// [`StoreError::Unavailable`] if no connection is free in 30 seconds.
     pub async fn read(&self) -> Result<Transaction, StoreError> {
-        Ok(Transaction(Inner::Read(self.pool.acquire().await?)))
+        let inner = Inner::Read(self.pool.acquire().await?);
+        Ok(self.transaction(inner))
+    }
+
+    fn transaction(&self, inner: Inner) -> Transaction {
+        Transaction {
+            inner,
+            rows_written: Arc::clone(&self.rows_written),
+        }
+    }
+
+    /// Rows that statements of this process have inserted, updated or deleted, those of transactions
+    /// that were rolled back among them.
+    pub fn rows_written(&self) -> u64 {
+        self.rows_written.load(Ordering::Relaxed)
     }
 
     /// Copies a SQLite database into a new file, as it is at one moment.
@@ -146,14 +167,18 @@ impl Transaction {
     ///
     /// [`StoreError`] if the database cannot; then nothing happened.
     pub async fn commit(self) -> Result<(), StoreError> {
-        match self.0 {
+        match self.inner {
             Inner::Write { transaction, .. } => Ok(transaction.commit().await?),
             Inner::Read(_) => Ok(()),
         }
     }
 
+    pub(crate) fn count_written(&self, rows: u64) {
+        self.rows_written.fetch_add(rows, Ordering::Relaxed);
+    }
+
     pub(crate) fn connection(&mut self) -> &mut AnyConnection {
-        match &mut self.0 {
+        match &mut self.inner {
             Inner::Write { transaction, .. } => transaction,
             Inner::Read(connection) => connection,
         }

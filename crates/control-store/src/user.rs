@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::row::{id, optional_text, text, time, truth, versioned};
+use crate::statement::Write;
 use crate::store::Transaction;
 use crate::versioned::Versioned;
 use control_auth::PasswordHash;
@@ -34,7 +35,7 @@ impl Transaction {
             .bind(password.as_ref().map(PasswordHash::as_str))
             .bind(i64::from(*instance_admin))
             .bind(created_at.as_millisecond())
-            .execute(self.connection())
+            .write_in(self)
             .await?;
         Ok(())
     }

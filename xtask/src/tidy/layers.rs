@@ -74,6 +74,7 @@ const TOOL_LAYER: &str = "tool";
 const TOOLS: &[&str] = &[
     "proxy-load",
     "proxy-testkit",
+    "control-simulator",
     "control-testkit",
     "xtask",
     "examples",

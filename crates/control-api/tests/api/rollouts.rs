@@ -44,6 +44,12 @@ async fn good_batches_follow_each_other_to_the_end() {
         fleet.serve(2..4).await;
         assert_eq!(
             fleet.tick(0).await,
+            0,
+            "the batch has not reported since it switched"
+        );
+        fleet.serve(0..2).await;
+        assert_eq!(
+            fleet.tick(0).await,
             2,
             "the batch passes, the next one is opened"
         );
@@ -56,6 +62,8 @@ async fn good_batches_follow_each_other_to_the_end() {
         for index in 2..4 {
             fleet.obey(index).await;
         }
+        fleet.tick(0).await;
+        fleet.serve(2..4).await;
         fleet.tick(0).await;
         let done = fleet.view(&id).await;
         assert_eq!(done["state"], "completed", "{done}");

@@ -1,0 +1,236 @@
+//! Rollouts to simulated nodes with the real client: good bundles arrive, hurtful ones are stopped.
+//!
+//! `cargo xtask fleet` sets `CONTROLD_SIMULATION` to a JSON object with the fields of [`Size`].
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test may stop, and tells what it measured"
+)]
+
+use control_simulator::{
+    FleetOptions, Hurt, Measurement, Operator, Pace, Plan, RolloutOutcome, SimulatedFleet, hurts,
+};
+use control_testkit::{Database, Program};
+use serde_json::Value;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
+/// The planted faults of the small run: one of each kind of evidence.
+const SMALL: [&str; 6] = ["error", "slow", "reason", "invalid", "silent", "dead"];
+/// Nodes that a step of a measured rollout moves.
+const STEP_BATCH: usize = 10;
+const STEP_BATCHES: u64 = 3;
+
+/// What is simulated.
+struct Size {
+    nodes: usize,
+    groups: usize,
+    max_interval: Duration,
+    pace: Pace,
+    database: Database,
+}
+
+impl Size {
+    fn read(given: &Value) -> Self {
+        let number = |name: &str| given[name].as_u64().unwrap();
+        let small = |name: &str| u32::try_from(number(name)).unwrap();
+        let count = |name: &str| usize::try_from(number(name)).unwrap();
+        Self {
+            nodes: count("nodes"),
+            groups: count("groups"),
+            max_interval: Duration::from_secs(number("interval_secs")),
+            pace: Pace {
+                batch_percent: small("batch_percent"),
+                soak_secs: small("soak_secs"),
+                deadline_secs: small("deadline_secs"),
+            },
+            database: match given["database"].as_str() {
+                Some("postgres") => Database::postgres(),
+                _ => Database::sqlite(),
+            },
+        }
+    }
+
+    fn options(&self) -> FleetOptions {
+        FleetOptions {
+            max_interval: self.max_interval,
+            ..FleetOptions::new(self.nodes, self.groups)
+        }
+    }
+}
+
+/// A control plane with an operator.
+struct World {
+    _folder: TempDir,
+    _program: Program,
+    operator: Operator,
+}
+
+impl World {
+    fn new(database: &Database) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data").display().to_string();
+        let arguments = ["--data-dir", &data, "--database", &database.url];
+        let variables = [("RUST_LOG".to_owned(), "warn".to_owned())];
+        let mut program = Program::start_with(CONTROLD, &arguments, &variables);
+        let operator = Operator::set_up(&mut program);
+        Self {
+            _folder: folder,
+            _program: program,
+            operator,
+        }
+    }
+
+    /// A fleet that runs a good bundle.
+    fn fleet(&self, size: &Size) -> SimulatedFleet {
+        let measurement = Measurement::start(&self.operator);
+        let fleet = SimulatedFleet::start(&self.operator, size.options());
+        let usage = measurement.usage(&self.operator);
+        println!("{} nodes enrolled: {usage}", size.nodes);
+        self.operator
+            .install(&fleet, &self.operator.bundle("first"));
+        fleet
+    }
+}
+
+fn named(name: &str) -> Hurt {
+    let found = hurts().into_iter().find(|hurt| hurt.name == name);
+    assert!(found.is_some(), "no fault {name}; there are {:?}", names());
+    found.unwrap()
+}
+
+fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> = hurts().iter().map(|hurt| hurt.name).collect();
+    names.dedup();
+    names
+}
+
+/// Tries the faults, so many at once as there are groups; gives those that were not stopped.
+fn slipped(
+    world: &World,
+    fleet: &SimulatedFleet,
+    (tried, pace): (&[Hurt], Pace),
+) -> Vec<(Hurt, RolloutOutcome)> {
+    let mut slipped = Vec::new();
+    for wave in tried.chunks(fleet.options().groups) {
+        let outcomes = world.operator.try_hurts(fleet, wave, (0, pace));
+        for (hurt, outcome) in wave.iter().zip(outcomes) {
+            let verdict = if outcome.was_stopped() {
+                "stopped"
+            } else {
+                "NOT STOPPED"
+            };
+            let (name, share) = (hurt.name, hurt.share);
+            println!("{name} on {share:?}: {verdict}: {}", outcome.reason);
+            if !outcome.was_stopped() {
+                slipped.push((*hurt, outcome));
+            }
+        }
+    }
+    slipped
+}
+
+fn roll_out_well(world: &World, fleet: &SimulatedFleet, (name, pace): (&str, Pace)) {
+    let bundle = world.operator.bundle(name);
+    let plan = Plan {
+        group: None,
+        bundle: bundle.clone(),
+        pace,
+        has_gate: true,
+    };
+    let measurement = Measurement::start(&world.operator);
+    let outcome = world.operator.roll_out(fleet, &[plan]).remove(0);
+    println!(
+        "rollout {}: {}",
+        outcome.state,
+        measurement.usage(&world.operator)
+    );
+    assert_eq!(outcome.state, "completed", "{outcome:?}");
+    assert_eq!(fleet.running(&bundle), fleet.options().nodes);
+}
+
+/// The mean time of a step beside so many nodes that are in the rollout and not in the batch.
+fn step_time(world: &World, bundle: &str) -> Duration {
+    let measurement = Measurement::start(&world.operator);
+    world
+        .operator
+        .begin_rollout(bundle, STEP_BATCH, STEP_BATCHES);
+    let usage = measurement.usage(&world.operator);
+    println!("{STEP_BATCHES} batches of {STEP_BATCH}: {usage}");
+    usage.step_time
+}
+
+/// Four times the nodes outside the batch must not double the cost of a step.
+fn compare_steps(size: &Size) {
+    let world = World::new(&size.database);
+    let fleet = world.fleet(size);
+    let few = step_time(&world, &world.operator.bundle("few"));
+    let more = FleetOptions {
+        first: size.nodes,
+        nodes: size.nodes * 3,
+        ..size.options()
+    };
+    let beside = SimulatedFleet::start(&world.operator, more);
+    world
+        .operator
+        .install(&beside, &world.operator.bundle("second"));
+    let many = step_time(&world, &world.operator.bundle("many"));
+    println!(
+        "a step: {few:?} with {} nodes, {many:?} with four times as many",
+        size.nodes
+    );
+    drop(fleet);
+    assert!(many < few * 2, "a step costs more with more nodes");
+}
+
+fn simulate(given: &Value) {
+    let size = Size::read(given);
+    if given["steps"] == true {
+        return compare_steps(&size);
+    }
+    let world = World::new(&size.database);
+    let fleet = world.fleet(&size);
+    let listed = given["faults"].as_array().into_iter().flatten();
+    let mut tried: Vec<Hurt> = listed.map(|name| named(name.as_str().unwrap())).collect();
+    if let Some(count) = given["hurts"].as_u64() {
+        tried.extend(hurts().into_iter().take(usize::try_from(count).unwrap()));
+    }
+    if tried.is_empty() {
+        return roll_out_well(&world, &fleet, ("good", size.pace));
+    }
+    let slipped = slipped(&world, &fleet, (&tried, size.pace));
+    println!(
+        "{} of {} stopped before the second batch",
+        tried.len() - slipped.len(),
+        tried.len()
+    );
+    assert!(slipped.is_empty(), "not stopped: {slipped:#?}");
+    roll_out_well(&world, &fleet, ("good", size.pace));
+}
+
+#[test]
+fn hurtful_bundles_are_stopped_in_their_first_batch_and_good_ones_arrive() {
+    if let Ok(given) = std::env::var("CONTROLD_SIMULATION") {
+        return simulate(&serde_json::from_str(&given).unwrap());
+    }
+    let mut size = Size {
+        nodes: 42,
+        groups: SMALL.len(),
+        max_interval: Duration::from_secs(1),
+        pace: Pace {
+            batch_percent: 50,
+            soak_secs: 2,
+            deadline_secs: 8,
+        },
+        database: Database::sqlite(),
+    };
+    let world = World::new(&size.database);
+    let fleet = world.fleet(&size);
+    let tried = SMALL.map(named);
+    let slipped = slipped(&world, &fleet, (&tried, size.pace));
+    assert!(slipped.is_empty(), "not stopped: {slipped:#?}");
+    // A machine under load must not make a good rollout late.
+    size.pace.deadline_secs = 120;
+    roll_out_well(&world, &fleet, ("good", size.pace));
+}

@@ -1,0 +1,136 @@
+//! What is wrong with a bundle, and on which nodes.
+
+/// What a bundle does to a node that runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// So many of 1000 answers are 5xx.
+    Errors(u64),
+    /// So many of 1000 answers of one route are 5xx; the other route is well.
+    RouteErrors(u64),
+    /// Every answer falls into this latency bucket, counted from 0.
+    Slow(usize),
+    /// The node uses so much more CPU; 100 is one core.
+    Cpu(u32),
+    /// So many of 1000 requests fail with this reason.
+    Reason(&'static str, u64),
+    /// The node cannot put the bundle in force, and says so.
+    Invalid,
+    /// The node never finishes putting the bundle in force.
+    Stuck,
+    /// The node reports no traffic.
+    Silent,
+    /// The node stops after its first report.
+    Dead,
+    /// The proxy restarts between two reports: its counters begin anew.
+    CrashLoop,
+    /// The node serves no request any more.
+    Idle,
+    /// Every other report has errors only.
+    Flapping,
+    /// Well in its first two reports; then errors only.
+    Late,
+}
+
+/// The nodes on which a fault shows, by their position in the rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// All of them.
+    All,
+    /// One of so many, beginning with the first.
+    OneIn(usize),
+    /// Only the first node of the fleet.
+    First,
+}
+
+/// A planted fault that the gate must stop in the first batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hurt {
+    /// The name, as `--faults` takes it.
+    pub name: &'static str,
+    /// What goes wrong.
+    pub fault: Fault,
+    /// Where it goes wrong.
+    pub share: Share,
+}
+
+impl Share {
+    /// Whether the node at this position is concerned.
+    pub fn includes(self, position: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::OneIn(count) => position.is_multiple_of(count),
+            Self::First => position == 0,
+        }
+    }
+}
+
+/// Faults that are large enough for a single node of a batch.
+const ON_ANY_SHARE: [(&str, Fault); 14] = [
+    ("error", Fault::Errors(500)),
+    ("error-total", Fault::Errors(1_000)),
+    ("slow", Fault::Slow(9)),
+    ("timeout", Fault::Slow(11)),
+    ("cpu", Fault::Cpu(300)),
+    ("reason", Fault::Reason("connect_refused", 50)),
+    ("invalid", Fault::Invalid),
+    ("stuck", Fault::Stuck),
+    ("silent", Fault::Silent),
+    ("dead", Fault::Dead),
+    ("crash-loop", Fault::CrashLoop),
+    ("idle", Fault::Idle),
+    ("flapping", Fault::Flapping),
+    ("late", Fault::Late),
+];
+
+/// Faults that are small on each node, and hurt because they are on all of them.
+const ON_ALL: [(&str, Fault); 8] = [
+    ("error-20-permille", Fault::Errors(20)),
+    ("error-50-permille", Fault::Errors(50)),
+    ("error-one-route", Fault::RouteErrors(300)),
+    ("slow-100-ms", Fault::Slow(6)),
+    ("cpu-80-percent", Fault::Cpu(80)),
+    ("reason-rare", Fault::Reason("tls_verify_failed", 1)),
+    ("reason-unknown", Fault::Reason("a_reason_of_tomorrow", 5)),
+    ("route-not-found", Fault::Reason("route_not_found", 100)),
+];
+
+/// Every planted fault: the large ones on all nodes, a half, a tenth and one, the small ones on all.
+pub fn hurts() -> Vec<Hurt> {
+    let shares = [Share::All, Share::First, Share::OneIn(10), Share::OneIn(2)];
+    let large = shares.into_iter().flat_map(|share| {
+        let faults = ON_ANY_SHARE.into_iter();
+        faults.map(move |(name, fault)| Hurt { name, fault, share })
+    });
+    let small = ON_ALL.into_iter().map(|(name, fault)| Hurt {
+        name,
+        fault,
+        share: Share::All,
+    });
+    let (mut first, mut rest): (Vec<_>, Vec<_>) = large.partition(|hurt| hurt.share == Share::All);
+    first.extend(small);
+    first.append(&mut rest);
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_fifty_different_hurts() {
+        let all = hurts();
+        let differ = |(index, hurt): (usize, &Hurt)| {
+            let mut others = all.iter().skip(index + 1);
+            others.all(|other| (other.fault, other.share) != (hurt.fault, hurt.share))
+        };
+        assert!(all.len() >= 50);
+        assert!(all.iter().enumerate().all(differ));
+    }
+
+    #[test]
+    fn every_hurt_concerns_the_first_batch() {
+        assert!(hurts().iter().all(|hurt| hurt.share.includes(0)));
+        assert!(!Share::First.includes(1));
+        assert!(!Share::OneIn(10).includes(9));
+    }
+}

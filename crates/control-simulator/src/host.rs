@@ -1,0 +1,221 @@
+//! The proxy of a simulated node: what it makes of a bundle, and what it reports.
+
+use crate::fault::{Fault, Hurt};
+use arc_swap::ArcSwap;
+use control_client::{Host, Measured, Started};
+use control_wire::{BundleId, LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Notify;
+
+/// Requests of each route by latency bucket, between two reports.
+const LATENCY: [u64; LATENCY_BOUNDS_MS.len() + 1] = [200, 200, 60, 20, 12, 8, 0, 0, 0, 0, 0, 0];
+/// Requests of each route between two reports.
+const REQUESTS: u64 = 500;
+/// Requests of each route that end with 5xx, between two reports, without any fault.
+const USUAL_ERRORS: u64 = 1;
+/// Requests of each route that a proxy serves between two crashes.
+const REQUESTS_BEFORE_CRASH: u64 = 2;
+const USUAL_CPU_PERCENT: f64 = 20.0;
+const ROUTES: [&str; 2] = ["api", "web"];
+/// Reports in which a late fault does not show.
+const WELL_REPORTS: u64 = 2;
+
+/// What all nodes of a fleet look at.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) hurts: ArcSwap<BTreeMap<BundleId, Hurt>>,
+    /// What each node runs, by its number.
+    pub(crate) active: Vec<ArcSwap<Option<BundleId>>>,
+    /// The place of each node in the order of identifiers, by its number.
+    pub(crate) positions: Vec<AtomicUsize>,
+    /// The bundle under which each node has stopped; none while it moves.
+    pub(crate) frozen: Vec<ArcSwap<Option<BundleId>>>,
+    pub(crate) revived: Notify,
+}
+
+impl Shared {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self {
+            active: (0..nodes).map(|_| ArcSwap::default()).collect(),
+            positions: (0..nodes).map(AtomicUsize::new).collect(),
+            frozen: (0..nodes).map(|_| ArcSwap::default()).collect(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn is_frozen(&self, number: usize) -> bool {
+        let frozen = self.frozen.get(number);
+        frozen.is_some_and(|frozen| frozen.load().is_some())
+    }
+
+    fn freeze(&self, number: usize, bundle: Option<BundleId>) {
+        if let Some(frozen) = self.frozen.get(number) {
+            frozen.store(Arc::new(bundle));
+        }
+    }
+
+    /// Takes the fault out of a bundle, and lets the nodes go on that have stopped under it.
+    pub(crate) fn heal(&self, bundle: BundleId) {
+        self.hurts.rcu(|old| {
+            let mut new = BTreeMap::clone(old);
+            new.remove(&bundle);
+            new
+        });
+        for frozen in &self.frozen {
+            if **frozen.load() == Some(bundle) {
+                frozen.store(Arc::new(None));
+            }
+        }
+        self.revived.notify_waiters();
+    }
+
+    /// Waits until the node is revived.
+    pub(crate) async fn revival(&self, number: usize) {
+        loop {
+            let revived = self.revived.notified();
+            if !self.is_frozen(number) {
+                return;
+            }
+            revived.await;
+        }
+    }
+
+    fn fault(&self, number: usize, bundle: Option<BundleId>) -> Option<Fault> {
+        let hurts = self.hurts.load();
+        let hurt = hurts.get(&bundle?)?;
+        let position = self.positions.get(number)?.load(Ordering::Relaxed);
+        hurt.share.includes(position).then_some(hurt.fault)
+    }
+}
+
+/// The proxy of one node.
+#[derive(Debug)]
+pub(crate) struct SimulatedHost {
+    pub(crate) number: usize,
+    pub(crate) shared: Arc<Shared>,
+    bundle: Option<BundleId>,
+    /// Reports since the bundle came into force.
+    reports: u64,
+    traffic: Traffic,
+}
+
+impl SimulatedHost {
+    pub(crate) fn new(number: usize, shared: Arc<Shared>) -> Self {
+        Self {
+            number,
+            shared,
+            bundle: None,
+            reports: 0,
+            traffic: Traffic::default(),
+        }
+    }
+
+    fn serve(&mut self, fault: Option<Fault>) {
+        if fault == Some(Fault::CrashLoop) {
+            self.traffic = Traffic::default();
+        }
+        for name in ROUTES {
+            let route = self.traffic.routes.entry(name.to_owned()).or_default();
+            serve_route(route, is_for(name, fault), self.reports);
+        }
+    }
+}
+
+fn is_for(route: &str, fault: Option<Fault>) -> Option<Fault> {
+    match fault {
+        Some(Fault::RouteErrors(permille)) => {
+            (Some(route) == ROUTES.first().copied()).then_some(Fault::Errors(permille))
+        }
+        other => other,
+    }
+}
+
+fn serve_route(route: &mut RouteTraffic, fault: Option<Fault>, reports: u64) {
+    let mut served = LATENCY;
+    let mut errors = USUAL_ERRORS;
+    match fault {
+        Some(Fault::Idle) => return,
+        Some(Fault::CrashLoop) => {
+            served = only(0, REQUESTS_BEFORE_CRASH);
+            errors = 0;
+        }
+        Some(Fault::Errors(permille)) => errors += REQUESTS * permille / 1_000,
+        Some(Fault::Flapping) if reports.is_multiple_of(2) => errors = REQUESTS,
+        Some(Fault::Late) if WELL_REPORTS < reports => errors = REQUESTS,
+        Some(Fault::Slow(bucket)) => served = only(bucket, REQUESTS),
+        Some(Fault::Reason(name, permille)) => {
+            let failures = route.reasons.entry(name.to_owned()).or_default();
+            *failures += (REQUESTS * permille / 1_000).max(1);
+        }
+        Some(
+            Fault::RouteErrors(_)
+            | Fault::Cpu(_)
+            | Fault::Invalid
+            | Fault::Stuck
+            | Fault::Silent
+            | Fault::Dead
+            | Fault::Flapping
+            | Fault::Late,
+        )
+        | None => {}
+    }
+    let requests: u64 = served.iter().sum();
+    route.requests += requests;
+    route.errors += errors.min(requests);
+    for (total, count) in route.latency.iter_mut().zip(served) {
+        *total += count;
+    }
+}
+
+/// So many requests in one bucket.
+fn only(bucket: usize, requests: u64) -> [u64; LATENCY.len()] {
+    let mut latency = [0; LATENCY.len()];
+    if let Some(count) = latency.get_mut(bucket) {
+        *count = requests;
+    }
+    latency
+}
+
+impl Host for SimulatedHost {
+    async fn activate(&mut self, started: Started) -> Result<(), Vec<String>> {
+        let bundle = Some(started.bundle.order.bundle);
+        match self.shared.fault(self.number, bundle) {
+            Some(Fault::Invalid) => {
+                return Err(vec!["listener \"web\": the address is in use".to_owned()]);
+            }
+            Some(Fault::Stuck) => {
+                self.shared.freeze(self.number, bundle);
+                self.shared.revival(self.number).await;
+            }
+            Some(_) | None => {}
+        }
+        self.bundle = bundle;
+        self.reports = 0;
+        self.traffic = Traffic::default();
+        if let Some(active) = self.shared.active.get(self.number) {
+            active.store(Arc::new(bundle));
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self) -> Measured {
+        self.reports += 1;
+        let fault = self.shared.fault(self.number, self.bundle);
+        self.serve(fault);
+        let mut cpu_percent = USUAL_CPU_PERCENT;
+        let mut traffic = Some(self.traffic.clone());
+        match fault {
+            Some(Fault::Cpu(more)) => cpu_percent += f64::from(more),
+            Some(Fault::Silent) => traffic = None,
+            // The report is on its way when the node stops.
+            Some(Fault::Dead) => self.shared.freeze(self.number, self.bundle),
+            Some(_) | None => {}
+        }
+        Measured {
+            cpu_percent,
+            traffic,
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! A fleet of simulated nodes, each with the real client of the control plane, and planted faults.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod fault;
+mod fleet;
+mod host;
+mod metrics;
+mod operator;
+mod rollout;
+
+pub use fault::{Fault, Hurt, Share, hurts};
+pub use fleet::{FleetOptions, SimulatedFleet};
+pub use metrics::{Measurement, Usage, quantile};
+pub use operator::Operator;
+pub use rollout::{Pace, Plan, RolloutOutcome};
