@@ -36,8 +36,8 @@ pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     missing.extend(rust_component(workspace, "rustfmt", "fmt"));
     missing.extend(rust_component(workspace, "clippy", "clippy"));
     missing.extend(cargo_deny(workspace));
-    missing.extend(python_environment(workspace, &OBJECT_SERVER));
-    missing.extend(python_environment(workspace, &AGENT_SERVERS));
+    let environments = PYTHON_ENVIRONMENTS.iter();
+    missing.extend(environments.filter_map(|one| python_environment(workspace, one)));
     if bench {
         missing.extend(llvm_tools(workspace));
     }

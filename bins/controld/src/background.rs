@@ -5,6 +5,7 @@ use crate::tls::Tls;
 use control_app::{App, Error, metric};
 use metrics::{counter, gauge};
 use metrics_exporter_prometheus::PrometheusHandle;
+use proxy_telemetry::Process;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -63,6 +64,7 @@ impl Background {
         let mut relays = rounds(RELAY_INTERVAL);
         let mut recalls = rounds(RECALL_INTERVAL);
         let mut cleanings = rounds(HOUSEKEEPING_INTERVAL);
+        let mut sweeps = rounds(HOUSEKEEPING_INTERVAL);
         let mut reloads = signal(SignalKind::hangup()).ok();
         let mut known = self.key_file.stamp();
         self.measure_certificate();
@@ -70,6 +72,7 @@ impl Background {
             let round = tokio::select! {
                 _ = relays.tick() => {
                     self.metrics.run_upkeep();
+                    measure_process();
                     known = self.take_keys(known);
                     ("relay", self.app.relay().await)
                 }
@@ -82,7 +85,12 @@ impl Background {
                     if let Some(tls) = &self.tls {
                         tls.rotate_tickets(now.into());
                     }
-                    ("housekeeping", self.app.clean_up(replica, now).await.map(drop))
+                    let cleaned = self.app.clean_up(replica, now).await.map(drop);
+                    ("housekeeping", cleaned)
+                }
+                _ = sweeps.tick() => {
+                    let swept = self.app.sweep_archives(replica, self.app.now()).await;
+                    ("archives", swept.map(drop))
                 }
                 () = next(&mut reloads) => {
                     self.reload();
@@ -135,6 +143,28 @@ impl Background {
         if let Some(since) = end.and_then(|end| end.duration_since(UNIX_EPOCH).ok()) {
             gauge!(metric::TLS_NOT_AFTER).set(since.as_secs() as f64);
         }
+    }
+}
+
+/// What the system tells of this process; nothing where it does not.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge is a float; bytes and descriptors fit"
+)]
+fn measure_process() {
+    let Process {
+        resident_bytes,
+        cpu,
+        open_fds,
+    } = Process::read();
+    if let Some(cpu) = cpu {
+        gauge!(metric::PROCESS_CPU).set(cpu.as_secs_f64());
+    }
+    if let Some(bytes) = resident_bytes {
+        gauge!(metric::PROCESS_MEMORY).set(bytes as f64);
+    }
+    if let Some(open) = open_fds {
+        gauge!(metric::PROCESS_FDS).set(open as f64);
     }
 }
 

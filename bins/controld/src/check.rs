@@ -52,7 +52,8 @@ pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec
         tls_cert,
         tls_key,
         trusted_proxies,
-        heartbeat_secs: _, // The flag has bounds.
+        heartbeat_secs: _,  // The flag has bounds.
+        max_connections: _, // Its range is checked where it is read.
     } = args;
     let mut faults = Vec::new();
     let mut fault = |setting, message: String| faults.push(Fault { setting, message });

@@ -114,6 +114,14 @@ pub(crate) struct ServeArgs {
         value_parser = clap::value_parser!(u16).range(1..=300)
     )]
     pub(crate) heartbeat_secs: u16,
+    /// Connections that are open at once; more are closed as they come. A node keeps one open.
+    #[arg(
+        long,
+        env = "CONTROLD_MAX_CONNECTIONS",
+        default_value_t = 32_768,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+    )]
+    pub(crate) max_connections: u32,
 }
 
 /// The new administrator.

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
@@ -38,6 +39,8 @@ pub(crate) struct Connections {
     pub(crate) router: Router,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) trusted: TrustedProxies,
+    /// One for each connection that may be open.
+    pub(crate) permits: Arc<Semaphore>,
     /// Clients are asked to send cookies by TLS alone.
     pub(crate) secure_cookies: bool,
 }
@@ -55,8 +58,16 @@ impl Connections {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    let watcher = graceful.watcher();
-                    tokio::spawn(Arc::clone(&own).connection(stream, peer, watcher));
+                    let Ok(permit) = Arc::clone(&own.permits).try_acquire_owned() else {
+                        // Closed at once: the client comes back after a pause, or to another replica.
+                        counter!(metric::CONNECTIONS_REFUSED).increment(1);
+                        continue;
+                    };
+                    let (own, watcher) = (Arc::clone(&own), graceful.watcher());
+                    tokio::spawn(async move {
+                        own.connection(stream, peer, watcher).await;
+                        drop(permit);
+                    });
                 }
                 Err(error) => pause(&error).await,
             }

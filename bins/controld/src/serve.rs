@@ -21,6 +21,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
 
 /// Upper bounds of the request histogram, in seconds.
 const BUCKETS: &[f64] = &[
@@ -61,6 +62,7 @@ pub(crate) async fn run(
         secure_cookies: tls.is_some() || !address.ip().is_loopback(),
         tls,
         trusted: TrustedProxies::new(args.trusted_proxies),
+        permits: permits(args.max_connections),
     };
     let stopping = Arc::clone(&app);
     let stop = async move {
@@ -72,6 +74,11 @@ pub(crate) async fn run(
     background.abort();
     app.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+fn permits(max_connections: u32) -> Arc<Semaphore> {
+    let permits = usize::try_from(max_connections).unwrap_or(Semaphore::MAX_PERMITS);
+    Arc::new(Semaphore::new(permits))
 }
 
 fn router(app: &Arc<App>, metrics: PrometheusHandle) -> Router {

@@ -3,8 +3,11 @@
 
 use control_testkit::{Program, until};
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 use tempfile::TempDir;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
@@ -223,5 +226,54 @@ fn heartbeats_have_bounds() {
         let told = text(&checked.stderr);
         assert_eq!(checked.status.success(), is_good, "{secs}: {told}");
         assert_eq!(told.contains("heartbeat-secs"), !is_good, "{secs}: {told}");
+    }
+}
+
+/// Asks for `/health` on a connection that stays open; none if it is closed instead.
+fn status_line(stream: &mut TcpStream) -> Option<String> {
+    let request = b"GET /health HTTP/1.1\r\nhost: control\r\n\r\n";
+    stream.write_all(request).ok()?;
+    let mut bytes = [0; 15];
+    stream.read_exact(&mut bytes).ok()?;
+    Some(text(&bytes))
+}
+
+#[test]
+fn connections_above_the_bound_are_closed_and_counted() {
+    let folder = Folder::new();
+    let arguments = ["--data-dir", &folder.path("data"), "--max-connections", "2"];
+    let program = Program::start(CONTROLD, &arguments);
+    let authority = program.base_url().strip_prefix("http://").unwrap();
+    let connect = || {
+        let stream = TcpStream::connect(authority).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        stream
+    };
+    let (mut first, mut second) = (connect(), connect());
+    assert_eq!(status_line(&mut first).unwrap(), "HTTP/1.1 200 OK");
+    assert_eq!(status_line(&mut second).unwrap(), "HTTP/1.1 200 OK");
+    assert_eq!(status_line(&mut connect()), None, "a third one is closed");
+    drop(second);
+    until("a connection is free again", || {
+        status_line(&mut connect()).is_some()
+    });
+    drop(first);
+    until("the refusal is counted", || {
+        let answer = program.client().attempt("GET", "/metrics", &[], None);
+        answer.is_ok_and(|answer| {
+            let name = "control_connections_refused_total ";
+            let line = answer.text.lines().find_map(|line| line.strip_prefix(name));
+            line.is_some_and(|count| count != "0")
+        })
+    });
+}
+
+#[test]
+fn a_bound_of_connections_outside_its_range_is_refused() {
+    for wrong in ["0", "1000001"] {
+        let refused = run(&["check", "--max-connections", wrong]);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     }
 }

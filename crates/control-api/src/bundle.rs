@@ -267,13 +267,10 @@ pub(crate) async fn list(
         cursor,
     } = query;
     let page = PageQuery { limit, cursor }.page()?;
-    let state = state.map(Into::into);
-    let found = app.bundles(&call, project, state, page).await?;
-    let views = found.iter().map(|found| BundleSummary::of(&found.value));
-    let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &BundleSummary| {
-        view.id.0
-    })))
+    let found = app
+        .bundles(&call, project, state.map(Into::into), page)
+        .await?;
+    Ok(List::of(page, &found, BundleSummary::of, |view| view.id.0))
 }
 
 /// Creates a bundle: its files are checked as a proxy would, and signed, or rejected with

@@ -110,11 +110,10 @@ pub(crate) async fn list(
         cursor,
     } = query;
     let page = PageQuery { limit, cursor }.page()?;
-    let state = state.map(Into::into);
-    let found = app.drifts(&call, project, state, page).await?;
-    let views = found.iter().map(|found| DriftView::of(&found.value));
-    let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &DriftView| view.id.0)))
+    let found = app
+        .drifts(&call, project, state.map(Into::into), page)
+        .await?;
+    Ok(List::of(page, &found, DriftView::of, |view| view.id.0))
 }
 
 /// One drift.

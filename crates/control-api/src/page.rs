@@ -1,7 +1,8 @@
 //! Lists, a page at a time.
 
 use crate::problem::Problem;
-use control_app::Page;
+use axum::Json;
+use control_app::{Page, Versioned};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -50,6 +51,17 @@ impl PageQuery {
 }
 
 impl<T> List<T> {
+    /// The page of values that the store gave, each as `view` shows it.
+    pub(crate) fn of<V>(
+        page: Page,
+        found: &[Versioned<V>],
+        view: impl Fn(&V) -> T,
+        id: fn(&T) -> Uuid,
+    ) -> Json<Self> {
+        let views = found.iter().map(|found| view(&found.value));
+        Json(Self::new(page, views.collect(), id))
+    }
+
     /// `items` as the store gave them for `page`.
     pub(crate) fn new(page: Page, mut items: Vec<T>, id: fn(&T) -> Uuid) -> Self {
         let wanted = usize::try_from(page.limit - 1).unwrap_or(usize::MAX);

@@ -156,13 +156,10 @@ pub(crate) async fn list(
         cursor,
     } = query;
     let page = PageQuery { limit, cursor }.page()?;
-    let state = state.map(Into::into);
-    let found = app.rollouts(&call, project, state, page).await?;
-    let views = found.iter().map(|found| RolloutSummary::of(&found.value));
-    let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &RolloutSummary| {
-        view.id.0
-    })))
+    let found = app
+        .rollouts(&call, project, state.map(Into::into), page)
+        .await?;
+    Ok(List::of(page, &found, RolloutSummary::of, |view| view.id.0))
 }
 
 /// Plans a rollout of a signed bundle; nothing is ordered before it is started.

@@ -7,8 +7,9 @@ use crate::configuration::{self, Checked, Diagnostic};
 use crate::error::Error;
 use control_bundle::{BundleError, Files, Requirements, digest, pack, sign};
 use control_domain::{Access, Bundle, BundleArchive, BundleSignature, BundleState, Refusal};
-use control_store::{Page, Transaction, Versioned};
+use control_store::{Page, Transaction, Upload, Versioned};
 use control_wire::{BundleId, ProjectId};
+use jiff::Timestamp;
 
 /// The version of the configuration's language.
 const SCHEMA_VERSION: u32 = 1;
@@ -83,8 +84,9 @@ impl App {
             size_bytes: archive.len() as u64,
         };
         let validated = draft.validate(stored, diagnostics)?;
-        // First the bytes, then the row: an archive without a row does no harm.
+        // The note, the bytes, the row: an archive without a row is found by its note and deleted.
         let object = validated.archive_object()?;
+        self.note_upload(&validated, &object, call.now).await?;
         self.objects.put(&object, archive).await?;
         self.insert_bundle(call, validated, "bundle.signed").await
     }
@@ -146,6 +148,28 @@ impl App {
         Ok(Versioned { value, version })
     }
 
+    async fn note_upload(
+        &self,
+        bundle: &Bundle,
+        object: &str,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let Some(archive) = &bundle.archive else {
+            return Ok(());
+        };
+        let upload = Upload {
+            bundle: bundle.id,
+            org: bundle.tenant.org,
+            digest: archive.digest.clone(),
+            object: object.to_owned(),
+        };
+        let mut tx = self.store.begin().await?;
+        // A sweep of the same bytes is over, or comes behind this.
+        tx.lock_audit().await?;
+        tx.begin_upload(&upload, now).await?;
+        Ok(tx.commit().await?)
+    }
+
     /// Signs a bundle that was validated, and stores it.
     async fn insert_bundle(
         &self,
@@ -166,6 +190,9 @@ impl App {
             None => bundle,
         };
         tx.insert_bundle(&bundle).await?;
+        if bundle.archive.is_some() {
+            tx.finish_upload(bundle.id).await?;
+        }
         self.commit(tx, call, action, bundle.tenant, bundle.id.0)
             .await?;
         Ok(Versioned::new(bundle))

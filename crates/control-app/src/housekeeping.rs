@@ -10,6 +10,11 @@ use uuid::Uuid;
 const LEASE: SignedDuration = SignedDuration::from_secs(60);
 const CHUNK: i64 = 1_000;
 
+/// An archive whose bundle is not stored after this time was left behind.
+const UPLOAD_GRACE: SignedDuration = SignedDuration::from_hours(1);
+/// Archives that one round deletes.
+const UPLOADS: i64 = 20;
+
 impl App {
     /// One round; `replica` names this process. Gives the number of rows deleted.
     ///
@@ -31,5 +36,34 @@ impl App {
         let deleted = buckets + replies + invitations;
         counter!(metric::HOUSEKEEPING_DELETED).increment(deleted);
         Ok(deleted)
+    }
+
+    /// Deletes archives in the object store whose bundles never came into the database: those of a
+    /// program that died between the two. Gives the number of archives that were given up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] or [`Error::Object`] if one of the stores does not answer; the next round goes
+    /// on.
+    pub async fn sweep_archives(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
+        let mut tx = self.store.begin().await?;
+        if !tx.acquire_lease("archives", replica, now, LEASE).await? {
+            return Ok(0);
+        }
+        // No archive is noted meanwhile.
+        tx.lock_audit().await?;
+        let abandoned = tx.abandon_uploads(now - UPLOAD_GRACE, UPLOADS).await?;
+        tx.commit().await?;
+        for upload in &abandoned {
+            // No transaction is open while the object store is asked.
+            if upload.is_orphan {
+                self.objects.delete(&upload.object).await?;
+                counter!(metric::ARCHIVES_SWEPT).increment(1);
+            }
+            let mut tx = self.store.begin().await?;
+            tx.forget_upload(upload.bundle).await?;
+            tx.commit().await?;
+        }
+        Ok(abandoned.len())
     }
 }

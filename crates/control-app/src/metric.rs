@@ -1,7 +1,9 @@
 //! Every metric of the control plane: its name, kind, labels and meaning.
 
 use control_domain::RolloutEvent;
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
 use std::fmt::Write as _;
 
 /// How a metric's value moves.
@@ -48,12 +50,16 @@ macro_rules! metrics {
 metrics! {
     BUILD_INFO "control_build_info" Gauge ["version"] "1, with the version of the program.";
     START_TIME "control_start_time_seconds" Gauge [] "When the program started, in Unix time.";
+    PROCESS_CPU "control_process_cpu_seconds" Gauge [] "Processor time that the program has used.";
+    PROCESS_MEMORY "control_process_resident_memory_bytes" Gauge [] "Resident memory of the program.";
+    PROCESS_FDS "control_process_open_fds" Gauge [] "File descriptors that the program has open.";
     REQUESTS "control_requests_total" Counter ["route", "status"] "Requests that were answered.";
     REQUEST_DURATION "control_request_duration_seconds" Histogram ["route"] "From a request's head to its answer's head.";
     REQUESTS_IN_FLIGHT "control_requests_in_flight" Gauge [] "Requests that have no answer yet, long polls included.";
     RATE_LIMITED "control_rate_limited_total" Counter ["class"] "Requests that were refused by a rate limit.";
     AUTHENTICATION_FAILURES "control_authentication_failures_total" Counter [] "Credentials that were not accepted.";
     CONNECTIONS_OPEN "control_connections_open" Gauge [] "Connections of clients.";
+    CONNECTIONS_REFUSED "control_connections_refused_total" Counter [] "Connections that were closed at once because `max-connections` were open.";
     TLS_HANDSHAKE_FAILURES "control_tls_handshake_failures_total" Counter [] "Connections that ended before TLS was agreed on.";
     TLS_NOT_AFTER "control_tls_certificate_not_after_seconds" Gauge [] "When the certificate ends, in Unix time.";
     DATABASE_CONNECTIONS "control_database_connections" Gauge ["state"] "Connections to the database, `idle` and `used`.";
@@ -64,6 +70,7 @@ metrics! {
     ROLLOUT_EVENTS "control_rollout_events_total" Counter ["event"] "Steps of rollouts, by the event of the state machine.";
     ROLLOUT_STEP_DURATION "control_rollout_step_duration_seconds" Histogram [] "From a look at a rollout that moves to its next step, or to the finding that it waits.";
     DRIFT_EVENTS "control_drift_events_total" Counter ["event"] "Drifts that were `opened` and `resolved`.";
+    ARCHIVES_SWEPT "control_archives_swept_total" Counter [] "Archives that were deleted because their bundles never came into the database.";
     HOUSEKEEPING_DELETED "control_housekeeping_deleted_total" Counter [] "Rows that housekeeping has deleted.";
 }
 
@@ -80,10 +87,10 @@ pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
             labels: _,
             help,
         } = *metric;
-        let unit = if name.ends_with("_seconds") {
-            Unit::Seconds
-        } else {
-            Unit::Count
+        let unit = match name.rsplit_once('_') {
+            Some((_, "seconds")) => Unit::Seconds,
+            Some((_, "bytes")) => Unit::Bytes,
+            Some(_) | None => Unit::Count,
         };
         match kind {
             MetricKind::Counter => describe_counter!(name, unit, help),
@@ -98,6 +105,8 @@ pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
     for event in RolloutEvent::ALL {
         counter!(ROLLOUT_EVENTS, "event" => event.name()).increment(0);
     }
+    counter!(CONNECTIONS_REFUSED).increment(0);
+    counter!(ARCHIVES_SWEPT).increment(0);
     for event in ["opened", "resolved"] {
         counter!(DRIFT_EVENTS, "event" => event).increment(0);
     }

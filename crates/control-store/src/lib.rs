@@ -41,6 +41,7 @@ mod service;
 mod session;
 mod setup_link;
 mod signing_key;
+mod upload;
 mod upstream;
 mod user;
 
@@ -60,4 +61,5 @@ pub use rollout::StoredBatch;
 pub use rollout_node::{Revert, RolloutNode};
 pub use secret::StoredSecret;
 pub use store::{Store, Transaction};
+pub use upload::{AbandonedUpload, Upload};
 pub use versioned::{Page, Versioned};

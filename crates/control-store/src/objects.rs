@@ -127,6 +127,18 @@ impl Objects {
         Ok(())
     }
 
+    /// Deletes an object; one that is not there is deleted already.
+    ///
+    /// # Errors
+    ///
+    /// [`ObjectError::Failed`]
+    pub async fn delete(&self, name: &str) -> Result<(), ObjectError> {
+        match self.store.delete(&self.key(name)).await.map_err(Into::into) {
+            Ok(()) | Err(ObjectError::Missing) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The object's length and its bytes, piece by piece.
     ///
     /// # Errors

@@ -3,10 +3,12 @@
 
 mod database;
 mod http;
+mod installed;
 mod nodes;
 mod object_server;
 mod postgres;
 mod program;
+mod sbom;
 mod wait;
 
 pub use database::{Database, databases};
@@ -15,4 +17,5 @@ pub use nodes::{Behaviour, NodeFleet};
 pub use object_server::ObjectServer;
 pub use postgres::Postgres;
 pub use program::{Program, kill};
+pub use sbom::check_cyclonedx;
 pub use wait::until;

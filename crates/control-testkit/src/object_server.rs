@@ -5,9 +5,9 @@
     reason = "a test may stop, and says why"
 )]
 
+use crate::installed::installed;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -41,7 +41,7 @@ impl ObjectServer {
     pub fn start() -> Self {
         let mut guard = Command::new("sh")
             .args(["-c", GUARD, "guard"])
-            .arg(program())
+            .arg(installed(PROGRAM))
             .args(["-H", "127.0.0.1", "-p", "0"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -105,14 +105,4 @@ impl Drop for ObjectServer {
         drop(self.guard.stdin.take());
         drop(self.guard.wait());
     }
-}
-
-/// In the target folder, which this program lies in.
-fn program() -> PathBuf {
-    let own = std::env::current_exe().expect("the path of this program");
-    let places = own.ancestors().map(|folder| folder.join(PROGRAM));
-    let mut found = places.filter(|place| place.is_file());
-    found
-        .next()
-        .unwrap_or_else(|| panic!("{PROGRAM} is not installed: run `cargo xtask setup`"))
 }

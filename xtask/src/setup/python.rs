@@ -1,4 +1,4 @@
-//! Servers in Python that tests speak to, each in an environment of its own in the target folder, where
+//! Programs in Python that tests use, each in an environment of its own in the target folder, where
 //! tests look for them.
 
 use crate::command;
@@ -15,20 +15,27 @@ pub(super) struct PythonEnvironment {
     program: &'static str,
 }
 
-/// The S3-compatible server that tests of the object store speak to. The tests know how this line of
-/// releases announces its port.
-pub(super) const OBJECT_SERVER: PythonEnvironment = PythonEnvironment {
-    name: "moto",
-    requirements: &["moto[server]>=5.2,<6"],
-    program: "bin/moto_server",
-};
-
-/// Authorization servers that tests of agents speak to: gRPC with Envoy's messages, and HTTP.
-pub(super) const AGENT_SERVERS: PythonEnvironment = PythonEnvironment {
-    name: "agent-servers",
-    requirements: &["grpcio>=1.80,<2", "xds-protos>=1.80,<2", "waitress>=3,<4"],
-    program: "bin/waitress-serve",
-};
+pub(super) const PYTHON_ENVIRONMENTS: &[PythonEnvironment] = &[
+    // The S3-compatible server of the object store's tests, which know how this line of releases
+    // announces its port.
+    PythonEnvironment {
+        name: "moto",
+        requirements: &["moto[server]>=5.2,<6"],
+        program: "bin/moto_server",
+    },
+    // Authorization servers that tests of agents speak to: gRPC with Envoy's messages, and HTTP.
+    PythonEnvironment {
+        name: "agent-servers",
+        requirements: &["grpcio>=1.80,<2", "xds-protos>=1.80,<2", "waitress>=3,<4"],
+        program: "bin/waitress-serve",
+    },
+    // The JSON schema of CycloneDX, with a validator.
+    PythonEnvironment {
+        name: "cyclonedx",
+        requirements: &["cyclonedx-python-lib[json-validation]>=11,<12"],
+        program: "bin/jsonschema",
+    },
+];
 
 impl PythonEnvironment {
     /// Installs it; whether it was missing.

@@ -6,6 +6,7 @@
 )]
 
 mod access;
+mod archives;
 mod audit;
 mod bundles;
 mod description;

@@ -1,0 +1,113 @@
+//! Archives that are put into the object store before their bundles are in the database.
+
+use crate::error::StoreError;
+use crate::row::{id, text};
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_wire::{BundleId, OrgId};
+use jiff::Timestamp;
+
+/// An archive on its way into the object store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upload {
+    /// The bundle that it will belong to.
+    pub bundle: BundleId,
+    /// The organization of that bundle.
+    pub org: OrgId,
+    /// SHA-256 of the archive, Base64-URL.
+    pub digest: String,
+    /// The name in the object store; bundles with the same bytes share it.
+    pub object: String,
+}
+
+/// An archive whose bundle never came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbandonedUpload {
+    /// The bundle that was not stored.
+    pub bundle: BundleId,
+    /// The name in the object store.
+    pub object: String,
+    /// Whether neither a bundle nor another upload needs the object.
+    pub is_orphan: bool,
+}
+
+impl Transaction {
+    /// Notes an archive before its bytes are stored.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] while an archive with the same bytes is being deleted.
+    pub async fn begin_upload(
+        &mut self,
+        upload: &Upload,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Upload {
+            bundle,
+            org,
+            digest,
+            object,
+        } = upload;
+        let insert = "INSERT INTO uploads (bundle_id, org_id, digest, object, created_at)
+                      SELECT $1, $2, $3, $4, $5 WHERE NOT EXISTS
+                        (SELECT 1 FROM uploads WHERE object = $4 AND sweeping = 1)";
+        let insert = sql(insert).bind(*bundle).bind(*org).bind(digest.as_str());
+        let inserted = insert.bind(object.as_str()).bind(now).run(self).await?;
+        (inserted == 1).then_some(()).ok_or(StoreError::Stale)
+    }
+
+    /// The bundle of the archive is stored, in this transaction.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] if the archive was given up meanwhile.
+    pub async fn finish_upload(&mut self, bundle: BundleId) -> Result<(), StoreError> {
+        let delete = "DELETE FROM uploads WHERE bundle_id = $1 AND sweeping = 0";
+        let deleted = sql(delete).bind(bundle).run(self).await?;
+        (deleted == 1).then_some(()).ok_or(StoreError::Stale)
+    }
+
+    /// Gives up to `limit` archives that were begun before `before`, the oldest first; from now on
+    /// none of them can be finished.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn abandon_uploads(
+        &mut self,
+        before: Timestamp,
+        limit: i64,
+    ) -> Result<Vec<AbandonedUpload>, StoreError> {
+        let update = "UPDATE uploads SET sweeping = 1 WHERE created_at < $1 AND bundle_id IN
+                        (SELECT bundle_id FROM uploads WHERE created_at < $1
+                         ORDER BY created_at, bundle_id LIMIT $2)";
+        sql(update).bind(before).bind(limit).run(self).await?;
+        let list = "SELECT u.bundle_id AS bundle_id, u.object AS object,
+                      CASE WHEN EXISTS (SELECT 1 FROM bundles b
+                                        WHERE b.org_id = u.org_id AND b.digest = u.digest)
+                        OR EXISTS (SELECT 1 FROM uploads o
+                                   WHERE o.object = u.object AND o.sweeping = 0)
+                      THEN 'used' ELSE 'orphan' END AS fate
+                    FROM uploads u WHERE u.sweeping = 1 ORDER BY u.created_at, u.bundle_id LIMIT $1";
+        let rows = sql(list).bind(limit).rows(self).await?;
+        let uploads = rows.iter().map(|row| {
+            Ok(AbandonedUpload {
+                bundle: id(row, "bundle_id")?,
+                object: text(row, "object")?,
+                is_orphan: text(row, "fate")? == "orphan",
+            })
+        });
+        uploads.collect()
+    }
+
+    /// Forgets an archive that was given up, when its object is gone or belongs to another bundle.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn forget_upload(&mut self, bundle: BundleId) -> Result<(), StoreError> {
+        let delete = "DELETE FROM uploads WHERE bundle_id = $1 AND sweeping = 1";
+        sql(delete).bind(bundle).run(self).await?;
+        Ok(())
+    }
+}
