@@ -8,7 +8,7 @@ use crate::llvm_profdata;
 use crate::task_error::TaskError;
 use crate::terminal::say;
 use crate::workspace::Workspace;
-use python::{AGENT_SERVERS, OBJECT_SERVER, PythonEnvironment};
+use python::{PYTHON_ENVIRONMENTS, PythonEnvironment};
 
 /// Version of cargo-deny that reads our `deny.toml`.
 const DENY_VERSION: &str = "^0.20";

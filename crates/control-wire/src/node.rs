@@ -142,8 +142,7 @@ pub struct RouteTraffic {
 pub struct HeartbeatResponse {
     /// Seconds until the next heartbeat.
     pub heartbeat_interval_secs: u64,
-    /// The counter of the node's newest order, with which the `ETag` of its desired state begins; 0:
-    /// none.
+    /// The counter of the node's newest order, which begins the `ETag` of its desired state; 0: none.
     pub order: u64,
 }
 

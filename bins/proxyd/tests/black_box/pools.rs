@@ -203,7 +203,7 @@ fn a_request_that_waits_too_long_for_a_connection_is_answered_503() {
     refusal(&response, 503, "SERVICE_UNAVAILABLE");
     assert_eq!(response.fields.get("retry-after"), Some("1"));
     assert_eq!(
-        crate::support::reason(&proxyd, &response),
+        reason(&proxyd, &response),
         "no_free_connection"
     );
     gate.open();

@@ -251,7 +251,9 @@ impl Running {
     /// The value of a series in the node's metrics; `None` without it.
     pub(crate) fn metric(&self, series: &str) -> Option<u64> {
         let mut client = RawClient::connect(self.proxyd.admin_address());
-        let page = client.ask(proxy_testkit::get("/metrics", &[])).text();
+        let page = client
+            .ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .text();
         let mut values = page.lines().filter_map(|line| line.strip_prefix(series));
         values.find_map(|value| value.trim().parse().ok())
     }

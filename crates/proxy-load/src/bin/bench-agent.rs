@@ -11,7 +11,9 @@ use agent_protocol::{
 use memchr::memmem;
 use proxy_load::spop;
 use std::env;
+use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::ExitCode;
 use std::thread;
@@ -46,7 +48,10 @@ fn serve() -> io::Result<()> {
         "spop" => spop_agent,
         _ => return Err(io::Error::other(USAGE)),
     };
-    for stream in UnixListener::bind(socket)?.incoming() {
+    let listener = UnixListener::bind(&socket)?;
+    // Workers of nginx run as another user if root starts them.
+    fs::set_permissions(&socket, Permissions::from_mode(0o666))?;
+    for stream in listener.incoming() {
         let stream = stream?;
         thread::spawn(move || answer(stream, make()));
     }

@@ -1,6 +1,5 @@
 //! The HTTP/1.1 connections of a target.
 
-use super::exchange::FAILURE;
 use super::target::{Condition, State};
 use super::wait::wait;
 use std::io;
