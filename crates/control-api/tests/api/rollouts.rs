@@ -56,7 +56,7 @@ async fn good_batches_follow_each_other_to_the_end() {
         let view = fleet.view(&id).await;
         assert_eq!(view["batches"][0]["state"], "passed");
         let figures = &view["batches"][0]["figures"];
-        assert_eq!(figures["batch"]["requests"], 2_000, "{view}");
+        assert_eq!(figures["batch"]["requests"], 4_000, "{view}");
         assert_eq!(figures["rest"]["requests"], 2_000, "{view}");
         assert_eq!(view["batch"], 2);
         for index in 2..4 {
