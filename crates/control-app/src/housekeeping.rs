@@ -10,7 +10,7 @@ use uuid::Uuid;
 const LEASE: SignedDuration = SignedDuration::from_secs(60);
 const CHUNK: i64 = 1_000;
 
-/// An archive whose bundle is not stored after this time was left behind.
+/// An archive without a stored bundle after this time was left behind.
 const UPLOAD_GRACE: SignedDuration = SignedDuration::from_hours(1);
 /// Archives that one round deletes.
 const UPLOADS: i64 = 20;
@@ -38,7 +38,7 @@ impl App {
         Ok(deleted)
     }
 
-    /// Deletes archives in the object store whose bundles never came into the database: those of a
+    /// Deletes archives in the object store without a bundle in the database: those of a
     /// program that died between the two. Gives the number of archives that were given up.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ pub struct Upload {
     pub object: String,
 }
 
-/// An archive whose bundle never came.
+/// An archive without a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbandonedUpload {
     /// The bundle that was not stored.

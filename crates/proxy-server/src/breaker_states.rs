@@ -98,7 +98,7 @@ impl BreakerOwner {
     fn log(&self, change: &str, times: u64, is_warning: bool) {
         match self {
             Self::Upstream { name, route } => {
-                log_of_route((name, route), change, times, is_warning)
+                log_of_route((name, route), change, times, is_warning);
             }
             Self::Agent(name) => log_of_agent(name, change, times, is_warning),
         }

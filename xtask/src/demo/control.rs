@@ -31,8 +31,10 @@ impl Control {
         })?;
         let data = folder.path().join("data").display().to_string();
         // Gates look at what nodes tell: with an interval of 30 seconds the demo would take minutes.
+        // A line for each request would hide what the commands show.
+        let quiet = [("RUST_LOG".to_owned(), "warn".to_owned())];
         let arguments = ["--data-dir", &data, "--heartbeat-secs", "1"];
-        let mut program = Program::start(&controld.to_string_lossy(), &arguments);
+        let mut program = Program::start_with(&controld.to_string_lossy(), &arguments, &quiet);
         let link = program.setup_token();
         let mut control = Self {
             program,

@@ -39,7 +39,14 @@ impl Fleet {
         control.show(&["node", "list"])?;
         let upstream = Upstream::saying("well\n");
         // The nodes serve nothing yet, so that a gate had nothing to compare.
-        let flags = ["--batch-count", "3", "--soak-secs", "0", "--skip-gate"];
+        let flags = [
+            "--batch-count",
+            "3",
+            "--soak-secs",
+            "0",
+            "--skip-gate",
+            "true",
+        ];
         control.bundle("first", &configuration("first", upstream.address()))?;
         expect("completed", &control.roll_out("first", &flags)?)?;
         let fleet = Self {

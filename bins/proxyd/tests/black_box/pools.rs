@@ -202,10 +202,7 @@ fn a_request_that_waits_too_long_for_a_connection_is_answered_503() {
 
     refusal(&response, 503, "SERVICE_UNAVAILABLE");
     assert_eq!(response.fields.get("retry-after"), Some("1"));
-    assert_eq!(
-        reason(&proxyd, &response),
-        "no_free_connection"
-    );
+    assert_eq!(reason(&proxyd, &response), "no_free_connection");
     gate.open();
     assert_eq!(first.response().status, 200);
     assert_eq!(upstream.connections(), 1);

@@ -62,7 +62,7 @@ impl Sink {
         }
     }
 
-    /// The same for a stream that several logs share, whose lines must not be mixed.
+    /// The same for a stream that several logs share; their lines must not be mixed.
     pub(crate) fn shared(self, turn: Option<&'static Turn>, is_pipe: bool) -> Self {
         Self {
             turn,

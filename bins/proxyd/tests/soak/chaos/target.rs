@@ -1,4 +1,4 @@
-//! Targets whose condition changes while they serve.
+//! Targets that change their condition while they serve.
 
 use super::target_http1;
 use super::target_http2;
@@ -75,7 +75,7 @@ pub(crate) struct State {
 }
 
 impl Target {
-    /// A target at this address, whose port is 0 for a free one. Records in `once`.
+    /// A target at this address; port 0 takes a free one. Records in `once`.
     pub(crate) fn start(
         (ip, port): (Ipv4Addr, u16),
         protocol: Protocol,
