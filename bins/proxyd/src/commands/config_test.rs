@@ -32,10 +32,9 @@ pub(super) fn run(file: &Path, json: bool) -> ExitCode {
     let loaded = Loaded { model, warnings };
     match loaded.unless_failed(failed) {
         Ok(_) if count == 0 => complain(format_args!("{}: there is no test", file.display())),
-        Ok(_) if json => {}
+        Ok(_) | Err(_) if json => {}
         Ok(_) if count == 1 => say(format_args!("{}: 1 test passes", file.display())),
         Ok(_) => say(format_args!("{}: {count} tests pass", file.display())),
-        Err(_) if json => {}
         Err(report) => complain_of(&report),
     }
     if passes {

@@ -75,7 +75,14 @@ impl Stage {
         match self {
             Self::Queue => &["/held", "/held"],
             Self::Pool => &["/pool/held"],
-            _ => &[],
+            Self::Agent
+            | Self::Connecting
+            | Self::Upload
+            | Self::BufferedUpload
+            | Self::Head
+            | Self::Retry
+            | Self::Download
+            | Self::BufferedDownload => &[],
         }
     }
 }

@@ -34,10 +34,8 @@ const ROUTES: &str = r#"
 "#;
 
 pub(crate) fn kdl(world: &World) -> String {
-    let agent_ms = AGENT_TIMEOUT.as_millis();
+    let agents = agents(world);
     let store = world.redis.url();
-    let (guard, process) = (world.agent.path().display(), world.process.socket());
-    let process = process.display();
     let name_server = world.dns.address();
     let times = "timeouts { connect-ms 1000; request-ms 1000; read-ms 1000 }";
     let pool = "idle-timeout-ms 1000";
@@ -90,6 +88,27 @@ pub(crate) fn kdl(world: &World) -> String {
                 connection-pool {{ {pool} }}
             }}
         }}
+        {agents}
+        limits {{
+            max-in-flight-requests {MAX_IN_FLIGHT}
+            max-queued-requests {MAX_QUEUED}
+            max-queue-wait-ms 1000
+        }}
+        system {{
+            worker-threads 2
+            dns {{ name-servers "{name_server}"; timeout-secs 1; min-ttl-secs 1; max-ttl-secs 1 }}
+        }}
+        observability {{ access-log {{ buffer-lines 1000000 }} }}
+        "#
+    )
+}
+
+fn agents(world: &World) -> String {
+    let agent_ms = AGENT_TIMEOUT.as_millis();
+    let (guard, process) = (world.agent.path().display(), world.process.socket());
+    let process = process.display();
+    format!(
+        r#"
         agents {{
             agent "guard" {{
                 unix-socket "{guard}"
@@ -104,16 +123,6 @@ pub(crate) fn kdl(world: &World) -> String {
                 events "request-body" "response-headers" "response-body"
             }}
         }}
-        limits {{
-            max-in-flight-requests {MAX_IN_FLIGHT}
-            max-queued-requests {MAX_QUEUED}
-            max-queue-wait-ms 1000
-        }}
-        system {{
-            worker-threads 2
-            dns {{ name-servers "{name_server}"; timeout-secs 1; min-ttl-secs 1; max-ttl-secs 1 }}
-        }}
-        observability {{ access-log {{ buffer-lines 1000000 }} }}
         "#
     )
 }

@@ -22,7 +22,8 @@ impl Random {
 
     /// A number below `end`, which is above 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
+        let below = self.next() % u64::try_from(end).unwrap();
+        usize::try_from(below).unwrap()
     }
 
     /// True once in `n` times.

@@ -37,7 +37,7 @@ async fn serve_requests(mut stream: BufReader<TcpStream>, state: State) -> io::R
         let request = read(&mut stream).await?;
         state.note(&request.id);
         let answer = response(&request, number);
-        let half = answer.len() - (request.id.len() + request.body.len()) / 2;
+        let half = answer.len() - usize::midpoint(request.id.len(), request.body.len());
         match state.now() {
             Condition::Well | Condition::Killed => stream.write_all(&answer).await?,
             now @ (Condition::Paused | Condition::Holding) => {

@@ -179,7 +179,9 @@ impl World {
         };
         let told = match reply {
             DnsReply::Addresses(..) => "name with other addresses".to_owned(),
-            ref reply => format!("name server's {reply:?}"),
+            DnsReply::Services(..) | DnsReply::Failure | DnsReply::Silence | DnsReply::Garbage => {
+                format!("name server's {reply:?}")
+            }
         };
         self.dns.set(NAME, reply);
         told
