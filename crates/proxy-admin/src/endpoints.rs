@@ -3,11 +3,11 @@
 use crate::answer::{Refused, json, json_bytes, verdict};
 use crate::clock::now;
 use crate::state::{AdminState, BuildInfo};
-use crate::{agents, stats, target_patch, upstreams};
+use crate::{agents, explain, stats, target_patch, upstreams};
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, patch};
+use axum::routing::{MethodRouter, get, patch, post};
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, VARY};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 type AdminRequest = State<Arc<AdminState>>;
 
 /// Every path with its handler. HEAD is answered like GET.
-fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 11] {
+fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 12] {
     [
         (
             "/health",
@@ -57,11 +57,7 @@ fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 11] {
         ),
         (
             "/admin/upstreams/{name}/targets/{address}",
-            patch(
-                |State(state): AdminRequest, Path(place): Path<(String, String)>, body: Bytes| async move {
-                    change_target(&state, &place, &body)
-                },
-            ),
+            patch(change_target),
         ),
         (
             "/admin/agents",
@@ -82,6 +78,7 @@ fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 11] {
             "/admin/routes",
             get(|State(state): AdminRequest| async move { json_bytes(state.plan.load().routes()) }),
         ),
+        ("/admin/explain", post(explain_request)),
         (
             "/admin/config",
             get(|State(state): AdminRequest| async move { json_bytes(state.plan.load().config()) }),
@@ -102,13 +99,20 @@ pub(crate) fn router(state: Arc<AdminState>) -> Router {
         .with_state(state)
 }
 
-fn change_target(
-    state: &AdminState,
-    (upstream, address): &(String, String),
-    body: &[u8],
+async fn change_target(
+    State(state): AdminRequest,
+    Path((upstream, address)): Path<(String, String)>,
+    body: Bytes,
 ) -> Response {
-    match target_patch::apply(state, (upstream, address), body) {
+    match target_patch::apply(&state, (&upstream, &address), &body) {
         Ok(entry) => json(&entry),
+        Err(problem) => Refused(problem).into_response(),
+    }
+}
+
+async fn explain_request(State(state): AdminRequest, body: Bytes) -> Response {
+    match explain::document(&state.plan.load().plan, &body) {
+        Ok(document) => json(&document),
         Err(problem) => Refused(problem).into_response(),
     }
 }

@@ -20,6 +20,7 @@ mod answer;
 mod clock;
 mod correlation;
 mod endpoints;
+mod explain;
 mod service;
 
 mod activity;

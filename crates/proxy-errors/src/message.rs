@@ -79,8 +79,10 @@ impl Problem {
             | Detail::LimitAtLeast { .. }
             | Detail::After(_) => "",
         };
+        // Clients of the admin interface are operators, and the text is about what they sent.
+        let is_theirs = reader == Reader::Log || self.reason() == Reason::AdminBodyInvalid;
         match reader {
-            Reader::Log if !text.is_empty() => text,
+            _ if is_theirs && !text.is_empty() => text,
             Reader::Client if self.error_type() == ErrorType::Upstream => self.side(),
             Reader::Log | Reader::Client => self.reason().phrase(),
         }

@@ -38,4 +38,4 @@ pub use retry::RetryPlan;
 pub use route::{CompressionPlan, RoutePlan, RouteTimes, Service, ShadowPlan};
 pub use targets::{TargetIdentity, TargetRegistry, TargetTransaction};
 pub use upstream::{TargetPlan, UpstreamPlan};
-pub use upstream_states::{AssumeHealthy, IdleBalancer, UpstreamStates};
+pub use upstream_states::{AssumeHealthy, IdleBalancer, KnownHealth, UpstreamStates};

@@ -2,6 +2,7 @@
 
 use crate::plan::Plan;
 use crate::upstream::{TargetPlan, UpstreamPlan};
+use proxy_health::HealthCause;
 use proxy_upstream::{BalancerState, Rotation, StickyToken, WHOLE_SHARE};
 
 /// The changing facts that a decision reads, as its caller sees them.
@@ -24,34 +25,79 @@ pub struct AssumeHealthy {
     upstreams: Vec<IdleUpstream>,
 }
 
+/// The states that the running process knows of: health, draining, changed weights. It reads no load, so the
+/// next target may be another one than that of a worker.
+#[derive(Debug)]
+pub struct KnownHealth {
+    upstreams: Vec<IdleUpstream>,
+}
+
 #[derive(Debug)]
 struct IdleUpstream {
     ready: Vec<u16>,
     rotation: Rotation,
 }
 
-/// The state of one upstream under [`AssumeHealthy`].
+/// The state of one upstream under [`AssumeHealthy`] and [`KnownHealth`].
 #[derive(Debug)]
 pub struct IdleBalancer<'s> {
     plan: &'s UpstreamPlan,
     state: &'s IdleUpstream,
 }
 
+/// The upstreams of `plan` with those targets that are ready.
+fn idle(plan: &Plan, is_ready: impl Fn(&TargetPlan) -> bool) -> Vec<IdleUpstream> {
+    let upstreams = plan.upstreams().iter().map(|upstream| {
+        let targets = upstream.targets.iter().zip(0..=u16::MAX);
+        let ready = targets.filter(|(target, _)| is_ready(target) && 0 < weight(target));
+        IdleUpstream {
+            ready: ready.map(|(_, index)| index).collect(),
+            rotation: Rotation::new(upstream.targets.len(), 0),
+        }
+    });
+    upstreams.collect()
+}
+
+fn weight(target: &TargetPlan) -> u32 {
+    target.state.overridden_weight().unwrap_or(target.weight)
+}
+
 impl AssumeHealthy {
     /// All targets of `plan` are ready, apart from those of weight 0.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
-        let all = |upstream: &UpstreamPlan| {
-            let targets = upstream.targets.iter().zip(0..=u16::MAX);
-            let ready = targets.filter(|(target, _)| 0 < target.weight);
-            IdleUpstream {
-                ready: ready.map(|(_, index)| index).collect(),
-                rotation: Rotation::new(upstream.targets.len(), 0),
-            }
+        Self {
+            upstreams: idle(plan, |_| true),
+        }
+    }
+}
+
+impl KnownHealth {
+    /// The targets of `plan` are ready that are healthy and not draining, apart from those of weight 0.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Self {
+        let is_ready = |target: &TargetPlan| {
+            let causes = target.state.causes();
+            causes.is_healthy() && !causes.contains(HealthCause::Draining)
         };
         Self {
-            upstreams: plan.upstreams().iter().map(all).collect(),
+            upstreams: idle(plan, is_ready),
         }
+    }
+}
+
+impl UpstreamStates for KnownHealth {
+    type Balancer<'s> = IdleBalancer<'s>;
+
+    fn balancer<'s>(&'s self, upstream: &'s UpstreamPlan) -> Option<IdleBalancer<'s>> {
+        Some(IdleBalancer {
+            plan: upstream,
+            state: self.upstreams.get(upstream.index)?,
+        })
+    }
+
+    fn random(&self) -> u64 {
+        0
     }
 }
 
@@ -82,7 +128,8 @@ impl BalancerState for IdleBalancer<'_> {
     }
 
     fn weight(&self, target: u16) -> u32 {
-        self.target(target).map_or(1, |target| target.weight.max(1))
+        self.target(target)
+            .map_or(1, |target| weight(target).max(1))
     }
 
     fn share(&self, _target: u16) -> u32 {

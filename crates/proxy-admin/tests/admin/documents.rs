@@ -302,3 +302,27 @@ async fn ten_thousand_routes_are_told_in_a_breath() {
 fn now() -> Instant {
     Instant::now()
 }
+
+#[tokio::test]
+async fn a_request_is_explained_by_the_plan_in_force() {
+    let admin = Admin::open();
+    let ask = async |body: &str| {
+        let fields = format!("Content-Length: {}\r\n\r\n{body}", body.len());
+        admin.ask("POST", "/admin/explain", &fields).await
+    };
+
+    let answer = ask(r#"{"url": "http://internal.example/health"}"#).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let told = answer.json();
+    assert_eq!(told["route"]["name"], "health", "{told}");
+
+    let refused = ask(r#"{"url": "/", "listener": "nobody"}"#).await;
+    assert_eq!(refused.status, 400);
+    assert!(
+        refused.body.contains("there is no listener `nobody`"),
+        "{}",
+        refused.body
+    );
+    let other = admin.get("/admin/explain").await;
+    assert_eq!((other.status, other.field("allow")), (405, Some("POST")));
+}

@@ -16,8 +16,6 @@ ignored: a name, a word or a value that is not known here is a fault, told with 
 - Sizes are bytes, or text with a unit: `\"500MB\"` is 500 × 10^6, `\"500MiB\"` is 500 × 2^20.
 - In words, `-` and `_` are the same: `round_robin`, `round-robin`.
 - Files and folders are relative to the folder of the file that names them.
-- *Not yet* marks what is understood and has no effect so far, and names the piece of work that will
-  change that; a file that has it is refused.
 
 This is what holds without a file:
 
