@@ -5,11 +5,10 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use proxy_errors::{ErrorType, Problem};
+use proxy_errors::{ErrorType, LocalReply, Problem, ResponseForm};
 use serde_json::Value;
 
 const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
@@ -43,30 +42,29 @@ pub(crate) fn json_bytes(document: Bytes) -> Response {
 pub(crate) fn finish(response: Response, method: &Method, id: &HeaderValue) -> Response {
     let (mut parts, mut body) = response.into_parts();
     if let Some(Refused(problem)) = parts.extensions.remove::<Refused>() {
-        let told = tell(&problem, id, &mut parts.headers);
-        parts.status = problem.status();
+        let reply = local_reply(&problem, id);
+        parts.status = reply.status;
+        parts.headers.extend(reply.headers);
+        parts
+            .headers
+            .insert(CONTENT_LENGTH, reply.body.len().into());
         body = if method == Method::HEAD {
             Body::empty()
         } else {
-            told.into()
+            reply.body.into()
         };
     }
     add_common(&mut parts.headers, id);
     Response::from_parts(parts, body)
 }
 
-/// The body of an error response; its header fields are added to `headers`.
-pub(crate) fn tell(problem: &Problem, id: &HeaderValue, headers: &mut HeaderMap) -> Bytes {
-    let told = Bytes::from(problem.to_json(id.to_str().unwrap_or_default()));
-    headers.insert(CONTENT_TYPE, JSON_CONTENT_TYPE);
-    headers.insert(CONTENT_LENGTH, told.len().into());
-    if let Some(seconds) = problem.retry_after_secs() {
-        headers.insert(RETRY_AFTER, seconds.into());
-    }
+/// The error response to `problem`, without the fields of all responses.
+pub(crate) fn local_reply(problem: &Problem, id: &HeaderValue) -> LocalReply {
+    let mut reply = LocalReply::new(problem, ResponseForm::Json, id);
     if problem.error_type() == ErrorType::AuthenticationFailed {
-        headers.insert(WWW_AUTHENTICATE, BEARER);
+        reply.headers.insert(WWW_AUTHENTICATE, BEARER);
     }
-    told
+    reply
 }
 
 pub(crate) fn add_common(headers: &mut HeaderMap, id: &HeaderValue) {

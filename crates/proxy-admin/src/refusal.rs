@@ -1,10 +1,9 @@
 //! The response to malformed requests.
 
-use crate::answer::{add_common, tell};
+use crate::answer::{add_common, local_reply};
 use crate::correlation;
-use http::HeaderMap;
-use http::header::{CONNECTION, HeaderValue};
-use proxy_errors::{Detail, ErrorType, Problem, Reason, status_text};
+use http::HeaderValue;
+use proxy_errors::{Detail, ErrorType, Problem, Reason};
 use proxy_framing::{FramingError, FramingErrorKind};
 use std::io;
 use std::time::Duration;
@@ -57,17 +56,7 @@ where
 }
 
 fn bytes(problem: &Problem, id: &HeaderValue) -> Vec<u8> {
-    let mut headers = HeaderMap::new();
-    let body = tell(problem, id, &mut headers);
-    add_common(&mut headers, id);
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    let (status, text) = (problem.status().as_u16(), status_text(problem.status()));
-    let mut answer = format!("HTTP/1.1 {status} {text}\r\n").into_bytes();
-    for (name, value) in &headers {
-        let line = [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"];
-        answer.extend_from_slice(&line.concat());
-    }
-    answer.extend_from_slice(b"\r\n");
-    answer.extend_from_slice(&body);
-    answer
+    let mut reply = local_reply(problem, id);
+    add_common(&mut reply.headers, id);
+    reply.to_closing_message()
 }

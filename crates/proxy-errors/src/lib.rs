@@ -21,6 +21,7 @@ mod grpc;
 mod grpc_status;
 mod html;
 mod json;
+mod local_reply;
 
 mod reference;
 
@@ -28,6 +29,7 @@ pub use detail::Detail;
 pub use error_type::ErrorType;
 pub use grpc_status::GrpcStatus;
 pub use limit_type::LimitType;
+pub use local_reply::LocalReply;
 pub use problem::Problem;
 pub use reason::Reason;
 pub use reference::reference_page;

@@ -121,20 +121,6 @@ impl Body {
         Some((names::CORRELATION_ID, &completion.record.correlation_id))
     }
 
-    /// The bytes of a body in memory; empty for one that is still arriving.
-    pub(crate) fn into_bytes(mut self) -> Bytes {
-        match &mut self.source {
-            Source::Bytes(bytes) => std::mem::take(bytes),
-            Source::Upstream(_)
-            | Source::Held(_)
-            | Source::Inspected(_)
-            | Source::Compressed(_)
-            | Source::File(_)
-            | Source::Failed(_)
-            | Source::ErrorTrailers(_) => Bytes::new(),
-        }
-    }
-
     /// Reads as much of a body from upstream as `max_bytes` allow. It cannot fail once that much is there.
     pub(crate) fn poll_hold(
         &mut self,

@@ -394,8 +394,8 @@ mod tests {
         }
     }
 
-    /// A request that has become a tunnel.
-    async fn switched(worker: &Rc<Worker>) -> Box<Switched> {
+    /// A request whose target has agreed to a protocol switch.
+    async fn agreed(worker: &Rc<Worker>) -> Exchange {
         let peer = Peer::new(Ipv4Addr::LOCALHOST.into(), false, &[]);
         let listener = Rc::new(Cell::new(0));
         let client = ConnectionInfo::new(listener, peer, true, Rc::default());
@@ -413,12 +413,26 @@ mod tests {
             permit: None,
             idle: Duration::from_mins(1),
         }));
+        exchange
+    }
+
+    /// What follows `response`, the one to `exchange`.
+    fn finish(exchange: Exchange, response: Response<Body>) -> Option<Box<Switched>> {
         let Exchange {
             completion, known, ..
         } = exchange;
-        let response = Response::new(Body::bytes(bytes::Bytes::new()));
-        let Reply { upgrade, .. } = Reply::finish(completion, &known, response);
-        upgrade.unwrap()
+        Reply::finish(completion, &known, response).upgrade
+    }
+
+    #[tokio::test]
+    async fn an_error_response_ends_the_upgrade_that_was_agreed_to() {
+        let registry = registry();
+        let worker = worker(active(1, "route", &registry), &registry);
+        let mut exchange = agreed(&worker).await;
+
+        let response = exchange.refuse(Problem::new(Reason::InternalError, Detail::None));
+
+        assert!(finish(exchange, response).is_none());
     }
 
     #[tokio::test]
@@ -426,7 +440,9 @@ mod tests {
         let registry = registry();
         let worker = worker(active(1, "old", &registry), &registry);
         let plan: Weak<Plan> = Arc::downgrade(&worker.active().plan);
-        let mut tunnel = switched(&worker).await;
+        let exchange = agreed(&worker).await;
+        let response = Response::new(Body::bytes(bytes::Bytes::new()));
+        let mut tunnel = finish(exchange, response).unwrap();
         assert!(plan.upgrade().is_some());
 
         worker.apply(active(2, "new", &registry));

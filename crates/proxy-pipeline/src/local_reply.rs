@@ -4,13 +4,12 @@ use crate::agent_record::AgentReply;
 use crate::body::Body;
 use crate::names;
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_TYPE, DATE, RETRY_AFTER, SERVER};
+use http::header::{CONTENT_TYPE, DATE, SERVER};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use proxy_errors::{Problem, Reason, ResponseForm};
+use proxy_errors::{LocalReply, Problem, Reason, ResponseForm};
 use std::time::SystemTime;
 
 pub(crate) const OUR_NAME: HeaderValue = HeaderValue::from_static("proxyd");
-const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-store");
 
 /// A document for a response.
 #[derive(Debug)]
@@ -47,37 +46,27 @@ pub(crate) struct ReplyFormat<'a> {
 
 /// The error response for a request that was not served.
 pub(crate) fn local_reply(problem: &Problem, format: ReplyFormat<'_>) -> Response<Body> {
-    let ReplyFormat {
-        form,
-        correlation_id,
-        method,
-        expose_reason,
-    } = format;
-    let mut headers = HeaderMap::new();
-    let mut status = problem.status();
-    let mut body = Vec::new();
-    let id = correlation_id.to_str().unwrap_or_default();
+    let LocalReply {
+        status,
+        headers,
+        body,
+    } = reply(problem, format);
+    respond(status, headers, body.into(), format.method)
+}
+
+fn reply(problem: &Problem, format: ReplyFormat<'_>) -> LocalReply {
+    let mut reply = LocalReply::new(problem, format.form, format.correlation_id);
+    let headers = &mut reply.headers;
     headers.insert(SERVER, OUR_NAME);
-    headers.insert(http::header::CACHE_CONTROL, CACHE_CONTROL);
-    match form {
-        ResponseForm::Json => problem.write_json(id, &mut body),
-        ResponseForm::Html => problem.write_html(id, &mut body),
-        ResponseForm::Grpc => {
-            status = StatusCode::OK;
-            problem.write_grpc_headers(&mut headers);
-        }
-    }
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
-    if let Some(seconds) = problem.retry_after_secs() {
-        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-    }
     if let Some(methods) = allowed(problem.reason()) {
         headers.insert(http::header::ALLOW, HeaderValue::from_static(methods));
     }
-    if expose_reason && let Ok(value) = HeaderValue::try_from(problem.proxy_status("proxyd")) {
+    if format.expose_reason
+        && let Ok(value) = HeaderValue::try_from(problem.proxy_status("proxyd"))
+    {
         headers.insert(names::PROXY_STATUS, value);
     }
-    respond(status, headers, body.into(), method)
+    reply
 }
 
 /// `Allow` of a 405. CONNECT's target has no allowed method. [RFC 9110 §15.5.6]
@@ -155,30 +144,16 @@ pub(crate) fn raw_answer(
         method: &Method::GET,
         expose_reason,
     };
-    let (mut head, body) = local_reply(problem, format).into_parts();
-    let body = body.into_bytes();
+    let mut reply = reply(problem, format);
     let date = httpdate::fmt_http_date(now);
-    head.headers
+    reply
+        .headers
         .insert(names::CORRELATION_ID, correlation_id.clone());
-    head.headers
-        .insert(CONNECTION, HeaderValue::from_static("close"));
-    head.headers
-        .insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     if let Ok(date) = HeaderValue::try_from(date) {
-        head.headers.insert(DATE, date);
+        reply.headers.insert(DATE, date);
     }
-    let reason = proxy_errors::status_text(head.status);
-    let mut bytes = format!("HTTP/1.1 {} {reason}\r\n", head.status.as_u16()).into_bytes();
-    for (name, value) in &head.headers {
-        bytes.extend_from_slice(name.as_str().as_bytes());
-        bytes.extend_from_slice(b": ");
-        bytes.extend_from_slice(value.as_bytes());
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes.extend_from_slice(b"\r\n");
-    bytes.extend_from_slice(&body);
     RawAnswer {
-        bytes,
-        status: head.status,
+        bytes: reply.to_closing_message(),
+        status: reply.status,
     }
 }
