@@ -203,7 +203,7 @@ impl Gate {
         })
     }
 
-    /// A node that served as others do, and next to nothing since its switch, says nothing of the bundle.
+    /// A node that served as the rest do, and next to nothing since its switch, says nothing of the bundle.
     fn idle(&self, batch: &Figures) -> Option<String> {
         let nodes = u64::try_from(batch.nodes).ok().filter(|nodes| *nodes > 0)?;
         let mean = batch.total().requests / nodes;

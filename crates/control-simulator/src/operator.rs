@@ -95,7 +95,7 @@ impl Operator {
         self.client.get("/metrics").text
     }
 
-    /// Makes a bundle that no node can tell from others but by its identifier, which is returned.
+    /// Makes a bundle that differs from all before by its identifier alone, which is returned.
     ///
     /// # Panics
     ///

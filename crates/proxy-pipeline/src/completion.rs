@@ -394,7 +394,7 @@ mod tests {
         }
     }
 
-    /// A request whose target has agreed to a protocol switch.
+    /// A request with a protocol switch that its target has agreed to.
     async fn agreed(worker: &Rc<Worker>) -> Exchange {
         let peer = Peer::new(Ipv4Addr::LOCALHOST.into(), false, &[]);
         let listener = Rc::new(Cell::new(0));

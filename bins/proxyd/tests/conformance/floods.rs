@@ -25,10 +25,10 @@ const BETWEEN_ROUNDS: Duration = Duration::from_millis(4);
 /// A busy machine causes an occasional delay; a proxy that is blocked by a flood causes one every
 /// time.
 const ATTEMPTS: usize = 3;
-/// Maximum number of attempts, including those that failed while others had the machine.
+/// Maximum number of attempts, including those that failed while other processes had the machine.
 const SIEGES: usize = 12;
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
-/// CPU time of others during an attempt, of about 5 s that two cores have, above which it does not count.
+/// CPU time of other processes during an attempt, of about 5 s that two cores have, above which it does not count.
 const DISTURBED: Duration = Duration::from_millis(250);
 const MOST_GROWTH: u64 = 50 << 20;
 

@@ -78,7 +78,7 @@ impl Fleet {
         fleet
     }
 
-    /// A signed bundle whose answers name it, with this upstream and a further listener.
+    /// A signed bundle that is named by its answers, with this upstream and a further listener.
     pub(crate) fn bundle(&self, name: &str, upstream: SocketAddr, listener: &str) -> String {
         self.world.bundle(&files(name, upstream, listener))
     }

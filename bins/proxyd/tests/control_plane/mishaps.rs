@@ -119,7 +119,7 @@ fn minute(time: &Value) -> i64 {
     number(11..13) * 60 + number(14..16)
 }
 
-/// A node whose clock is wrong by `offset`.
+/// A node with a clock that is wrong by `offset`.
 fn clocked(world: &World, name: &str, offset: &str) -> FleetNode {
     let library = ["x86_64", "aarch64"].map(|machine| {
         PathBuf::from(format!(

@@ -15,7 +15,7 @@ const NONE: [&Outcome; 0] = [];
 const SLACK_MS: u32 = 500;
 /// Above that, and below every time-out.
 const SLOW: Duration = Duration::from_millis(1_500);
-/// A listener whose certificate each machine has in its own data folder.
+/// A listener with a certificate that each machine has in its own data folder.
 const OWN_CERTIFICATE: &str = "listener \"tls\" { address \"127.0.0.1:0\"; \
     protocol \"https\"; tls { cert-file \"../../own.pem\"; key-file \"../../own.key\" } }";
 
@@ -137,7 +137,7 @@ fn a_bad_bundle_stops_in_its_first_batch_and_costs_no_request_elsewhere() {
         )
     }
     .check(&fleet);
-    // The others have the certificate: what stopped the rollout was the one machine without it.
+    // The other machines have the certificate: what stopped the rollout was the one machine without it.
     let good = fleet.bundle("good", fleet.upstream.address(), OWN_CERTIFICATE);
     fleet.world.assign(&good, &fleet.nodes[1].id);
     fleet.until_runs(&fleet.nodes[1], &good);

@@ -84,7 +84,7 @@ async fn requests(
     }
 }
 
-/// Sends a request; of one whose client leaves without its last byte of the body.
+/// Sends a request; of one that its client leaves, without its last byte of the body.
 async fn begin(
     send: &SendRequest<Bytes>,
     ask: &Ask,
