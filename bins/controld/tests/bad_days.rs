@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use tempfile::TempDir;
@@ -25,6 +26,8 @@ struct Installation {
     folder: TempDir,
     url: String,
     keys: Vec<String>,
+    /// Other statuses than 201 that writers were answered with.
+    refusals: Mutex<BTreeSet<u16>>,
 }
 
 impl Installation {
@@ -33,6 +36,7 @@ impl Installation {
             folder: tempfile::tempdir().unwrap(),
             url: url.to_owned(),
             keys: Vec::new(),
+            refusals: Mutex::default(),
         };
         for number in 0..KEYS {
             let email = format!("admin-{number}@example.com");
@@ -118,9 +122,15 @@ impl Installation {
                 let name = format!("{round}-{writer}-{number}");
                 let body = json!({ "name": name });
                 let answer = client.attempt("POST", &path, &[], Some(&body));
-                if answer.is_ok_and(|answer| answer.status == 201) {
-                    acknowledged.push(name);
-                    count.fetch_add(1, Ordering::Relaxed);
+                match answer.map(|answer| answer.status) {
+                    Ok(201) => {
+                        acknowledged.push(name);
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Ok(status) => {
+                        self.refusals.lock().unwrap().insert(status);
+                    }
+                    Err(_) => {}
                 }
             }
             acknowledged
@@ -188,6 +198,8 @@ fn a_database_that_is_killed_under_writes_loses_nothing() {
         });
     }
     installation.holds(&program, &acknowledged);
+    let refusals = installation.refusals.lock().unwrap();
+    assert!(refusals.iter().all(|status| *status == 503), "{refusals:?}");
 }
 
 #[test]

@@ -3,6 +3,11 @@
 /// PostgreSQL's `serialization_failure` and `deadlock_detected`.
 const GAVE_WAY: &[&str] = &["40001", "40P01"];
 
+/// PostgreSQL's classes of a lost connection and of an operator's intervention (a shutdown, a crash,
+/// a start), and `too_many_connections`.
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>
+const AWAY: &[&str] = &["08", "57P", "53300"];
+
 /// Why the store did not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -44,6 +49,10 @@ impl From<sqlx::Error> for StoreError {
                 .is_some_and(|code| GAVE_WAY.contains(&&*code))
             {
                 return Self::Stale;
+            }
+            let code = database.code().unwrap_or_default();
+            if AWAY.iter().any(|class| code.starts_with(class)) {
+                return Self::Unavailable(error);
             }
         }
         let away = matches!(

@@ -14,8 +14,10 @@ use tokio::time::timeout;
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 const MAX_CONNECTIONS: u32 = 16;
-/// As long as the pool waits for a connection.
-const MAX_WAIT: Duration = Duration::from_secs(30);
+/// The longest wait for a connection, or for the place of SQLite's writer.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+/// The longest wait for the answer to a ping: a load balancer asks often, and gives up soon.
+const MAX_PING: Duration = Duration::from_secs(2);
 
 /// The database. Clones share its connections.
 #[derive(Clone, Debug)]
@@ -53,7 +55,9 @@ impl Store {
     /// [`StoreError`] if the database cannot be reached, or a migration fails.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         install_default_drivers();
-        let mut options = AnyPoolOptions::new().max_connections(MAX_CONNECTIONS);
+        let mut options = AnyPoolOptions::new()
+            .max_connections(MAX_CONNECTIONS)
+            .acquire_timeout(MAX_WAIT);
         let is_sqlite = url.starts_with("sqlite:");
         if is_sqlite {
             options = options.after_connect(|connection, _| {
@@ -85,7 +89,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`] if no connection is free in 30 seconds.
+    /// [`StoreError::Unavailable`] if no connection is free in 10 seconds.
     pub async fn begin(&self) -> Result<Transaction, StoreError> {
         let writer = match &self.writer {
             Some(writer) => {
@@ -106,7 +110,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`] if no connection is free in 30 seconds.
+    /// [`StoreError::Unavailable`] if no connection is free in 10 seconds.
     pub async fn read(&self) -> Result<Transaction, StoreError> {
         let inner = Inner::Read(self.pool.acquire().await?);
         Ok(self.transaction(inner))
@@ -138,13 +142,14 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the database answers.
+    /// Whether the database answers within two seconds.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if it does not.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        query("SELECT 1").execute(&self.pool).await?;
+        let answer = timeout(MAX_PING, query("SELECT 1").execute(&self.pool)).await;
+        answer.map_err(|_| sqlx::Error::PoolTimedOut)??;
         Ok(())
     }
 
