@@ -22,7 +22,7 @@ pub(crate) async fn answer(
     let started = app.precise_now();
     let CorrelationId(id) = correlation::id(request.headers());
     request.extensions_mut().insert(CorrelationId(id.clone()));
-    let seen = Seen::of(&request);
+    let seen = Seen::from_request(&request);
     let in_flight = InFlight::enter();
     let mut response = next.run(request).await;
     drop(in_flight);
@@ -75,7 +75,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(request: &Request) -> Self {
+    fn from_request(request: &Request) -> Self {
         let extensions = request.extensions();
         let route = extensions.get::<MatchedPath>().map(MatchedPath::as_str);
         let peer = extensions.get::<ConnectInfo<SocketAddr>>();

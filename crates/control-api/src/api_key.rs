@@ -83,7 +83,7 @@ pub(crate) struct ApiKeyQuery {
 }
 
 impl ApiKeyView {
-    fn of(key: &ApiKey, now: Timestamp) -> Self {
+    fn new(key: &ApiKey, now: Timestamp) -> Self {
         let state = key.state(now).into();
         let ApiKey {
             id,
@@ -111,7 +111,7 @@ impl ApiKeyView {
 impl CreatedApiKey {
     pub(crate) fn new(key: &Versioned<ApiKey>, secret: &Secret, now: Timestamp) -> Self {
         Self {
-            api_key: ApiKeyView::of(&key.value, now),
+            api_key: ApiKeyView::new(&key.value, now),
             secret: secret.reveal().to_owned(),
         }
     }
@@ -139,7 +139,9 @@ pub(crate) async fn list(
         project: project.map(ProjectId),
     };
     let found = app.api_keys(&call, place, page).await?;
-    let views = found.iter().map(|key| ApiKeyView::of(&key.value, call.now));
+    let views = found
+        .iter()
+        .map(|key| ApiKeyView::new(&key.value, call.now));
     let views = views.collect();
     Ok(Json(List::new(page, views, |view: &ApiKeyView| view.id.0)))
 }
@@ -183,7 +185,7 @@ pub(crate) async fn view(
     Path(api_key): Path<ApiKeyId>,
 ) -> Result<Resource<ApiKeyView>, Problem> {
     let found = app.api_key(&call, api_key).await?;
-    let view = ApiKeyView::of(&found.value, call.now);
+    let view = ApiKeyView::new(&found.value, call.now);
     Ok(Resource::found(found.version, view))
 }
 
@@ -198,7 +200,7 @@ pub(crate) async fn revoke(
     Path(api_key): Path<ApiKeyId>,
 ) -> Result<Resource<ApiKeyView>, Problem> {
     let changed = app.revoke_api_key(&call, api_key).await?;
-    let view = ApiKeyView::of(&changed.value, call.now);
+    let view = ApiKeyView::new(&changed.value, call.now);
     Ok(Resource::found(changed.version, view))
 }
 

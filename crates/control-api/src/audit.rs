@@ -124,8 +124,8 @@ impl AuditQuery {
     }
 }
 
-impl AuditEntryView {
-    fn of(record: AuditRecord) -> Self {
+impl From<AuditRecord> for AuditEntryView {
+    fn from(record: AuditRecord) -> Self {
         let AuditRecord {
             seq,
             at,
@@ -184,7 +184,11 @@ pub(crate) async fn list(
     let limit = PageQuery::wanted(limit)?;
     let found = app.audit_log(&call, org, &filter, (before, limit)).await?;
     Ok(Json(AuditList {
-        items: found.records.into_iter().map(AuditEntryView::of).collect(),
+        items: found
+            .records
+            .into_iter()
+            .map(AuditEntryView::from)
+            .collect(),
         next_cursor: found.next,
     }))
 }
@@ -219,7 +223,7 @@ async fn next_lines(mut export: AuditExport) -> Result<Option<(Bytes, AuditExpor
     };
     let mut text = String::new();
     for record in records {
-        let line = serde_json::to_string(&AuditEntryView::of(record));
+        let line = serde_json::to_string(&AuditEntryView::from(record));
         text.push_str(&line.unwrap_or_default());
         text.push('\n');
     }

@@ -135,8 +135,8 @@ pub(crate) struct AssignResponse {
     orders: Vec<Order>,
 }
 
-impl BundleSummary {
-    fn of(bundle: &Bundle) -> Self {
+impl From<&Bundle> for BundleSummary {
+    fn from(bundle: &Bundle) -> Self {
         let Bundle {
             id,
             tenant: _,
@@ -165,12 +165,12 @@ impl BundleSummary {
     }
 }
 
-impl BundleView {
-    fn of(bundle: &Bundle) -> Self {
+impl From<&Bundle> for BundleView {
+    fn from(bundle: &Bundle) -> Self {
         let found = serde_json::from_str::<Vec<Diagnostic>>(&bundle.diagnostics);
         let diagnostics = found.unwrap_or_default().into_iter();
         Self {
-            summary: BundleSummary::of(bundle),
+            summary: BundleSummary::from(bundle),
             diagnostics: diagnostics.map(DiagnosticView::from).collect(),
         }
     }
@@ -270,7 +270,9 @@ pub(crate) async fn list(
     let found = app
         .bundles(&call, project, state.map(Into::into), page)
         .await?;
-    Ok(List::of(page, &found, BundleSummary::of, |view| view.id.0))
+    Ok(List::from_found(page, &found, |view: &BundleSummary| {
+        view.id.0
+    }))
 }
 
 /// Creates a bundle: its files are checked as a proxy would, and signed, or rejected with
@@ -286,7 +288,7 @@ pub(crate) async fn create(
     Body(request): Body<NewBundleRequest>,
 ) -> Result<Resource<BundleView>, Problem> {
     let made = app.create_bundle(&call, project, request.read()?).await?;
-    let view = BundleView::of(&made.value);
+    let view = BundleView::from(&made.value);
     Ok(Resource::created(made.version, view))
 }
 
@@ -301,7 +303,7 @@ pub(crate) async fn view(
     Path(place): Path<(ProjectId, BundleId)>,
 ) -> Result<Resource<BundleView>, Problem> {
     let found = app.bundle(&call, place).await?;
-    let view = BundleView::of(&found.value);
+    let view = BundleView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
 
@@ -317,7 +319,7 @@ pub(crate) async fn revoke(
     Path(place): Path<(ProjectId, BundleId)>,
 ) -> Result<Resource<BundleView>, Problem> {
     let changed = app.revoke_bundle(&call, place).await?;
-    let view = BundleView::of(&changed.value);
+    let view = BundleView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
 

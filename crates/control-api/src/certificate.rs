@@ -53,7 +53,7 @@ pub(crate) struct CertificateRequest {
 }
 
 impl CertificateView {
-    fn of(certificate: &Certificate, now: Timestamp) -> Self {
+    fn new(certificate: &Certificate, now: Timestamp) -> Self {
         let state = certificate.state(now).into();
         let Certificate {
             id,
@@ -114,7 +114,7 @@ pub(crate) async fn list(
     let found = app.certificates(&call, project, page).await?;
     let views = found
         .iter()
-        .map(|found| CertificateView::of(&found.value, call.now));
+        .map(|found| CertificateView::new(&found.value, call.now));
     let views = views.collect();
     Ok(Json(List::new(page, views, |view: &CertificateView| {
         view.id.0
@@ -136,7 +136,7 @@ pub(crate) async fn create(
     let made = app
         .create_certificate(&call, project, request.into())
         .await?;
-    let view = CertificateView::of(&made.value, call.now);
+    let view = CertificateView::new(&made.value, call.now);
     Ok(Resource::created(made.version, view))
 }
 
@@ -152,7 +152,7 @@ pub(crate) async fn view(
     Path(place): Path<(ProjectId, CertificateId)>,
 ) -> Result<Resource<CertificateView>, Problem> {
     let found = app.certificate(&call, place).await?;
-    let view = CertificateView::of(&found.value, call.now);
+    let view = CertificateView::new(&found.value, call.now);
     Ok(Resource::found(found.version, view))
 }
 
@@ -169,7 +169,7 @@ pub(crate) async fn update(
     Body(request): Body<CertificateRequest>,
 ) -> Result<Resource<CertificateView>, Problem> {
     let changed = app.update_certificate(&call, place, request.into()).await?;
-    let view = CertificateView::of(&changed.value, call.now);
+    let view = CertificateView::new(&changed.value, call.now);
     Ok(Resource::found(changed.version, view))
 }
 

@@ -67,8 +67,8 @@ pub(crate) struct ResolveDriftRequest {
     remedy: Option<Remedy>,
 }
 
-impl DriftView {
-    fn of(drift: &Drift) -> Self {
+impl From<&Drift> for DriftView {
+    fn from(drift: &Drift) -> Self {
         let Drift {
             id,
             tenant: _,
@@ -113,7 +113,7 @@ pub(crate) async fn list(
     let found = app
         .drifts(&call, project, state.map(Into::into), page)
         .await?;
-    Ok(List::of(page, &found, DriftView::of, |view| view.id.0))
+    Ok(List::from_found(page, &found, |view: &DriftView| view.id.0))
 }
 
 /// One drift.
@@ -127,7 +127,7 @@ pub(crate) async fn view(
     Path(place): Path<(ProjectId, DriftId)>,
 ) -> Result<Resource<DriftView>, Problem> {
     let found = app.drift(&call, place).await?;
-    let view = DriftView::of(&found.value);
+    let view = DriftView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
 
@@ -148,6 +148,6 @@ pub(crate) async fn resolve(
         Some(Remedy::Accept) => DriftRemedy::Accept,
     };
     let changed = app.resolve_drift(&call, place, remedy).await?;
-    let view = DriftView::of(&changed.value);
+    let view = DriftView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }

@@ -59,7 +59,7 @@ pub(crate) struct NewEnrolmentTokenRequest {
 }
 
 impl EnrolmentTokenView {
-    fn of(token: &EnrolmentToken, now: Timestamp) -> Self {
+    fn new(token: &EnrolmentToken, now: Timestamp) -> Self {
         let state = token.state(now).into();
         let EnrolmentToken {
             id,
@@ -100,7 +100,7 @@ pub(crate) async fn list(
     let found = app.enrolment_tokens(&call, project, page).await?;
     let views = found
         .iter()
-        .map(|token| EnrolmentTokenView::of(&token.value, call.now));
+        .map(|token| EnrolmentTokenView::new(&token.value, call.now));
     let views = views.collect();
     Ok(Json(List::new(page, views, |view: &EnrolmentTokenView| {
         view.id.0
@@ -131,7 +131,7 @@ pub(crate) async fn create(
     };
     let (token, secret) = app.create_enrolment_token(&call, project, new).await?;
     let view = CreatedEnrolmentToken {
-        enrolment_token: EnrolmentTokenView::of(&token.value, call.now),
+        enrolment_token: EnrolmentTokenView::new(&token.value, call.now),
         secret: secret.reveal().to_owned(),
     };
     Ok(Resource::secret(token.version, view))
@@ -149,6 +149,6 @@ pub(crate) async fn revoke(
     Path((project, token)): Path<(ProjectId, EnrolmentTokenId)>,
 ) -> Result<Resource<EnrolmentTokenView>, Problem> {
     let changed = app.revoke_enrolment_token(&call, project, token).await?;
-    let view = EnrolmentTokenView::of(&changed.value, call.now);
+    let view = EnrolmentTokenView::new(&changed.value, call.now);
     Ok(Resource::found(changed.version, view))
 }

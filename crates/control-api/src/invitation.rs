@@ -62,8 +62,8 @@ pub(crate) struct JoinedView {
     role: RoleName,
 }
 
-impl InvitationView {
-    fn of(invitation: &Invitation) -> Self {
+impl From<&Invitation> for InvitationView {
+    fn from(invitation: &Invitation) -> Self {
         let Invitation {
             id,
             org,
@@ -96,7 +96,7 @@ pub(crate) async fn list(
 ) -> Result<Json<List<InvitationView>>, Problem> {
     let page = query.page()?;
     let found = app.invitations(&call, org, page).await?;
-    let views = found.iter().map(InvitationView::of).collect();
+    let views = found.iter().map(InvitationView::from).collect();
     Ok(Json(List::new(page, views, |view: &InvitationView| {
         view.id.0
     })))
@@ -118,7 +118,7 @@ pub(crate) async fn create(
     let wanted = (email.as_str(), role.into());
     let (invitation, secret) = app.create_invitation(&call, org, wanted).await?;
     let view = CreatedInvitation {
-        invitation: InvitationView::of(&invitation),
+        invitation: InvitationView::from(&invitation),
         secret: secret.reveal().to_owned(),
     };
     Ok(Resource::secret(1, view))

@@ -45,8 +45,8 @@ pub(crate) struct MemberRequest {
     role: RoleName,
 }
 
-impl MemberView {
-    fn of(member: &Member) -> Self {
+impl From<&Member> for MemberView {
+    fn from(member: &Member) -> Self {
         let Member {
             membership,
             email,
@@ -81,7 +81,7 @@ pub(crate) async fn list(
 ) -> Result<Json<List<MemberView>>, Problem> {
     let page = query.page()?;
     let found = app.members(&call, org, page).await?;
-    let views = found.iter().map(|member| MemberView::of(&member.value));
+    let views = found.iter().map(|member| MemberView::from(&member.value));
     let views = views.collect();
     Ok(Json(List::new(page, views, |view: &MemberView| {
         view.user.0
@@ -100,7 +100,10 @@ pub(crate) async fn add(
     Body(NewMemberRequest { email, role }): Body<NewMemberRequest>,
 ) -> Result<Resource<MemberView>, Problem> {
     let made = app.add_member(&call, org, (&email, role.into())).await?;
-    Ok(Resource::created(made.version, MemberView::of(&made.value)))
+    Ok(Resource::created(
+        made.version,
+        MemberView::from(&made.value),
+    ))
 }
 
 /// One member.
@@ -114,7 +117,10 @@ pub(crate) async fn view(
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Resource<MemberView>, Problem> {
     let found = app.member(&call, org, user).await?;
-    Ok(Resource::found(found.version, MemberView::of(&found.value)))
+    Ok(Resource::found(
+        found.version,
+        MemberView::from(&found.value),
+    ))
 }
 
 /// Gives a member another role; the last administrator keeps it.
@@ -129,7 +135,7 @@ pub(crate) async fn change_role(
     Body(MemberRequest { role }): Body<MemberRequest>,
 ) -> Result<Resource<MemberView>, Problem> {
     let changed = app.change_role(&call, place, role.into()).await?;
-    let view = MemberView::of(&changed.value);
+    let view = MemberView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
 

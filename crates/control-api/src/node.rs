@@ -93,8 +93,8 @@ pub(crate) struct NodeEventView {
     message: String,
 }
 
-impl NodeEventView {
-    fn of((id, event): (NodeEventId, NodeEvent)) -> Self {
+impl From<(NodeEventId, NodeEvent)> for NodeEventView {
+    fn from((id, event): (NodeEventId, NodeEvent)) -> Self {
         let NodeEvent { at, kind, message } = event;
         Self {
             id,
@@ -128,7 +128,8 @@ pub(crate) async fn list(
         state: state.map(NodeState::from),
     };
     let found = app.nodes(&call, project, &filter, page).await?;
-    let view = |node: &Versioned<Node>| NodeView::of(&node.value, app.heartbeat_interval, call.now);
+    let view =
+        |node: &Versioned<Node>| NodeView::new(&node.value, app.heartbeat_interval, call.now);
     let views = found.iter().map(view);
     let views = views.collect();
     Ok(Json(List::new(page, views, |view: &NodeView| view.id.0)))
@@ -179,7 +180,7 @@ pub(crate) async fn view(
     Path((project, node)): Path<(ProjectId, NodeId)>,
 ) -> Result<Resource<NodeDetailView>, Problem> {
     let found = app.node(&call, project, node).await?;
-    let view = NodeDetailView::of(&found.value, app.heartbeat_interval, call.now);
+    let view = NodeDetailView::new(&found.value, app.heartbeat_interval, call.now);
     let revision = revision(&found, app.heartbeat_interval, call.now);
     Ok(Resource::found(found.version, view).with_revision(revision))
 }
@@ -196,7 +197,7 @@ pub(crate) async fn update(
     Body(NodePatch { labels }): Body<NodePatch>,
 ) -> Result<Resource<NodeDetailView>, Problem> {
     let changed = app.label_node(&call, node, labels).await?;
-    let view = NodeDetailView::of(&changed.value, app.heartbeat_interval, call.now);
+    let view = NodeDetailView::new(&changed.value, app.heartbeat_interval, call.now);
     let revision = revision(&changed, app.heartbeat_interval, call.now);
     Ok(Resource::found(changed.version, view).with_revision(revision))
 }
@@ -256,7 +257,7 @@ pub(crate) async fn events(
 ) -> Result<Json<List<NodeEventView>>, Problem> {
     let page = query.page()?;
     let found = app.node_events(&call, node, page).await?;
-    let views = found.into_iter().map(NodeEventView::of).collect();
+    let views = found.into_iter().map(NodeEventView::from).collect();
     Ok(Json(List::new(page, views, |view: &NodeEventView| {
         view.id.0
     })))

@@ -80,7 +80,7 @@ pub(crate) struct NodeDetailView {
 }
 
 impl NodeView {
-    pub(crate) fn of(node: &Node, interval: HeartbeatInterval, now: Timestamp) -> Self {
+    pub(crate) fn new(node: &Node, interval: HeartbeatInterval, now: Timestamp) -> Self {
         let state = node.state(interval, now).into();
         let Node {
             id,
@@ -104,26 +104,26 @@ impl NodeView {
             cpu_percent: report.map(|report| report.cpu_percent),
             version: report.and_then(|report| report.version.clone()),
             key_rotation_pending: *rotating,
-            desired: order.map(DesiredView::of),
-            status: report.map(|report| StatusView::of(&report.status)),
+            desired: order.map(DesiredView::from),
+            status: report.map(|report| StatusView::from(&report.status)),
         }
     }
 }
 
 impl NodeDetailView {
-    pub(crate) fn of(node: &Node, interval: HeartbeatInterval, now: Timestamp) -> Self {
+    pub(crate) fn new(node: &Node, interval: HeartbeatInterval, now: Timestamp) -> Self {
         let report = node.report.as_ref();
         let diagnostics = report.map(|report| report.status.diagnostics.clone());
         Self {
-            node: NodeView::of(node, interval, now),
+            node: NodeView::new(node, interval, now),
             diagnostics: diagnostics.unwrap_or_default(),
             traffic: report.and_then(|report| report.traffic.clone()),
         }
     }
 }
 
-impl DesiredView {
-    fn of(order: OrderSummary) -> Self {
+impl From<OrderSummary> for DesiredView {
+    fn from(order: OrderSummary) -> Self {
         let OrderSummary {
             counter,
             bundle,
@@ -137,8 +137,8 @@ impl DesiredView {
     }
 }
 
-impl StatusView {
-    fn of(status: &NodeStatus) -> Self {
+impl From<&NodeStatus> for StatusView {
+    fn from(status: &NodeStatus) -> Self {
         let NodeStatus {
             desired,
             staged,

@@ -33,8 +33,8 @@ pub(crate) struct OrgRequest {
     name: String,
 }
 
-impl OrgView {
-    pub(crate) fn of(org: &Org) -> Self {
+impl From<&Org> for OrgView {
+    fn from(org: &Org) -> Self {
         let Org {
             id,
             name,
@@ -60,7 +60,7 @@ pub(crate) async fn list(
 ) -> Result<Json<List<OrgView>>, Problem> {
     let page = query.page()?;
     let found = app.orgs(&call, page).await?;
-    let views = found.iter().map(|org| OrgView::of(&org.value)).collect();
+    let views = found.iter().map(|org| OrgView::from(&org.value)).collect();
     Ok(Json(List::new(page, views, |view: &OrgView| view.id.0)))
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn create(
     Body(OrgRequest { name }): Body<OrgRequest>,
 ) -> Result<Resource<OrgView>, Problem> {
     let made = app.create_org(&call, &name).await?;
-    Ok(Resource::created(made.version, OrgView::of(&made.value)))
+    Ok(Resource::created(made.version, OrgView::from(&made.value)))
 }
 
 /// One organization.
@@ -89,7 +89,7 @@ pub(crate) async fn view(
     Path(org): Path<OrgId>,
 ) -> Result<Resource<OrgView>, Problem> {
     let found = app.org(&call, org).await?;
-    Ok(Resource::found(found.version, OrgView::of(&found.value)))
+    Ok(Resource::found(found.version, OrgView::from(&found.value)))
 }
 
 /// Renames an organization.
@@ -104,7 +104,7 @@ pub(crate) async fn rename(
     Body(OrgRequest { name }): Body<OrgRequest>,
 ) -> Result<Resource<OrgView>, Problem> {
     let changed = app.rename_org(&call, org, &name).await?;
-    let view = OrgView::of(&changed.value);
+    let view = OrgView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
 

@@ -51,14 +51,16 @@ impl PageQuery {
 }
 
 impl<T> List<T> {
-    /// The page of values that the store gave, each as `view` shows it.
-    pub(crate) fn of<V>(
+    /// The page of values that the store gave, as they are shown.
+    pub(crate) fn from_found<V>(
         page: Page,
         found: &[Versioned<V>],
-        view: impl Fn(&V) -> T,
         id: fn(&T) -> Uuid,
-    ) -> Json<Self> {
-        let views = found.iter().map(|found| view(&found.value));
+    ) -> Json<Self>
+    where
+        T: for<'v> From<&'v V>,
+    {
+        let views = found.iter().map(|found| T::from(&found.value));
         Json(Self::new(page, views.collect(), id))
     }
 

@@ -34,8 +34,8 @@ pub(crate) struct ProjectRequest {
     name: String,
 }
 
-impl ProjectView {
-    pub(crate) fn of(project: &Project) -> Self {
+impl From<&Project> for ProjectView {
+    fn from(project: &Project) -> Self {
         let Project {
             id,
             org,
@@ -64,7 +64,7 @@ pub(crate) async fn list(
 ) -> Result<Json<List<ProjectView>>, Problem> {
     let page = query.page()?;
     let found = app.projects(&call, org, page).await?;
-    let views = found.iter().map(|found| ProjectView::of(&found.value));
+    let views = found.iter().map(|found| ProjectView::from(&found.value));
     let views = views.collect();
     Ok(Json(List::new(page, views, |view: &ProjectView| view.id.0)))
 }
@@ -81,7 +81,7 @@ pub(crate) async fn create(
     Body(ProjectRequest { name }): Body<ProjectRequest>,
 ) -> Result<Resource<ProjectView>, Problem> {
     let made = app.create_project(&call, org, &name).await?;
-    let view = ProjectView::of(&made.value);
+    let view = ProjectView::from(&made.value);
     Ok(Resource::created(made.version, view))
 }
 
@@ -96,7 +96,7 @@ pub(crate) async fn view(
     Path(project): Path<ProjectId>,
 ) -> Result<Resource<ProjectView>, Problem> {
     let found = app.project(&call, project).await?;
-    let view = ProjectView::of(&found.value);
+    let view = ProjectView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
 
@@ -112,7 +112,7 @@ pub(crate) async fn rename(
     Body(ProjectRequest { name }): Body<ProjectRequest>,
 ) -> Result<Resource<ProjectView>, Problem> {
     let changed = app.rename_project(&call, project, &name).await?;
-    let view = ProjectView::of(&changed.value);
+    let view = ProjectView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
 

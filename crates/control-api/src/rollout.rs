@@ -109,7 +109,7 @@ impl NewRolloutRequest {
         let gate = match (gate, skip_gate) {
             (Some(_), true) => return Err(Problem::invalid("gate", "stands beside `skip_gate`")),
             (None, true) => None,
-            (gate, false) => Some(gate.map_or(Gate::DEFAULT, GateSettings::read)),
+            (gate, false) => Some(gate.map_or(Gate::DEFAULT, Gate::from)),
         };
         let selection = match (nodes, labels) {
             (Some(_), Some(_)) => {
@@ -159,7 +159,9 @@ pub(crate) async fn list(
     let found = app
         .rollouts(&call, project, state.map(Into::into), page)
         .await?;
-    Ok(List::of(page, &found, RolloutSummary::of, |view| view.id.0))
+    Ok(List::from_found(page, &found, |view: &RolloutSummary| {
+        view.id.0
+    }))
 }
 
 /// Plans a rollout of a signed bundle; nothing is ordered before it is started.
@@ -176,7 +178,7 @@ pub(crate) async fn create(
 ) -> Result<Resource<RolloutSummary>, Problem> {
     let (new, selection) = request.read()?;
     let made = app.create_rollout(&call, project, new, selection).await?;
-    let view = RolloutSummary::of(&made.value);
+    let view = RolloutSummary::from(&made.value);
     Ok(Resource::created(made.version, view))
 }
 
@@ -191,7 +193,7 @@ pub(crate) async fn view(
     Path(place): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutView>, Problem> {
     let found = app.rollout(&call, place).await?;
-    let view = RolloutView::of(&found.value);
+    let view = RolloutView::from(&found.value);
     // Heartbeats change the progress without a new version.
     let revision = call.now.as_millisecond();
     Ok(Resource::found(found.version, view).with_revision(revision))
@@ -213,7 +215,7 @@ pub(crate) async fn nodes(
     let (bundle, found) = app.rollout_nodes(&call, place, page).await?;
     let views = found.into_iter();
     let views = views
-        .map(|node| RolloutNodeView::of(node, bundle))
+        .map(|node| RolloutNodeView::new(node, bundle))
         .collect();
     Ok(Json(List::new(page, views, |view: &RolloutNodeView| {
         view.id.0
@@ -307,6 +309,6 @@ async fn command(
     command: RolloutCommand,
 ) -> Result<Resource<RolloutSummary>, Problem> {
     let changed = app.command_rollout(call, place, command).await?;
-    let view = RolloutSummary::of(&changed.value);
+    let view = RolloutSummary::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }

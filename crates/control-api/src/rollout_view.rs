@@ -73,61 +73,26 @@ pub(crate) struct RolloutView {
 
 /// What must hold after each batch, in comparison with nodes that were not moved yet.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct GateSettings {
     /// Fewer requests than this, on either side, say nothing, and nothing does not pass.
-    #[serde(default = "default_gate::min_requests")]
     #[schema(default = 100, minimum = 1)]
     min_requests: i64,
     /// By how much the share of 5xx may grow, in thousandths of all requests.
-    #[serde(default = "default_gate::max_error_increase_permille")]
     #[schema(default = 10, minimum = 0, maximum = 1000)]
     max_error_increase_permille: i64,
     /// The 99th percentile of latency, in percent of that of the nodes compared with.
-    #[serde(default = "default_gate::max_p99_percent")]
     #[schema(default = 150, minimum = 100, maximum = 100_000)]
     max_p99_percent: i64,
     /// What that percentile may grow by in any case, in milliseconds.
-    #[serde(default = "default_gate::p99_slack_ms")]
     #[schema(default = 10, minimum = 0)]
     p99_slack_ms: i64,
     /// By how much the mean CPU of a node may grow; 100 is one core.
-    #[serde(default = "default_gate::max_cpu_increase_percent")]
     #[schema(default = 50, minimum = 0)]
     max_cpu_increase_percent: i64,
     /// Failures of a reason that the nodes compared with do not have.
-    #[serde(default = "default_gate::max_new_failures")]
     #[schema(default = 0, minimum = 0)]
     max_new_failures: i64,
-}
-
-/// What stands for fields that are not given.
-mod default_gate {
-    use control_domain::Gate;
-
-    pub(super) fn min_requests() -> i64 {
-        Gate::DEFAULT.min_requests
-    }
-
-    pub(super) fn max_error_increase_permille() -> i64 {
-        Gate::DEFAULT.max_error_increase_permille
-    }
-
-    pub(super) fn max_p99_percent() -> i64 {
-        Gate::DEFAULT.max_p99_percent
-    }
-
-    pub(super) fn p99_slack_ms() -> i64 {
-        Gate::DEFAULT.p99_slack_ms
-    }
-
-    pub(super) fn max_cpu_increase_percent() -> i64 {
-        Gate::DEFAULT.max_cpu_increase_percent
-    }
-
-    pub(super) fn max_new_failures() -> i64 {
-        Gate::DEFAULT.max_new_failures
-    }
 }
 
 /// Nodes that are switched together.
@@ -223,8 +188,8 @@ enum RolloutNodeState {
     LeftBehind,
 }
 
-impl RolloutSummary {
-    pub(crate) fn of(rollout: &Rollout) -> Self {
+impl From<&Rollout> for RolloutSummary {
+    fn from(rollout: &Rollout) -> Self {
         Self {
             id: rollout.id,
             project: rollout.tenant.project,
@@ -242,8 +207,8 @@ impl RolloutSummary {
     }
 }
 
-impl RolloutView {
-    pub(crate) fn of(progress: &RolloutProgress) -> Self {
+impl From<&RolloutProgress> for RolloutView {
+    fn from(progress: &RolloutProgress) -> Self {
         let RolloutProgress {
             rollout,
             batches,
@@ -264,27 +229,27 @@ impl RolloutView {
             BatchSize::Percent(percent) => (None, Some(percent)),
         };
         Self {
-            summary: RolloutSummary::of(rollout),
+            summary: RolloutSummary::from(rollout),
             labels: rollout.labels.clone(),
             batch_count,
             batch_percent,
             max_unavailable,
             deadline_secs,
             soak_secs,
-            gate: gate.map(GateSettings::of),
+            gate: gate.map(GateSettings::from),
             needs_approval,
             on_failure: on_failure.into(),
             not_before: rollout.not_before,
             created_by: rollout.created_by,
             submitted_by: rollout.submitted_by,
-            batches: batches.iter().map(BatchView::of).collect(),
-            progress: counts.map(|counts| ProgressView::of(counts, *figures)),
+            batches: batches.iter().map(BatchView::from).collect(),
+            progress: counts.map(|counts| ProgressView::new(counts, *figures)),
         }
     }
 }
 
-impl GateSettings {
-    fn of(gate: Gate) -> Self {
+impl From<Gate> for GateSettings {
+    fn from(gate: Gate) -> Self {
         let Gate {
             min_requests,
             max_error_increase_permille,
@@ -302,17 +267,25 @@ impl GateSettings {
             max_new_failures,
         }
     }
+}
 
-    pub(crate) fn read(self) -> Gate {
-        let Self {
+impl Default for GateSettings {
+    fn default() -> Self {
+        Self::from(Gate::DEFAULT)
+    }
+}
+
+impl From<GateSettings> for Gate {
+    fn from(settings: GateSettings) -> Self {
+        let GateSettings {
             min_requests,
             max_error_increase_permille,
             max_p99_percent,
             p99_slack_ms,
             max_cpu_increase_percent,
             max_new_failures,
-        } = self;
-        Gate {
+        } = settings;
+        Self {
             min_requests,
             max_error_increase_permille,
             max_p99_percent,
@@ -323,8 +296,8 @@ impl GateSettings {
     }
 }
 
-impl BatchView {
-    fn of(stored: &StoredBatch) -> Self {
+impl From<&StoredBatch> for BatchView {
+    fn from(stored: &StoredBatch) -> Self {
         let StoredBatch {
             batch:
                 Batch {
@@ -348,13 +321,13 @@ impl BatchView {
             ended_at: *ended_at,
             nodes: *nodes,
             ready: *ready,
-            figures: figures.map(FiguresView::of),
+            figures: figures.map(FiguresView::from),
         }
     }
 }
 
 impl ProgressView {
-    fn of(counts: BatchCounts, figures: Option<StoredFigures>) -> Self {
+    fn new(counts: BatchCounts, figures: Option<StoredFigures>) -> Self {
         let BatchCounts {
             nodes,
             unordered,
@@ -366,23 +339,23 @@ impl ProgressView {
             unordered,
             ready,
             offline,
-            figures: figures.map(FiguresView::of),
+            figures: figures.map(FiguresView::from),
         }
     }
 }
 
-impl FiguresView {
-    fn of(figures: StoredFigures) -> Self {
+impl From<StoredFigures> for FiguresView {
+    fn from(figures: StoredFigures) -> Self {
         let StoredFigures { batch, rest } = figures;
         Self {
-            batch: SideView::of(batch),
-            rest: SideView::of(rest),
+            batch: SideView::from(batch),
+            rest: SideView::from(rest),
         }
     }
 }
 
-impl SideView {
-    fn of(side: StoredSide) -> Self {
+impl From<StoredSide> for SideView {
+    fn from(side: StoredSide) -> Self {
         let StoredSide {
             nodes,
             requests,
@@ -401,8 +374,8 @@ impl SideView {
 }
 
 impl RolloutNodeView {
-    pub(crate) fn of(found: RolloutNode, bundle: BundleId) -> Self {
-        let state = RolloutNodeState::of(&found, bundle);
+    pub(crate) fn new(found: RolloutNode, bundle: BundleId) -> Self {
+        let state = RolloutNodeState::derive(&found, bundle);
         let RolloutNode {
             node,
             name,
@@ -428,7 +401,7 @@ impl RolloutNodeView {
 }
 
 impl RolloutNodeState {
-    fn of(node: &RolloutNode, bundle: BundleId) -> Self {
+    fn derive(node: &RolloutNode, bundle: BundleId) -> Self {
         let accepted = |order: i64| {
             let newest = node.verdict_order.filter(|answered| order <= *answered);
             newest.and(node.accepted)

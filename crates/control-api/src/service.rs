@@ -57,8 +57,8 @@ fn default_priority() -> i32 {
     DEFAULT_PRIORITY
 }
 
-impl ServiceView {
-    fn of(service: &Service) -> Self {
+impl From<&Service> for ServiceView {
+    fn from(service: &Service) -> Self {
         let Service {
             id,
             tenant: _,
@@ -117,7 +117,7 @@ pub(crate) async fn list(
 ) -> Result<Json<List<ServiceView>>, Problem> {
     let page = query.page()?;
     let found = app.services(&call, project, page).await?;
-    let views = found.iter().map(|found| ServiceView::of(&found.value));
+    let views = found.iter().map(|found| ServiceView::from(&found.value));
     let views = views.collect();
     Ok(Json(List::new(page, views, |view: &ServiceView| view.id.0)))
 }
@@ -135,7 +135,7 @@ pub(crate) async fn create(
     Body(request): Body<ServiceRequest>,
 ) -> Result<Resource<ServiceView>, Problem> {
     let made = app.create_service(&call, project, request.into()).await?;
-    let view = ServiceView::of(&made.value);
+    let view = ServiceView::from(&made.value);
     Ok(Resource::created(made.version, view))
 }
 
@@ -150,7 +150,7 @@ pub(crate) async fn view(
     Path(place): Path<(ProjectId, ServiceId)>,
 ) -> Result<Resource<ServiceView>, Problem> {
     let found = app.service(&call, place).await?;
-    let view = ServiceView::of(&found.value);
+    let view = ServiceView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
 
@@ -167,7 +167,7 @@ pub(crate) async fn update(
     Body(request): Body<ServiceRequest>,
 ) -> Result<Resource<ServiceView>, Problem> {
     let changed = app.update_service(&call, place, request.into()).await?;
-    let view = ServiceView::of(&changed.value);
+    let view = ServiceView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
 

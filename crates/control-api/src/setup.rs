@@ -86,8 +86,8 @@ pub(crate) async fn set_up(
         api_key,
     } = app.set_up(&call, &new).await?;
     let view = SetUpView {
-        org: OrgView::of(&org),
-        project: project.as_ref().map(ProjectView::of),
+        org: OrgView::from(&org),
+        project: project.as_ref().map(ProjectView::from),
         user_id: user.id,
         api_key: api_key
             .map(|(key, secret)| CreatedApiKey::new(&Versioned::new(key), &secret, call.now)),

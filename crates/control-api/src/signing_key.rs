@@ -30,8 +30,8 @@ pub(crate) struct SigningKeyView {
     created_at: Timestamp,
 }
 
-impl SigningKeyView {
-    fn of(key: &SigningKey) -> Self {
+impl From<&SigningKey> for SigningKeyView {
+    fn from(key: &SigningKey) -> Self {
         let SigningKey {
             id,
             org,
@@ -78,7 +78,7 @@ pub(crate) async fn list(
 ) -> Result<Json<List<SigningKeyView>>, Problem> {
     let page = query.page()?;
     let found = app.signing_keys(&call, org, page).await?;
-    let views = found.iter().map(|key| SigningKeyView::of(&key.value));
+    let views = found.iter().map(|key| SigningKeyView::from(&key.value));
     let views = views.collect();
     Ok(Json(List::new(page, views, |view: &SigningKeyView| {
         view.id.0
@@ -96,7 +96,7 @@ pub(crate) async fn create(
     Path(org): Path<OrgId>,
 ) -> Result<Resource<SigningKeyView>, Problem> {
     let made = app.create_signing_key(&call, org).await?;
-    let view = SigningKeyView::of(&made.value);
+    let view = SigningKeyView::from(&made.value);
     Ok(Resource::created(made.version, view))
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn rotate(
     Path(org): Path<OrgId>,
 ) -> Result<Resource<SigningKeyView>, Problem> {
     let changed = app.rotate_signing_key(&call, org).await?;
-    let view = SigningKeyView::of(&changed.value);
+    let view = SigningKeyView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
 
@@ -127,7 +127,7 @@ pub(crate) async fn deactivate(
     Path((org, key)): Path<(OrgId, SigningKeyId)>,
 ) -> Result<Resource<SigningKeyView>, Problem> {
     let changed = app.deactivate_signing_key(&call, org, key).await?;
-    let view = SigningKeyView::of(&changed.value);
+    let view = SigningKeyView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
 

@@ -76,8 +76,8 @@ fn one() -> u32 {
     1
 }
 
-impl UpstreamView {
-    fn of(upstream: &Upstream) -> Self {
+impl From<&Upstream> for UpstreamView {
+    fn from(upstream: &Upstream) -> Self {
         let Upstream {
             id,
             tenant: _,
@@ -135,7 +135,7 @@ pub(crate) async fn list(
 ) -> Result<Json<List<UpstreamView>>, Problem> {
     let page = query.page()?;
     let found = app.upstreams(&call, project, page).await?;
-    let views = found.iter().map(|found| UpstreamView::of(&found.value));
+    let views = found.iter().map(|found| UpstreamView::from(&found.value));
     let views = views.collect();
     Ok(Json(List::new(page, views, |view: &UpstreamView| {
         view.id.0
@@ -155,7 +155,7 @@ pub(crate) async fn create(
     Body(request): Body<UpstreamRequest>,
 ) -> Result<Resource<UpstreamView>, Problem> {
     let made = app.create_upstream(&call, project, request.into()).await?;
-    let view = UpstreamView::of(&made.value);
+    let view = UpstreamView::from(&made.value);
     Ok(Resource::created(made.version, view))
 }
 
@@ -170,7 +170,7 @@ pub(crate) async fn view(
     Path(place): Path<(ProjectId, UpstreamId)>,
 ) -> Result<Resource<UpstreamView>, Problem> {
     let found = app.upstream(&call, place).await?;
-    let view = UpstreamView::of(&found.value);
+    let view = UpstreamView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
 
@@ -187,7 +187,7 @@ pub(crate) async fn update(
     Body(request): Body<UpstreamRequest>,
 ) -> Result<Resource<UpstreamView>, Problem> {
     let changed = app.update_upstream(&call, place, request.into()).await?;
-    let view = UpstreamView::of(&changed.value);
+    let view = UpstreamView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
 

@@ -69,18 +69,18 @@ pub struct StoredSide {
     pub cpu_percent: Option<f64>,
 }
 
-impl StoredFigures {
-    pub(crate) fn of(compared: &Comparison) -> Self {
+impl From<&Comparison> for StoredFigures {
+    fn from(compared: &Comparison) -> Self {
         let Comparison { batch, rest } = compared;
         Self {
-            batch: StoredSide::of(batch),
-            rest: StoredSide::of(rest),
+            batch: StoredSide::from(batch),
+            rest: StoredSide::from(rest),
         }
     }
 }
 
-impl StoredSide {
-    fn of(figures: &Figures) -> Self {
+impl From<&Figures> for StoredSide {
+    fn from(figures: &Figures) -> Self {
         let total = figures.total();
         Self {
             nodes: figures.nodes,
@@ -370,7 +370,7 @@ async fn progress(
         counts = tx.count_batch(&rollout, since).await?;
         if rollout.strategy.gate.is_some() {
             let compared = tx.compare_batch(&rollout, since).await?;
-            figures = Some(StoredFigures::of(&compared));
+            figures = Some(StoredFigures::from(&compared));
         }
     }
     Ok(RolloutProgress {
@@ -394,7 +394,7 @@ async fn keep_figures(
     let (Some(batch), Some(counts)) = (ended, seen.batch) else {
         return Ok(());
     };
-    let figures = seen.compared.as_ref().map(StoredFigures::of);
+    let figures = seen.compared.as_ref().map(StoredFigures::from);
     let figures = figures.and_then(|figures| serde_json::to_string(&figures).ok());
     let counted = (counts.nodes, counts.ready);
     tx.keep_figures((rollout.id, batch.number), counted, figures)

@@ -82,7 +82,7 @@ impl CheckedCertificate {
     /// [`CertificateError`] with the first thing that is wrong.
     pub fn check(chain_pem: &str, key_pem: &str, now: Timestamp) -> Result<Self, CertificateError> {
         let chain = certificates(chain_pem)?;
-        let checked = Self::of(&chain)?;
+        let checked = Self::from_chain(&chain)?;
         if checked.not_after < now {
             return Err(CertificateError::Expired);
         }
@@ -91,7 +91,7 @@ impl CheckedCertificate {
         Ok(checked)
     }
 
-    fn of(chain: &[CertificateDer<'static>]) -> Result<Self, CertificateError> {
+    fn from_chain(chain: &[CertificateDer<'static>]) -> Result<Self, CertificateError> {
         let leaf = chain.first().ok_or(CertificateError::NotPem)?;
         let mut checked = Self {
             hosts: hosts(&parse(leaf)?)?,

@@ -55,7 +55,7 @@ pub fn pack(files: &Files, requirements: &Requirements) -> Result<Vec<u8>, Bundl
     let mut sbom = serde_json::to_vec_pretty(&sbom).map_err(|_| BundleError::Damaged)?;
     sbom.push(b'\n');
     entries.insert(SBOM.to_owned(), sbom);
-    let manifest = Manifest::of(&entries, requirements);
+    let manifest = Manifest::new(&entries, requirements);
     entries.insert(MANIFEST.to_owned(), manifest.to_bytes()?);
     archive::write(&entries)
 }

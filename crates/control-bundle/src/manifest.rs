@@ -46,7 +46,7 @@ pub struct ListedFile {
 }
 
 impl Manifest {
-    pub(crate) fn of(entries: &BTreeMap<String, Vec<u8>>, requirements: &Requirements) -> Self {
+    pub(crate) fn new(entries: &BTreeMap<String, Vec<u8>>, requirements: &Requirements) -> Self {
         let Requirements {
             schema_version,
             least_proxy_version,

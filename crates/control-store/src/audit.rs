@@ -67,7 +67,7 @@ impl Transaction {
         let head = query(sql).fetch_one(self.connection()).await?;
         self.count_written(1);
         let seq = number(&head, "seq")?;
-        let columns = Columns::of(entry);
+        let columns = Columns::from(entry);
         let hash = columns.hash(&text(&head, "hash")?, seq);
         query("UPDATE audit_head SET hash = $1 WHERE id = 1")
             .bind(&hash)
@@ -146,8 +146,8 @@ impl Transaction {
     }
 }
 
-impl Columns {
-    fn of(entry: &AuditEntry<'_>) -> Self {
+impl From<&AuditEntry<'_>> for Columns {
+    fn from(entry: &AuditEntry<'_>) -> Self {
         let AuditEntry {
             at,
             actor_kind,
@@ -168,7 +168,9 @@ impl Columns {
             correlation_id: correlation_id.to_owned(),
         }
     }
+}
 
+impl Columns {
     fn read(row: &AnyRow) -> Result<Self, StoreError> {
         Ok(Self {
             at: number(row, "at")?,

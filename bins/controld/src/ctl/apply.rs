@@ -54,7 +54,7 @@ fn in_order<'a>(
 ) -> Result<Vec<(Noun<'a>, &'a [Value])>, CtlError> {
     let mut waiting = BTreeMap::new();
     for (tag, items) in wanted {
-        let noun = Noun::of(operations, tag)
+        let noun = Noun::find(operations, tag)
             .ok_or_else(|| CtlError::usage(format!("{tag}: is nothing that can be applied")))?;
         let items = items.as_array();
         let items = items.ok_or_else(|| CtlError::usage(format!("{tag}: is no list")))?;
@@ -80,7 +80,7 @@ fn in_order<'a>(
 
 impl<'a> Noun<'a> {
     /// By the name of its list; `None` unless it can be listed, created and updated by name.
-    fn of(operations: &'a [Operation], tag: &str) -> Option<Self> {
+    fn find(operations: &'a [Operation], tag: &str) -> Option<Self> {
         let of = |verb: &str| {
             let mut all = operations.iter();
             all.find(|one| one.tag == tag && one.verb == verb)

@@ -47,7 +47,7 @@ pub struct Strategy {
 
 impl BatchSize {
     /// Nodes of one batch, given those of the rollout.
-    pub fn of(self, nodes: i64) -> i64 {
+    pub fn nodes_per_batch(self, nodes: i64) -> i64 {
         let size = match self {
             Self::Count(count) => count,
             Self::Percent(percent) => nodes.saturating_mul(percent).saturating_add(99) / 100,
@@ -91,7 +91,7 @@ impl Strategy {
 
     /// Nodes of one batch; a rollout has at most 500 batches.
     pub(super) fn batch_size(&self, nodes: i64) -> Result<i64, Refusal> {
-        let size = self.batch.of(nodes);
+        let size = self.batch.nodes_per_batch(nodes);
         if MAX_BATCHES < nodes.saturating_add(size - 1) / size {
             return Err(Refusal::invalid(
                 "batch_count",
