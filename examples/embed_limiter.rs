@@ -32,7 +32,7 @@ fn rate() -> Result<(), RateError> {
     let buckets = KeyedBuckets::new(settings, DEFAULT_KEY_CAPACITY, seed)?;
     let [one, other] = ["192.0.2.1", "2001:db8::1"].map(|address| {
         let address: IpAddr = address.parse().unwrap_or(IpAddr::from([127, 0, 0, 1]));
-        RateKey::Client(ClientKey::of(address))
+        RateKey::Client(ClientKey::from(address))
     });
 
     // Time is an argument: nanoseconds since any origin.

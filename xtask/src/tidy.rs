@@ -8,6 +8,7 @@ mod layers;
 mod links;
 mod manifests;
 mod modules;
+mod naming;
 mod noise;
 mod opening;
 mod places;
@@ -32,13 +33,14 @@ use crate::workspace::Workspace;
 /// Checks the whole project.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let tree = Tree::read(workspace)?;
-    let graph = Graph::of(&workspace.metadata()?, workspace.root());
+    let graph = Graph::from_metadata(&workspace.metadata()?, workspace.root());
     let mut violations = [
         fuzzing::violations(&tree),
         layers::violations(&graph),
         links::violations(&tree),
         manifests::violations(&tree, &graph),
         modules::violations(&tree),
+        naming::violations(&tree),
         noise::violations(&tree),
         opening::violations(&tree),
         places::violations(&tree),

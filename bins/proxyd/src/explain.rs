@@ -57,5 +57,5 @@ fn ask(explain: Explain, plan: &Plan) -> Result<Explanation, ExplainError> {
         client_ip,
         listener,
     };
-    request.ask(plan, &AssumeHealthy::of(plan))
+    request.ask(plan, &AssumeHealthy::new(plan))
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 pub(crate) const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
 
 /// The request's own ID if it is valid, else a new one.
-pub(crate) fn of(headers: &HeaderMap) -> HeaderValue {
+pub(crate) fn from_headers(headers: &HeaderMap) -> HeaderValue {
     let brought = headers.get(CORRELATION_ID);
     let kept = brought.filter(|id| is_acceptable(id.as_bytes()));
     kept.cloned().unwrap_or_else(fresh)

@@ -10,7 +10,7 @@ const MEMBERS: [&str; 5] = ["method", "url", "headers", "client_ip", "listener"]
 pub(crate) fn document(plan: &Plan, body: &[u8]) -> Result<Value, Problem> {
     let refuse = |wrong| Problem::new(Reason::AdminBodyInvalid, Detail::text(wrong));
     let request = read(body).map_err(refuse)?;
-    let explanation = request.ask(plan, &KnownHealth::of(plan));
+    let explanation = request.ask(plan, &KnownHealth::new(plan));
     explanation
         .map(|explanation| render::json(&explanation))
         .map_err(|error| refuse(error.to_string()))

@@ -17,7 +17,7 @@ pub(crate) struct PlanDocuments {
 }
 
 impl PlanDocuments {
-    pub(crate) fn of(plan: Arc<Plan>) -> Self {
+    pub(crate) fn new(plan: Arc<Plan>) -> Self {
         Self {
             plan,
             routes: OnceLock::new(),

@@ -29,7 +29,7 @@ impl AdminService {
 
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
         let method = request.method().clone();
-        let id = correlation::of(request.headers());
+        let id = correlation::from_headers(request.headers());
         let (head, body) = request.into_parts();
         let response = match self.access.admit(&head) {
             Ok(()) => self.route(Request::from_parts(head, body)).await,

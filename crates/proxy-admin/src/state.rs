@@ -57,12 +57,12 @@ impl AdminState {
     pub fn new(sources: Sources, plan: Arc<Plan>) -> Self {
         Self {
             sources,
-            plan: ArcSwap::from_pointee(PlanDocuments::of(plan)),
+            plan: ArcSwap::from_pointee(PlanDocuments::new(plan)),
         }
     }
 
     /// Reports `plan` from the next request on.
     pub fn publish(&self, plan: Arc<Plan>) {
-        self.plan.store(Arc::new(PlanDocuments::of(plan)));
+        self.plan.store(Arc::new(PlanDocuments::new(plan)));
     }
 }

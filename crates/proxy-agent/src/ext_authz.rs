@@ -57,7 +57,7 @@ impl ExtAuthzClient {
     /// Asks about the head of a request. One that was sent on a connection which ends under it is sent
     /// again once, on another.
     pub(crate) async fn decide(&self, head: &RequestHeaders<'_>) -> Result<Decision, CallError> {
-        let message = CheckRequest::of(head);
+        let message = CheckRequest::from(head);
         let known = self.connection.borrow().clone();
         if let Some(connection) = known.filter(|connection| !connection.is_closed())
             && let Ok(response) = send(connection, &message).await

@@ -12,7 +12,7 @@ impl Accepted {
     /// Those that the `Accept-Encoding` of `headers` accepts. Of equal weights the one that `preferred`
     /// lists first goes first; a coding that is not listed is not taken.
     #[must_use]
-    pub fn of(headers: &HeaderMap, preferred: &[Coding]) -> Self {
+    pub fn from_headers(headers: &HeaderMap, preferred: &[Coding]) -> Self {
         let lines = || headers.get_all(ACCEPT_ENCODING).iter();
         let any = weight(lines(), &["*"]).unwrap_or(0);
         let mut preferred = preferred.iter().copied();
@@ -89,20 +89,23 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT_ENCODING, value.parse().unwrap());
-            let taken: Vec<_> = Accepted::of(&headers, &ALL)
+            let taken: Vec<_> = Accepted::from_headers(&headers, &ALL)
                 .iter()
                 .map(Coding::name)
                 .collect();
             assert_eq!(taken.join(" "), names, "{value}");
         }
-        assert_eq!(Accepted::of(&HeaderMap::new(), &ALL), Accepted::default());
+        assert_eq!(
+            Accepted::from_headers(&HeaderMap::new(), &ALL),
+            Accepted::default()
+        );
     }
 
     #[test]
     fn equal_weights_go_by_preference_and_others_are_not_taken() {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("br, gzip, zstd"));
-        let taken = Accepted::of(&headers, &[Coding::Gzip, Coding::Brotli]);
+        let taken = Accepted::from_headers(&headers, &[Coding::Gzip, Coding::Brotli]);
         assert_eq!(
             taken.iter().collect::<Vec<_>>(),
             [Coding::Gzip, Coding::Brotli]

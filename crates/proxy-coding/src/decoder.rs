@@ -89,7 +89,10 @@ impl Decoder {
     /// # Errors
     /// [`DecodingError::Unsupported`] for a coding other than `gzip`, `deflate`, `br` and `zstd`, and for
     /// more than three.
-    pub fn of(headers: &HeaderMap, limits: DecodingLimits) -> Result<Option<Self>, DecodingError> {
+    pub fn from_headers(
+        headers: &HeaderMap,
+        limits: DecodingLimits,
+    ) -> Result<Option<Self>, DecodingError> {
         let mut outermost = None;
         let mut codings = 0;
         for line in headers.get_all(CONTENT_ENCODING) {

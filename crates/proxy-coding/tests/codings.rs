@@ -32,7 +32,7 @@ fn compress(coding: Coding, body: &[u8]) -> Vec<u8> {
 }
 
 fn decompress(name: &str, body: &[u8], limits: DecodingLimits) -> Result<Vec<u8>, DecodingError> {
-    let mut decoder = Decoder::of(&headers(name), limits)?.unwrap();
+    let mut decoder = Decoder::from_headers(&headers(name), limits)?.unwrap();
     let mut out = Vec::new();
     for piece in body.chunks(3_000) {
         decoder.push(piece, |content| out.extend_from_slice(content))?;
@@ -66,7 +66,9 @@ fn every_coding_gives_back_what_it_got() {
 fn a_flush_lets_a_receiver_read_all_that_was_pushed() {
     for coding in ALL {
         let mut encoder = Encoder::new(coding, LEVELS).unwrap();
-        let mut decoder = Decoder::of(&headers(coding.name()), WIDE).unwrap().unwrap();
+        let mut decoder = Decoder::from_headers(&headers(coding.name()), WIDE)
+            .unwrap()
+            .unwrap();
         for piece in ["first", "second", "third"] {
             let mut sent = encoder.push(piece.as_bytes()).unwrap().to_vec();
             assert!(encoder.is_unflushed());
@@ -104,7 +106,7 @@ fn a_bomb_is_found_while_it_is_small() {
     };
     for coding in ALL {
         let bomb = compress(coding, &vec![0; 20 << 20]);
-        let mut decoder = Decoder::of(&headers(coding.name()), limits)
+        let mut decoder = Decoder::from_headers(&headers(coding.name()), limits)
             .unwrap()
             .unwrap();
         let mut read = 0;
@@ -176,7 +178,7 @@ fn a_bomb_in_several_codings_is_found_by_the_ratio_of_all_together() {
     let twice = compress(Coding::Gzip, &once);
     assert!(twice.len() < once.len() / 10);
 
-    let mut decoder = Decoder::of(&headers("gzip, gzip"), limits)
+    let mut decoder = Decoder::from_headers(&headers("gzip, gzip"), limits)
         .unwrap()
         .unwrap();
     let mut read = 0;
@@ -203,11 +205,19 @@ fn the_names_of_content_encoding_are_read() {
     let both = decompress("identity, X-Gzip", &members, WIDE).unwrap();
     assert_eq!(both, [body, b"more".to_vec()].concat());
     for none in ["identity", "", " , "] {
-        assert!(Decoder::of(&headers(none), WIDE).unwrap().is_none());
+        assert!(
+            Decoder::from_headers(&headers(none), WIDE)
+                .unwrap()
+                .is_none()
+        );
     }
-    assert!(Decoder::of(&HeaderMap::new(), WIDE).unwrap().is_none());
+    assert!(
+        Decoder::from_headers(&HeaderMap::new(), WIDE)
+            .unwrap()
+            .is_none()
+    );
     for unsupported in ["compress", "gzip, compress", "gzip, gzip, gzip, gzip"] {
-        let refused = Decoder::of(&headers(unsupported), WIDE).unwrap_err();
+        let refused = Decoder::from_headers(&headers(unsupported), WIDE).unwrap_err();
         assert_eq!(refused, DecodingError::Unsupported, "{unsupported}");
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let after = |(at, _): (usize, &str)| at + 1;
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(after));
         let counts = if text.is_ascii() {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn line_and_column(text: &str, at: usize) -> (u32, u32) {
-        let place = Lines::of(text).place(FileId(0), text, Span::new(at, at));
+        let place = Lines::new(text).place(FileId(0), text, Span::new(at, at));
         (place.line, place.column)
     }
 

@@ -24,7 +24,7 @@ pub struct Migrated {
 /// The syntax errors of a text that is neither KDL 2 nor KDL 1.
 pub fn migrate(text: &str, name: &str) -> Result<Migrated, Report> {
     let read = kdl::parse(text, Dialect::V2);
-    let mut migration = Migration::of(text);
+    let mut migration = Migration::new(text);
     let nodes = if read.faults.is_empty() {
         read.nodes
     } else {
@@ -47,7 +47,7 @@ pub fn migrate(text: &str, name: &str) -> Result<Migrated, Report> {
 pub(crate) fn refused(text: &str, name: &str) -> Report {
     let mut sources = Sources::default();
     let file = sources.add(name, text);
-    let lines = Lines::of(text);
+    let lines = Lines::new(text);
     let place = |span| lines.place(file, text, span);
     let mut faults = Diagnostics::default();
     match kdl::forbidden(text) {
@@ -71,10 +71,10 @@ struct Migration<'t> {
 }
 
 impl<'t> Migration<'t> {
-    fn of(text: &'t str) -> Self {
+    fn new(text: &'t str) -> Self {
         Self {
             text,
-            lines: Lines::of(text),
+            lines: Lines::new(text),
             edits: Vec::new(),
             notes: Vec::new(),
         }

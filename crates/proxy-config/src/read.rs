@@ -247,7 +247,7 @@ impl Reader<'_> {
     }
 
     fn add(&mut self, name: &str, text: &str) -> FileId {
-        self.texts.lines.push(Lines::of(text));
+        self.texts.lines.push(Lines::new(text));
         self.texts.sources.add(name, text)
     }
 

@@ -25,12 +25,12 @@ pub(crate) struct Rendering<'r> {
 
 impl fmt::Display for Rendering<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts = SourceTexts::of(self.sources);
+        let texts = SourceTexts::new(self.sources);
         for (index, diagnostic) in self.shown.iter().enumerate() {
             if index > 0 {
                 writeln!(f)?;
             }
-            self.handler.debug(&Entry::of(diagnostic, &texts), f)?;
+            self.handler.debug(&Entry::new(diagnostic, &texts), f)?;
         }
         match self.omitted {
             0 => Ok(()),

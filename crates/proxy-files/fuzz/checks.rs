@@ -33,7 +33,7 @@ pub(crate) fn path(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
-    let Some(file) = FilePath::of(text) else {
+    let Some(file) = FilePath::parse(text) else {
         return;
     };
     let name = file.relative();

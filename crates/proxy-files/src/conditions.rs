@@ -29,7 +29,7 @@ pub(crate) enum Verdict {
 
 impl Conditions {
     /// The conditions of a request for the file; only GET has ranges. [RFC 9110 §14.2]
-    pub(crate) fn of(method: &Method, headers: &HeaderMap) -> Self {
+    pub(crate) fn from_request(method: &Method, headers: &HeaderMap) -> Self {
         let all = |name: HeaderName| headers.get_all(name).iter().cloned().collect();
         let one = |name: HeaderName| headers.get(name).cloned();
         let range = one(RANGE).filter(|_| *method == Method::GET);
@@ -138,7 +138,7 @@ mod tests {
             let name: HeaderName = name.parse().unwrap();
             headers.append(name, value.parse().unwrap());
         }
-        Conditions::of(&Method::GET, &headers)
+        Conditions::from_request(&Method::GET, &headers)
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(conditions(&[range]).range(&file()), Some("bytes=0-1"));
         let mut headers = HeaderMap::new();
         headers.insert(RANGE, HeaderValue::from_static("bytes=0-1"));
-        let of_head = Conditions::of(&Method::HEAD, &headers);
+        let of_head = Conditions::from_request(&Method::HEAD, &headers);
         assert_eq!(of_head.range(&file()), None);
     }
 }

@@ -84,7 +84,7 @@ impl FileRequest {
     /// The file request with this path and query, as sent.
     #[must_use]
     pub fn new(method: &Method, path: &str, query: Option<&str>, headers: &HeaderMap) -> Self {
-        let file = FilePath::of(path);
+        let file = FilePath::parse(path);
         let with_slash = file
             .as_ref()
             .filter(|file| !file.is_folder())
@@ -93,8 +93,8 @@ impl FileRequest {
             path: file,
             with_slash,
             wants_bytes: *method == Method::GET,
-            conditions: Conditions::of(method, headers),
-            accepted: Accepted::of(headers, &VARIANTS),
+            conditions: Conditions::from_request(method, headers),
+            accepted: Accepted::from_headers(headers, &VARIANTS),
         }
     }
 }
@@ -123,7 +123,7 @@ impl Directory {
             (Ok(Found::Directory), _) => redirect(asked),
             (Ok(Found::File(file, name)), _) => self.send(&root, file, &name, (asked, now)),
             (Err(FileError::Missing), Some(fallback)) => {
-                let file = Opened::of(beneath::file(&root, fallback)?)?.file()?;
+                let file = Opened::from_fd(beneath::file(&root, fallback)?)?.file()?;
                 self.send(&root, file, fallback, (asked, now))
             }
             (Err(fault), _) => Err(fault),
@@ -136,7 +136,7 @@ impl Directory {
         } else {
             path.relative().to_owned()
         };
-        match Opened::of(beneath::file(root, &name)?)? {
+        match Opened::from_fd(beneath::file(root, &name)?)? {
             Opened::File(file) => Ok(Found::File(file, name)),
             Opened::Directory if path.is_folder() => Err(FileError::Missing),
             Opened::Directory => Ok(Found::Directory),
@@ -155,7 +155,7 @@ impl Directory {
         } else {
             (original, None)
         };
-        let validators = Validators::of(file.changed, file.size_bytes, coding, now);
+        let validators = Validators::new(file.changed, file.size_bytes, coding, now);
         let mut headers = HeaderMap::new();
         headers.insert(ETAG, validators.tag.clone());
         if let Some(value) = validators.last_modified() {
@@ -224,7 +224,7 @@ struct Facts {
 }
 
 impl Opened {
-    fn of(file: OwnedFd) -> Result<Self, FileError> {
+    fn from_fd(file: OwnedFd) -> Result<Self, FileError> {
         let file = File::from(file);
         let metadata = file.metadata()?;
         if metadata.is_dir() {
@@ -264,7 +264,7 @@ fn compressed(
         let mut neighbour = name.as_os_str().to_owned();
         neighbour.push(suffix(coding));
         let opened = beneath::file(root, Path::new(&neighbour));
-        let opened = opened.map_err(FileError::from).and_then(Opened::of);
+        let opened = opened.map_err(FileError::from).and_then(Opened::from_fd);
         if let Ok(Opened::File(file)) = opened
             && !is_older(file.changed, original.changed)
         {

@@ -17,7 +17,7 @@ impl FilePath {
     /// an escaped slash, a backslash or a NUL, or names a hidden file. Several slashes count as
     /// one.
     #[must_use]
-    pub fn of(request_path: &str) -> Option<Self> {
+    pub fn parse(request_path: &str) -> Option<Self> {
         let canonical = canonical_path(request_path).ok()?;
         let absolute = canonical.strip_prefix('/')?;
         let mut name = Vec::with_capacity(absolute.len());
@@ -89,7 +89,7 @@ mod tests {
             ("/100%25", "100%", false),
             ("/%2525", "%25", false),
         ] {
-            let file = FilePath::of(path).unwrap();
+            let file = FilePath::parse(path).unwrap();
             assert_eq!(file.relative(), Path::new(name), "{path}");
             assert_eq!(file.is_folder(), is_folder, "{path}");
         }
@@ -118,14 +118,14 @@ mod tests {
             "/%2egit/config",
             "/a/.well-known",
         ] {
-            assert_eq!(FilePath::of(path), None, "{path}");
+            assert_eq!(FilePath::parse(path), None, "{path}");
         }
     }
 
     proptest! {
         #[test]
         fn no_path_names_anything_but_plain_segments(path in "/(\\.|%2e|%2E|/|%2f|%5c|\\\\|%00|a|%25){0,12}") {
-            if let Some(file) = FilePath::of(&path) {
+            if let Some(file) = FilePath::parse(&path) {
                 let mut components = file.relative().components();
                 prop_assert!(components.all(|one| matches!(one, Component::Normal(_))));
             }

@@ -37,10 +37,9 @@ pub struct KeySeed {
     pub high: u64,
 }
 
-impl ClientKey {
-    /// The key of the client at `address`.
-    #[must_use]
-    pub fn of(address: IpAddr) -> Self {
+/// The key of the client at `address`.
+impl From<IpAddr> for ClientKey {
+    fn from(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4(address.to_bits()),
             IpAddr::V6(address) => Self::V6(upper_half(address)),
@@ -97,7 +96,7 @@ mod tests {
     use std::collections::HashSet;
 
     fn key(address: &str) -> ClientKey {
-        ClientKey::of(address.parse().unwrap())
+        ClientKey::from(address.parse::<IpAddr>().unwrap())
     }
 
     #[test]

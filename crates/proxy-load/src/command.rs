@@ -190,7 +190,7 @@ impl ResponseSize {
 
     /// The response for a path.
     #[must_use]
-    pub fn of(path: &[u8]) -> Self {
+    pub fn for_path(path: &[u8]) -> Self {
         match path.last() {
             Some(b'm') => Self::Medium,
             Some(b'l') => Self::Large,
@@ -228,8 +228,8 @@ mod tests {
     fn a_path_ends_in_the_letter_of_its_answer() {
         for answer in ResponseSize::ALL {
             let path = format!("/r17/{}", answer.letter());
-            assert_eq!(ResponseSize::of(path.as_bytes()), answer);
+            assert_eq!(ResponseSize::for_path(path.as_bytes()), answer);
         }
-        assert_eq!(ResponseSize::of(b"/"), ResponseSize::Small);
+        assert_eq!(ResponseSize::for_path(b"/"), ResponseSize::Small);
     }
 }

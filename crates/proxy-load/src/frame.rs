@@ -65,7 +65,7 @@ impl<'a> Frame<'a> {
         let length = u32::from_be_bytes([0, l0, l1, l2]);
         let (payload, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
         let frame = Self {
-            kind: Kind::of(kind),
+            kind: Kind::from(kind),
             flags,
             stream: u32::from_be_bytes([s0, s1, s2, s3]) & 0x7fff_ffff,
             payload,
@@ -88,9 +88,9 @@ impl<'a> Frame<'a> {
     }
 }
 
-impl Kind {
-    /// [RFC 9113 §6]
-    fn of(code: u8) -> Self {
+/// [RFC 9113 §6]
+impl From<u8> for Kind {
+    fn from(code: u8) -> Self {
         match code {
             0x0 => Self::Data,
             0x1 => Self::Headers,
@@ -103,7 +103,9 @@ impl Kind {
             _ => Self::Other,
         }
     }
+}
 
+impl Kind {
     fn code(self) -> u8 {
         match self {
             Self::Data => 0x0,

@@ -87,7 +87,7 @@ impl Poller {
         ready.extend(self.events.iter().map(|event| {
             let (data, flags) = (event.data, event.flags);
             Ready {
-                owner: Owner::of(data.u64()),
+                owner: Owner::from_data(data.u64()),
                 readable: flags != EventFlags::OUT,
             }
         }));
@@ -115,7 +115,7 @@ impl Owner {
         })
     }
 
-    fn of(data: u64) -> Self {
+    fn from_data(data: u64) -> Self {
         let place = usize::try_from(data >> 1).unwrap_or(usize::MAX);
         match (data, data & 1) {
             (u64::MAX, _) => Self::Listener,
@@ -139,7 +139,7 @@ mod tests {
             Owner::Client(7_001),
         ];
         for owner in owners {
-            assert_eq!(Owner::of(owner.data().u64()), owner);
+            assert_eq!(Owner::from_data(owner.data().u64()), owner);
         }
     }
 }

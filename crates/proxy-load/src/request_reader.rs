@@ -107,7 +107,7 @@ fn read_head<'a>(bytes: &'a [u8], seen: Option<&mut Seen>) -> Option<Step<'a>> {
         };
     }
     let path = head.split(|byte| *byte == b' ').nth(1);
-    let answer = ResponseSize::of(path.unwrap_or_default());
+    let answer = ResponseSize::for_path(path.unwrap_or_default());
     let awaiting = if head.starts_with(b"GET ") {
         Awaiting::Head
     } else if head::value(head, b"transfer-encoding").is_some() {

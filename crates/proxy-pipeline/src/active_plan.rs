@@ -112,7 +112,7 @@ impl ActivePlan {
             shadows: plan
                 .routes()
                 .iter()
-                .map(|route| ShadowCounters::of(route, registry))
+                .map(|route| ShadowCounters::new(route, registry))
                 .collect(),
             routes: RouteTable::new(Arc::clone(registry), worker, ids.collect()),
             upstreams,
@@ -258,7 +258,7 @@ impl ActiveUpstream {
                 upstream.targets.len(),
                 u32::try_from(worker).unwrap_or_default(),
             ),
-            ready: RefCell::new(HealthyTargets::of(weighted_states(upstream))),
+            ready: RefCell::new(HealthyTargets::new(weighted_states(upstream))),
             metrics,
             targets: target_metrics.collect(),
             connectors,
@@ -316,7 +316,7 @@ fn traces(settings: &TraceContext) -> Option<Sampling> {
         begin,
         sample_percent,
     } = settings;
-    begin.then(|| Sampling::of(**sample_percent))
+    begin.then(|| Sampling::from_percent(**sample_percent))
 }
 
 fn access_format(observability: &Observability) -> Option<AccessFormat> {

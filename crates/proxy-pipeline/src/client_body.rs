@@ -94,8 +94,8 @@ pub enum BodyAborted {
     Malformed,
 }
 
-impl BodyAborted {
-    fn of(error: &h2::Error) -> Self {
+impl From<&h2::Error> for BodyAborted {
+    fn from(error: &h2::Error) -> Self {
         let is_malformed = error.is_library() && error.reason() == Some(h2::Reason::PROTOCOL_ERROR);
         if is_malformed {
             Self::Malformed
@@ -246,10 +246,10 @@ impl Streamed {
                 self.stream.flow_control().release_capacity(data.len())?;
                 Ok(Frame::data(data))
             });
-            return Poll::Ready(Some(released.map_err(|error| BodyAborted::of(&error))));
+            return Poll::Ready(Some(released.map_err(|error| BodyAborted::from(&error))));
         }
         let trailers =
-            ready!(self.stream.poll_trailers(cx)).map_err(|error| BodyAborted::of(&error))?;
+            ready!(self.stream.poll_trailers(cx)).map_err(|error| BodyAborted::from(&error))?;
         let trailers = trailers.map(|mut trailers| {
             // The frame meter writes this field before all trailers.
             trailers.remove(HOST);

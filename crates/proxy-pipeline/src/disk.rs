@@ -41,7 +41,7 @@ pub(crate) enum DiskJob {
 
 impl Disks {
     /// The queue for files beneath `root`.
-    pub(crate) fn of(&self, root: &Path) -> Disk {
+    pub(crate) fn for_root(&self, root: &Path) -> Disk {
         if let Some(disk) = self.0.borrow().get(root) {
             return Arc::clone(disk);
         }

@@ -36,7 +36,7 @@ pub(crate) async fn answer(
     let time = &exchange.worker().time;
     let now = UNIX_EPOCH + time.unix(time.elapsed());
     let folder = Arc::clone(folder);
-    let disk = exchange.worker().disks.of(&folder.root);
+    let disk = exchange.worker().disks.for_root(&folder.root);
     let waiting = Waiting::new(exchange.timers(total), disk);
     let (answer, mut opened) = oneshot::channel();
     waiting.submit(DiskJob::Open {

@@ -317,7 +317,7 @@ pub(crate) fn upload(
     };
     let limits = BodyLimits {
         max_bytes: route.max_body_bytes,
-        trailers: FieldLimits::of(&exchange.active().plan.model().limits),
+        trailers: FieldLimits::from(&exchange.active().plan.model().limits),
     };
     RequestBody::new(body, limits, times, timers.clone())
 }

@@ -15,7 +15,7 @@ impl Default for HostValue {
 
 impl HostValue {
     /// `None` if `host` is not a valid field value.
-    pub(crate) fn of(&self, host: &str) -> Option<HeaderValue> {
+    pub(crate) fn get(&self, host: &str) -> Option<HeaderValue> {
         let mut last = self.0.borrow_mut();
         if last.as_bytes() != host.as_bytes() {
             *last = HeaderValue::from_str(host).ok()?;
@@ -32,9 +32,9 @@ mod tests {
     fn each_host_is_told_as_it_was_named() {
         let values = HostValue::default();
         for host in ["a.test", "a.test", "b.test:81", "", "a.test"] {
-            assert_eq!(values.of(host).unwrap(), host);
+            assert_eq!(values.get(host).unwrap(), host);
         }
-        assert_eq!(values.of("a\nb"), None);
-        assert_eq!(values.of("a.test").unwrap(), "a.test");
+        assert_eq!(values.get("a\nb"), None);
+        assert_eq!(values.get("a.test").unwrap(), "a.test");
     }
 }

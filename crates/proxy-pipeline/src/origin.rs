@@ -50,7 +50,7 @@ impl Origin {
     /// Replaces the plan by an extract.
     pub(crate) fn extract(&mut self, parts: PlanParts) {
         if let Self::Plan(active) = self {
-            *self = Self::Extract(Box::new(Extract::of(active, parts)));
+            *self = Self::Extract(Box::new(Extract::new(active, parts)));
         }
     }
 
@@ -140,7 +140,7 @@ impl Origin {
 }
 
 impl Extract {
-    fn of(active: &ActivePlan, parts: PlanParts) -> Self {
+    fn new(active: &ActivePlan, parts: PlanParts) -> Self {
         let recorded = active.access_format.is_some();
         let route = parts
             .route
@@ -151,13 +151,13 @@ impl Extract {
             route_metrics: active.routes.shared(parts.route),
             route_fields: EscapedFields::of_routes(id),
             route,
-            target: ExtractedTarget::of(active, parts),
+            target: ExtractedTarget::new(active, parts),
         }
     }
 }
 
 impl ExtractedTarget {
-    fn of(active: &ActivePlan, parts: PlanParts) -> Option<Self> {
+    fn new(active: &ActivePlan, parts: PlanParts) -> Option<Self> {
         let (upstream, target) = parts.upstream?;
         let target = usize::from(target);
         let plan = active.plan.upstreams().get(upstream)?;

@@ -101,7 +101,7 @@ impl RateRule {
 }
 
 impl RateLimitStatus {
-    pub(crate) fn of(decision: RateDecision, unix: Duration) -> Self {
+    pub(crate) fn new(decision: RateDecision, unix: Duration) -> Self {
         let full = unix + decision.reset;
         Self {
             limit: decision.limit,

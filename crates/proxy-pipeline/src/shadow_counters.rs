@@ -16,7 +16,7 @@ pub(crate) struct ShadowCounters {
 }
 
 impl ShadowCounters {
-    pub(crate) fn of(route: &RoutePlan, registry: &Registry) -> Option<Self> {
+    pub(crate) fn new(route: &RoutePlan, registry: &Registry) -> Option<Self> {
         route.shadow?;
         let counter =
             |result| registry.counter(&names::SHADOW_REQUESTS_TOTAL, [&*route.id, result]);

@@ -26,7 +26,7 @@ impl Sampling {
         clippy::cast_precision_loss,
         reason = "the share is positive, and the cast saturates"
     )]
-    pub(crate) fn of(percent: f64) -> Self {
+    pub(crate) fn from_percent(percent: f64) -> Self {
         Self {
             share: (percent / 100.0 * u64::MAX as f64) as u64,
         }
@@ -46,7 +46,7 @@ pub(crate) fn apply(
     ids: &IdSource,
 ) -> Option<Box<TraceId>> {
     if known.has(KnownHeaders::TRACE_PARENT)
-        && let Some(id) = of(headers)
+        && let Some(id) = read_trace_id(headers)
     {
         return Some(id);
     }
@@ -66,7 +66,7 @@ pub(crate) fn apply(
 }
 
 /// The trace's ID in the one `traceparent` of `headers`, if it is valid. [Trace Context §3.2]
-fn of(headers: &HeaderMap) -> Option<Box<TraceId>> {
+fn read_trace_id(headers: &HeaderMap) -> Option<Box<TraceId>> {
     let mut values = headers.get_all(names::TRACE_PARENT).iter();
     let (value, None) = (values.next()?.as_bytes(), values.next()) else {
         return None;
@@ -151,7 +151,7 @@ mod tests {
             "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
             "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-later",
         ] {
-            let id = of(&headers(&[valid])).unwrap();
+            let id = read_trace_id(&headers(&[valid])).unwrap();
             assert_eq!(&id[..], TRACE.as_bytes(), "{valid}");
         }
     }
@@ -170,10 +170,10 @@ mod tests {
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0x",
             "0--4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         ] {
-            assert_eq!(of(&headers(&[invalid])), None, "{invalid}");
+            assert_eq!(read_trace_id(&headers(&[invalid])), None, "{invalid}");
         }
         let valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        assert_eq!(of(&headers(&[valid, valid])), None);
+        assert_eq!(read_trace_id(&headers(&[valid, valid])), None);
     }
 
     #[test]
@@ -184,8 +184,13 @@ mod tests {
             let mut count = 0;
             for _ in 0..1_000 {
                 let mut headers = HeaderMap::new();
-                let begun = apply(&mut headers, &known, Some(Sampling::of(percent)), &ids);
-                assert_eq!(of(&headers), begun);
+                let begun = apply(
+                    &mut headers,
+                    &known,
+                    Some(Sampling::from_percent(percent)),
+                    &ids,
+                );
+                assert_eq!(read_trace_id(&headers), begun);
                 let value = headers.get(names::TRACE_PARENT).unwrap().as_bytes();
                 count += usize::from(value.ends_with(b"-01"));
             }

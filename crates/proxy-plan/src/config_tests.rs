@@ -22,7 +22,7 @@ pub fn failed_tests(model: &Model) -> Vec<FailedTest> {
         Arc::clone(&model),
         &mut TargetRegistry::default().begin(),
     );
-    let states = AssumeHealthy::of(&plan);
+    let states = AssumeHealthy::new(&plan);
     let failed = model
         .tests
         .iter()

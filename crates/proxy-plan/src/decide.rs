@@ -120,7 +120,7 @@ impl Plan {
         &self,
         head: &RequestHead<'a>,
     ) -> Result<(NormalizedHead<'a>, Option<usize>), Problem> {
-        let seen = NormalizedHead::of(head)?;
+        let seen = NormalizedHead::normalize(head)?;
         let reached = self.reach(head.listener, &seen.as_head(head));
         if !seen.is_plain {
             self.check_path(head, &seen, reached)?;
@@ -154,7 +154,7 @@ impl Plan {
         if !is_strict && !names_file {
             return Ok(());
         }
-        let Readings { paths, fault } = Readings::of(raw);
+        let Readings { paths, fault } = Readings::from_path(raw);
         let fault =
             fault.or((!raw.starts_with('/') && raw != "*").then_some(PathError::NotAbsolute));
         if let Some(fault) = fault.filter(|_| is_strict) {
@@ -222,7 +222,7 @@ pub(crate) struct NormalizedHead<'a> {
 }
 
 impl<'a> NormalizedHead<'a> {
-    fn of(head: &RequestHead<'a>) -> Result<Self, Problem> {
+    fn normalize(head: &RequestHead<'a>) -> Result<Self, Problem> {
         let host = match head.host {
             "" => Cow::Borrowed(""),
             host => normal_host(host).map_err(host_problem)?.name,

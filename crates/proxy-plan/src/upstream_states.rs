@@ -65,7 +65,7 @@ fn weight(target: &TargetPlan) -> u32 {
 impl AssumeHealthy {
     /// All targets of `plan` are ready, apart from those of weight 0.
     #[must_use]
-    pub fn of(plan: &Plan) -> Self {
+    pub fn new(plan: &Plan) -> Self {
         Self {
             upstreams: idle(plan, |_| true),
         }
@@ -75,7 +75,7 @@ impl AssumeHealthy {
 impl KnownHealth {
     /// The targets of `plan` are ready that are healthy and not draining, apart from those of weight 0.
     #[must_use]
-    pub fn of(plan: &Plan) -> Self {
+    pub fn new(plan: &Plan) -> Self {
         let is_ready = |target: &TargetPlan| {
             let causes = target.state.causes();
             causes.is_healthy() && !causes.contains(HealthCause::Draining)

@@ -50,7 +50,7 @@ fn decided(path: &str) -> Result<String, Reason> {
         content_length: None,
         client_ip: Ipv4Addr::LOCALHOST.into(),
     };
-    let decision = PLAN.decide(&head, &AssumeHealthy::of(&PLAN), Duration::ZERO);
+    let decision = PLAN.decide(&head, &AssumeHealthy::new(&PLAN), Duration::ZERO);
     match decision.outcome {
         Outcome::Refuse(problem) => Err(problem.reason()),
         Outcome::Forward(..) | Outcome::Answer(_) | Outcome::Files => {

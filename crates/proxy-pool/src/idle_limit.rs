@@ -43,7 +43,7 @@ impl IdleLimit {
 }
 
 impl IdleShare {
-    pub(crate) fn of(limit: &IdleLimit) -> Self {
+    pub(crate) fn new(limit: &IdleLimit) -> Self {
         Self {
             limit: limit.clone(),
             held: 0,
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn two_pools_together_keep_no_more_than_the_limit() {
         let limit = IdleLimit::new(3);
-        let [mut one, mut other] = [0, 1].map(|_| IdleShare::of(&limit));
+        let [mut one, mut other] = [0, 1].map(|_| IdleShare::new(&limit));
 
         assert!(one.covers(2) && other.covers(1));
         assert!(!one.covers(3) && !other.covers(2));
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_lower_limit_takes_places_away() {
         let limit = IdleLimit::new(3);
-        let mut share = IdleShare::of(&limit);
+        let mut share = IdleShare::new(&limit);
         assert!(share.covers(3));
 
         limit.set_max(1);

@@ -246,7 +246,7 @@ impl Drop for ConnectionPermit {
 
 impl PoolMember {
     /// The membership of a pool under `limit`; `known` is reused if the limit is the same.
-    pub(crate) fn of(
+    pub(crate) fn reuse_or_join(
         limit: Option<&Arc<ConnectionLimit>>,
         target: TargetId,
         known: Option<Arc<Self>>,

@@ -168,8 +168,8 @@ impl<B> Pool<B> {
                 None => (Vec::new(), None, None),
             };
             let idle_share = idle_share.filter(|share| share.is_of(&settings.idle_limit));
-            let idle_share = idle_share.unwrap_or_else(|| IdleShare::of(&settings.idle_limit));
-            let member = PoolMember::of(
+            let idle_share = idle_share.unwrap_or_else(|| IdleShare::new(&settings.idle_limit));
+            let member = PoolMember::reuse_or_join(
                 settings.limit.as_ref(),
                 settings.target,
                 known,

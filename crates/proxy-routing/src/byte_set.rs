@@ -9,7 +9,7 @@ pub(crate) struct ByteSet {
 
 impl ByteSet {
     /// The characters of `members`.
-    pub(crate) const fn of(members: &[u8]) -> Self {
+    pub(crate) const fn new(members: &[u8]) -> Self {
         let mut set = Self { low: 0, high: 0 };
         let mut rest = members;
         while let [byte, tail @ ..] = rest {

@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 /// Maximum length of a host name, in bytes; a DNS name has at most 253.
 const MAX_NAME_BYTES: usize = 255;
 /// Characters of a registered name, without upper case and escapes. [RFC 3986 §3.2.2]
-const NAME: ByteSet = ByteSet::of(b"0123456789abcdefghijklmnopqrstuvwxyz-._~!$&'()*+,;=");
+const NAME: ByteSet = ByteSet::new(b"0123456789abcdefghijklmnopqrstuvwxyz-._~!$&'()*+,;=");
 
 const DOT: u8 = 1;
 const CAPITAL: u8 = 2;

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 /// Characters with the same meaning escaped and unescaped. [RFC 3986 §2.3]
 pub(crate) const UNRESERVED: ByteSet =
-    ByteSet::of(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~");
+    ByteSet::new(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~");
 /// Characters that need no escape in a path, and the separator. [RFC 3986 §3.3]
-pub(crate) const PATH: ByteSet = ByteSet::of(
+pub(crate) const PATH: ByteSet = ByteSet::new(
     b"/0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~!$&'()*+,;=:@",
 );
 

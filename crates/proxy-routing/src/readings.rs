@@ -6,8 +6,9 @@ use crate::path::{
 };
 
 /// Bytes that every server reads the same: those of a path, without the start of a parameter.
-const PLAIN: ByteSet =
-    ByteSet::of(b"/0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~!$&'()*+,=:@");
+const PLAIN: ByteSet = ByteSet::new(
+    b"/0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~!$&'()*+,=:@",
+);
 
 /// Maximum number of dot segments of a path that are examined one by one.
 const MAX_DOT_SEGMENTS: usize = 16;
@@ -94,7 +95,7 @@ impl Readings {
     /// dropped or not, a backslash as a slash or not, slashes merged or not, dot segments removed
     /// or kept or partly removed, in every combination.
     #[must_use]
-    pub fn of(raw: &str) -> Self {
+    pub fn from_path(raw: &str) -> Self {
         let mut readings = Self {
             paths: Vec::new(),
             fault: byte_fault(raw),

@@ -32,7 +32,7 @@ impl GaugeSource for BreakerSource {
 
 impl BreakerStates {
     /// Those of the routes and the agents of `plan`.
-    pub(crate) fn of(plan: &Plan, registry: &Registry) -> Self {
+    pub(crate) fn new(plan: &Plan, registry: &Registry) -> Self {
         let of_routes = plan.routes().iter().filter_map(|route| {
             let Service::Upstream(position) = route.service else {
                 return None;

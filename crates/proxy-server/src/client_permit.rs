@@ -16,7 +16,7 @@ pub(crate) struct ClientPermit {
 impl ClientPermit {
     /// Counts one more connection of the client at `address`.
     pub(crate) fn take(shared: &Arc<Shared>, address: IpAddr) -> Result<Self, LimitReached> {
-        let client = ClientKey::of(address);
+        let client = ClientKey::from(address);
         shared.clients.enter(client)?;
         Ok(Self {
             shared: Arc::clone(shared),

@@ -65,7 +65,7 @@ fn check(loaded: Loaded, keys: &PrivateKeys) -> Result<Loaded, Report> {
 pub fn worst_case(model: &Model) -> WorstCase {
     let workers = worker_count(model) as u64;
     let total_bytes = system_memory::total_bytes().unwrap_or(u64::MAX);
-    WorstCase::of(model, workers, total_bytes)
+    WorstCase::estimate(model, workers, total_bytes)
 }
 
 fn read(config: &Source) -> Result<Loaded, Report> {

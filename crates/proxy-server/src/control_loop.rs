@@ -109,12 +109,12 @@ impl Process {
         match event {
             Event::Reload => tokio::select! {
                 biased;
-                event = signals.end() => return Some(End::of(event)),
+                event = signals.end() => return Some(End::from(event)),
                 () = self.reload() => {}
             },
             Event::ReopenLogs => self.server.reopen_logs(),
             Event::Upgrade => self.begin_upgrade(),
-            Event::Drain | Event::Quit => return Some(End::of(event)),
+            Event::Drain | Event::Quit => return Some(End::from(event)),
         }
         None
     }
@@ -124,7 +124,7 @@ impl Process {
         let Pending { delivery, answer } = pending;
         tokio::select! {
             biased;
-            event = signals.end() => Some(End::of(event)),
+            event = signals.end() => Some(End::from(event)),
             outcome = self.deliver(delivery) => {
                 // A client that has ended meanwhile does not ask.
                 drop(answer.send(outcome));

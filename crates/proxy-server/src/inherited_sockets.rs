@@ -125,7 +125,7 @@ impl InheritedSockets {
         if !owned {
             self.managed.extend(sockets.iter().map(Arc::clone));
         }
-        Bound::of(address, sockets, owned)
+        Bound::from_sockets(address, sockets, owned)
     }
 
     fn claim_managed(&self, address: &BindAddress, others: &[Listener]) -> Option<Bound> {
@@ -134,7 +134,7 @@ impl InheritedSockets {
             is_unclaimed(socket) && bound.is_ok_and(|bound| is_for(&bound, address, others))
         };
         let socket = self.managed.iter().find(is_it)?;
-        Bound::of(address, vec![Arc::clone(socket)], false)
+        Bound::from_sockets(address, vec![Arc::clone(socket)], false)
     }
 }
 

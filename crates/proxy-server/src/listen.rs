@@ -71,7 +71,11 @@ impl Bound {
     /// Sockets from another process or a service manager. `None` if they cannot be listened on. The
     /// file of a Unix socket that is `owned` is kept until this process owns it; without its file
     /// the socket could not be found.
-    pub(crate) fn of(at: &BindAddress, sockets: Vec<Arc<Socket>>, owned: bool) -> Option<Self> {
+    pub(crate) fn from_sockets(
+        at: &BindAddress,
+        sockets: Vec<Arc<Socket>>,
+        owned: bool,
+    ) -> Option<Self> {
         let at = match at {
             BindAddress::Tcp(_) => {
                 let bound = sockets.first()?.local_addr().ok()?;
@@ -176,7 +180,7 @@ pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<
         BindAddress::Tcp(wanted) => tcp::probe(*wanted).and_then(|()| {
             let first = Arc::new(tcp::open(*wanted)?);
             let missing = io::Error::from(io::ErrorKind::AddrNotAvailable);
-            Bound::of(address, vec![first], true).ok_or(missing)
+            Bound::from_sockets(address, vec![first], true).ok_or(missing)
         }),
         BindAddress::Unix(path) => of_file(address, path, backlog),
     };
@@ -268,7 +272,7 @@ mod tests {
     #[test]
     fn sockets_that_do_not_share_their_address_are_shared_by_workers() {
         let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let bound = Bound::of(&local(0), vec![Arc::new(foreign.into())], false).unwrap();
+        let bound = Bound::from_sockets(&local(0), vec![Arc::new(foreign.into())], false).unwrap();
 
         assert_eq!(bound.widened(4).sockets.len(), 1);
     }

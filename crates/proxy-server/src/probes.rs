@@ -8,7 +8,7 @@ use proxy_probe::{Check, Probe, ProbeSettings};
 use std::sync::Arc;
 
 /// One probe for each target of an upstream with a health check.
-pub(crate) fn of(plan: &Plan, loaded: &LoadedTls) -> Vec<Probe> {
+pub(crate) fn for_plan(plan: &Plan, loaded: &LoadedTls) -> Vec<Probe> {
     let model = plan.model();
     let upstreams = plan.upstreams().iter().zip(&model.upstreams);
     let upstreams = upstreams.zip(&loaded.upstreams);

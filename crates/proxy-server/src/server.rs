@@ -149,9 +149,9 @@ impl Server {
             connectors: connectors::for_plan(&plan, loaded_tls, &self.limits),
             pools: self.limits.pool_settings(&plan),
         };
-        self.prober.arrange(probes::of(&plan, loaded_tls));
+        self.prober.arrange(probes::for_plan(&plan, loaded_tls));
         TargetHealth::extend_overrides(&self.plan, &plan);
-        self.health = TargetHealth::of(&plan, &self.common.registry, &self.health);
+        self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
         self.plan = plan;
         let update = || Command::ApplyAddresses(Box::new(update.clone()));
         self.workers.send_all(update);
@@ -292,11 +292,11 @@ impl Server {
             (&loaded_tls, &route_states),
             (new_workers, fresh_logs),
         );
-        let probes = probes::of(&plan, &loaded_tls);
+        let probes = probes::for_plan(&plan, &loaded_tls);
         self.certificates.apply(loaded_tls, &self.common.registry);
-        self.health = TargetHealth::of(&plan, &self.common.registry, &self.health);
+        self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
         self.prober.arrange(probes);
-        self.breakers = BreakerStates::of(&plan, &self.common.registry);
+        self.breakers = BreakerStates::new(&plan, &self.common.registry);
         self.plan = plan;
         self.workers.publish(plan_updates).await;
         self.workers.scale_down(count);

@@ -23,7 +23,7 @@ struct ObservedTarget {
 impl TargetHealth {
     /// For the targets of `plan`, with their current state. A target that was not among those before
     /// starts slowly, unless there were none.
-    pub(crate) fn of(plan: &Plan, registry: &Registry, before: &Self) -> Self {
+    pub(crate) fn new(plan: &Plan, registry: &Registry, before: &Self) -> Self {
         let known = before.0.iter();
         let known = known.map(|one| (Arc::as_ptr(&one.state), one.took_requests));
         let known: HashMap<_, _> = known.collect();

@@ -61,7 +61,7 @@ pub struct WorstCase {
 impl WorstCase {
     /// That of `model`, for so many workers on a machine, or in a control group, of `total_bytes`.
     #[must_use]
-    pub(crate) fn of(model: &Model, workers: u64, total_bytes: u64) -> Self {
+    pub(crate) fn estimate(model: &Model, workers: u64, total_bytes: u64) -> Self {
         let limits = &model.limits;
         let connections = u64::from(*limits.max_total_connections);
         let per_worker = u64::from(*limits.max_in_flight_requests_per_worker);
@@ -228,7 +228,7 @@ mod tests {
 
     fn worst(text: &str) -> WorstCase {
         let loaded = proxy_config::parse(&format!("{BASE}{text}"), "test.kdl").unwrap();
-        WorstCase::of(&loaded.model, 2, 1 << 40)
+        WorstCase::estimate(&loaded.model, 2, 1 << 40)
     }
 
     fn bytes(worst: &WorstCase, what: &str) -> u64 {

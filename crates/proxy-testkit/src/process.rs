@@ -23,11 +23,13 @@ enum Kind {
     Adopted(Pid, OwnedFd),
 }
 
-impl Process {
-    pub(crate) fn of(child: Child) -> Self {
+impl From<Child> for Process {
+    fn from(child: Child) -> Self {
         Self(Kind::Child(child))
     }
+}
 
+impl Process {
     /// The process with this id, which a child has started.
     pub(crate) fn adopted(id: f64) -> Self {
         // So that it is adopted and can be waited for when its parent has ended.

@@ -53,7 +53,7 @@ impl Proxyd {
         (stdout, stderr): (Log, Log),
     ) -> Self {
         Self {
-            process: Process::of(child),
+            process: Process::from(child),
             former: Vec::new(),
             folder,
             config,

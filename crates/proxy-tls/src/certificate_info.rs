@@ -19,8 +19,8 @@ pub struct CertificateInfo {
     pub fingerprint: [u8; 32],
 }
 
-impl CertificateInfo {
-    pub(crate) fn of(certificate: &Certificate) -> Self {
+impl From<&Certificate> for CertificateInfo {
+    fn from(certificate: &Certificate) -> Self {
         let leaf = certificate.leaf();
         let dns = leaf.names.dns.iter().map(ToString::to_string);
         let ips = leaf.names.ips.iter().map(ToString::to_string);
@@ -32,7 +32,9 @@ impl CertificateInfo {
             fingerprint: leaf.fingerprint,
         }
     }
+}
 
+impl CertificateInfo {
     /// Seconds until it expires at `now`; negative after that.
     pub fn seconds_left(&self, now: SystemTime) -> i64 {
         let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);

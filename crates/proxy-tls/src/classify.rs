@@ -71,7 +71,7 @@ pub fn classify(error: &Error) -> TlsFailure {
         Error::InvalidCertificate(_)
         | Error::InvalidCertRevocationList(_)
         | Error::NoCertificatesPresented
-        | Error::UnsupportedNameType => TlsFailure::Verify(VerifyFailure::of(error)),
+        | Error::UnsupportedNameType => TlsFailure::Verify(VerifyFailure::from(error)),
         Error::AlertReceived(alert) => TlsFailure::Alert(*alert),
         Error::PeerIncompatible(_) | Error::NoApplicationProtocol => TlsFailure::Incompatible,
         Error::InvalidMessage(
@@ -106,8 +106,8 @@ pub fn io_error_text(error: &io::Error) -> String {
     }
 }
 
-impl VerifyFailure {
-    pub(crate) fn of(error: &Error) -> Self {
+impl From<&Error> for VerifyFailure {
+    fn from(error: &Error) -> Self {
         let Error::InvalidCertificate(error) = error else {
             return Self::Other;
         };

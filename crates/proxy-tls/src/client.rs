@@ -94,7 +94,11 @@ impl ClientTls {
     /// The client certificate, if there is one.
     pub fn certificates(&self) -> Vec<CertificateInfo> {
         let active = self.active.load();
-        active.certificate.iter().map(CertificateInfo::of).collect()
+        active
+            .certificate
+            .iter()
+            .map(CertificateInfo::from)
+            .collect()
     }
 
     /// Warnings about the client certificate at `now`.

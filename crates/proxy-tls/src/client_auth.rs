@@ -137,7 +137,7 @@ impl ClientAuthority {
                 sha256: hexadecimal(&fingerprint(leaf)),
             },
             Err(error) => ClientAuthVerdict::Rejected {
-                reason: VerifyFailure::of(&error),
+                reason: VerifyFailure::from(&error),
             },
         }
     }

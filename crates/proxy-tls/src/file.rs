@@ -109,7 +109,7 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     /// The metadata of the file at `path`, through any links; `None` if there is none.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
+    pub(crate) fn read(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         Some(Self {
             modified: metadata.modified().ok()?,

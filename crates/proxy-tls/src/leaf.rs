@@ -32,7 +32,7 @@ impl Leaf {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let validity = certificate.validity();
         Some(Self {
-            names: Names::of(&certificate)?,
+            names: Names::from_certificate(&certificate)?,
             not_before: system_time(validity.not_before),
             not_after: system_time(validity.not_after),
             serial: certificate.raw_serial().to_vec(),
@@ -42,7 +42,7 @@ impl Leaf {
 }
 
 impl Names {
-    fn of(certificate: &X509Certificate<'_>) -> Option<Self> {
+    fn from_certificate(certificate: &X509Certificate<'_>) -> Option<Self> {
         let mut names = Self::default();
         let Some(extension) = certificate.subject_alternative_name().ok()? else {
             return Some(names);

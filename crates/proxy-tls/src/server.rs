@@ -111,7 +111,7 @@ impl ServerTls {
 
     /// Every certificate served, in configuration order.
     pub fn certificates(&self) -> Vec<CertificateInfo> {
-        self.store.each(CertificateInfo::of)
+        self.store.each(|certificate| certificate.into())
     }
 
     /// Warnings about the certificates at `now`.

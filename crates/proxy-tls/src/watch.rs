@@ -143,7 +143,7 @@ impl Entry {
     fn poll(&mut self, now: SystemTime) -> Option<Change> {
         // Taken before the contents are read, so that a write in between is detected by the next
         // poll.
-        let stamps: Option<Vec<Stamp>> = self.files.iter().map(|file| Stamp::of(file)).collect();
+        let stamps: Option<Vec<Stamp>> = self.files.iter().map(|file| Stamp::read(file)).collect();
         if stamps.is_some() && stamps == self.settled {
             return self.grow_old(now);
         }

@@ -13,7 +13,7 @@ pub struct HealthyTargets {
 impl HealthyTargets {
     /// The currently healthy ones of `targets`. Targets beyond 65 535 are left out.
     #[must_use]
-    pub fn of<'t>(targets: impl Iterator<Item = (&'t TargetState, u32)>) -> Self {
+    pub fn new<'t>(targets: impl Iterator<Item = (&'t TargetState, u32)>) -> Self {
         let mut ready = Self::default();
         ready.refresh(targets);
         ready
@@ -62,7 +62,7 @@ mod tests {
     fn an_unhealthy_target_leaves_the_list_and_comes_back() {
         let targets = targets();
         let all = || targets.iter().map(|target| (target, 1));
-        let mut ready = HealthyTargets::of(all());
+        let mut ready = HealthyTargets::new(all());
         assert_eq!(ready.targets(), [0, 1, 2]);
 
         let refused = "refused";
@@ -80,7 +80,7 @@ mod tests {
         let targets = targets();
         targets[2].drain(true);
 
-        let ready = HealthyTargets::of(targets.iter().zip([0, 5, 5]));
+        let ready = HealthyTargets::new(targets.iter().zip([0, 5, 5]));
 
         assert_eq!(ready.targets(), [1]);
         assert_eq!(ready.weight(1), 5);
@@ -93,7 +93,7 @@ mod tests {
         targets[1].override_weight(Some(7));
         let all = || targets.iter().zip([1, 1, 1]);
 
-        let mut ready = HealthyTargets::of(all());
+        let mut ready = HealthyTargets::new(all());
         assert_eq!((ready.targets(), ready.weight(1)), (&[1, 2][..], 7));
 
         targets[0].override_weight(None);

@@ -55,7 +55,7 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    pub(crate) fn of(socket: &Path) -> Self {
+    pub(crate) fn connect(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut asking = Self {

@@ -61,7 +61,7 @@ fn an_agent_that_is_told_to_end_drains_its_connections_first() {
         AgentProcess::python("python/minimal.py", &[]),
     ];
     for agent in agents {
-        let mut asking = Asking::of(&agent.socket());
+        let mut asking = Asking::connect(&agent.socket());
         asking.ask(&Asked::get("/"));
         agent.terminate();
         assert!(matches!(asking.receive(), Some(AgentMessage::Drain(_))));

@@ -94,7 +94,7 @@ fn is_challenged(decision: &Decision) -> bool {
 fn the_claims_of_a_good_token_become_headers_and_those_of_the_client_go() {
     let issuer = Issuer::new("key-1");
     let agent = issuer.agent();
-    let mut asking = Asking::of(&agent.socket());
+    let mut asking = Asking::connect(&agent.socket());
     let token = issuer.token(&Issuer::claims());
     let decision = asking.ask(&asked(&token).header("x-role", "admin"));
     assert_eq!(edits(&decision), ["set x-user=ann", "remove x-role"]);
@@ -104,7 +104,7 @@ fn the_claims_of_a_good_token_become_headers_and_those_of_the_client_go() {
 fn a_token_with_anything_wrong_is_challenged() {
     let issuer = Issuer::new("key-1");
     let agent = issuer.agent();
-    let mut asking = Asking::of(&agent.socket());
+    let mut asking = Asking::connect(&agent.socket());
     let now = now_seconds();
     let with = |name: &str, value: Value| {
         let mut claims = Issuer::claims();
@@ -162,7 +162,7 @@ fn a_token_with_anything_wrong_is_challenged() {
 fn keys_are_rotated_without_a_restart() {
     let (old, new) = (Issuer::new("key-1"), Issuer::new("key-2"));
     let agent = old.agent();
-    let mut asking = Asking::of(&agent.socket());
+    let mut asking = Asking::connect(&agent.socket());
     let (before, after) = (old.token(&Issuer::claims()), new.token(&Issuer::claims()));
     assert!(!is_challenged(&asking.ask(&asked(&before))));
     assert!(is_challenged(&asking.ask(&asked(&after))));

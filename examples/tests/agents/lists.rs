@@ -37,7 +37,7 @@ fn listed_addresses_and_countries_are_refused_and_the_country_is_passed_on() {
         ("countries.csv", RANGES),
         ("deny-countries.txt", "fr\n"),
     ]);
-    let mut asking = Asking::of(&agent.socket());
+    let mut asking = Asking::connect(&agent.socket());
     for address in [
         "192.0.2.7",
         "198.51.100.255",
@@ -75,7 +75,7 @@ fn with_lists_of_the_allowed_all_others_are_refused() {
         ("countries.csv", RANGES),
         ("allow-countries.txt", "DE\n"),
     ]);
-    let mut asking = Asking::of(&agent.socket());
+    let mut asking = Asking::connect(&agent.socket());
     assert_eq!(
         blocked(&asking.ask(&Asked::from("203.0.113.1"))),
         "allow.txt"
@@ -90,7 +90,7 @@ fn with_lists_of_the_allowed_all_others_are_refused() {
 #[test]
 fn a_changed_list_takes_effect_without_a_restart_and_a_broken_one_does_not() {
     let agent = agent(&[("deny.txt", "192.0.2.1\n")]);
-    let mut asking = Asking::of(&agent.socket());
+    let mut asking = Asking::connect(&agent.socket());
     let mut is_blocked = |address| {
         let decision = asking.ask(&Asked::from(address));
         matches!(decision, Decision::Block(_))

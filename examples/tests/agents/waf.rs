@@ -61,7 +61,7 @@ fn post(content_type: &str, body: &'static str) -> Asked<'static> {
 #[test]
 fn attacks_are_blocked_and_their_rules_are_told_to_the_log_alone() {
     let agent = AgentProcess::python("waf/waf.py", &[]);
-    let mut asking = Asking::of(&agent.socket());
+    let mut asking = Asking::connect(&agent.socket());
     for (target, rule) in TARGETS {
         let decision = asking.ask(&Asked::get(target));
         let reason = blocked(&decision);
@@ -82,7 +82,7 @@ fn attacks_are_blocked_and_their_rules_are_told_to_the_log_alone() {
 #[test]
 fn ordinary_requests_pass_the_firewall() {
     let agent = AgentProcess::python("waf/waf.py", &[]);
-    let mut asking = Asking::of(&agent.socket());
+    let mut asking = Asking::connect(&agent.socket());
     for target in BENIGN {
         let decision = asking.ask(&Asked::get(target));
         assert!(
@@ -102,7 +102,7 @@ fn ordinary_requests_pass_the_firewall() {
 #[test]
 fn a_response_that_leaks_a_database_error_is_blocked() {
     let agent = AgentProcess::python("waf/waf.py", &["--responses"]);
-    let mut asking = Asking::of(&agent.socket());
+    let mut asking = Asking::connect(&agent.socket());
     asking.ask(&Asked::get("/"));
     let page = b"<html>hello</html>";
     assert!(matches!(asking.ask_response(200, page), Decision::Allow(_)));

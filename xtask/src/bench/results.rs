@@ -88,7 +88,7 @@ impl From<&CaseReport> for CaseResult {
             with_peers: case.with_peers,
             figures: case.figures.clone(),
             entries: entries
-                .map(|(place, entry)| EntryResult::of(case, place, entry))
+                .map(|(place, entry)| EntryResult::new(case, place, entry))
                 .collect(),
         }
     }
@@ -104,7 +104,7 @@ impl CaseResult {
 impl EntryResult {
     /// The ratios shown in tables: of proxyd, which is first, to each peer, or of each set-up to
     /// the first.
-    fn of(case: &CaseReport, place: usize, entry: &Entry) -> Self {
+    fn new(case: &CaseReport, place: usize, entry: &Entry) -> Self {
         let figures = || case.figures.iter().copied();
         let measures = case.entries.iter().enumerate().filter(|(other, _)| {
             if case.with_peers {

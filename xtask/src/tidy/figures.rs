@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn figures_part_code_from_tests_and_comments() {
-        let tree = Tree::of(&[
+        let tree = Tree::from_files(&[
             (
                 "crates/a/src/lib.rs",
                 "//! A.\n\nfn a() {}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() {}\n}\n",

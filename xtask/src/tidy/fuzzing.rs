@@ -59,7 +59,7 @@ mod tests {
                 ("fuzz/targets/host.rs", target),
                 ("crates/a/tests/b.rs", &test),
             ];
-            told(&violations(&Tree::of(&files))).len()
+            told(&violations(&Tree::from_files(&files))).len()
         };
         assert_eq!(found("replay(\"host\", checks::host)"), 0);
         assert_eq!(found("replay(\"host\", checks::hosts)"), 1);

@@ -29,7 +29,7 @@ pub(super) struct Package {
 
 impl Graph {
     /// Parses the output of `cargo metadata`.
-    pub(super) fn of(metadata: &Value, root: &Path) -> Self {
+    pub(super) fn from_metadata(metadata: &Value, root: &Path) -> Self {
         let members: BTreeSet<&str> = list(metadata, "/workspace_members")
             .filter_map(Value::as_str)
             .collect();
@@ -157,7 +157,7 @@ mod tests {
             ]},
         });
 
-        let graph = Graph::of(&metadata, Path::new("/project"));
+        let graph = Graph::from_metadata(&metadata, Path::new("/project"));
         let own: Vec<&Package> = graph.members().collect();
         let [a] = own.as_slice() else {
             panic!("one member, not {own:?}");

@@ -125,7 +125,7 @@ mod tests {
                         two(\n    x: [u8; 2],\n) {\n}\n";
 
     fn found() -> (Tree, Vec<Item>) {
-        let tree = Tree::of(&[("a.rs", TEXT)]);
+        let tree = Tree::from_files(&[("a.rs", TEXT)]);
         let found = tree.rust().flat_map(|(_, source)| items(source)).collect();
         (tree, found)
     }

@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn links_to_files_folders_headings_and_hosts_hold() {
-        let tree = Tree::of(&[
+        let tree = Tree::from_files(&[
             (
                 "docs/a.md",
                 "[b](b.md) [up](../README.md#the-crates-in-short) [d](./decisions) \
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn links_to_nothing_are_faults_except_in_code() {
-        let tree = Tree::of(&[(
+        let tree = Tree::from_files(&[(
             "docs/a.md",
             "see [b](b.md)\n```\n[c](c.md)\n```\n`[d](d.md)` [e](#e)\n",
         )]);

@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_bare_crate_lacks_everything() {
-        let tree = Tree::of(&[
+        let tree = Tree::from_files(&[
             ("LICENSE-MIT", ""),
             (
                 "crates/proxy-tls/Cargo.toml",

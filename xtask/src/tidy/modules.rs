@@ -257,7 +257,7 @@ mod tests {
             .iter()
             .map(|(path, text)| (path.as_str(), *text))
             .collect();
-        told(&violations(&Tree::of(&files)))
+        told(&violations(&Tree::from_files(&files)))
     }
 
     /// The violation of a circle of these uses.

@@ -161,7 +161,7 @@ mod tests {
     use crate::tidy::violation::told;
 
     fn found(path: &str, text: &str) -> Vec<String> {
-        told(&violations(&Tree::of(&[(path, text)])))
+        told(&violations(&Tree::from_files(&[(path, text)])))
     }
 
     #[test]

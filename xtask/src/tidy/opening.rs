@@ -21,7 +21,7 @@ mod tests {
 
     #[test]
     fn a_file_opens_with_its_sentence() {
-        let tree = Tree::of(&[
+        let tree = Tree::from_files(&[
             ("a.rs", "//! Says it.\n"),
             ("b.rs", "use std::fmt;\n//! Late.\n"),
             ("c.rs", ""),

@@ -144,7 +144,7 @@ mod tests {
     );
 
     fn found(document: &str, text: &str) -> Vec<String> {
-        told(&violations(&Tree::of(&[CODE, (document, text)])))
+        told(&violations(&Tree::from_files(&[CODE, (document, text)])))
     }
 
     fn steps(count: usize) -> String {

@@ -17,7 +17,7 @@ const ARGUMENTS: &[(&str, &str)] = &[("upstreams.upstream.targets.target.address
 
 /// Settings with a proof that does not exist, is not a test, or does not write them.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
-    let tests = Tests::of(tree);
+    let tests = Tests::new(tree);
     let settings = registry::all();
     settings
         .iter()
@@ -77,7 +77,7 @@ struct Place<'a> {
 }
 
 impl<'a> Tests<'a> {
-    fn of(tree: &'a Tree) -> Self {
+    fn new(tree: &'a Tree) -> Self {
         let mut items: BTreeMap<String, Vec<Place<'a>>> = BTreeMap::new();
         for (file, source) in tree.rust() {
             for item in items::items(source) {
@@ -166,8 +166,8 @@ mod tests {
     }
 
     fn proved_by(test: &str, files: &[(&str, &str)]) -> Option<String> {
-        let tree = Tree::of(files);
-        fault(&Tests::of(&tree), &setting(), test).map(|fault| fault.to_string())
+        let tree = Tree::from_files(files);
+        fault(&Tests::new(&tree), &setting(), test).map(|fault| fault.to_string())
     }
 
     #[test]

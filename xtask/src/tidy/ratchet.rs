@@ -23,7 +23,7 @@ struct Maxima {
 
 /// The current figures, each with its name.
 pub(super) fn figures(tree: &Tree) -> Vec<(&'static str, String)> {
-    let words = Words::of(tree);
+    let words = Words::count(tree);
     vec![
         (
             "people words",
@@ -46,7 +46,7 @@ fn exceeded(tree: &Tree, maxima: &Maxima) -> Vec<Violation> {
         people_words_per_mille,
         bare_constants,
     } = maxima;
-    let words = Words::of(tree);
+    let words = Words::count(tree);
     let mut violations = Vec::new();
     let people = words.people_per_mille();
     if people > *people_words_per_mille {
@@ -84,7 +84,7 @@ mod tests {
     use crate::tidy::violation::told;
 
     fn tree() -> Tree {
-        Tree::of(&[
+        Tree::from_files(&[
             ("crates/a/src/b.rs", "//! Who.\nconst LONG: u8 = 1;\n"),
             ("crates/a/src/c.rs", "//! C.\n"),
         ])
@@ -114,6 +114,6 @@ mod tests {
 
     #[test]
     fn a_file_without_a_maximum_is_refused() {
-        assert!(violations(&Tree::of(&[(PAGE, "bare-constants = 1\n")])).is_err());
+        assert!(violations(&Tree::from_files(&[(PAGE, "bare-constants = 1\n")])).is_err());
     }
 }

@@ -62,11 +62,11 @@ mod tests {
     fn retries_are_a_fault() {
         let text = format!("[profile.default]\nretries = 2\n{ALONE}");
         assert_eq!(
-            told(&violations(&Tree::of(&[(PAGE, &text)]))),
+            told(&violations(&Tree::from_files(&[(PAGE, &text)]))),
             [".config/nextest.toml:2: tries tests again: one that fails at times hides a defect"]
         );
         assert_eq!(
-            told(&violations(&Tree::of(&[(PAGE, "retries = 0\n")]))),
+            told(&violations(&Tree::from_files(&[(PAGE, "retries = 0\n")]))),
             [""; 0]
         );
     }
@@ -75,7 +75,11 @@ mod tests {
     fn what_wants_to_be_alone_must_be() {
         let tree = |name: &str| {
             let path = format!("a/tests/b/{name}.rs");
-            told(&violations(&Tree::of(&[(PAGE, ALONE), (&path, CALL)]))).len()
+            told(&violations(&Tree::from_files(&[
+                (PAGE, ALONE),
+                (&path, CALL),
+            ])))
+            .len()
         };
         assert_eq!((tree("slow"), tree("fast")), (0, 1));
     }

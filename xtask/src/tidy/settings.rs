@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn dots_in_a_settings_pattern_are_a_fault() {
-        let tree = Tree::of(&[(
+        let tree = Tree::from_files(&[(
             "a.rs",
             "//! A.\nlet PoolSettings {\n    max_idle,\n    ..\n} = settings;\nlet Settings { a, .. } = b;\n",
         )]);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn whole_patterns_other_types_and_expressions_are_none() {
-        let tree = Tree::of(&[(
+        let tree = Tree::from_files(&[(
             "a.rs",
             "let Settings { a, b: Other { .. } } = s;\nlet Head { .. } = h;\n\
              let s = Settings { a, ..base };\nstruct Settings { a: u8 }\nuse Settings;\n",

@@ -53,7 +53,7 @@ mod tests {
         let code = "let a = 1;\n".repeat(600);
         let with_tests = format!("{code}#[cfg(test)]\nmod tests {{\n{code}}}\n");
         let too_long = format!("{code}let b = 2;\n");
-        let tree = Tree::of(&[
+        let tree = Tree::from_files(&[
             ("a/src/fits.rs", &with_tests),
             ("a/src/long.rs", &too_long),
             ("a/src/s1.rs", "//! Short.\n"),
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_long_median_is_a_fault() {
-        let tree = Tree::of(&[("a/src/a.rs", &"a();\n".repeat(151))]);
+        let tree = Tree::from_files(&[("a/src/a.rs", &"a();\n".repeat(151))]);
 
         assert_eq!(
             told(&violations(&tree)),

@@ -20,7 +20,7 @@ enum Kind {
 
 impl Source {
     /// Separates a file's text.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn parse(text: &str) -> Self {
         let mut code = vec![String::new()];
         let mut comments = vec![String::new()];
         let mut rest = text;
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn comments_and_code_of_a_line_part() {
-        let source = Source::of("let a = 1; // one\n/* two\nthree */ let b;\n");
+        let source = Source::parse("let a = 1; // one\n/* two\nthree */ let b;\n");
 
         assert_eq!(source.code, ["let a = 1; ", "", " let b;"]);
         assert_eq!(source.comments, ["// one", "/* two", "three */"]);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn text_in_literals_is_neither() {
-        let source = Source::of(
+        let source = Source::parse(
             "f(\"// no \\\" comment\", r#\"/* \" */\"#, b\"x\", '\"', '\\'', 'a: loop {});\n",
         );
 
@@ -172,14 +172,14 @@ mod tests {
 
     #[test]
     fn raw_names_and_lifetimes_are_code() {
-        let source = Source::of("fn r#type<'a>(b: &'a str) {}");
+        let source = Source::parse("fn r#type<'a>(b: &'a str) {}");
 
         assert_eq!(source.code, ["fn r#type<'a>(b: &'a str) {}"]);
     }
 
     #[test]
     fn block_comments_nest() {
-        let source = Source::of("/* a /* b */ c */ d");
+        let source = Source::parse("/* a /* b */ c */ d");
 
         assert_eq!(source.code, [" d"]);
     }
@@ -188,7 +188,7 @@ mod tests {
     fn tests_begin_at_their_module_and_not_at_a_single_function() {
         let text = "fn a() {}\n#[cfg(test)]\nfn b() {}\n#[cfg(test)]\nmod tests {\n}\n";
 
-        assert_eq!(Source::of(text).tests_start, 3);
-        assert_eq!(Source::of("fn a() {}\n").tests_start, 1);
+        assert_eq!(Source::parse(text).tests_start, 3);
+        assert_eq!(Source::parse("fn a() {}\n").tests_start, 1);
     }
 }

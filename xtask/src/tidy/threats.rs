@@ -133,7 +133,7 @@ mod tests {
 
     fn found(row: &str) -> Vec<String> {
         let page = format!("{HEADING}| a | b | {row} |\n");
-        let tree = Tree::of(&[
+        let tree = Tree::from_files(&[
             (PAGE, &page),
             ("bins/proxyd/tests/black_box/paths.rs", TEST),
             ("bins/proxyd/tests/conformance/table.rs", TEST),

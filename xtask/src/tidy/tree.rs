@@ -65,7 +65,7 @@ impl Tree {
 
     /// A tree of these files, for tests.
     #[cfg(test)]
-    pub(super) fn of(files: &[(&str, &str)]) -> Self {
+    pub(super) fn from_files(files: &[(&str, &str)]) -> Self {
         let files = files.iter();
         Self {
             files: files
@@ -77,7 +77,7 @@ impl Tree {
 
 impl File {
     fn new(path: &str, text: String) -> Self {
-        let source = (extension(path) == "rs").then(|| Source::of(&text));
+        let source = (extension(path) == "rs").then(|| Source::parse(&text));
         Self {
             path: path.to_owned(),
             text,

@@ -56,7 +56,7 @@ mod tests {
     fn folders_and_registries_are_found_and_the_lock_file_is_not() {
         let path = concat!("see /ho", "me/me/notes\n");
         let host = concat!("https://crates", ".io/crates/http\n");
-        let tree = Tree::of(&[
+        let tree = Tree::from_files(&[
             ("README.md", &format!("fine\n{path}{host}")),
             ("Cargo.lock", host),
             ("a.md", "the /network/ and the home/ of it\n"),

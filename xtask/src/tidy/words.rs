@@ -39,7 +39,7 @@ pub(super) struct Words {
 
 impl Words {
     /// Of all Rust files.
-    pub(super) fn of(tree: &Tree) -> Self {
+    pub(super) fn count(tree: &Tree) -> Self {
         let mut words = Self::default();
         for (file, source) in tree.rust() {
             for (index, comment) in source.comments.iter().enumerate() {
@@ -112,7 +112,7 @@ mod tests {
     fn people_words_are_counted_in_comments_only() {
         let text = "//! Who comes next, and whose turn it is.\n/// A peer.\nlet who = \"nobody\"; \
                     // whoever\n// unwhole\n";
-        let words = Words::of(&Tree::of(&[("a.rs", text)]));
+        let words = Words::count(&Tree::from_files(&[("a.rs", text)]));
         assert_eq!(
             words.people(),
             ["a.rs:1 who", "a.rs:1 whose", "a.rs:3 whoever"]
@@ -124,7 +124,7 @@ mod tests {
     fn a_constant_says_its_noun_or_its_unit() {
         let text = "const LONG: u8 = 1;\npub const MOST_BYTES: u8 = 2;\n    pub(super) const \
                     NEAR_ENOUGH: u8 = 3;\nstatic REST: u8 = 4;\nfn most() {}\n";
-        let words = Words::of(&Tree::of(&[("a.rs", text)]));
+        let words = Words::count(&Tree::from_files(&[("a.rs", text)]));
         assert_eq!(
             words.constants(),
             ["a.rs:1 LONG", "a.rs:3 NEAR_ENOUGH", "a.rs:4 REST"]
@@ -133,6 +133,6 @@ mod tests {
 
     #[test]
     fn nothing_has_no_people_words() {
-        assert_eq!(Words::of(&Tree::of(&[])).people_per_mille(), 0);
+        assert_eq!(Words::count(&Tree::from_files(&[])).people_per_mille(), 0);
     }
 }

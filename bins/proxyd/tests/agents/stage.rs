@@ -29,7 +29,7 @@ impl Phase {
     ];
 
     /// The phase of an event; `None` for other messages.
-    pub(crate) fn of(event: &ProxyMessage<'_>) -> Option<Self> {
+    pub(crate) fn from_message(event: &ProxyMessage<'_>) -> Option<Self> {
         match event {
             ProxyMessage::RequestHeaders(_) => Some(Self::RequestHeaders),
             ProxyMessage::RequestBody(_) => Some(Self::RequestBody),
@@ -102,7 +102,7 @@ impl Chosen {
         self.choose(NONE);
     }
 
-    fn of(&self, replies: &[AgentReply]) -> Option<AgentReply> {
+    fn reply(&self, replies: &[AgentReply]) -> Option<AgentReply> {
         replies.get(self.0.load(Ordering::SeqCst)).cloned()
     }
 }
@@ -131,8 +131,8 @@ impl Stage {
         let chosen = Chosen::none();
         let of_script = chosen.clone();
         let agent = FakeAgent::start(all_events(), move |event| {
-            let is_due = Phase::of(event) == Some(phase);
-            let reply = of_script.of(&replies).filter(|_| is_due);
+            let is_due = Phase::from_message(event) == Some(phase);
+            let reply = of_script.reply(&replies).filter(|_| is_due);
             reply.unwrap_or_else(AgentReply::allow)
         });
         let upstream = upstream();

@@ -30,7 +30,7 @@ fn decoded(response: &Response) -> String {
         max_bytes: 1 << 30,
     };
     let mut text = Vec::new();
-    match Decoder::of(&headers, limits).unwrap() {
+    match Decoder::from_headers(&headers, limits).unwrap() {
         None => text.extend_from_slice(&response.body),
         Some(mut decoder) => {
             decoder
@@ -270,7 +270,7 @@ fn a_slow_stream_is_passed_on_piece_by_piece() {
             max_ratio: 10_000.0,
             max_bytes: 1 << 20,
         };
-        let mut decoder = Decoder::of(&headers, limits).unwrap().unwrap();
+        let mut decoder = Decoder::from_headers(&headers, limits).unwrap().unwrap();
         let mut text = Vec::new();
         while text != b"first" {
             let length = String::from_utf8(client.line().unwrap()).unwrap();

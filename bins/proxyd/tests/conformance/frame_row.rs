@@ -63,7 +63,7 @@ impl Row {
         Self::new(name, frame(HEADERS, WHOLE, 1, section), want)
     }
 
-    /// Like [`Self::of`], with another stream under test.
+    /// Puts another stream under test.
     pub(crate) fn on(mut self, stream: u32) -> Self {
         self.stream = stream;
         self

@@ -56,11 +56,11 @@ impl Fleet {
         // One after the other: batches are in the order of the enrolments.
         let nodes = (1..=NODES).map(|number| FleetNode::enrol(&world, &format!("edge-{number}")));
         let nodes = nodes.collect();
-        Self::of(world, nodes)
+        Self::with_nodes(world, nodes)
     }
 
     /// These nodes, which run a bundle then.
-    pub(crate) fn of(world: World, nodes: Vec<FleetNode>) -> Self {
+    pub(crate) fn with_nodes(world: World, nodes: Vec<FleetNode>) -> Self {
         let upstream = Upstream::saying("well");
         let old = world.bundle(&files("old", upstream.address(), ""));
         let ids: Vec<&str> = nodes.iter().map(|node| node.id.as_str()).collect();
@@ -168,11 +168,11 @@ impl Fleet {
 impl FleetNode {
     fn enrol(world: &World, name: &str) -> Self {
         let proxyd = Launch::new(PROXYD, &world.own(name, &world.url)).start();
-        Self::of(world, name, proxyd)
+        Self::once_enrolled(world, name, proxyd)
     }
 
     /// The node of this process, once it has enrolled.
-    pub(crate) fn of(world: &World, name: &str, proxyd: Proxyd) -> Self {
+    pub(crate) fn once_enrolled(world: &World, name: &str, proxyd: Proxyd) -> Self {
         let mut id = None;
         until("the node has enrolled", || {
             pause(LOOK_INTERVAL);

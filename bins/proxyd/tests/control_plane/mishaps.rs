@@ -96,7 +96,7 @@ fn nodes_whose_clocks_are_an_hour_wrong_take_part_in_a_rollout() {
     let world = World::start_with(&ARGUMENTS);
     let fast = clocked(&world, "fast", "+1h");
     let slow = clocked(&world, "slow", "-1h");
-    let fleet = Fleet::of(world, vec![fast, slow]);
+    let fleet = Fleet::with_nodes(world, vec![fast, slow]);
     let new = fleet.bundle("new", fleet.upstream.address(), "");
     let rollout = fleet.start_rollout(&new, &json!({}));
     fleet.until_state(&rollout, "completed");
@@ -133,7 +133,7 @@ fn clocked(world: &World, name: &str, offset: &str) -> FleetNode {
         .env("FAKETIME", offset)
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
         .start();
-    FleetNode::of(world, name, proxyd)
+    FleetNode::once_enrolled(world, name, proxyd)
 }
 
 /// A balancer before two control planes; what one does not take goes to the other.

@@ -106,7 +106,7 @@ fn decoded(answer: &Answer) -> Vec<u8> {
     let mut headers = HeaderMap::new();
     let coding = answer.headers["content-encoding"].clone();
     headers.insert("content-encoding", coding);
-    let mut decoder = Decoder::of(&headers, limits).unwrap().unwrap();
+    let mut decoder = Decoder::from_headers(&headers, limits).unwrap().unwrap();
     let mut text = Vec::new();
     decoder
         .push(&answer.body, |piece| text.extend_from_slice(piece))

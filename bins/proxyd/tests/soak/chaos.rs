@@ -46,7 +46,7 @@ fn every_response_is_right_while_all_that_the_proxy_depends_on_fails() {
     let mut world = World::start();
     let proxyd = Proxyd::start(env!("CARGO_BIN_EXE_proxyd"), &configuration::kdl(&world));
     let files = come_to_rest(&proxyd, &mut world);
-    let before = Figures::of(&proxyd);
+    let before = Figures::measure(&proxyd);
 
     let exchanges = load(&proxyd, &mut world, duration, seed);
 
@@ -57,7 +57,7 @@ fn every_response_is_right_while_all_that_the_proxy_depends_on_fails() {
     rest::take_all_permits(&proxyd, &world);
     come_to_rest(&proxyd, &mut world);
     rest::wait_for_files(&proxyd, &files);
-    let after = Figures::of(&proxyd);
+    let after = Figures::measure(&proxyd);
     let verdict = judge(proxyd, &exchanges, &world);
     print(&world, &verdict, (duration, seed), [before, after]);
     write_line(&format!(

@@ -45,7 +45,7 @@ fn reloads_and_upgrades_under_load_cost_no_client_anything() {
             stage.over().opens_within(size.pause);
             figures.push(stage.figures());
         }
-        seen.push(Lifetime::of(&figures));
+        seen.push(Lifetime::new(&figures));
     }
     stage.over().open();
     let served = crowd.leave();

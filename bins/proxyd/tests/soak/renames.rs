@@ -199,7 +199,7 @@ fn ask(address: SocketAddr, client: usize, over: &Gate) -> Tally {
 fn at_rest(proxyd: &Proxyd, upstreams: &[Upstream], expected: Option<Figures>) -> Figures {
     apply(proxyd, &config(upstreams, 0));
     let never = Gate::new();
-    let mut figures = Figures::of(proxyd);
+    let mut figures = Figures::measure(proxyd);
     for _ in 0..400 {
         if expected.is_some_and(|expected| figures.files <= expected.files) {
             break;
@@ -209,7 +209,7 @@ fn at_rest(proxyd: &Proxyd, upstreams: &[Upstream], expected: Option<Figures>) -
         } else {
             5
         }));
-        figures = Figures::of(proxyd);
+        figures = Figures::measure(proxyd);
     }
     figures
 }

@@ -33,7 +33,7 @@ pub(crate) struct Lifetime {
 }
 
 impl Figures {
-    pub(crate) fn of(proxyd: &Proxyd) -> Self {
+    pub(crate) fn measure(proxyd: &Proxyd) -> Self {
         Self {
             files: proxyd.open_files(),
             rss_bytes: proxyd.rss_bytes(),
@@ -42,7 +42,7 @@ impl Figures {
 }
 
 impl Lifetime {
-    pub(crate) fn of(figures: &[Figures]) -> Self {
+    pub(crate) fn new(figures: &[Figures]) -> Self {
         let [begun, .., last] = *figures else {
             panic!("two reloads at least for each process");
         };
@@ -164,7 +164,7 @@ impl Stage {
     }
 
     pub(crate) fn figures(&self) -> Figures {
-        Figures::of(&self.proxyd)
+        Figures::measure(&self.proxyd)
     }
 }
 

@@ -286,7 +286,7 @@ async fn ten_thousand_routes_are_told_in_a_breath() {
         writeln!(text, "route \"r{number}\" {{ {matches}; upstream \"b\"; }}").unwrap();
     }
     text.push_str("}\n");
-    let admin = Admin::of(&text, None);
+    let admin = Admin::with_plan(&text, None);
 
     let begun = now();
     let routes = admin.get("/admin/routes").await.json();

@@ -49,14 +49,14 @@ pub(crate) struct Admin {
 
 impl Admin {
     pub(crate) fn open() -> Self {
-        Self::of(EDGE, None)
+        Self::with_plan(EDGE, None)
     }
 
     pub(crate) fn with_token() -> Self {
-        Self::of(EDGE, Some(Token::new(TOKEN).unwrap()))
+        Self::with_plan(EDGE, Some(Token::new(TOKEN).unwrap()))
     }
 
-    pub(crate) fn of(text: &str, token: Option<Token>) -> Self {
+    pub(crate) fn with_plan(text: &str, token: Option<Token>) -> Self {
         let registry = Arc::new(Registry::new(RegistrySettings {
             reasons: &[],
             max_series: 1_000,

@@ -140,9 +140,9 @@ pub(crate) struct BoolValue {
     pub(crate) value: bool,
 }
 
-impl CheckRequest {
-    /// The question about a request. Lines of one field are joined by commas.
-    pub(crate) fn of(head: &RequestHeaders<'_>) -> Self {
+/// The question about a request. Lines of one field are joined by commas.
+impl From<&RequestHeaders<'_>> for CheckRequest {
+    fn from(head: &RequestHeaders<'_>) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut headers = BTreeMap::<String, String>::new();
         for field in &head.headers {

@@ -19,7 +19,7 @@ use proxy_model::{Agent, ConfigTest, Listener, Model, Route, Upstream};
 pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     let file = Block::top(d);
     file.setting(d, &top::SCHEMA_VERSION);
-    let named = Named::of(d, &file);
+    let named = Named::read(d, &file);
     let system = file.inner(d, &top::SYSTEM);
     let limits = file.inner(d, &top::LIMITS);
     let admin = file.inner(d, &top::ADMIN);
@@ -80,7 +80,7 @@ struct Lists {
 
 impl<'t> Named<'t> {
     /// Finds the named blocks and records their names, before any reference is resolved.
-    fn of(d: &mut Decoder<'t, '_>, file: &Block<'t>) -> Self {
+    fn read(d: &mut Decoder<'t, '_>, file: &Block<'t>) -> Self {
         let named = Self {
             listeners: members(d, file, &top::LISTENERS, &listeners::LISTENER),
             routes: members(d, file, &top::ROUTES, &routes::ROUTE),

@@ -26,7 +26,7 @@ pub(super) struct Entry<'r> {
 }
 
 impl<'r> Entry<'r> {
-    pub(super) fn of(diagnostic: &Diagnostic, texts: &'r SourceTexts<'r>) -> Self {
+    pub(super) fn new(diagnostic: &Diagnostic, texts: &'r SourceTexts<'r>) -> Self {
         let Diagnostic {
             code,
             message,

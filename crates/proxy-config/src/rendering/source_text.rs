@@ -18,7 +18,7 @@ pub(super) struct SourceText<'f> {
 }
 
 impl<'f> SourceText<'f> {
-    pub(super) fn of(file: &'f SourceFile) -> Self {
+    pub(super) fn new(file: &'f SourceFile) -> Self {
         Self {
             name: harmless(&file.name),
             text: harmless(&file.text),

@@ -7,10 +7,10 @@ use proxy_model::{FileId, Sources};
 pub(super) struct SourceTexts<'r>(Vec<SourceText<'r>>);
 
 impl<'r> SourceTexts<'r> {
-    pub(super) fn of(sources: &'r Sources) -> Self {
+    pub(super) fn new(sources: &'r Sources) -> Self {
         let ids = (0..).map(FileId);
         let files = ids.map_while(|id| sources.file(id));
-        Self(files.map(SourceText::of).collect())
+        Self(files.map(SourceText::new).collect())
     }
 
     pub(super) fn get(&self, file: FileId) -> Option<&SourceText<'r>> {

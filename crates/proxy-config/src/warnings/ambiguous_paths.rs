@@ -59,6 +59,6 @@ fn elsewhere(route: &Route, pattern: &PathPattern) -> Option<String> {
         let mut patterns = route.matches.paths.iter();
         patterns.any(|pattern| pattern.matches(path))
     };
-    let readings = Readings::of(pattern.as_str()).paths;
+    let readings = Readings::from_path(pattern.as_str()).paths;
     readings.into_iter().find(|path| !leads_here(path))
 }

@@ -131,7 +131,7 @@ impl Links {
     }
 
     pub(super) fn remove(&mut self, list: &mut List, slot: u32) {
-        let Link { before, after } = self.of(slot);
+        let Link { before, after } = self.get(slot);
         match before {
             Some(before) => self.set(before, |link| link.after = after),
             None => list.first = after,
@@ -145,7 +145,7 @@ impl Links {
 
     /// Puts `new` in the place of `slot`.
     pub(super) fn replace(&mut self, list: &mut List, slot: u32, new: u32) {
-        let link = self.of(slot);
+        let link = self.get(slot);
         self.set(new, |place| *place = link);
         match link.before {
             Some(before) => self.set(before, |link| link.after = Some(new)),
@@ -157,7 +157,7 @@ impl Links {
         }
     }
 
-    fn of(&self, slot: u32) -> Link {
+    fn get(&self, slot: u32) -> Link {
         self.0.get(slot as usize).copied().unwrap_or_default()
     }
 

@@ -36,7 +36,7 @@ pub(super) struct Shown<'c> {
 
 impl Content {
     /// No content yet, of a body with these fields. A coding that is not known is not decompressed.
-    pub(super) fn of(
+    pub(super) fn new(
         headers: &HeaderMap,
         limits: &Limits,
         max_bytes: u64,
@@ -45,7 +45,7 @@ impl Content {
             max_ratio: *limits.max_decompression_ratio,
             max_bytes: *limits.max_decompressed_size_bytes,
         };
-        let decoder = match Decoder::of(headers, limits) {
+        let decoder = match Decoder::from_headers(headers, limits) {
             Ok(decoder) => decoder,
             Err(DecodingError::Unsupported) => None,
             Err(error) => return Err(problem(error)),

@@ -84,7 +84,7 @@ async fn read(
     timers: &RequestTimers,
 ) -> Result<Content, Problem> {
     let limits = &exchange.active().plan.model().limits;
-    let mut content = Content::of(&exchange.head.headers, limits, max_bytes)?;
+    let mut content = Content::new(&exchange.head.headers, limits, max_bytes)?;
     let Some(body) = exchange.body.take() else {
         return Ok(content);
     };

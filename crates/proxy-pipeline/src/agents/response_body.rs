@@ -70,7 +70,7 @@ async fn read(
     max_bytes: u64,
 ) -> Result<Content, Problem> {
     let limits = &exchange.active().plan.model().limits;
-    let mut content = Content::of(response.headers(), limits, max_bytes).map_err(of_upstream)?;
+    let mut content = Content::new(response.headers(), limits, max_bytes).map_err(of_upstream)?;
     if is_stream(response) {
         content.skip();
         return Ok(content);

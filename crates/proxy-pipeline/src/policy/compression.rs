@@ -33,7 +33,9 @@ pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<Wanted
         return None;
     }
     Some(Wanted {
-        coding: Accepted::of(&head.headers, &plan.codings).iter().next(),
+        coding: Accepted::from_headers(&head.headers, &plan.codings)
+            .iter()
+            .next(),
         is_head: head.method == Method::HEAD,
     })
 }

@@ -21,9 +21,9 @@ pub(crate) struct FieldLimits {
     value_bytes: u64,
 }
 
-impl FieldLimits {
+impl From<&Limits> for FieldLimits {
     #[inline]
-    pub(crate) fn of(limits: &Limits) -> Self {
+    fn from(limits: &Limits) -> Self {
         Self {
             size_bytes: *limits.max_header_size_bytes,
             fields: u64::from(*limits.max_header_count),
@@ -40,7 +40,7 @@ pub(crate) fn check(head: &Parts, limits: &Limits) -> Result<(), Problem> {
         .path_and_query()
         .map_or(0, |target| bytes(PathAndQuery::as_str(target)));
     within(Reason::HeaderSizeLimit, target, MAX_TARGET_BYTES).map_err(Problem::without_setting)?;
-    check_fields(&head.headers, FieldLimits::of(limits))
+    check_fields(&head.headers, FieldLimits::from(limits))
 }
 
 /// The same for the fields of a head, or of trailers.

@@ -20,7 +20,7 @@ pub(crate) fn try_admit(exchange: &mut Exchange) -> bool {
 #[cold]
 pub(crate) async fn wait(exchange: &mut Exchange) -> Result<(), Problem> {
     let worker = Rc::clone(exchange.worker());
-    let client = ClientKey::of(exchange.completion.record.client_ip);
+    let client = ClientKey::from(exchange.completion.record.client_ip);
     let place = worker.admission.wait(client, worker.time.elapsed()).await;
     exchange.record().places.in_flight = Some(place.map_err(problem)?);
     Ok(())

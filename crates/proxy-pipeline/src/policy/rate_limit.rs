@@ -63,7 +63,7 @@ fn path(exchange: &Exchange) -> Cow<'_, str> {
 
 fn subject<'a>(exchange: &'a Exchange, path: &'a str) -> RateSubject<'a> {
     RateSubject {
-        client: ClientKey::of(exchange.completion.record.client_ip),
+        client: ClientKey::from(exchange.completion.record.client_ip),
         headers: &exchange.head.headers,
         path,
     }
@@ -119,7 +119,7 @@ fn take_tokens(
         };
         note_observed(&worker, &problem, &context);
     }
-    exchange.record().rate = nearest.map(|decision| Box::new(RateLimitStatus::of(decision, unix)));
+    exchange.record().rate = nearest.map(|decision| Box::new(RateLimitStatus::new(decision, unix)));
     refusal.map_or(Ok(()), Err)
 }
 

@@ -169,7 +169,7 @@ fn into_origin_form(head: &mut Parts, known: &mut KnownHeaders, hosts: &HostValu
         return false;
     };
     let mut lacks_host = false;
-    if let Some(host) = hosts.of(authority.as_str()) {
+    if let Some(host) = hosts.get(authority.as_str()) {
         match known.host.replace(host.clone()) {
             Some(_) => drop(head.headers.insert(HOST, host)),
             None => lacks_host = true,

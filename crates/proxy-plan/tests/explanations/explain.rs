@@ -184,7 +184,7 @@ fn every_loser_is_told_why() {
 #[test]
 fn an_explanation_is_the_decision() {
     let plan = plan(SHOP);
-    let view = AssumeHealthy::of(&plan);
+    let view = AssumeHealthy::new(&plan);
     for line in [
         "GET http://shop.example.com:8080/api",
         "GET http://shop.example.com:8080/api/..%2f",
@@ -257,7 +257,7 @@ fn a_host_header_counts_more_than_the_url() {
 #[test]
 fn questions_that_no_client_could_put_are_faults() {
     let plan = plan(SHOP);
-    let view = AssumeHealthy::of(&plan);
+    let view = AssumeHealthy::new(&plan);
     let fault = |line: &str| request(line).ask(&plan, &view).unwrap_err();
     assert_eq!(fault("G@T /"), ExplainError::Method("G@T".to_owned()));
     for url in ["ftp://a/", "a.example", "http://", "/a b\u{1}"] {

@@ -131,14 +131,14 @@ impl Http2Pool {
             let known = known.filter(|target_pool| target_pool.settings.target == settings.target);
             let settings = settings.clone();
             let mut target_pool = known.unwrap_or_else(|| TargetPool::new(settings.clone()));
-            target_pool.member = PoolMember::of(
+            target_pool.member = PoolMember::reuse_or_join(
                 settings.limit.as_ref(),
                 settings.target,
                 target_pool.member.take(),
                 &self.evictions,
             );
             if !target_pool.idle_share.is_of(&settings.idle_limit) {
-                target_pool.idle_share = IdleShare::of(&settings.idle_limit);
+                target_pool.idle_share = IdleShare::new(&settings.idle_limit);
             }
             target_pool.settings = settings;
             let slots = target_pools.len().max(slot + 1);
@@ -217,7 +217,7 @@ fn target_pool_of(
 impl TargetPool {
     fn new(settings: PoolSettings) -> Self {
         Self {
-            idle_share: IdleShare::of(&settings.idle_limit),
+            idle_share: IdleShare::new(&settings.idle_limit),
             settings,
             member: None,
             connections: Vec::new(),

@@ -108,7 +108,7 @@ impl AffixIndex {
         if self.lengths & bit(text.len()) == 0 {
             return None;
         }
-        self.link(self.id(Hash::of(text.bytes()), text)?)
+        self.link(self.id(Hash::from_bytes(text.bytes()), text)?)
     }
 
     /// The longest text that is a prefix of `path` and ends in a `/` or at the end of a segment.
@@ -181,7 +181,7 @@ const fn bit(length: usize) -> u64 {
 
 fn hash(text: &str, shared: Shared) -> u64 {
     match shared {
-        Shared::Nothing | Shared::Start => Hash::of(text.bytes()).finish(),
-        Shared::End => Hash::of(text.bytes().rev()).finish(),
+        Shared::Nothing | Shared::Start => Hash::from_bytes(text.bytes()).finish(),
+        Shared::End => Hash::from_bytes(text.bytes().rev()).finish(),
     }
 }

@@ -9,7 +9,7 @@ impl Hash {
         Self(0xCBF2_9CE4_8422_2325)
     }
 
-    pub(super) fn of(bytes: impl IntoIterator<Item = u8>) -> Self {
+    pub(super) fn from_bytes(bytes: impl IntoIterator<Item = u8>) -> Self {
         Self::new().extend(bytes)
     }
 

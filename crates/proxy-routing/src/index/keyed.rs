@@ -215,11 +215,11 @@ fn condition_of_query(condition: &QueryCondition) -> Hash {
 }
 
 fn method_key(method: &Method) -> Hash {
-    Hash::of(*b"M").extend(method.as_str().bytes())
+    Hash::from_bytes(*b"M").extend(method.as_str().bytes())
 }
 
 fn header_key(name: &HeaderName) -> Hash {
-    Hash::of(*b"H").extend(name.as_str().bytes())
+    Hash::from_bytes(*b"H").extend(name.as_str().bytes())
 }
 
 fn header_value_key(name: &HeaderName, value: &[u8]) -> Hash {
@@ -227,7 +227,7 @@ fn header_value_key(name: &HeaderName, value: &[u8]) -> Hash {
 }
 
 fn query_key(name: impl Iterator<Item = u8>) -> Hash {
-    Hash::of(*b"Q").extend(name)
+    Hash::from_bytes(*b"Q").extend(name)
 }
 
 fn query_value_key(name: impl Iterator<Item = u8>, value: impl Iterator<Item = u8>) -> Hash {

@@ -27,9 +27,9 @@ pub(super) enum End {
     AdminLost,
 }
 
-impl End {
-    /// The exit that `event` requests; `event` must be one that ends the process.
-    pub(super) fn of(event: Event) -> Self {
+/// The exit that `event` requests; `event` must be one that ends the process.
+impl From<Event> for End {
+    fn from(event: Event) -> Self {
         match event {
             Event::Quit => Self::Now,
             Event::Drain | Event::Reload | Event::ReopenLogs | Event::Upgrade => Self::Gracefully,

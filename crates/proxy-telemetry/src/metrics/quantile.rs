@@ -35,7 +35,7 @@ mod tests {
     use super::*;
     use crate::metrics::Histogram;
 
-    fn of(durations: impl IntoIterator<Item = Duration>) -> HistogramTotal {
+    fn recorded(durations: impl IntoIterator<Item = Duration>) -> HistogramTotal {
         let histogram = Histogram::default();
         for took in durations {
             histogram.record(took);
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn evenly_spread_durations_are_estimated_closely() {
-        let total = of((1..=1000).map(Duration::from_millis));
+        let total = recorded((1..=1000).map(Duration::from_millis));
 
         let median = total.quantile(500).unwrap().as_millis();
         let p99 = total.quantile(990).unwrap().as_millis();
@@ -63,14 +63,14 @@ mod tests {
 
     #[test]
     fn above_the_last_bound_the_bound_is_the_answer() {
-        let total = of([Duration::from_hours(1)]);
+        let total = recorded([Duration::from_hours(1)]);
 
         assert_eq!(total.quantile(500), Some(Duration::from_mins(1)));
     }
 
     #[test]
     fn a_higher_quantile_is_never_shorter() {
-        let total = of([3, 80, 80, 900, 20_000, 70_000].map(Duration::from_millis));
+        let total = recorded([3, 80, 80, 900, 20_000, 70_000].map(Duration::from_millis));
 
         let all: Vec<_> = (0..=1000).map(|at| total.quantile(at)).collect();
 

@@ -16,10 +16,10 @@ struct Watched {
 
 impl Watched {
     fn new() -> Self {
-        Self::of(&Leaf::new(&["a.example"]))
+        Self::with_leaf(&Leaf::new(&["a.example"]))
     }
 
-    fn of(leaf: &Leaf) -> Self {
+    fn with_leaf(leaf: &Leaf) -> Self {
         let site = site(std::slice::from_ref(leaf));
         let mut watcher = Watcher::new();
         watcher.watch_server(&site.server);
@@ -178,7 +178,7 @@ fn an_expired_certificate_does_not_replace_a_valid_one() {
 
 #[test]
 fn an_expired_certificate_is_replaced_by_any_other() {
-    let mut watched = Watched::of(&Leaf {
+    let mut watched = Watched::with_leaf(&Leaf {
         years: (2001, 2021),
         ..Leaf::new(&["a.example"])
     });

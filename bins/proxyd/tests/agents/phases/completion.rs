@@ -18,7 +18,7 @@ fn misdeeds() -> Vec<AgentReply> {
 
 fn is_told(stage: &Stage) -> bool {
     let events = stage.agent.events();
-    let mut phases = events.iter().filter_map(Phase::of);
+    let mut phases = events.iter().filter_map(Phase::from_message);
     phases.any(|phase| phase == Phase::Completion)
 }
 

@@ -163,7 +163,7 @@ fn check_counts(stage: &Stage, phase: Phase, (outcome, count): (AgentOutcome, us
 /// phases behind the one of the failure.
 #[track_caller]
 fn check_silence(stage: &Stage, phase: Phase) {
-    let is_later = |event: &_| Phase::of(event).is_some_and(|of| phase < of);
+    let is_later = |event: &_| Phase::from_message(event).is_some_and(|of| phase < of);
     let events = stage.agent.events();
     let later = events.iter().filter(|event| is_later(event)).count();
     let behind = Phase::ASKED.iter().filter(|of| phase < **of).count();

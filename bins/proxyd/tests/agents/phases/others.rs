@@ -217,7 +217,7 @@ fn a_failure_that_is_passed_over_takes_no_event_from_other_agents() {
         assert_eq!(stage.ask().text(), "served", "{phase:?}");
 
         let events = other.wait_for_events(5);
-        let phases: Vec<_> = events.iter().filter_map(Phase::of).collect();
+        let phases: Vec<_> = events.iter().filter_map(Phase::from_message).collect();
         let all = [&Phase::ASKED[..], &[Phase::Completion]].concat();
         assert_eq!(phases, all, "{phase:?}");
     }

@@ -105,7 +105,7 @@ impl TlsUpstream {
 }
 
 impl Greeting {
-    fn of(stream: &TlsStream<TcpStream>) -> Self {
+    fn from_stream(stream: &TlsStream<TcpStream>) -> Self {
         let (_, session) = stream.get_ref();
         let kind = session.handshake_kind();
         Self {
@@ -126,7 +126,7 @@ async fn greet(
         return;
     };
     // The listener must be closed when the test is over.
-    drop(told.send(Greeting::of(&stream)));
+    drop(told.send(Greeting::from_stream(&stream)));
     let end = answer(stream).await;
     tells_end.send(end).unwrap_or_default();
 }

@@ -63,7 +63,7 @@ fn request(wire: &mut RawClient, ask: &Ask) -> (Outcome, bool) {
         Err(broken) => return (unanswered(broken, sent), false),
     }
     let stays = response.fields.get("connection") != Some("close");
-    let content = Content::of(&response.body, ask);
+    let content = Content::classify(&response.body, ask);
     (Outcome::Answered(status, content), stays)
 }
 

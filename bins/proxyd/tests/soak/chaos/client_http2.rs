@@ -130,5 +130,5 @@ async fn receive(answer: ResponseFuture, ask: &Ask) -> Outcome {
         drop(pieces.flow_control().release_capacity(piece.len()));
         body.extend_from_slice(&piece);
     }
-    Outcome::Answered(status, Content::of(&body, ask))
+    Outcome::Answered(status, Content::classify(&body, ask))
 }

@@ -92,7 +92,7 @@ impl Exchange {
 
 impl Content {
     /// The content of the response to `ask` with this body.
-    pub(crate) fn of(body: &[u8], ask: &Ask) -> Self {
+    pub(crate) fn classify(body: &[u8], ask: &Ask) -> Self {
         if body == ask.echo() {
             return Self::Echo;
         }
