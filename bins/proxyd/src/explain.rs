@@ -5,17 +5,17 @@ use crate::terminal::{complain, complain_of, say};
 use proxy_plan::{
     AssumeHealthy, ExplainError, ExplainRequest, Explanation, Plan, TargetRegistry, render,
 };
-use proxy_server::Source;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Prints the explanation. Exit code 1 for an invalid configuration, 2 for an impossible request.
 pub(crate) fn run(explain: Explain) -> ExitCode {
-    let source = explain
-        .config
-        .clone()
-        .map_or(Source::Embedded, Source::File);
-    let loaded = match proxy_server::load(&source) {
+    // The tests of the configuration are not run: a failed one is a reason to ask for an explanation.
+    let loaded = match &explain.config {
+        Some(file) => proxy_config::load(file),
+        None => proxy_config::embedded(),
+    };
+    let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(report) => {
             complain_of(&report);

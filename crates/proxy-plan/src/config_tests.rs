@@ -5,7 +5,9 @@ use crate::plan::Plan;
 use crate::targets::TargetRegistry;
 use crate::upstream_states::AssumeHealthy;
 use proxy_errors::Problem;
-use proxy_model::{BuiltinHandler, ConfigTest, Expectation, FailedTest, Model, Setting};
+use proxy_model::{
+    BuiltinHandler, ConfigTest, Expectation, FailedTest, FileId, Model, Setting, Sources,
+};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -36,7 +38,7 @@ fn run(test: &ConfigTest, plan: &Plan, states: &AssumeHealthy) -> Vec<FailedTest
         place,
         request: test.request.place,
         difference,
-        explain: command(test),
+        explain: command(test, &plan.model().sources),
     };
     let request = ExplainRequest {
         method: test.request.method.clone(),
@@ -57,21 +59,29 @@ fn run(test: &ConfigTest, plan: &Plan, states: &AssumeHealthy) -> Vec<FailedTest
 }
 
 /// The command that explains the decision on the test's request.
-fn command(test: &ConfigTest) -> String {
+fn command(test: &ConfigTest, sources: &Sources) -> String {
     let request = &test.request;
-    let mut command = "proxyd explain".to_owned();
+    // The first source is the file that was given; those after it are included.
+    let file = sources.name(FileId::default());
+    let mut command = format!("proxyd explain --config {}", quoted(file));
     for (name, value) in &request.headers {
+        let field = quoted(&format!("{name}: {value}"));
         // A `String` takes every text.
-        _ = write!(command, " -H '{name}: {value}'");
+        _ = write!(command, " -H {field}");
     }
     if let Some(listener) = &request.listener {
-        _ = write!(command, " --listener '{listener}'");
+        _ = write!(command, " --listener {}", quoted(listener));
     }
     if let Some(address) = request.client_ip {
         _ = write!(command, " --client-ip {address}");
     }
-    _ = write!(command, " {} '{}'", request.method, request.url);
+    _ = write!(command, " {} {}", request.method, quoted(&request.url));
     command
+}
+
+/// One word of a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// The difference between the expectation and the decision, if there is one.

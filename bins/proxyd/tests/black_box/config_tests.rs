@@ -54,11 +54,34 @@ fn a_configuration_whose_test_fails_is_never_served() {
             "edge.kdl:6:",
             "nobody gets in",
             "the request goes to upstream",
-            "proxyd explain GET '/x'",
+            "proxyd explain --config '",
+            "GET '/x'",
         ] {
             assert!(told.contains(part), "{part} is not in:\n{told}");
         }
     }
+}
+
+#[test]
+fn the_explanation_of_a_failed_test_is_one_command_away() {
+    let (_folder, path) = file(FAILING);
+    let mut command = Command::new(BINARY);
+    let output = command
+        .args(["config", "test", "--json"])
+        .arg(&path)
+        .output();
+    let told: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    let explain = told[0]["failures"][0]["explain"].as_str().unwrap();
+    assert_eq!(
+        explain,
+        format!("proxyd explain --config '{}' GET '/x'", path.display())
+    );
+
+    let explain = explain.replacen("proxyd", BINARY, 1);
+    let output = Command::new("sh").args(["-c", &explain]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(told.contains("answer    upstream u"), "{told}");
 }
 
 #[test]

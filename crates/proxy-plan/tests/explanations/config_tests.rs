@@ -99,7 +99,7 @@ fn each_expectation_that_fails_is_told() {
     assert!(failed[0].place < failed[1].place);
     assert_eq!(
         failed[0].explain,
-        "proxyd explain -H 'Accept: text/html' --client-ip 192.0.2.7 GET '/status'"
+        "proxyd explain --config 'shop.kdl' -H 'Accept: text/html' --client-ip 192.0.2.7 GET '/status'"
     );
 }
 
