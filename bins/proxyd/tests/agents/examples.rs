@@ -4,7 +4,7 @@ use crate::support::{Setup, reason, refusal};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use proxy_testkit::{AgentProcess, Upstream, get, ok};
+use proxy_testkit::{AgentProcess, Proxyd, Upstream, get, ok};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::SystemTime;
@@ -19,14 +19,20 @@ fn upstream() -> Upstream {
     })
 }
 
-#[test]
-fn the_firewall_answers_attacks_403_and_tells_their_rules_to_the_log_alone() {
-    let agent = AgentProcess::example("waf/waf.py", &[]);
-    let upstream = upstream();
-    let settings = format!("{CLOSED}; events \"request-body\"");
-    let proxyd = Setup::to(&upstream)
+/// The firewall with `options`, which gets `events`, and the proxy before it.
+fn firewall(options: &[&str], events: &str, upstream: &Upstream) -> (AgentProcess, Proxyd) {
+    let agent = AgentProcess::example("waf/waf.py", options);
+    let settings = format!("{CLOSED}; events {events}");
+    let proxyd = Setup::to(upstream)
         .agent_at("waf", agent.socket().to_str().unwrap(), &settings)
         .start();
+    (agent, proxyd)
+}
+
+#[test]
+fn the_firewall_answers_attacks_403_and_tells_their_rules_to_the_log_alone() {
+    let upstream = upstream();
+    let (_agent, proxyd) = firewall(&[], "\"request-body\"", &upstream);
     let mut client = proxyd.connect();
     let browser = [("user-agent", "Mozilla/5.0"), ("accept", "*/*")];
 
@@ -77,12 +83,8 @@ fn post(body: &str) -> String {
 
 #[test]
 fn the_firewall_finds_attacks_in_bodies_before_the_target_gets_a_byte() {
-    let agent = AgentProcess::example("waf/waf.py", &[]);
     let upstream = upstream();
-    let settings = format!("{CLOSED}; events \"request-body\"");
-    let proxyd = Setup::to(&upstream)
-        .agent_at("waf", agent.socket().to_str().unwrap(), &settings)
-        .start();
+    let (_agent, proxyd) = firewall(&[], "\"request-body\"", &upstream);
     let mut client = proxyd.connect();
 
     assert_eq!(client.ask(post("name=ann&page=2")).status, 200);
@@ -101,7 +103,6 @@ fn the_firewall_finds_attacks_in_bodies_before_the_target_gets_a_byte() {
 
 #[test]
 fn the_firewall_keeps_back_responses_that_leak_if_it_is_shown_them() {
-    let agent = AgentProcess::example("waf/waf.py", &["--responses"]);
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.request() {
             if request.target == "/broken" {
@@ -115,11 +116,8 @@ fn the_firewall_keeps_back_responses_that_leak_if_it_is_shown_them() {
             }
         }
     });
-    let settings =
-        format!("{CLOSED}; events \"request-body\" \"response-headers\" \"response-body\"");
-    let proxyd = Setup::to(&upstream)
-        .agent_at("waf", agent.socket().to_str().unwrap(), &settings)
-        .start();
+    let events = "\"request-body\" \"response-headers\" \"response-body\"";
+    let (_agent, proxyd) = firewall(&["--responses"], events, &upstream);
     let mut client = proxyd.connect();
     let browser = [("user-agent", "Mozilla/5.0"), ("accept", "*/*")];
 
