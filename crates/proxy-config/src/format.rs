@@ -3,49 +3,42 @@
 
 mod layout;
 
+use crate::document;
 use crate::kdl;
+use crate::kdl2::Kdl2;
 use crate::migrate::refused;
 use crate::report::Report;
 use ::kdl::KdlDocument;
 
 /// Lays out one file's text, which `name` stands for in messages: four spaces for each level, a line for
-/// each setting, at most one empty line between two; comments stay, and values as they were spelt. Text of KDL 1 becomes KDL 2.
+/// each setting, at most one empty line between two; comments stay, and values as they were spelt. Text of
+/// KDL 1 becomes KDL 2.
 ///
 /// # Errors
 ///
 /// When the text is neither KDL 2 nor KDL 1.
 pub fn format(text: &str, name: &str) -> Result<String, Report> {
-    // The reader bounds depth and size before the crate, which does not, sees the text.
-    if kdl::read(text).is_err() || kdl::forbidden(text).is_some() {
+    let Some(converted) = Kdl2::convert(text).filter(|_| kdl::forbidden(text).is_none()) else {
         return Err(refused(text, name));
-    }
-    let Some(mut document) = document(text) else {
-        return Err(refused(text, name));
+    };
+    let Some(mut document) = document::parse(&converted.text) else {
+        return Ok(converted.text.into_owned());
     };
     let mut same = document.clone();
     layout::apply(&mut document);
     let formatted = document.to_string();
     let formatted = format!("{}\n", formatted.trim());
-    // A layout must change nothing else. Text that it would change stays as it is.
+    // A layout must change nothing else. Text that it would change keeps its layout.
     let Ok(mut read_again) = KdlDocument::parse_v2(&formatted) else {
-        return Ok(text.to_owned());
+        return Ok(converted.text.into_owned());
     };
     same.clear_format_recursive();
     read_again.clear_format_recursive();
     Ok(if same == read_again {
         formatted
     } else {
-        text.to_owned()
+        converted.text.into_owned()
     })
-}
-
-fn document(text: &str) -> Option<KdlDocument> {
-    if let Ok(document) = KdlDocument::parse_v2(text) {
-        return Some(document);
-    }
-    let mut old = KdlDocument::parse_v1(text).ok()?;
-    old.ensure_v2();
-    Some(old)
 }
 
 #[cfg(test)]

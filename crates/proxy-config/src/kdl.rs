@@ -20,8 +20,8 @@ mod value;
 mod versions;
 
 pub(crate) use chars::{is_forbidden, is_newline};
-pub(crate) use parser::{Parsed, parse, parse_with_words};
+pub(crate) use parser::{parse, parse_with_words};
 pub(crate) use string::{is_bare, quoted};
 pub(crate) use syntax_error::{SyntaxError, Trouble};
-pub(crate) use tree::{Dialect, Entry, Name, Node, Span, Value};
+pub(crate) use tree::{Dialect, Entry, Node, Span, Value};
 pub(crate) use versions::{forbidden, read};

@@ -7,9 +7,11 @@
 mod diagnostic;
 mod diagnostic_code;
 mod diagnostics;
+mod document;
 mod files;
 mod format;
 mod kdl;
+mod kdl2;
 mod lines;
 mod load;
 mod loaded;

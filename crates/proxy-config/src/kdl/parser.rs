@@ -18,6 +18,8 @@ pub(crate) struct Parsed {
     pub(crate) nodes: Vec<Node>,
     /// In the order of the text. If there are any, nodes are missing.
     pub(crate) faults: Vec<SyntaxError>,
+    /// How deep nodes and values commented out by `/-` are nested; 0 if there are none.
+    pub(crate) disabled_depth: usize,
 }
 
 /// Reads `text` as `dialect`.
@@ -46,6 +48,8 @@ fn run(text: &str, dialect: Dialect, words: Option<Words>) -> (Parsed, Words) {
         faults: Vec::new(),
         shaken: false,
         items: 0,
+        disabled: 0,
+        disabled_depth: 0,
         given_up: false,
     };
     parser.scanner.eat("\u{feff}");
@@ -53,7 +57,11 @@ fn run(text: &str, dialect: Dialect, words: Option<Words>) -> (Parsed, Words) {
     let mut faults = parser.faults;
     faults.sort_by_key(|fault| fault.span.start());
     (
-        Parsed { nodes, faults },
+        Parsed {
+            nodes,
+            faults,
+            disabled_depth: parser.disabled_depth,
+        },
         parser.scanner.words.unwrap_or_default(),
     )
 }
@@ -69,6 +77,10 @@ struct Parser<'t> {
     shaken: bool,
     /// Nodes, arguments and properties read so far.
     items: usize,
+    /// Nodes and values commented out by `/-` that are being read.
+    disabled: usize,
+    /// Maximum of `disabled` so far.
+    disabled_depth: usize,
     /// Whether reading has stopped.
     given_up: bool,
 }
@@ -104,7 +116,9 @@ impl Parser<'_> {
             Some(_) => {}
         }
         let skipped = self.slashdash()?;
-        let node = self.node()?;
+        let node = self.node();
+        self.disabled -= usize::from(skipped);
+        let node = node?;
         self.items += 1 + node.entries.len();
         if self.items > MAX_ITEMS && !self.given_up {
             let message = format!("more than {MAX_ITEMS} names and values");
@@ -153,6 +167,7 @@ impl Parser<'_> {
             } else {
                 return Err(self.scanner.unexpected("a space before the next value"));
             }
+            self.disabled -= usize::from(skipped);
         }
         Ok(node)
     }
@@ -234,6 +249,8 @@ impl Parser<'_> {
         let there = self.scanner.eat("/-");
         if there {
             self.scanner.line_space()?;
+            self.disabled += 1;
+            self.disabled_depth = self.disabled_depth.max(self.disabled);
         }
         Ok(there)
     }

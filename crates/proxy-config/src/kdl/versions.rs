@@ -11,6 +11,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxError>> {
     let Parsed {
         nodes,
         faults: second,
+        ..
     } = parse(text, Dialect::V2);
     if second.is_empty() {
         return Ok(nodes);
@@ -24,6 +25,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxError>> {
     let Parsed {
         nodes,
         faults: first,
+        ..
     } = parse(text, Dialect::V1);
     match (first.first(), second.first()) {
         (None, _) => Ok(nodes),
