@@ -128,18 +128,18 @@ struct State<J> {
     waiting: VecDeque<J>,
     threads: usize,
     /// Number of waiting jobs at which cancelled ones are removed next.
-    crowd: usize,
+    sweep_at: usize,
 }
 
 /// Minimum number of waiting jobs at which cancelled ones are removed.
-const LEAST_CROWD: usize = 64;
+const MIN_SWEEP_AT: usize = 64;
 
 impl<J: Send + 'static> JobQueue<J> {
     pub(crate) fn new(max_threads: usize, work: Work<J>) -> Self {
         let state = State {
             waiting: VecDeque::new(),
             threads: 0,
-            crowd: LEAST_CROWD,
+            sweep_at: MIN_SWEEP_AT,
         };
         Self {
             max_threads,
@@ -151,9 +151,9 @@ impl<J: Send + 'static> JobQueue<J> {
     /// Queues `job` for the next free thread.
     pub(crate) fn submit(self: &Arc<Self>, job: J) {
         let mut state = self.lock();
-        if state.crowd <= state.waiting.len() {
+        if state.sweep_at <= state.waiting.len() {
             state.waiting.retain(self.work.is_wanted);
-            state.crowd = LEAST_CROWD.max(state.waiting.len() * 2);
+            state.sweep_at = MIN_SWEEP_AT.max(state.waiting.len() * 2);
         }
         state.waiting.push_back(job);
         if state.threads == self.max_threads {

@@ -6,13 +6,13 @@ use proxy_framing::FramingError;
 use proxy_telemetry::AccessLogRequest;
 
 /// Maximum length of a target in a record, in bytes.
-const MOST_OF_TARGET: usize = 2_048;
+const MAX_TARGET_BYTES_IN_RECORD: usize = 2_048;
 
 /// Maximum length of a field's name in a record, in bytes.
-const MOST_OF_NAME: usize = 64;
+const MAX_NAME_BYTES_IN_RECORD: usize = 64;
 
 /// Maximum length of a method, in bytes.
-const LONGEST_METHOD: usize = 32;
+const MAX_METHOD_BYTES: usize = 32;
 
 /// The problem of `fault`, with the field that caused it, taken from `head`: the accepted bytes
 /// before the error.
@@ -40,13 +40,14 @@ pub(crate) fn facts(head: &[u8]) -> AccessLogRequest<'_> {
     let (Some(method), Some(target)) = (words.next(), words.next()) else {
         return nothing;
     };
-    if !(1..=LONGEST_METHOD).contains(&method.len()) || !method.iter().all(|byte| is_tchar(*byte)) {
+    if !(1..=MAX_METHOD_BYTES).contains(&method.len()) || !method.iter().all(|byte| is_tchar(*byte))
+    {
         return nothing;
     }
     AccessLogRequest {
         method,
         host: value(fields, b"host"),
-        path: target.get(..MOST_OF_TARGET).unwrap_or(target),
+        path: target.get(..MAX_TARGET_BYTES_IN_RECORD).unwrap_or(target),
         user_agent: value(fields, b"user-agent"),
         ..nothing
     }
@@ -111,7 +112,7 @@ fn last_name(fields: &[u8]) -> Option<Box<str>> {
     let mut lines = fields.split(|byte| *byte == b'\n');
     let last = lines.rfind(|line| !line.trim_ascii().is_empty())?;
     let name = last.split(|byte| *byte == b':').next()?.trim_ascii();
-    let name = name.get(..MOST_OF_NAME).unwrap_or(name);
+    let name = name.get(..MAX_NAME_BYTES_IN_RECORD).unwrap_or(name);
     let name = String::from_utf8_lossy(name);
     (!name.is_empty()).then(|| name.into())
 }
