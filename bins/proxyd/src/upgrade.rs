@@ -10,15 +10,15 @@ const TIMEOUT: &str = "PROXYD_UPGRADE_TIMEOUT_MS";
 /// This program, with the path and arguments of its start.
 pub(crate) fn program() -> Option<Program> {
     match Program::of_this_process() {
-        Ok(program) => Some(patient(program)),
+        Ok(program) => Some(with_timeout(program)),
         Err(error) => {
-            tracing::warn!(%error, "no upgrades: nobody can tell how this program was started");
+            tracing::warn!(%error, "no upgrades: the path or the arguments of this program are not known");
             None
         }
     }
 }
 
-fn patient(program: Program) -> Program {
+fn with_timeout(program: Program) -> Program {
     let time = std::env::var(TIMEOUT).ok();
     match time.and_then(|millis| millis.parse().ok()) {
         Some(millis) => Program {

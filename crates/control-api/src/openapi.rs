@@ -178,7 +178,7 @@ fn security_of(access: Access) -> Value {
 /// The access rule in words, for readers of the description.
 fn access_text(access: Access) -> String {
     match access {
-        Access::Public => "everyone".to_owned(),
+        Access::Public => "any client".to_owned(),
         Access::SetUp => "the bearer of the set-up link".to_owned(),
         Access::Invitee => "the bearer of an invitation".to_owned(),
         Access::SignedIn => "any user, any API key".to_owned(),

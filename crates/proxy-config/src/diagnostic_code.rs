@@ -110,7 +110,7 @@ fault_codes! {
     /// A certificate or its key cannot be used.
     BadCertificate = "bad-certificate", Error;
     /// There is no listener, or no route.
-    NobodyServed = "nobody-served", Warning;
+    NothingServed = "nothing-served", Warning;
     /// Another route takes every request that this one could take.
     UnreachableRoute = "unreachable-route", Warning;
     /// A path that other servers may read in another way, which leads to another route: every request for

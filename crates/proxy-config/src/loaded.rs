@@ -52,7 +52,7 @@ impl Loaded {
     /// or routes; one that is about to be applied should not.
     pub fn expect_to_serve(&mut self) {
         let message = if self.model.listeners.is_empty() {
-            "there is no listener: nobody can connect"
+            "there is no listener: no client can connect"
         } else if self.model.routes.is_empty() {
             "there is no route: every request is answered 404"
         } else {
@@ -60,7 +60,7 @@ impl Loaded {
         };
         let nowhere = Place::default();
         self.warnings.push(Diagnostic::new(
-            DiagnosticCode::NobodyServed,
+            DiagnosticCode::NothingServed,
             nowhere,
             message,
         ));

@@ -447,7 +447,7 @@ fn a_configuration_without_listeners_or_routes_is_doubtful() {
     ] {
         let mut loaded = parse(text, "x.kdl").unwrap();
         loaded.expect_to_serve();
-        assert_eq!(codes(&loaded.warnings), [DiagnosticCode::NobodyServed]);
+        assert_eq!(codes(&loaded.warnings), [DiagnosticCode::NothingServed]);
         let told = loaded.warnings.to_string();
         assert!(
             told.contains("x.kdl: ") && told.contains(said) && !told.contains(",-["),

@@ -158,7 +158,7 @@ fn an_empty_file_is_doubtful() {
     let output = run_with(&["--test", "--config"], &desk.file("empty.kdl", ""));
     assert_eq!(output.status.code(), Some(0));
     let said = text(&output.stderr);
-    assert!(said.contains("warning[nobody-served]"), "{said}");
+    assert!(said.contains("warning[nothing-served]"), "{said}");
 }
 
 #[test]
