@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 /// The planted faults of the small run: one of each kind of evidence.
-const SMALL: [&str; 6] = ["error", "slow", "reason", "invalid", "silent", "dead"];
+const PLANTED_FAULTS: [&str; 6] = ["error", "slow", "reason", "invalid", "silent", "dead"];
 /// Nodes that a step of a measured rollout moves.
 const STEP_BATCH: usize = 10;
 const STEP_BATCHES: u64 = 3;
@@ -216,7 +216,7 @@ fn hurtful_bundles_are_stopped_in_their_first_batch_and_good_ones_arrive() {
     }
     let mut size = Size {
         nodes: 42,
-        groups: SMALL.len(),
+        groups: PLANTED_FAULTS.len(),
         max_interval: Duration::from_secs(1),
         pace: Pace {
             batch_percent: 50,
@@ -227,7 +227,7 @@ fn hurtful_bundles_are_stopped_in_their_first_batch_and_good_ones_arrive() {
     };
     let world = World::new(&size.database);
     let fleet = world.fleet(&size);
-    let tried = SMALL.map(named);
+    let tried = PLANTED_FAULTS.map(named);
     let slipped = slipped(&world, &fleet, (&tried, size.pace));
     assert!(slipped.is_empty(), "not stopped: {slipped:#?}");
     // A machine under load must not make a good rollout late.

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 /// The version of the configuration's language.
 const SCHEMA_VERSION: u32 = 1;
 /// The version of the code that checks here is the least that is known to take the same files.
-const LEAST_PROXY_VERSION: &str = env!("CARGO_PKG_VERSION");
+const MIN_PROXY_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Services, upstreams and certificates that one bundle is compiled from, each.
 const MAX_DEFINITIONS: i64 = 1_000;
 
@@ -236,7 +236,7 @@ fn values<T>(found: Vec<Versioned<T>>) -> Vec<T> {
 fn build(files: &Files) -> Result<Built, BundleError> {
     let requirements = Requirements {
         schema_version: SCHEMA_VERSION,
-        least_proxy_version: LEAST_PROXY_VERSION.to_owned(),
+        least_proxy_version: MIN_PROXY_VERSION.to_owned(),
     };
     // The bounds come first: what is checked behind them is known to be small enough.
     let archive = pack(files, &requirements)?;

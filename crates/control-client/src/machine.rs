@@ -23,13 +23,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 /// Half of a token's life. Measured since the answer, so that a wrong clock does no harm.
 const TOKEN_RENEWAL: Duration = Duration::from_hours(6);
 const FIRST_INTERVAL: Duration = Duration::from_secs(30);
 /// A long poll may take so long; the control plane allows no more.
-const LONGEST_POLL: Duration = Duration::from_secs(30);
-const LEAST_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_POLL: Duration = Duration::from_secs(30);
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_EVENTS: usize = 100;
 
 /// How an action went.
@@ -251,9 +251,9 @@ impl Machine {
 
     fn back_off(&mut self, wanted: Option<Duration>) -> Action {
         let wait = self.wait.max(wanted.unwrap_or_default());
-        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        self.wait = (self.wait * 2).min(MAX_WAIT);
         self.phase = Phase::Waiting;
-        Action::Wait(wait.min(LONGEST_WAIT))
+        Action::Wait(wait.min(MAX_WAIT))
     }
 
     /// Goes on with what is needed first.
@@ -307,11 +307,11 @@ impl Machine {
     }
 
     fn poll(&mut self, interval: Duration) -> Action {
-        self.interval = interval.max(LEAST_INTERVAL);
+        self.interval = interval.max(MIN_INTERVAL);
         self.phase = Phase::Polling;
         Action::Poll {
             known: self.known.clone(),
-            wait: self.interval.min(LONGEST_POLL),
+            wait: self.interval.min(MAX_POLL),
         }
     }
 
@@ -319,12 +319,12 @@ impl Machine {
     fn pace(&mut self, took: Duration) -> Action {
         self.last_refusal = None;
         let rest = self.interval.saturating_sub(took);
-        if rest < LEAST_INTERVAL {
+        if rest < MIN_INTERVAL {
             self.wait = FIRST_WAIT;
             return self.resume();
         }
         let wait = self.wait.min(rest);
-        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        self.wait = (self.wait * 2).min(MAX_WAIT);
         self.phase = Phase::Waiting;
         Action::Wait(wait)
     }

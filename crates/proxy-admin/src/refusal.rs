@@ -14,7 +14,7 @@ use tokio::time::timeout;
 const CLOSING_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum number of bytes read and discarded, so that the client receives the response.
-const MOST_UNREAD: u64 = 64 * 1024;
+const MAX_UNREAD_BYTES: u64 = 64 * 1024;
 
 /// The problem for a malformed head.
 pub(crate) fn framing_problem(fault: FramingError) -> Problem {
@@ -50,7 +50,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     stream.shutdown().await?;
-    let mut rest = stream.take(MOST_UNREAD);
+    let mut rest = stream.take(MAX_UNREAD_BYTES);
     tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
     Ok(())
 }

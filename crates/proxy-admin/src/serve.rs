@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 /// Maximum number of connections. A further one closes the connection that has been idle for
 /// longest, so that idle clients do not block access.
-const MOST_CONNECTIONS: usize = 32;
+const MAX_CONNECTIONS: usize = 32;
 
 /// Pause after a failed accept, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -161,7 +161,7 @@ impl Connections {
     /// Closes the connection that has been idle for longest if the maximum is reached.
     fn make_room(&mut self) {
         self.open.retain(|(task, _)| !task.is_finished());
-        if self.open.len() < MOST_CONNECTIONS {
+        if self.open.len() < MAX_CONNECTIONS {
             return;
         }
         let quietest = self.open.iter().enumerate();

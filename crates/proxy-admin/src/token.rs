@@ -11,7 +11,7 @@ use std::path::Path;
 const MIN_TOKEN_CHARS: usize = 16;
 
 /// Maximum size of a token file, in bytes.
-const LARGEST_FILE: usize = 4096;
+const MAX_FILE_BYTES: usize = 4096;
 
 /// Permitted mode of a token file: the owner may read and write, the group may read.
 const WIDEST_MODE: u32 = 0o640;
@@ -68,10 +68,10 @@ impl Token {
         let file = File::open(path).map_err(unreadable)?;
         let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o777;
         let mut bytes = Vec::new();
-        let most = u64::try_from(LARGEST_FILE).unwrap_or(u64::MAX);
+        let most = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX);
         let mut some = file.take(most.saturating_add(1));
         some.read_to_end(&mut bytes).map_err(unreadable)?;
-        if LARGEST_FILE < bytes.len() {
+        if MAX_FILE_BYTES < bytes.len() {
             return Err(TokenError::TooLarge);
         }
         let text = String::from_utf8(bytes).map_err(|_| TokenError::Character)?;

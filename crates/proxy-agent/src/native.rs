@@ -18,7 +18,7 @@ const BUSY_CALLS: usize = 4;
 /// Wait after the first failure to connect; each further one doubles it.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// The longest wait after a failure to connect.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// The connections of one worker to one agent, opened on demand. Dropped, it closes them.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl NativeClient {
                 let failures = self.failures.get();
                 let wait = FIRST_WAIT.saturating_mul(1 << failures.min(8));
                 self.failures.set(failures.saturating_add(1));
-                self.retry_at.set(now + wait.min(LONGEST_WAIT));
+                self.retry_at.set(now + wait.min(MAX_WAIT));
                 self.last_error.replace(Some(error));
             } else if connection.is_ready() {
                 self.failures.set(0);

@@ -4,7 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use crate::files::Files;
-use crate::kdl::{self, Node, Span, SyntaxError, Trouble, Value};
+use crate::kdl::{self, Node, Span, SyntaxError, SyntaxErrorKind, Value};
 use crate::lines::Lines;
 use proxy_model::registry::{system, top};
 use proxy_model::{FileId, Place, Sources};
@@ -272,14 +272,15 @@ pub(crate) fn syntax_error(syntax: SyntaxError, place: Place) -> Diagnostic {
         message,
         label,
         help,
-        trouble,
+        kind,
     } = syntax;
-    let code = match trouble {
-        Trouble::TooDeep => DiagnosticCode::NestingTooDeep,
-        Trouble::TooMany => DiagnosticCode::FileTooLarge,
-        Trouble::Local | Trouble::OpenText | Trouble::OtherDialect | Trouble::StrayBrace => {
-            DiagnosticCode::Syntax
-        }
+    let code = match kind {
+        SyntaxErrorKind::TooDeep => DiagnosticCode::NestingTooDeep,
+        SyntaxErrorKind::TooMany => DiagnosticCode::FileTooLarge,
+        SyntaxErrorKind::Local
+        | SyntaxErrorKind::OpenText
+        | SyntaxErrorKind::OtherDialect
+        | SyntaxErrorKind::StrayBrace => DiagnosticCode::Syntax,
     };
     let fault = Diagnostic::new(code, place, message).label(label);
     Diagnostic { help, ..fault }

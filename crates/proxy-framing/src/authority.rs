@@ -60,12 +60,12 @@ impl Authority {
 
 fn literal(len: u8, colons: u8, byte: u8) -> Option<Authority> {
     const MAX_LITERAL_CHARS: u8 = 45;
-    const MOST_COLONS: u8 = 8;
+    const MAX_COLONS: u8 = 8;
     let colons = colons + u8::from(byte == b':');
     match byte {
         b']' if 1 < len => Some(Authority::LiteralEnd),
         b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b'.' | b':'
-            if len < MAX_LITERAL_CHARS && colons <= MOST_COLONS =>
+            if len < MAX_LITERAL_CHARS && colons <= MAX_COLONS =>
         {
             Some(Authority::Literal {
                 len: len + 1,

@@ -25,8 +25,8 @@ impl Body {
         limits: &HeadLimits,
     ) -> Result<Progress, FramingError> {
         if let Self::Chunked(chunks) = self {
-            if chunks.scan(input)? == Progress::Hungry {
-                return Ok(Progress::Hungry);
+            if chunks.scan(input)? == Progress::Incomplete {
+                return Ok(Progress::Incomplete);
             }
             *self = Self::Trailers(Fields::new(Section::Trailers));
         }
@@ -36,13 +36,13 @@ impl Body {
                 Ok(if *left == 0 {
                     Progress::Done
                 } else {
-                    Progress::Hungry
+                    Progress::Incomplete
                 })
             }
             Self::Trailers(fields) => fields.scan(input, limits, &mut Correlation::Absent),
             Self::UntilClose | Self::Chunked(_) => {
                 input.skip(u64::MAX);
-                Ok(Progress::Hungry)
+                Ok(Progress::Incomplete)
             }
         }
     }

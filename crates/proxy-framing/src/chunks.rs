@@ -6,10 +6,10 @@ use crate::extension::Extension;
 use crate::input::{Input, Progress};
 use crate::plain;
 
-const MOST_DIGITS: u8 = 16;
+const MAX_DIGITS: u8 = 16;
 /// Maximum number of bytes of extensions in one body; no common client sends any, and hyper refuses
 /// more than 16 KiB.
-const MOST_EXTENSION_BYTES: u16 = 4096;
+const MAX_EXTENSION_BYTES: u16 = 4096;
 
 /// The chunks of one body. [RFC 9112 §7.1]
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ impl Chunks {
             if self.step == Step::Data {
                 self.left -= input.skip(self.left);
                 if 0 < self.left {
-                    return Ok(Progress::Hungry);
+                    return Ok(Progress::Incomplete);
                 }
                 self.step = Step::DataCr;
             }
@@ -60,7 +60,7 @@ impl Chunks {
                 continue;
             }
             let Some(byte) = input.peek() else {
-                return Ok(Progress::Hungry);
+                return Ok(Progress::Incomplete);
             };
             self.push(byte)?;
             input.at += 1;
@@ -105,7 +105,7 @@ impl Chunks {
     }
 
     fn digit(&mut self, byte: u8) -> Result<(), FramingError> {
-        let digit = chars::hex(byte).filter(|_| self.digits < MOST_DIGITS);
+        let digit = chars::hex(byte).filter(|_| self.digits < MAX_DIGITS);
         let digit = digit.ok_or(FramingError::BadChunkSize)?;
         self.left = self.left << 4 | u64::from(digit);
         self.digits += 1;
@@ -115,7 +115,7 @@ impl Chunks {
     fn extension(&mut self, extension: Extension, byte: u8) -> Result<(), FramingError> {
         let next = extension
             .after(byte)
-            .filter(|_| self.extension_bytes < MOST_EXTENSION_BYTES);
+            .filter(|_| self.extension_bytes < MAX_EXTENSION_BYTES);
         self.step = Step::Extension(next.ok_or(FramingError::BadChunkExtension)?);
         self.extension_bytes += 1;
         Ok(())

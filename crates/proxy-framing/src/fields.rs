@@ -12,7 +12,7 @@ use crate::names::Known;
 use crate::values::Value;
 
 /// Maximum number of bytes of trailer lines: hyper refuses 16 KiB, the empty line included.
-const LONGEST_TRAILERS: u32 = 16 * 1024 - 3;
+const MAX_TRAILER_BYTES: u32 = 16 * 1024 - 3;
 
 /// Position in a section of field lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Fields {
             self.size += run;
             input.at += run as usize;
             let Some(byte) = input.peek() else {
-                return Ok(Progress::Hungry);
+                return Ok(Progress::Incomplete);
             };
             let event = self.push(byte, limits, correlation)?;
             input.at += 1;
@@ -247,7 +247,7 @@ impl Fields {
     fn most_bytes(&self, limits: &HeadLimits) -> u32 {
         match self.section {
             Section::Request(_) | Section::Response(_) => limits.max_head_bytes,
-            Section::Trailers => limits.max_head_bytes.min(LONGEST_TRAILERS),
+            Section::Trailers => limits.max_head_bytes.min(MAX_TRAILER_BYTES),
         }
     }
 }

@@ -11,7 +11,7 @@ pub(crate) struct Input<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// The input is used up and the part continues.
-    Hungry,
+    Incomplete,
     /// The part is complete; the rest of the input belongs to the next one.
     Done,
 }

@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Maximum size of a version 1 header, its line end included, in bytes.
-const LONGEST_LINE: usize = 107;
+const MAX_LINE_BYTES: usize = 107;
 
 /// The signature of version 2.
 const V2_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -60,9 +60,9 @@ fn line(bytes: &[u8]) -> ProxyHeader {
     if bytes.get(..known) != V1_PREFIX.get(..known) {
         return ProxyHeader::Malformed;
     }
-    let window = bytes.get(..LONGEST_LINE).unwrap_or(bytes);
+    let window = bytes.get(..MAX_LINE_BYTES).unwrap_or(bytes);
     let Some(end) = window.windows(2).position(|at| at == b"\r\n") else {
-        return if bytes.len() < LONGEST_LINE {
+        return if bytes.len() < MAX_LINE_BYTES {
             ProxyHeader::Incomplete
         } else {
             ProxyHeader::Malformed

@@ -190,7 +190,7 @@ impl RequestValidator {
                 self.count_head(input.at - from);
             }
             match progress {
-                Ok(Progress::Hungry) => return Ok(()),
+                Ok(Progress::Incomplete) => return Ok(()),
                 Ok(Progress::Done) => {
                     self.go_on();
                     self.plain_heads(input, None);

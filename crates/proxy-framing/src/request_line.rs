@@ -8,10 +8,10 @@ use crate::message::{RequestSummary, Version};
 use crate::runs;
 use crate::target::{Method, Target};
 
-const LONGEST_METHOD: u32 = 32;
+const MAX_METHOD_BYTES: u32 = 32;
 /// Maximum number of empty lines before a request: one that old clients send after a body, and one
 /// more. [RFC 9112 §2.2]
-const MOST_EMPTY_LINES: u8 = 2;
+const MAX_EMPTY_LINES: u8 = 2;
 const VERSION: &[u8; 7] = b"HTTP/1.";
 
 /// A request line that may be divided at any byte.
@@ -91,7 +91,7 @@ impl RequestLine {
                 return Ok(Progress::Done);
             }
         }
-        Ok(Progress::Hungry)
+        Ok(Progress::Incomplete)
     }
 
     fn push(&mut self, byte: u8, limits: &HeadLimits) -> Result<(), FramingError> {
@@ -107,7 +107,7 @@ impl RequestLine {
             (Step::BlankLf | Step::Lf, _) => Err(FramingError::BareCr),
             (_, 0) => Err(FramingError::NulByte),
             (_, b'\n') => Err(FramingError::BareLf),
-            (Step::Blank, b'\r') if self.empty_lines < MOST_EMPTY_LINES => {
+            (Step::Blank, b'\r') if self.empty_lines < MAX_EMPTY_LINES => {
                 self.empty_lines += 1;
                 self.step = Step::BlankLf;
                 Ok(())
@@ -135,7 +135,7 @@ impl RequestLine {
             self.len = 0;
             return Ok(());
         }
-        if !chars::is_token(byte) || LONGEST_METHOD <= self.len {
+        if !chars::is_token(byte) || MAX_METHOD_BYTES <= self.len {
             return Err(FramingError::BadMethod);
         }
         for (bit, (spelling, _)) in SPECIAL.iter().enumerate() {

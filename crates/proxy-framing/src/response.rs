@@ -13,7 +13,7 @@ use crate::scan::{Eof, Scan, Stop};
 use crate::status_line::{self, StatusLine};
 
 /// Maximum number of interim responses to one request.
-const MOST_INFORMATIONAL: u8 = 16;
+const MAX_INTERIM_RESPONSES: u8 = 16;
 
 /// The properties of a request that the framing of its response depends on. [RFC 9112 §6.3]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,7 +221,7 @@ impl ResponseValidator {
                 self.count_head(input.at - from);
             }
             match progress {
-                Ok(Progress::Hungry) => return Ok(()),
+                Ok(Progress::Incomplete) => return Ok(()),
                 Ok(Progress::Done) => {
                     self.go_on();
                     self.plain_heads(input, None);
@@ -313,7 +313,7 @@ fn idle(input: &Input<'_>) -> Result<Progress, FramingError> {
     if input.peek().is_some() {
         return Err(FramingError::UnexpectedData);
     }
-    Ok(Progress::Hungry)
+    Ok(Progress::Incomplete)
 }
 
 /// Whether a response with this status is legal now.
@@ -321,7 +321,9 @@ fn may(status: u16, expected: Option<RequestKind>, informational: u8) -> Result<
     match status {
         101 if expected == Some(RequestKind::Upgrade) => Ok(()),
         101 => Err(FramingError::UnaskedUpgrade),
-        100..=199 if MOST_INFORMATIONAL <= informational => Err(FramingError::TooManyInformational),
+        100..=199 if MAX_INTERIM_RESPONSES <= informational => {
+            Err(FramingError::TooManyInformational)
+        }
         _ => Ok(()),
     }
 }

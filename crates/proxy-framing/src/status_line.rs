@@ -70,7 +70,7 @@ impl StatusLine {
                 return Ok(Progress::Done);
             }
         }
-        Ok(Progress::Hungry)
+        Ok(Progress::Incomplete)
     }
 
     fn push(

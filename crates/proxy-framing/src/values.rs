@@ -8,7 +8,7 @@ use crate::names::Known;
 const CHUNKED: &[u8; 7] = b"chunked";
 const UPGRADE: &[u8; 7] = b"upgrade";
 /// 2⁶³ − 1: far larger than any body, and adding two cannot overflow a `u64`.
-const LONGEST_BODY: u64 = u64::MAX / 2;
+const MAX_BODY_BYTES: u64 = u64::MAX / 2;
 
 /// State of reading a value; white space around it is not part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Length {
                     .value
                     .checked_mul(10)
                     .and_then(|ten| ten.checked_add(digit));
-                let value = value.filter(|&value| value <= LONGEST_BODY);
+                let value = value.filter(|&value| value <= MAX_BODY_BYTES);
                 self.value = value.ok_or(FramingError::BadContentLength)?;
                 self.stage = Stage::Begun;
                 Ok(())

@@ -61,10 +61,10 @@ fn each_kind_of_frame_has_its_allowance() {
         (frame(7, 0, &[0; 8]), FrameKind::Other, 64),
         (frame(250, 0, b"grease"), FrameKind::Other, 64),
     ];
-    for (frame, chore, allowed) in cases {
+    for (frame, kind, allowed) in cases {
         assert_eq!(
             passing(&frame),
-            (allowed, Some(Flood { chore })),
+            (allowed, Some(Flood { kind })),
             "{frame:?}"
         );
     }
@@ -204,9 +204,9 @@ fn a_section_has_a_largest_size() {
     meter.pass(PREFACE, 0).unwrap();
     let begun = frame_on(1, 1, 0, &[0x82; 16_000]);
     assert_eq!(meter.pass(&begun, 0), Ok(Some(Vec::new())));
-    let chore = FrameKind::Continuation;
+    let kind = FrameKind::Continuation;
     let more = frame_on(1, 9, END_HEADERS, &[0x82; 4_001]);
-    assert_eq!(meter.pass(&more, 0), Err(Flood { chore }));
+    assert_eq!(meter.pass(&more, 0), Err(Flood { kind }));
 }
 
 #[test]

@@ -9,17 +9,17 @@ use std::cell::{Cell, RefCell};
 
 /// Maximum capacity of all pooled header maps together, in fields of about 120 bytes: half a
 /// megabyte.
-const MOST_FIELDS: usize = 4_096;
+const MAX_POOLED_FIELDS: usize = 4_096;
 
 /// Maximum capacity of a pooled header map, in fields.
-const LARGEST_MAP: usize = 64;
+const MAX_MAP_FIELDS: usize = 64;
 
 /// Maximum number of repeated values in a pooled map. A map keeps the memory for them and does not
 /// report its size.
-const MOST_REPEATED: usize = 16;
+const MAX_REPEATED_VALUES: usize = 16;
 
 /// Maximum capacity of a pooled text buffer, in bytes.
-const LARGEST_TEXT: usize = 16 * 1024;
+const MAX_TEXT_BYTES: usize = 16 * 1024;
 
 thread_local! {
     static LINES: Cell<Lines> = const { Cell::new(Lines::new()) };
@@ -49,7 +49,7 @@ pub(crate) fn text() -> Vec<u8> {
 }
 
 pub(crate) fn keep_text(mut text: Vec<u8>) {
-    if text.capacity() <= LARGEST_TEXT {
+    if text.capacity() <= MAX_TEXT_BYTES {
         text.clear();
         TEXT.set(text);
     }
@@ -57,22 +57,22 @@ pub(crate) fn keep_text(mut text: Vec<u8>) {
 
 /// An empty map, from the pool if it has one.
 pub(crate) fn map() -> HeaderMap {
-    let spare = MAPS.with_borrow_mut(|Maps { maps, fields }| {
+    let pooled = MAPS.with_borrow_mut(|Maps { maps, fields }| {
         let map = maps.pop()?;
         *fields = fields.saturating_sub(map.capacity());
         Some(map)
     });
-    spare.unwrap_or_default()
+    pooled.unwrap_or_default()
 }
 
 /// Returns an unused map to the pool of this thread.
 pub fn keep_map(mut map: HeaderMap) {
     bound_map(&mut map);
     let room = map.capacity();
-    if (1..=LARGEST_MAP).contains(&room) {
+    if (1..=MAX_MAP_FIELDS).contains(&room) {
         map.clear();
         MAPS.with_borrow_mut(|Maps { maps, fields }| {
-            if *fields + room <= MOST_FIELDS {
+            if *fields + room <= MAX_POOLED_FIELDS {
                 *fields += room;
                 maps.push(map);
             }
@@ -83,8 +83,8 @@ pub fn keep_map(mut map: HeaderMap) {
 /// Replaces `map` by one that will not be pooled, if it holds more than the maximum of repeated
 /// values. To be called while the values are in the map.
 pub fn bound_map(map: &mut HeaderMap) {
-    if MOST_REPEATED < map.len() - map.keys_len() {
-        map.reserve(LARGEST_MAP + 1);
+    if MAX_REPEATED_VALUES < map.len() - map.keys_len() {
+        map.reserve(MAX_MAP_FIELDS + 1);
     }
 }
 
@@ -130,14 +130,14 @@ mod tests {
         }
         let kept = std::iter::repeat_with(map).map(|map| map.capacity());
         let room: usize = kept.take_while(|room| *room > 0).sum();
-        assert!((1..=MOST_FIELDS).contains(&room), "{room}");
+        assert!((1..=MAX_POOLED_FIELDS).contains(&room), "{room}");
     }
 
     #[test]
     fn what_is_large_is_not_kept() {
         keep_map(HeaderMap::with_capacity(1000));
         assert_eq!(map().capacity(), 0);
-        keep_text(Vec::with_capacity(LARGEST_TEXT + 1));
+        keep_text(Vec::with_capacity(MAX_TEXT_BYTES + 1));
         assert_eq!(text().capacity(), 0);
     }
 }

@@ -27,4 +27,4 @@ pub use read_strategy::{ReadStrategy, poll_hang_up};
 pub use request::{RawTarget, RequestHead, read_request, write_request};
 pub use response::{ResponseHead, read_response};
 pub use response_head_writer::{ResponseContext, Written, write_response};
-pub use splice::{Pipe, SpliceFrom, SpliceTo, close_spare_pipes};
+pub use splice::{Pipe, SpliceFrom, SpliceTo, close_idle_pipes};

@@ -148,15 +148,15 @@ mod tests {
 
     /// The strategy after ten reads that filled their buffers.
     fn fed() -> ReadStrategy {
-        let mut appetite = ReadStrategy::up_to(MAX_READ_BYTES);
+        let mut strategy = ReadStrategy::up_to(MAX_READ_BYTES);
         for _ in 0..10 {
             let mut endless = tokio::io::repeat(0);
             let mut buffer = BytesMut::new();
             let mut cx = Context::from_waker(Waker::noop());
-            let read = appetite.poll_read(&mut cx, &mut endless, &mut buffer);
+            let read = strategy.poll_read(&mut cx, &mut endless, &mut buffer);
             assert!(matches!(read, Poll::Ready(Ok(1..))));
         }
-        appetite
+        strategy
     }
 
     #[test]

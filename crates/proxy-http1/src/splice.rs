@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 /// Maximum number of pipes in use in one thread; further bodies are copied.
 ///
 /// A client that reads nothing occupies a pipe with its contents.
-const MOST_IN_USE: usize = 32;
+const MAX_PIPES_IN_USE: usize = 32;
 
 /// Requested capacity of a pipe, in bytes. The same amount is copied at once, so a splice blocks
 /// other connections no longer than a copy.
@@ -51,7 +51,7 @@ pub trait SpliceTo {
     fn poll_splice(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>>;
 }
 
-/// A pipe with its contents. Dropped empty, it returns to its thread's stock.
+/// A pipe with its contents. Dropped empty, it returns to its thread's pool.
 #[derive(Debug)]
 pub struct Pipe {
     // `None` only during drop.
@@ -66,26 +66,26 @@ struct Ends {
 }
 
 #[derive(Debug, Default)]
-struct Stock {
+struct PipePool {
     in_use: usize,
-    spare: Vec<Ends>,
-    /// Minimum number of spare pipes since the last [`close_spare_pipes`].
+    idle: Vec<Ends>,
+    /// Minimum number of idle pipes since the last [`close_idle_pipes`].
     unneeded: usize,
 }
 
 thread_local! {
-    static STOCK: RefCell<Stock> = RefCell::default();
+    static PIPE_POOL: RefCell<PipePool> = RefCell::default();
 }
 
-/// Closes the spare pipes of this thread that were not used since the last call.
-pub fn close_spare_pipes() {
-    STOCK.with_borrow_mut(Stock::close_unneeded);
+/// Closes the idle pipes of this thread that were not used since the last call.
+pub fn close_idle_pipes() {
+    PIPE_POOL.with_borrow_mut(PipePool::close_unneeded);
 }
 
 impl Pipe {
     /// An empty pipe; `None` at the thread's maximum, or if the kernel gives none.
     pub(crate) fn take() -> Option<Self> {
-        let ends = STOCK.with_borrow_mut(Stock::lend)?;
+        let ends = PIPE_POOL.with_borrow_mut(PipePool::lend)?;
         Some(Self {
             ends: Some(ends),
             held: 0,
@@ -155,31 +155,31 @@ impl Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         let ends = self.ends.take().filter(|_| self.held == 0);
-        // A thread that ends has no stock any more.
-        let returned = STOCK.try_with(|stock| stock.borrow_mut().take_back(ends));
+        // A thread that ends has no pool any more.
+        let returned = PIPE_POOL.try_with(|pool| pool.borrow_mut().take_back(ends));
         returned.unwrap_or_default();
     }
 }
 
-impl Stock {
+impl PipePool {
     fn lend(&mut self) -> Option<Ends> {
-        if self.in_use == MOST_IN_USE {
+        if self.in_use == MAX_PIPES_IN_USE {
             return None;
         }
-        let ends = self.spare.pop().or_else(Ends::open)?;
-        self.unneeded = self.unneeded.min(self.spare.len());
+        let ends = self.idle.pop().or_else(Ends::open)?;
+        self.unneeded = self.unneeded.min(self.idle.len());
         self.in_use += 1;
         Some(ends)
     }
 
     fn take_back(&mut self, ends: Option<Ends>) {
         self.in_use -= 1;
-        self.spare.extend(ends);
+        self.idle.extend(ends);
     }
 
     fn close_unneeded(&mut self) {
-        self.spare.drain(..self.unneeded);
-        self.unneeded = self.spare.len();
+        self.idle.drain(..self.unneeded);
+        self.unneeded = self.idle.len();
     }
 }
 
@@ -224,9 +224,9 @@ mod tests {
         (client.unwrap(), accepted.unwrap().0)
     }
 
-    /// Number of pipes in use and of spare ones.
-    fn in_stock() -> (usize, usize) {
-        STOCK.with_borrow(|stock| (stock.in_use, stock.spare.len()))
+    /// Number of pipes in use and of idle ones.
+    fn pooled() -> (usize, usize) {
+        PIPE_POOL.with_borrow(|pool| (pool.in_use, pool.idle.len()))
     }
 
     fn on_a_runtime(test: impl Future<Output = ()>) {
@@ -269,27 +269,27 @@ mod tests {
     #[test]
     fn a_thread_has_so_many_and_uses_empty_ones_again() {
         let all: Vec<Pipe> = std::iter::from_fn(Pipe::take).collect();
-        assert_eq!(all.len(), MOST_IN_USE);
+        assert_eq!(all.len(), MAX_PIPES_IN_USE);
         drop(all);
-        assert_eq!(in_stock(), (0, MOST_IN_USE));
+        assert_eq!(pooled(), (0, MAX_PIPES_IN_USE));
 
         let mut full = Pipe::take().unwrap();
         full.held = 1;
         drop(full);
-        assert_eq!(in_stock(), (0, MOST_IN_USE - 1));
+        assert_eq!(pooled(), (0, MAX_PIPES_IN_USE - 1));
     }
 
     #[test]
-    fn unused_spare_pipes_are_closed() {
+    fn unneeded_idle_pipes_are_closed() {
         let two = [Pipe::take(), Pipe::take()];
         drop(two);
-        close_spare_pipes();
-        assert_eq!(in_stock(), (0, 2), "both were needed");
+        close_idle_pipes();
+        assert_eq!(pooled(), (0, 2), "both were needed");
 
         drop(Pipe::take());
-        close_spare_pipes();
-        assert_eq!(in_stock(), (0, 1), "one was needed");
-        close_spare_pipes();
-        assert_eq!(in_stock(), (0, 0));
+        close_idle_pipes();
+        assert_eq!(pooled(), (0, 1), "one was needed");
+        close_idle_pipes();
+        assert_eq!(pooled(), (0, 0));
     }
 }

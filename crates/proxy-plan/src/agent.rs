@@ -212,11 +212,11 @@ fn max_body(limits: &Limits) -> (u64, &'static str) {
 
 /// The most that an event may take: a body in base64, or a head of which every byte is escaped.
 fn max_event_bytes(max_body_bytes: u64, max_head_bytes: u64) -> u64 {
-    const REST_BYTES: u64 = 64 << 10;
+    const ENVELOPE_BYTES: u64 = 64 << 10;
     let body = max_body_bytes.saturating_mul(4) / 3;
     let head = max_head_bytes.saturating_mul(6);
     body.max(head)
-        .saturating_add(REST_BYTES)
+        .saturating_add(ENVELOPE_BYTES)
         .min(u64::from(u32::MAX))
 }
 

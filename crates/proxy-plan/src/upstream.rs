@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of targets with a reason in one record.
-const MOST_TOLD: usize = 8;
+const MAX_LISTED_TARGETS: usize = 8;
 
 /// A compiled upstream.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl UpstreamPlan {
             let unhealthy_reason = target.state.unhealthy_reason()?;
             Some(format!("{}: {}", target.label, unhealthy_reason.last_error))
         });
-        let troubles: Vec<_> = troubles.take(MOST_TOLD).collect();
+        let troubles: Vec<_> = troubles.take(MAX_LISTED_TARGETS).collect();
         Problem::new(
             reason,
             Detail::named(self.name.as_ref(), troubles.join("; ")),

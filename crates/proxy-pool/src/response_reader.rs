@@ -13,7 +13,7 @@ use std::io;
 use std::task::{Context, Poll, ready};
 
 /// Maximum size of a read, in bytes.
-const LARGEST_READ: usize = 256 * 1024;
+const MAX_READ_BYTES: usize = 256 * 1024;
 
 /// The reading side of one connection.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct ResponseReader {
     unread: BytesMut,
     /// Line positions of the head at the beginning of `unread`, as recorded by the validator.
     lines: Lines,
-    appetite: ReadStrategy,
+    strategy: ReadStrategy,
     kind: RequestKind,
     heads_taken: u64,
     received: u64,
@@ -38,7 +38,7 @@ impl ResponseReader {
             guard: ResponseValidator::new(limits),
             unread: BytesMut::new(),
             lines: Lines::new(),
-            appetite: ReadStrategy::up_to(LARGEST_READ),
+            strategy: ReadStrategy::up_to(MAX_READ_BYTES),
             kind: RequestKind::Other,
             heads_taken: 0,
             received: 0,
@@ -87,7 +87,7 @@ impl ResponseReader {
         if self.unread.is_empty() {
             self.unread = BytesMut::new();
         }
-        self.appetite.forget();
+        self.strategy.forget();
     }
 
     /// The head of the response; `notice` gets the raw heads of preceding 1xx responses.
@@ -178,7 +178,7 @@ impl ResponseReader {
             return Poll::Ready(Ok(None));
         };
         // The next head gets a small read, so that the body behind it can be spliced.
-        self.appetite.forget();
+        self.strategy.forget();
         let most = most.min(body.left().unwrap_or_default());
         let moved = match ready!(pipe.poll_fill(cx, stream, most)) {
             // Reading determines whether that is an error.
@@ -204,7 +204,7 @@ impl ResponseReader {
         transport: &mut UpstreamStream,
     ) -> Poll<Result<usize, ReadError>> {
         let before = self.unread.len();
-        let polled = self.appetite.poll_read(cx, transport, &mut self.unread);
+        let polled = self.strategy.poll_read(cx, transport, &mut self.unread);
         let count = ready!(polled).map_err(ReadError::Io)?;
         self.received += count as u64;
         self.judge(before).map_err(ReadError::FramingError)?;

@@ -8,7 +8,7 @@ use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use std::fmt::{self, Display};
 
 /// Maximum number of conditions of a kind that are listed; the rest is counted.
-const MOST_WRITTEN: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// A kind of condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,13 +99,10 @@ impl Display for ConditionKind {
 }
 
 fn any_of(conditions: &[impl Display]) -> String {
-    let written = conditions
-        .iter()
-        .take(MOST_WRITTEN)
-        .map(ToString::to_string);
+    let written = conditions.iter().take(MAX_LISTED).map(ToString::to_string);
     let mut parts: Vec<String> = written.collect();
-    if MOST_WRITTEN < conditions.len() {
-        parts.push(format!("{} more", conditions.len() - MOST_WRITTEN));
+    if MAX_LISTED < conditions.len() {
+        parts.push(format!("{} more", conditions.len() - MAX_LISTED));
     }
     parts.join(" or ")
 }
@@ -122,11 +119,11 @@ fn shown_headers(conditions: &[HeaderCondition], head: &Head<'_>) -> String {
     let mut parts: Vec<String> = Vec::new();
     for name in conditions
         .iter()
-        .take(MOST_WRITTEN)
+        .take(MAX_LISTED)
         .map(HeaderCondition::name)
     {
         let secret = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION].contains(name);
-        for value in head.headers.get_all(name).iter().take(MOST_WRITTEN) {
+        for value in head.headers.get_all(name).iter().take(MAX_LISTED) {
             if secret || value.is_sensitive() {
                 parts.push(format!("{name}: (hidden)"));
             } else {
@@ -149,6 +146,6 @@ fn shown_query(conditions: &[QueryCondition], head: &Head<'_>) -> String {
             .map(QueryCondition::present);
         names.any(|present| present.is_ok_and(|present| present.holds(pair)))
     });
-    let parts: Vec<&str> = named.take(MOST_WRITTEN).collect();
+    let parts: Vec<&str> = named.take(MAX_LISTED).collect();
     or_none(&parts.join("&"))
 }

@@ -9,7 +9,7 @@ mod upgrade;
 use crate::admin::Admin;
 use crate::delivery::Pending;
 use crate::handover::Predecessor;
-use crate::heartbeat::LOOK_INTERVAL;
+use crate::heartbeat::CHECK_INTERVAL;
 use crate::inherited_sockets::InheritedSockets;
 use crate::memory_watch::MEMORY_INTERVAL;
 use crate::options::Options;
@@ -52,7 +52,7 @@ impl Process {
         let admin_lost = self.admin.as_ref().map(Admin::lost).unwrap_or_default();
         let mut certificate_timer = tokio::time::interval(tls::CHECK_INTERVAL);
         let mut looking = None;
-        let mut worker_timer = tokio::time::interval(LOOK_INTERVAL);
+        let mut worker_timer = tokio::time::interval(CHECK_INTERVAL);
         let mut memory_timer = tokio::time::interval(MEMORY_INTERVAL);
         for interval in [&mut certificate_timer, &mut worker_timer, &mut memory_timer] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Interval of checking.
-pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Maximum silence of a worker before the process is not ready.
 pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(3);

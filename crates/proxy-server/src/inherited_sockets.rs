@@ -45,9 +45,9 @@ impl InheritedSockets {
 
     /// Adds the sockets `passed` by another process.
     pub(crate) fn and(mut self, passed: Vec<Passed>) -> Self {
-        let spare = |passed: &mut Passed| passed.label.purpose == Purpose::Spare;
+        let is_unclaimed = |passed: &mut Passed| passed.label.purpose == Purpose::Unclaimed;
         self.passed = passed;
-        let unclaimed: Vec<_> = self.passed.extract_if(.., spare).collect();
+        let unclaimed: Vec<_> = self.passed.extract_if(.., is_unclaimed).collect();
         for Passed { label: _, socket } in unclaimed {
             self.add_managed(Arc::new(socket));
         }
@@ -78,7 +78,7 @@ impl InheritedSockets {
                 Purpose::Listener(_) if !passed.label.owned => {
                     self.add_managed(Arc::new(passed.socket));
                 }
-                Purpose::Listener(_) | Purpose::Admin | Purpose::Spare => passed.close(),
+                Purpose::Listener(_) | Purpose::Admin | Purpose::Unclaimed => passed.close(),
             }
         }
     }
@@ -88,7 +88,7 @@ impl InheritedSockets {
         let unclaimed = self.managed.iter().filter(|socket| is_unclaimed(socket));
         unclaimed.filter_map(|socket| {
             let label = Label {
-                purpose: Purpose::Spare,
+                purpose: Purpose::Unclaimed,
                 owned: false,
                 address: address_of(socket)?,
             };

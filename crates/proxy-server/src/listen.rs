@@ -134,10 +134,10 @@ impl Bound {
     /// worker a socket.
     pub(crate) fn share(&self, worker: usize, workers: usize) -> Vec<usize> {
         let count = self.sockets.len();
-        let spare = worker.checked_rem(count).filter(|_| worker >= count);
+        let shared = worker.checked_rem(count).filter(|_| worker >= count);
         let own = |socket: &usize| socket.checked_rem(workers) == Some(worker);
         (0..count)
-            .filter(|socket| own(socket) || Some(*socket) == spare)
+            .filter(|socket| own(socket) || Some(*socket) == shared)
             .collect()
     }
 

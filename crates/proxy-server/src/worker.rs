@@ -6,7 +6,7 @@ use crate::heartbeat::{Heartbeat, HeartbeatMonitor};
 use crate::settings::ConnectionSettings;
 use crate::socket_assignment::{ListenerId, OwnedSockets, SocketAssignment};
 use crate::tick_timer::TickTimer;
-use proxy_http1::close_spare_pipes;
+use proxy_http1::close_idle_pipes;
 use proxy_pipeline::{
     ActivePlan, Draining, IdSource, Logs, REMOVED_LISTENER, RouteLimits, Shared, Time,
     UpstreamConnectors, Worker,
@@ -347,7 +347,7 @@ impl WorkerLoop {
         worker.admission.tick(now, is_memory_short);
         if is_memory_short {
             worker.pool.clear();
-            close_spare_pipes();
+            close_idle_pipes();
         }
         let waiting = worker.admission.waiting();
         worker.metrics.requests_queued.set(waiting as u64);
@@ -360,7 +360,7 @@ impl WorkerLoop {
             worker.active().publish_pools(&worker.pool);
             let now_ns = worker.time.process_ns(worker.time.elapsed());
             worker.active().settle_budgets(now_ns);
-            close_spare_pipes();
+            close_idle_pipes();
         }
     }
 

@@ -12,7 +12,7 @@ const MIB: u64 = 1 << 20;
 /// What the program takes before it serves: its code, the plan, metrics, the control thread.
 const PROGRAM_BYTES: u64 = 32 * MIB;
 
-/// What one worker takes: its stack, spare pipes and buffers, and what all its large reads share.
+/// What one worker takes: its stack, idle pipes and buffers, and what all its large reads share.
 const WORKER_BYTES: u64 = 36 * MIB;
 
 /// The state of one client connection, beside its buffers.

@@ -7,11 +7,11 @@
 mod batch;
 mod batch_sender;
 mod bounds;
+mod buffer_pool;
 mod counts;
 mod destination;
 mod events;
 mod sink;
-mod spare;
 mod worker;
 mod writer;
 

@@ -16,7 +16,7 @@ mod timestamp;
 
 pub use access::{AccessRecord, AgentFields, AgentMetadata};
 pub use access_format::{AccessFormat, OptionalField};
-pub(crate) use access_log_head::SpareHeadBuffers;
+pub(crate) use access_log_head::HeadBufferPool;
 pub use access_log_head::{AccessLogHead, AccessLogRequest};
 pub use error::{ErrorRecord, Level};
 pub use escaped_fields::{EscapedField, EscapedFields};

@@ -97,9 +97,9 @@ impl Watcher {
 
     /// The errors of unusable contents on disk, as of the last poll.
     pub fn faults(&self) -> impl Iterator<Item = &TlsError> {
-        self.entries.iter().flat_map(|entry| match &entry.trouble {
-            Trouble::None => &[][..],
-            Trouble::Fresh(faults) | Trouble::Reported(faults) => faults,
+        self.entries.iter().flat_map(|entry| match &entry.state {
+            FileState::Usable => &[][..],
+            FileState::Unreported(faults) | FileState::Reported(faults) => faults,
         })
     }
 
@@ -120,13 +120,13 @@ struct Entry {
     /// Metadata of the files when their contents were last known to be in use, once it is certain
     /// that any later write changes it.
     settled: Option<Vec<Stamp>>,
-    trouble: Trouble,
+    state: FileState,
 }
 
 #[derive(Debug)]
-enum Trouble {
-    None,
-    Fresh(Vec<TlsError>),
+enum FileState {
+    Usable,
+    Unreported(Vec<TlsError>),
     Reported(Vec<TlsError>),
 }
 
@@ -136,7 +136,7 @@ impl Entry {
             files,
             subject,
             settled: None,
-            trouble: Trouble::None,
+            state: FileState::Usable,
         }
     }
 
@@ -145,27 +145,29 @@ impl Entry {
         // poll.
         let stamps: Option<Vec<Stamp>> = self.files.iter().map(|file| Stamp::read(file)).collect();
         if stamps.is_some() && stamps == self.settled {
-            return self.grow_old(now);
+            return self.drop_stale(now);
         }
         match self.subject.refresh(now) {
             Err(faults) => {
                 self.settled = None;
-                self.trouble.meet(faults)
+                self.state.fail(faults)
             }
             Ok(swapped) => {
                 self.settled =
                     stamps.filter(|stamps| stamps.iter().all(|stamp| stamp.is_settled(now)));
-                let trouble = mem::replace(&mut self.trouble, Trouble::None);
-                match (swapped, trouble) {
+                let state = mem::replace(&mut self.state, FileState::Usable);
+                match (swapped, state) {
                     (true, _) => Some(Change::Swapped { file: self.file() }),
-                    (false, Trouble::Reported(_)) => Some(Change::Recovered { file: self.file() }),
-                    (false, Trouble::None | Trouble::Fresh(_)) => self.grow_old(now),
+                    (false, FileState::Reported(_)) => {
+                        Some(Change::Recovered { file: self.file() })
+                    }
+                    (false, FileState::Usable | FileState::Unreported(_)) => self.drop_stale(now),
                 }
             }
         }
     }
 
-    fn grow_old(&self, now: SystemTime) -> Option<Change> {
+    fn drop_stale(&self, now: SystemTime) -> Option<Change> {
         let dropped = self.subject.drop_stale_staple(now);
         dropped.then(|| Change::StapleDropped { file: self.file() })
     }
@@ -175,15 +177,15 @@ impl Entry {
     }
 }
 
-impl Trouble {
-    fn meet(&mut self, faults: Vec<TlsError>) -> Option<Change> {
+impl FileState {
+    fn fail(&mut self, faults: Vec<TlsError>) -> Option<Change> {
         match self {
-            Self::None => {
-                *self = Self::Fresh(faults);
+            Self::Usable => {
+                *self = Self::Unreported(faults);
                 None
             }
             Self::Reported(known) if *known == faults => None,
-            Self::Fresh(_) | Self::Reported(_) => {
+            Self::Unreported(_) | Self::Reported(_) => {
                 *self = Self::Reported(faults.clone());
                 Some(Change::Kept { faults })
             }

@@ -12,14 +12,14 @@ pub fn slow_start_share(since: Duration, window: Duration) -> u32 {
     }
     let passed = since.as_micros() * u128::from(WHOLE_SHARE) / window.as_micros().max(1);
     let passed = u32::try_from(passed).unwrap_or(WHOLE_SHARE);
-    passed.clamp(LEAST_SHARE, WHOLE_SHARE)
+    passed.clamp(MIN_SHARE, WHOLE_SHARE)
 }
 
 /// The share of a target without slow start.
 pub const WHOLE_SHARE: u32 = 1_000;
 
 /// Minimum share, so that a target gets the first requests that warm it up.
-const LEAST_SHARE: u32 = 100;
+const MIN_SHARE: u32 = 100;
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const RANGES: &str = "# first,last,country\n\
     192.0.2.0,192.0.2.127,DE\n192.0.2.128,192.0.2.255,fr\n2001:db8::,2001:db8::ffff,DE\n";
-const MAX_LOOKS: usize = 500;
+const MAX_POLLS: usize = 500;
 
 fn agent(files: &[(&str, &str)]) -> AgentProcess {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ fn a_changed_list_takes_effect_without_a_restart_and_a_broken_one_does_not() {
     assert!(is_blocked("192.0.2.1") && !is_blocked("192.0.2.2"));
 
     replace(agent.folder(), "deny.txt", "192.0.2.2\n");
-    let looks = (0..MAX_LOOKS).find(|_| {
+    let looks = (0..MAX_POLLS).find(|_| {
         park_timeout(Duration::from_millis(20));
         is_blocked("192.0.2.2")
     });
@@ -107,7 +107,7 @@ fn a_changed_list_takes_effect_without_a_restart_and_a_broken_one_does_not() {
     // The list after the broken one is in force, so the broken one has been read before.
     replace(agent.folder(), "deny.txt", "192.0.2.1\nnot an address\n");
     replace(agent.folder(), "allow.txt", "192.0.2.2\n");
-    let looks = (0..MAX_LOOKS).find(|_| {
+    let looks = (0..MAX_POLLS).find(|_| {
         park_timeout(Duration::from_millis(20));
         is_blocked("192.0.2.3")
     });

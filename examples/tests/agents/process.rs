@@ -8,8 +8,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Looks for the socket before an agent is given up: a rule set loads for a second or two.
-const MAX_LOOKS: usize = 3_000;
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+const MAX_POLLS: usize = 3_000;
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A running agent, killed when dropped.
 pub(crate) struct AgentProcess {
@@ -46,11 +46,11 @@ impl AgentProcess {
     }
 
     fn wait_until_it_listens(&self) {
-        for _ in 0..MAX_LOOKS {
+        for _ in 0..MAX_POLLS {
             if UnixStream::connect(self.socket()).is_ok() {
                 return;
             }
-            park_timeout(LOOK_INTERVAL);
+            park_timeout(POLL_INTERVAL);
         }
         panic!("no agent listens at {}", self.socket().display());
     }

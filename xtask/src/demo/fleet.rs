@@ -17,7 +17,7 @@ const NODES: usize = 3;
 /// For anything that a node does.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Between two looks; a key may ask five times a second.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Between two rounds of requests to all nodes.
 const ROUND: Duration = Duration::from_millis(20);
 /// A gate that sees enough within seconds, and leaves room for a machine that is busy.
@@ -128,7 +128,7 @@ fn enrol(control: &Control, binary: &Path) -> Result<Vec<Proxyd>, TaskError> {
             let told = "the nodes have not enrolled within a minute";
             return Err(TaskError::Failed(told.to_owned()));
         }
-        pause(LOOK_INTERVAL);
+        pause(POLL_INTERVAL);
     }
     Ok(nodes)
 }

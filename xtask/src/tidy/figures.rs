@@ -8,14 +8,14 @@ use super::source::Source;
 use super::tree::{File, Tree};
 use proxy_model::registry;
 
-const LONGEST_SHOWN: usize = 5;
+const LONGEST_FILES: usize = 5;
 
 /// The figures, a line each.
 pub(super) fn table(tree: &Tree, graph: &Graph) -> String {
     let sizes = sizes::sizes(tree);
     let longest: Vec<String> = sizes
         .iter()
-        .take(LONGEST_SHOWN)
+        .take(LONGEST_FILES)
         .map(|(lines, path)| format!("{path} {lines}"))
         .collect();
     let code: usize = tree

@@ -24,7 +24,7 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// How often a request is sent that is answered with 429 or 503.
 const ATTEMPTS: u32 = 4;
 /// A longer `Retry-After` is the caller's to wait for.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 
 /// Sends requests with one credential to one control plane.
 pub(crate) struct Client {
@@ -208,7 +208,7 @@ fn wait(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let field = headers.get(RETRY_AFTER).filter(|_| busy);
     let named = field.and_then(|value| value.to_str().ok()?.parse().ok());
     let wait = named.map_or(Duration::from_secs(1), Duration::from_secs);
-    (busy && wait <= LONGEST_WAIT).then_some(wait)
+    (busy && wait <= MAX_WAIT).then_some(wait)
 }
 
 fn tls(settings: &Settings) -> Result<ClientTls, CtlError> {

@@ -2,7 +2,7 @@
 
 use super::chars::{is_newline, is_space};
 use super::scan::Scanner;
-use super::syntax_error::{SyntaxError, Trouble};
+use super::syntax_error::{SyntaxError, SyntaxErrorKind};
 use super::tree::{Dialect, Span};
 
 /// Reads multi-line text. The scanner is at the `"""`, after `hashes` of `#`; the text is raw if
@@ -13,12 +13,12 @@ pub(super) fn read(scanner: &mut Scanner<'_>, hashes: usize) -> Result<Box<str>,
     let opening = scanner.since(start);
     if !scanner.eat_newline() {
         let message = "text that begins with `\"\"\"` begins on the next line";
-        return Err(SyntaxError::new(opening, message).trouble(Trouble::OpenText));
+        return Err(SyntaxError::new(opening, message).kind(SyntaxErrorKind::OpenText));
     }
     let body = body(scanner, hashes).ok_or_else(|| {
         SyntaxError::new(opening, "this text is never closed")
             .label("opened here")
-            .trouble(Trouble::OpenText)
+            .kind(SyntaxErrorKind::OpenText)
     })?;
     let span = Span::new(start, scanner.at);
     let joined = if hashes == 0 {

@@ -2,7 +2,7 @@
 
 use super::recover::skip_node;
 use super::scan::Scanner;
-use super::syntax_error::{SyntaxError, Trouble};
+use super::syntax_error::{SyntaxError, SyntaxErrorKind};
 use super::tree::{Dialect, Entry, Name, Node, Span, Value};
 
 /// Maximum depth of nested blocks.
@@ -122,7 +122,7 @@ impl Parser<'_> {
         self.items += 1 + node.entries.len();
         if self.items > MAX_ITEMS && !self.given_up {
             let message = format!("more than {MAX_ITEMS} names and values");
-            return Err(SyntaxError::new(node.head, message).trouble(Trouble::TooMany));
+            return Err(SyntaxError::new(node.head, message).kind(SyntaxErrorKind::TooMany));
         }
         nodes.extend((!skipped).then_some(node));
         Ok(true)
@@ -186,7 +186,7 @@ impl Parser<'_> {
         let span = self.scanner.since(start);
         if self.open.len() >= MAX_DEPTH {
             let message = format!("blocks stand {} deep here", MAX_DEPTH + 1);
-            let fault = SyntaxError::new(span, message).trouble(Trouble::TooDeep);
+            let fault = SyntaxError::new(span, message).kind(SyntaxErrorKind::TooDeep);
             return Err(fault.label(format!("at most {MAX_DEPTH} are read")));
         }
         let indent = indent_of_line(self.scanner.text, start);
@@ -260,11 +260,11 @@ impl Parser<'_> {
         self.scanner.eat("}");
         SyntaxError::new(self.scanner.since(start), "this `}` closes nothing")
             .label("no block is open")
-            .trouble(Trouble::StrayBrace)
+            .kind(SyntaxErrorKind::StrayBrace)
     }
 
     fn recover(&mut self, fault: SyntaxError) {
-        let is_stray = fault.trouble == Trouble::StrayBrace;
+        let is_stray = fault.kind == SyntaxErrorKind::StrayBrace;
         // Never before the error, so that the loop makes progress.
         self.scanner.at = self.scanner.at.max(fault.span.end());
         if !is_stray {
@@ -278,8 +278,11 @@ impl Parser<'_> {
     }
 
     fn note(&mut self, fault: SyntaxError) {
-        self.shaken |= fault.trouble == Trouble::OpenText;
-        self.given_up |= matches!(fault.trouble, Trouble::TooDeep | Trouble::TooMany);
+        self.shaken |= fault.kind == SyntaxErrorKind::OpenText;
+        self.given_up |= matches!(
+            fault.kind,
+            SyntaxErrorKind::TooDeep | SyntaxErrorKind::TooMany
+        );
         self.faults.push(fault);
         self.given_up |= self.faults.len() >= MAX_FAULTS;
     }

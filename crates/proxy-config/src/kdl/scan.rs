@@ -1,7 +1,7 @@
 //! The scanner: spaces, comments and line ends.
 
 use super::chars::{is_newline, is_space};
-use super::syntax_error::{SyntaxError, Trouble};
+use super::syntax_error::{SyntaxError, SyntaxErrorKind};
 use super::tree::{Dialect, Span, Value};
 
 /// A position in the text, moving forward.
@@ -140,7 +140,7 @@ impl<'t> Scanner<'t> {
                 return Err(SyntaxError::new(span, "this comment is never closed")
                     .label("opened here")
                     .help("comments nest: each `/*` needs a `*/`")
-                    .trouble(Trouble::OpenText));
+                    .kind(SyntaxErrorKind::OpenText));
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::chars::{is_bare_char, is_newline, is_space};
 use super::multiline;
 use super::scan::Scanner;
-use super::syntax_error::{SyntaxError, Trouble};
+use super::syntax_error::{SyntaxError, SyntaxErrorKind};
 use super::tree::{Dialect, Span};
 
 impl Scanner<'_> {
@@ -105,7 +105,7 @@ impl Scanner<'_> {
         let message = "this text is not closed on its line";
         let fault = SyntaxError::new(span, message)
             .label("opened here")
-            .trouble(Trouble::OpenText);
+            .kind(SyntaxErrorKind::OpenText);
         match self.dialect {
             Dialect::V1 => fault,
             Dialect::V2 => fault

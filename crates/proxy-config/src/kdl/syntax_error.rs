@@ -10,12 +10,12 @@ pub(crate) struct SyntaxError {
     pub(crate) message: String,
     pub(crate) label: Cow<'static, str>,
     pub(crate) help: Option<String>,
-    pub(crate) trouble: Trouble,
+    pub(crate) kind: SyntaxErrorKind,
 }
 
 /// How a syntax error affects the rest of the parsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum SyntaxErrorKind {
     /// No effect: the rest can be parsed.
     Local,
     /// Text is unclosed; braces after it may belong to it.
@@ -37,7 +37,7 @@ impl SyntaxError {
             message: message.into(),
             label: Cow::Borrowed(""),
             help: None,
-            trouble: Trouble::Local,
+            kind: SyntaxErrorKind::Local,
         }
     }
 
@@ -51,8 +51,8 @@ impl SyntaxError {
         self
     }
 
-    pub(super) fn trouble(mut self, trouble: Trouble) -> Self {
-        self.trouble = trouble;
+    pub(super) fn kind(mut self, kind: SyntaxErrorKind) -> Self {
+        self.kind = kind;
         self
     }
 }

@@ -4,7 +4,7 @@ use super::chars::is_newline;
 use super::number;
 use super::scan::Scanner;
 use super::string::{is_bare, is_keyword};
-use super::syntax_error::{SyntaxError, Trouble};
+use super::syntax_error::{SyntaxError, SyntaxErrorKind};
 use super::tree::{Dialect, Name, Span, Value};
 
 type Read<T> = Result<T, SyntaxError>;
@@ -102,7 +102,7 @@ impl Scanner<'_> {
                 "`{}` is KDL 2, but the file is read as KDL 1",
                 self.slice(span)
             );
-            return Err(SyntaxError::new(span, message).trouble(Trouble::OtherDialect));
+            return Err(SyntaxError::new(span, message).kind(SyntaxErrorKind::OtherDialect));
         }
         Ok(value)
     }
@@ -121,7 +121,7 @@ impl Scanner<'_> {
                 let span = span.to(Span::new(span.end(), span.end() + 1));
                 return Err(
                     SyntaxError::new(span, "raw text is written #\"…\"# in KDL 2")
-                        .trouble(Trouble::OtherDialect),
+                        .kind(SyntaxErrorKind::OtherDialect),
                 );
             }
             (Dialect::V2, word) if is_keyword(word, dialect) => {
@@ -129,7 +129,7 @@ impl Scanner<'_> {
                 return Err(SyntaxError::new(span, message)
                     .label(format!("write `#{word}`"))
                     .help("a file is KDL 1 or KDL 2 throughout; quotes make it text")
-                    .trouble(Trouble::OtherDialect));
+                    .kind(SyntaxErrorKind::OtherDialect));
             }
             _ => {}
         }
@@ -147,7 +147,7 @@ impl Scanner<'_> {
         let is_name = what == Wanted::Name || self.is_at("=");
         if self.dialect == Dialect::V1 && !is_name {
             let message = format!("text stands in quotes: \"{text}\"");
-            return Err(SyntaxError::new(span, message).trouble(Trouble::OtherDialect));
+            return Err(SyntaxError::new(span, message).kind(SyntaxErrorKind::OtherDialect));
         }
         Ok(Value::Text(text.into()))
     }

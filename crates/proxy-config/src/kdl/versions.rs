@@ -2,7 +2,7 @@
 
 use super::chars::is_forbidden;
 use super::parser::{Parsed, parse};
-use super::syntax_error::{SyntaxError, Trouble};
+use super::syntax_error::{SyntaxError, SyntaxErrorKind};
 use super::tree::{Dialect, Node, Span};
 
 /// Reads a text as KDL 2, then as KDL 1. If it is neither, the errors are those of KDL 2, except
@@ -17,8 +17,12 @@ pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxError>> {
         return Ok(nodes);
     }
     drop(nodes);
-    let ended_it =
-        |fault: &SyntaxError| matches!(fault.trouble, Trouble::TooDeep | Trouble::TooMany);
+    let ended_it = |fault: &SyntaxError| {
+        matches!(
+            fault.kind,
+            SyntaxErrorKind::TooDeep | SyntaxErrorKind::TooMany
+        )
+    };
     if second.iter().any(ended_it) {
         return Err(second);
     }
@@ -30,8 +34,8 @@ pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxError>> {
     match (first.first(), second.first()) {
         (None, _) => Ok(nodes),
         (Some(in_first), Some(in_second))
-            if in_second.trouble == Trouble::OtherDialect
-                && in_first.trouble != Trouble::OtherDialect
+            if in_second.kind == SyntaxErrorKind::OtherDialect
+                && in_first.kind != SyntaxErrorKind::OtherDialect
                 && in_first.span.start() > in_second.span.start() =>
         {
             Err(first)

@@ -1,7 +1,7 @@
 //! Length of one field of a header section. [RFC 7541 §6]
 
 /// Maximum number of bytes of an integer: the limit of the HTTP/2 library behind the meter.
-const LONGEST_INTEGER: usize = 6;
+const MAX_INTEGER_BYTES: usize = 6;
 
 /// Length of the field, or of the table size update, at the beginning of `bytes`; `None` if it is
 /// incomplete or malformed.
@@ -37,7 +37,7 @@ fn integer(bytes: &[u8], prefix: u32) -> Option<(usize, usize)> {
     if value < mask {
         return Some((value, 1));
     }
-    for (index, byte) in behind.iter().take(LONGEST_INTEGER - 1).enumerate() {
+    for (index, byte) in behind.iter().take(MAX_INTEGER_BYTES - 1).enumerate() {
         let more = usize::from(byte & 0x7f).checked_shl(u32::try_from(index * 7).ok()?)?;
         value = value.checked_add(more)?;
         if byte & 0x80 == 0 {

@@ -25,41 +25,41 @@ pub enum FrameKind {
 
 /// Burst and refill rate of one kind, in frames and frames per second.
 #[derive(Debug)]
-struct Pace {
-    chore: FrameKind,
+struct FrameRate {
+    kind: FrameKind,
     name: &'static str,
-    at_once: u32,
-    each_second: u32,
+    burst: u32,
+    per_second: u32,
 }
 
-const fn pace(chore: FrameKind, name: &'static str, at_once: u32, each_second: u32) -> Pace {
-    Pace {
-        chore,
+const fn rate(kind: FrameKind, name: &'static str, burst: u32, per_second: u32) -> FrameRate {
+    FrameRate {
+        kind,
         name,
-        at_once,
-        each_second,
+        burst,
+        per_second,
     }
 }
 
 const FRAME_KIND_COUNT: usize = 8;
 
 /// In the order of the variants.
-static PACES: [Pace; FRAME_KIND_COUNT] = [
+static FRAME_RATES: [FrameRate; FRAME_KIND_COUNT] = [
     // The burst and rate of resets come from the listener.
-    pace(FrameKind::Reset, "RST_STREAM", 0, 0),
-    pace(FrameKind::Settings, "SETTINGS", 16, 1),
-    pace(FrameKind::Ping, "PING", 64, 8),
-    pace(FrameKind::WindowUpdate, "WINDOW_UPDATE", 1024, 128),
-    pace(FrameKind::Priority, "PRIORITY", 256, 32),
-    pace(FrameKind::EmptyData, "empty DATA", 64, 8),
-    pace(FrameKind::Continuation, "CONTINUATION", 32, 8),
-    pace(FrameKind::Other, "meaningless", 64, 8),
+    rate(FrameKind::Reset, "RST_STREAM", 0, 0),
+    rate(FrameKind::Settings, "SETTINGS", 16, 1),
+    rate(FrameKind::Ping, "PING", 64, 8),
+    rate(FrameKind::WindowUpdate, "WINDOW_UPDATE", 1024, 128),
+    rate(FrameKind::Priority, "PRIORITY", 256, 32),
+    rate(FrameKind::EmptyData, "empty DATA", 64, 8),
+    rate(FrameKind::Continuation, "CONTINUATION", 32, 8),
+    rate(FrameKind::Other, "meaningless", 64, 8),
 ];
 
 impl fmt::Display for FrameKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = PACES.iter().find(|pace| pace.chore == *self);
-        f.write_str(named.map_or("", |pace| pace.name))
+        let named = FRAME_RATES.iter().find(|rate| rate.kind == *self);
+        f.write_str(named.map_or("", |rate| rate.name))
     }
 }
 
@@ -74,10 +74,10 @@ pub(super) struct FloodLimits {
 const TENTHS_PER_FRAME: u32 = 10;
 
 /// Maximum burst of resets.
-const MOST_RESETS: u32 = 1_000_000;
+const MAX_RESETS: u32 = 1_000_000;
 
 /// Maximum number of streams of a connection: all of them may be cancelled at the same time.
-const MOST_STREAMS: u32 = 10_000;
+const MAX_STREAMS: u32 = 10_000;
 
 impl FloodLimits {
     pub(super) fn full(resets: u32) -> Self {
@@ -86,29 +86,29 @@ impl FloodLimits {
             resets,
         };
         full.left = std::array::from_fn(|index| {
-            let pace = PACES.get(index);
-            pace.map_or(0, |pace| full.at_once(pace) * TENTHS_PER_FRAME)
+            let rate = FRAME_RATES.get(index);
+            rate.map_or(0, |rate| full.burst(rate) * TENTHS_PER_FRAME)
         });
         full
     }
 
-    fn at_once(&self, pace: &Pace) -> u32 {
-        if pace.chore == FrameKind::Reset {
-            return self.resets.min(MOST_RESETS);
+    fn burst(&self, rate: &FrameRate) -> u32 {
+        if rate.kind == FrameKind::Reset {
+            return self.resets.min(MAX_RESETS);
         }
-        pace.at_once
+        rate.burst
     }
 
-    fn each_second(&self, pace: &Pace) -> u32 {
-        if pace.chore == FrameKind::Reset {
-            return self.at_once(pace).div_ceil(8);
+    fn per_second(&self, rate: &FrameRate) -> u32 {
+        if rate.kind == FrameKind::Reset {
+            return self.burst(rate).div_ceil(8);
         }
-        pace.each_second
+        rate.per_second
     }
 
     /// Takes one frame from the allowance; false if it is exhausted.
-    pub(super) fn take(&mut self, chore: FrameKind) -> bool {
-        let Some(left) = self.left.get_mut(chore as usize) else {
+    pub(super) fn take(&mut self, kind: FrameKind) -> bool {
+        let Some(left) = self.left.get_mut(kind as usize) else {
             return false;
         };
         let Some(rest) = left.checked_sub(TENTHS_PER_FRAME) else {
@@ -120,29 +120,29 @@ impl FloodLimits {
 
     /// Refills for `tenths` of a second.
     pub(super) fn pass(&mut self, tenths: u32) {
-        for (index, pace) in PACES.iter().enumerate() {
-            let more = self.each_second(pace).saturating_mul(tenths);
-            let at_once = self.at_once(pace) * TENTHS_PER_FRAME;
+        for (index, rate) in FRAME_RATES.iter().enumerate() {
+            let more = self.per_second(rate).saturating_mul(tenths);
+            let burst = self.burst(rate) * TENTHS_PER_FRAME;
             if let Some(left) = self.left.get_mut(index) {
                 // Credit earned by traffic beyond the burst is kept.
-                let full = at_once.max(*left);
+                let full = burst.max(*left);
                 *left = left.saturating_add(more).min(full);
             }
         }
     }
 
-    fn most_earned(&self, pace: &Pace) -> u32 {
-        if pace.chore == FrameKind::Reset {
-            return (self.at_once(pace) + MOST_STREAMS) * TENTHS_PER_FRAME;
+    fn most_earned(&self, rate: &FrameRate) -> u32 {
+        if rate.kind == FrameKind::Reset {
+            return (self.burst(rate) + MAX_STREAMS) * TENTHS_PER_FRAME;
         }
-        pace.at_once * TENTHS_PER_FRAME * 8
+        rate.burst * TENTHS_PER_FRAME * 8
     }
 
     /// Adds credit for useful traffic: at most eight times the burst, and a reset for each stream
     /// that may be open.
-    pub(super) fn earn(&mut self, chore: FrameKind, frames: u32) {
-        let index = chore as usize;
-        let most = PACES.get(index).map(|pace| self.most_earned(pace));
+    pub(super) fn earn(&mut self, kind: FrameKind, frames: u32) {
+        let index = kind as usize;
+        let most = FRAME_RATES.get(index).map(|rate| self.most_earned(rate));
         if let (Some(left), Some(most)) = (self.left.get_mut(index), most) {
             *left = left
                 .saturating_add(frames.saturating_mul(TENTHS_PER_FRAME))
@@ -156,9 +156,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_chore_stands_at_its_index() {
-        for (index, pace) in PACES.iter().enumerate() {
-            assert_eq!(pace.chore as usize, index);
+    fn each_kind_stands_at_its_index() {
+        for (index, rate) in FRAME_RATES.iter().enumerate() {
+            assert_eq!(rate.kind as usize, index);
         }
     }
 

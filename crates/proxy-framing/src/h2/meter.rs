@@ -45,10 +45,10 @@ pub(super) struct Collect {
 
 /// A peer exceeded the allowance of one kind of frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many {chore} frames")]
+#[error("too many {kind} frames")]
 pub struct Flood {
     /// The kind of frame.
-    pub chore: FrameKind,
+    pub kind: FrameKind,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -178,7 +178,7 @@ impl FrameMeter {
         }
         if self.max_section_bytes < section.bytes() {
             return Err(Flood {
-                chore: FrameKind::Continuation,
+                kind: FrameKind::Continuation,
             });
         }
         if header.ends_headers() {
@@ -278,11 +278,11 @@ impl FrameMeter {
         };
     }
 
-    fn charge(&mut self, chore: FrameKind) -> Result<(), Flood> {
-        if self.left.take(chore) {
+    fn charge(&mut self, kind: FrameKind) -> Result<(), Flood> {
+        if self.left.take(kind) {
             Ok(())
         } else {
-            Err(Flood { chore })
+            Err(Flood { kind })
         }
     }
 }

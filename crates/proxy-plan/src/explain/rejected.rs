@@ -7,7 +7,7 @@ use proxy_model::{Setting, redacted_header, redacted_parameter};
 use proxy_routing::{Because, ConditionKind, Head, Lost as RuleLost, Unmet};
 
 /// Maximum number of conditions that are listed; the rest is counted.
-const MOST_WRITTEN: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// A route that does not take the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,10 +75,10 @@ impl Plan {
 }
 
 fn any_of<T>(conditions: &[Setting<T>], show: impl Fn(&T) -> String) -> String {
-    let written = conditions.iter().take(MOST_WRITTEN);
+    let written = conditions.iter().take(MAX_LISTED);
     let mut parts: Vec<String> = written.map(|one| show(one)).collect();
-    if MOST_WRITTEN < conditions.len() {
-        parts.push(format!("{} more", conditions.len() - MOST_WRITTEN));
+    if MAX_LISTED < conditions.len() {
+        parts.push(format!("{} more", conditions.len() - MAX_LISTED));
     }
     parts.join(" or ")
 }

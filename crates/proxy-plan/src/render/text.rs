@@ -14,7 +14,7 @@ use table::Table;
 use value::Shapes;
 
 /// Maximum number of routes that are listed; the rest is counted.
-const MOST_ROUTES: usize = 20;
+const MAX_LISTED_ROUTES: usize = 20;
 
 /// The explanation as a page: aligned, in plain ASCII unless the configuration is not, with control
 /// characters escaped.
@@ -190,12 +190,12 @@ fn others(rejected: &[Rejected]) -> String {
         route,
         why,
         priority,
-    } in close.chain(far).take(MOST_ROUTES)
+    } in close.chain(far).take(MAX_LISTED_ROUTES)
     {
         table.row([&route.name, &why_text(why, *priority), &route.source]);
     }
     let mut page = format!("\nother routes\n{}", table.indented());
-    let more = rejected.len().saturating_sub(MOST_ROUTES);
+    let more = rejected.len().saturating_sub(MAX_LISTED_ROUTES);
     if more > 0 {
         page.push_str(&Table::line(&format!("  and {more} more, all in --json")));
     }

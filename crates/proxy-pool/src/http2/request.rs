@@ -45,7 +45,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
         request: Request<B>,
     ) -> Result<Self, Box<UnsentRequest<B>>> {
         let (head, body) = request.into_parts();
-        let spare = Box::new(head.clone());
+        let copy = Box::new(head.clone());
         let ends = body.is_end_stream();
         let sent = stream_slot
             .sender()
@@ -56,14 +56,14 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
                 Ok(Self {
                     response,
                     upload: Some(Upload::new(send, body)).filter(|_| !ends),
-                    head: Some(spare),
+                    head: Some(copy),
                     failed: None,
                     informational: 0,
                     stream_slot,
                 })
             }
             Err(error) => {
-                let request = Request::from_parts(*spare, body);
+                let request = Request::from_parts(*copy, body);
                 Err(Box::new((Http2RequestError::Unprocessed(error), request)))
             }
         }

@@ -11,7 +11,7 @@ pub(super) const BURST: u64 = 5;
 const WINDOW: Duration = Duration::from_secs(5);
 
 /// Maximum number of kinds tracked at once. Events of further kinds are all written.
-const MOST_KINDS: usize = 256;
+const MAX_KINDS: usize = 256;
 
 /// The kind of an event; events with equal fields are repetitions of each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +57,7 @@ impl Repetitions {
             return true;
         }
         let key = (kind.clone(), fields.clone());
-        if self.0.len() >= MOST_KINDS && !self.0.contains_key(&key) {
+        if self.0.len() >= MAX_KINDS && !self.0.contains_key(&key) {
             return true;
         }
         let window = self.0.entry(key).or_insert(Window {
@@ -156,6 +156,6 @@ mod tests {
             assert_eq!(admitted(&mut known, &kind(&number.to_string()), 1, 1), 1);
         }
 
-        assert_eq!(known.0.len(), MOST_KINDS);
+        assert_eq!(known.0.len(), MAX_KINDS);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) enum Purpose {
     /// The admin interface.
     Admin,
     /// None: a service manager's socket at an address without a listener.
-    Spare,
+    Unclaimed,
 }
 
 /// Labels in the order of their sockets, and the number of labels in later messages.
@@ -51,7 +51,7 @@ impl List {
                     write!(text, "door-{number} {owner} {address}\0")
                 }
                 Purpose::Admin => write!(text, "admin {owner} {address}\0"),
-                Purpose::Spare => write!(text, "spare {owner} {address}\0"),
+                Purpose::Unclaimed => write!(text, "spare {owner} {address}\0"),
             };
             written.unwrap_or_default();
         }
@@ -75,7 +75,7 @@ impl Label {
             purpose: match purpose.strip_prefix("door-") {
                 Some(number) => Purpose::Listener(number.parse().ok()?),
                 None if purpose == "admin" => Purpose::Admin,
-                None if purpose == "spare" => Purpose::Spare,
+                None if purpose == "spare" => Purpose::Unclaimed,
                 None => return None,
             },
             owned: match owner {
@@ -107,7 +107,7 @@ mod tests {
                 label(Purpose::Listener(0), true, "127.0.0.1:0"),
                 label(Purpose::Listener(7), false, "unix:/run/with space.sock"),
                 label(Purpose::Admin, true, "[::1]:9090"),
-                label(Purpose::Spare, false, "[fe80::1%2]:80"),
+                label(Purpose::Unclaimed, false, "[fe80::1%2]:80"),
             ],
             more: 12,
         };

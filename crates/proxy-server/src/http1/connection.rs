@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Maximum number of body bytes that are read and discarded to keep a connection alive.
-const MOST_DISCARDED: usize = 64 * 1024;
+const MAX_DISCARDED_BYTES: usize = 64 * 1024;
 
 /// One client connection.
 #[derive(Debug)]
@@ -163,7 +163,7 @@ impl Connection {
     /// body is complete.
     pub(crate) fn discard_body(&self, cx: &mut Context<'_>) -> bool {
         let mut discarded = 0;
-        while !self.is_over() && !self.awaits_continue.get() && discarded < MOST_DISCARDED {
+        while !self.is_over() && !self.awaits_continue.get() && discarded < MAX_DISCARDED_BYTES {
             match Source::poll_frame(self, cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     discarded += frame.data_ref().map_or(0, Bytes::len);

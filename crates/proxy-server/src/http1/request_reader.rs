@@ -11,7 +11,7 @@ use std::io;
 use std::task::{Context, Poll, ready};
 
 /// Maximum size of a read, in bytes.
-const LARGEST_READ: usize = 512 * 1024;
+const MAX_READ_BYTES: usize = 512 * 1024;
 
 /// The reading side of one connection.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl RequestReader {
             upgrade_pending: false,
             fault: None,
             meter: None,
-            read_strategy: ReadStrategy::up_to(LARGEST_READ),
+            read_strategy: ReadStrategy::up_to(MAX_READ_BYTES),
             heads_taken: 0,
             body: BodyDecoder::new(BodyLength::Length(0)),
         };

@@ -9,7 +9,7 @@ const PROTOCOL_ERROR: u32 = 1;
 
 /// Maximum number of gaps between streams that are recorded. The oldest is dropped first; its
 /// streams then count as started.
-const MOST_GAPS: usize = 64;
+const MAX_GAPS: usize = 64;
 
 /// The streams of a connection that were started here, and those that were not.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl RefusedStreams {
         let next = next.saturating_sub(u32::from(next == 2));
         if next < stream {
             let mut gaps = self.gaps.borrow_mut();
-            if gaps.len() == MOST_GAPS {
+            if gaps.len() == MAX_GAPS {
                 gaps.remove(0);
             }
             gaps.push((next, stream));

@@ -17,7 +17,7 @@ pub(super) const GOAWAY_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 const HPACK_ENTRY_LIFETIME: Duration = Duration::from_secs(30);
 
 /// Maximum number of response bytes of one connection that may wait for its socket.
-const MOST_WAITING: usize = 256 * 1024;
+const MAX_WAITING_BYTES: usize = 256 * 1024;
 
 /// One HTTP/2 connection.
 #[derive(Debug)]
@@ -184,7 +184,7 @@ impl Session {
     /// waker if so.
     #[inline]
     pub(super) fn is_full(&self, cx: &Context<'_>) -> bool {
-        let full = self.write_blocked.get() || MOST_WAITING <= self.unsent_bytes.get();
+        let full = self.write_blocked.get() || MAX_WAITING_BYTES <= self.unsent_bytes.get();
         if full {
             let mut waiting_streams = self.waiting_streams.borrow_mut();
             if !waiting_streams

@@ -14,7 +14,7 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 const SEND_BUFFER: usize = 64 * 1024;
 
 /// Minimum size of the header list announced as the maximum, in bytes.
-const LEAST_HEADER_LIST: u64 = 64 * 1024;
+const MIN_HEADER_LIST_BYTES: u64 = 64 * 1024;
 
 /// HPACK's overhead for a field, in bytes. [RFC 9113 §10.5.1]
 const FIELD_OVERHEAD: u64 = 32;
@@ -48,6 +48,6 @@ pub(crate) fn max_section_bytes(limits: &Limits) -> usize {
 fn header_list(limits: &Limits) -> u32 {
     let fields = u64::from(*limits.max_header_count).saturating_mul(FIELD_OVERHEAD);
     let most = limits.max_header_size_bytes.saturating_add(fields);
-    let room = most.saturating_mul(2).max(LEAST_HEADER_LIST);
+    let room = most.saturating_mul(2).max(MIN_HEADER_LIST_BYTES);
     u32::try_from(room).unwrap_or(u32::MAX)
 }

@@ -12,7 +12,7 @@ use std::rc::{Rc, Weak};
 use std::task::Poll;
 
 /// Maximum number of idle tasks: about a megabyte.
-const MOST_IDLE: usize = 256;
+const MAX_IDLE_TASKS: usize = 256;
 
 /// The tasks that serve the streams of one listener's connections.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl Idle {
     /// Whether the pool has room for one more idle task.
     fn take(&self, task: &Rc<PooledTask>) -> bool {
         let mut idle = self.0.borrow_mut();
-        let wanted = idle.len() < MOST_IDLE;
+        let wanted = idle.len() < MAX_IDLE_TASKS;
         if wanted {
             idle.push(Rc::clone(task));
         }

@@ -3,11 +3,11 @@
 use super::batch::Batch;
 use super::batch_sender::BatchSender;
 use super::bounds::BATCH_BYTES;
+use super::buffer_pool::BufferPool;
 use super::counts::LineCounts;
-use super::spare::SpareBuffers;
 use crate::record::{
     AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, ErrorRecord, EventRecord,
-    LimitRecord, SpareHeadBuffers, TimestampText,
+    HeadBufferPool, LimitRecord, TimestampText,
 };
 use std::mem;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct WorkerLog {
     /// Lines of the batch counted already, because it could not be sent before.
     entered: u64,
     clock: TimestampText,
-    head_buffers: SpareHeadBuffers,
+    head_buffers: HeadBufferPool,
     /// `None` if the log is off.
     wire: Option<Wire>,
 }
@@ -34,18 +34,18 @@ pub struct WorkerLog {
 #[derive(Debug)]
 struct Wire {
     inbox: BatchSender,
-    spare: SpareBuffers,
+    pool: BufferPool,
     home: SyncSender<Vec<u8>>,
     books: Arc<LineCounts>,
 }
 
 impl WorkerLog {
     pub(crate) fn new(inbox: BatchSender, books: Arc<LineCounts>) -> Self {
-        let (home, spare) = SpareBuffers::new();
+        let (home, pool) = BufferPool::new();
         let most_lines = books.batch_lines();
         let wire = Wire {
             inbox,
-            spare,
+            pool,
             home,
             books,
         };
@@ -64,7 +64,7 @@ impl WorkerLog {
             most_lines,
             entered: 0,
             clock: TimestampText::default(),
-            head_buffers: SpareHeadBuffers::default(),
+            head_buffers: HeadBufferPool::default(),
             wire,
         }
     }
@@ -159,8 +159,8 @@ impl WorkerLog {
         };
         match wire.inbox.put(batch) {
             Ok(()) => {
-                let spare = wire.spare.take();
-                self.batch = spare.unwrap_or_else(|| Vec::with_capacity(BEGUN_BYTES));
+                let buffer = wire.pool.take();
+                self.batch = buffer.unwrap_or_else(|| Vec::with_capacity(BEGUN_BYTES));
                 self.lines = 0;
                 self.entered = 0;
             }

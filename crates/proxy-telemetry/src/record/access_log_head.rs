@@ -40,7 +40,7 @@ pub struct AccessLogHead {
 
 /// Unused buffers of encoded heads.
 #[derive(Debug, Default)]
-pub(crate) struct SpareHeadBuffers(Vec<Vec<u8>>);
+pub(crate) struct HeadBufferPool(Vec<Vec<u8>>);
 
 impl AccessLogHead {
     /// From the method to the key of the status; the string before it is not closed.
@@ -57,17 +57,17 @@ impl AccessLogHead {
 }
 
 impl AccessLogRequest<'_> {
-    /// Encodes the head into a buffer of `spare`.
+    /// Encodes the head into a buffer of `pool`.
     pub(crate) fn access_head(
         &self,
         format: &AccessFormat,
-        spare: &mut SpareHeadBuffers,
+        pool: &mut HeadBufferPool,
     ) -> AccessLogHead {
         let AccessFormat {
             fields,
             redact_query,
         } = format;
-        let mut bytes = spare.take();
+        let mut bytes = pool.take();
         let mut line = Line(&mut bytes);
         match self.method {
             b"GET" => line.raw("\",\"method\":\"GET"),
@@ -102,11 +102,11 @@ impl AccessLogRequest<'_> {
     }
 }
 
-impl SpareHeadBuffers {
+impl HeadBufferPool {
     #[inline]
     fn take(&mut self) -> Vec<u8> {
-        let spare = self.0.pop();
-        spare.unwrap_or_else(|| Vec::with_capacity(BEGUN_BYTES))
+        let buffer = self.0.pop();
+        buffer.unwrap_or_else(|| Vec::with_capacity(BEGUN_BYTES))
     }
 
     /// Returns the buffer of a head that was written.
@@ -124,7 +124,7 @@ impl SpareHeadBuffers {
 mod tests {
     use super::*;
 
-    fn access_head(path: &[u8], spare: &mut SpareHeadBuffers) -> AccessLogHead {
+    fn access_head(path: &[u8], pool: &mut HeadBufferPool) -> AccessLogHead {
         let facts = AccessLogRequest {
             method: b"GET",
             host: None,
@@ -132,37 +132,37 @@ mod tests {
             user_agent: None,
             referer: None,
         };
-        facts.access_head(&AccessFormat::default(), spare)
+        facts.access_head(&AccessFormat::default(), pool)
     }
 
     #[test]
     fn buffers_are_used_again() {
-        let mut spare = SpareHeadBuffers::default();
+        let mut pool = HeadBufferPool::default();
         for path in [&b"/long"[..], b"/", b"/longer"] {
-            let one = access_head(path, &mut spare);
-            assert!(spare.0.is_empty());
+            let one = access_head(path, &mut pool);
+            assert!(pool.0.is_empty());
             let text = String::from_utf8_lossy(path);
             let expected = format!(r#"","method":"GET","path":"{text}","status":"#);
             assert_eq!(one.usual(), expected.as_bytes());
             assert_eq!(one.optional(), b"");
-            spare.keep(one);
-            assert_eq!(spare.0.len(), 1);
+            pool.keep(one);
+            assert_eq!(pool.0.len(), 1);
         }
     }
 
     #[test]
     fn neither_long_nor_many_buffers_are_kept() {
-        let mut spare = SpareHeadBuffers::default();
-        let long = access_head(&[b'a'; 2 * KEPT_BYTES], &mut spare);
-        spare.keep(long);
-        assert!(spare.0.is_empty());
+        let mut pool = HeadBufferPool::default();
+        let long = access_head(&[b'a'; 2 * KEPT_BYTES], &mut pool);
+        pool.keep(long);
+        assert!(pool.0.is_empty());
 
         let many: Vec<_> = (0..2 * KEPT_BUFFERS)
-            .map(|_| access_head(b"/", &mut spare))
+            .map(|_| access_head(b"/", &mut pool))
             .collect();
         for one in many {
-            spare.keep(one);
+            pool.keep(one);
         }
-        assert_eq!(spare.0.len(), KEPT_BUFFERS);
+        assert_eq!(pool.0.len(), KEPT_BUFFERS);
     }
 }

@@ -4,21 +4,21 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Number of buffers kept. Steady work needs three: one being filled, one being written, one on its
 /// way back. With these none is freed, however late the worker looks.
-const SPARE_BUFFERS: usize = 3;
+const POOLED_BUFFERS: usize = 3;
 
 /// Returns the buffer used last, because it is still in the processor's cache; using few buffers
 /// leaves more of the cache to requests.
 #[derive(Debug)]
-pub(crate) struct SpareBuffers {
+pub(crate) struct BufferPool {
     back: Receiver<Vec<u8>>,
     kept: Vec<Vec<u8>>,
 }
 
-impl SpareBuffers {
+impl BufferPool {
     /// With the channel that returns buffers.
     pub(crate) fn new() -> (SyncSender<Vec<u8>>, Self) {
-        let (home, back) = sync_channel(SPARE_BUFFERS);
-        let kept = Vec::with_capacity(2 * SPARE_BUFFERS);
+        let (home, back) = sync_channel(POOLED_BUFFERS);
+        let kept = Vec::with_capacity(2 * POOLED_BUFFERS);
         (home, Self { back, kept })
     }
 
@@ -26,7 +26,7 @@ impl SpareBuffers {
     pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
         self.kept.extend(self.back.try_iter());
         let last = self.kept.pop();
-        self.kept.truncate(SPARE_BUFFERS);
+        self.kept.truncate(POOLED_BUFFERS);
         last
     }
 }
@@ -37,11 +37,11 @@ mod tests {
 
     #[test]
     fn the_last_that_came_back_is_taken_first() {
-        let (home, mut spare) = SpareBuffers::new();
-        assert_eq!(spare.take(), None);
+        let (home, mut pool) = BufferPool::new();
+        assert_eq!(pool.take(), None);
 
         let send = |capacity| home.send(Vec::with_capacity(capacity)).unwrap();
-        let mut taken = || spare.take().map(|buffer| buffer.capacity());
+        let mut taken = || pool.take().map(|buffer| buffer.capacity());
         send(1000);
         send(2000);
         assert_eq!(taken(), Some(2000));
@@ -53,12 +53,12 @@ mod tests {
 
     #[test]
     fn few_are_kept() {
-        let (home, mut spare) = SpareBuffers::new();
+        let (home, mut pool) = BufferPool::new();
 
-        for _ in 0..2 * SPARE_BUFFERS {
+        for _ in 0..2 * POOLED_BUFFERS {
             while home.try_send(Vec::new()).is_ok() {}
-            assert_eq!(spare.take(), Some(Vec::new()));
-            assert!(spare.kept.len() <= SPARE_BUFFERS);
+            assert_eq!(pool.take(), Some(Vec::new()));
+            assert!(pool.kept.len() <= POOLED_BUFFERS);
         }
     }
 }
