@@ -5,6 +5,8 @@ use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use http::HeaderValue;
 use proxy_limits::KeySeed;
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::cell::RefCell;
 use std::io;
 use std::time::Duration;
@@ -78,14 +80,23 @@ impl IdSource {
     }
 }
 
-/// Random bytes of the system, which cannot be guessed.
+/// Random bytes of the kernel, which cannot be guessed.
+///
+/// They do not come from the TLS library: its generator first measures jitter of the processor, which
+/// takes a start of the process several times as long as all else.
 ///
 /// # Errors
-/// The system has none.
+/// The kernel returned none.
 pub fn random_key<const N: usize>() -> io::Result<[u8; N]> {
     let mut key = [0; N];
-    let refused = |_| io::Error::other("the system gives no random bytes");
-    aws_lc_rs::rand::fill(&mut key).map_err(refused)?;
+    let mut missing = key.as_mut_slice();
+    while !missing.is_empty() {
+        let filled = match getrandom(&mut *missing, GetRandomFlags::empty()) {
+            Err(Errno::INTR) => 0,
+            filled => filled?,
+        };
+        missing = missing.get_mut(filled..).unwrap_or_default();
+    }
     Ok(key)
 }
 
@@ -173,6 +184,15 @@ mod tests {
         let id = Uuid::parse_str(&text).unwrap();
         assert_eq!(id.get_variant(), uuid::Variant::RFC4122);
         assert_eq!(id.hyphenated().to_string(), text);
+    }
+
+    #[test]
+    fn random_keys_are_filled_to_the_end_and_differ() {
+        let keys: HashSet<[u8; 64]> = (0..8).map(|_| random_key().unwrap()).collect();
+
+        assert_eq!(keys.len(), 8);
+        // The probability of eight random zero bytes at the end is 2⁻⁶⁴.
+        assert!(keys.iter().all(|key| !key.ends_with(&[0; 8])));
     }
 
     #[test]
