@@ -4,7 +4,7 @@ use crate::message::{Framing, Response};
 use crate::patience::EVENT_TIMEOUT;
 use crate::wire::{Broken, End, Wire};
 use socket2::{Domain, Socket, Type};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -33,6 +33,20 @@ impl RawClient {
         TcpStream::connect_timeout(&address, EVENT_TIMEOUT).map(|stream| Self(Wire::new(stream)))
     }
 
+    /// The client's end of a connection made otherwise, as by [`loopback_pair`].
+    #[must_use]
+    pub fn over(stream: TcpStream) -> Self {
+        Self(Wire::new(stream))
+    }
+
+    /// The client's end of a connection by Unix sockets.
+    #[must_use]
+    pub fn over_unix(stream: UnixStream) -> Self {
+        // `TcpStream` reads and writes sockets of any family.
+        let stream = TcpStream::from(OwnedFd::from(stream));
+        Self(Wire::of_any_family(stream))
+    }
+
     /// Connects to the Unix socket at `path`.
     #[must_use]
     #[track_caller]
@@ -48,10 +62,7 @@ impl RawClient {
     /// # Errors
     /// Those of the operating system.
     pub fn try_connect_unix(path: &Path) -> std::io::Result<Self> {
-        let stream = UnixStream::connect(path)?;
-        // `TcpStream` reads and writes sockets of any family.
-        let stream = TcpStream::from(OwnedFd::from(stream));
-        Ok(Self(Wire::of_any_family(stream)))
+        UnixStream::connect(path).map(Self::over_unix)
     }
 
     /// Connects to `address` with a receive buffer of about `bytes`, so that unread data soon
@@ -172,6 +183,19 @@ impl DerefMut for RawClient {
     fn deref_mut(&mut self) -> &mut Wire {
         &mut self.0
     }
+}
+
+/// Both ends of a new TCP connection over loopback: the client's, and the one that a proxy in this
+/// process is to serve.
+#[must_use]
+pub fn loopback_pair() -> (TcpStream, TcpStream) {
+    let pair = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| {
+        let client = TcpStream::connect(listener.local_addr()?)?;
+        let (server, _) = listener.accept()?;
+        server.set_nodelay(true)?;
+        Ok((client, server))
+    });
+    pair.expect("loopback connects")
 }
 
 /// A GET request for `target` at the host `a.test`, with these header fields.

@@ -21,6 +21,7 @@ mod message;
 mod wire;
 
 mod client;
+mod exchanges;
 
 mod agent;
 mod agent_process;
@@ -30,6 +31,7 @@ mod fakes;
 mod served;
 mod upstream;
 
+mod config;
 mod configuration;
 mod full_pipe;
 mod launch;
@@ -42,10 +44,12 @@ mod silent_listener;
 
 pub use agent::{AgentReply, FakeAgent, event_number};
 pub use agent_process::AgentProcess;
-pub use client::{RawClient, get};
+pub use client::{RawClient, get, loopback_pair};
+pub use config::{Config, Launcher, target};
 pub use corpus::replay;
 pub use demo::demo_upstream;
 pub use dns_server::{DnsReply, DnsServer};
+pub use exchanges::{METRICS, metric, pause, post, refusal, request};
 pub use fakes::ok;
 pub use fields::Fields;
 pub use full_pipe::full_pipe;

@@ -14,6 +14,39 @@ pub struct Log(Journal<String>);
 pub struct Record(Value);
 
 impl Log {
+    /// The lines of `output`, collected until its end.
+    #[must_use]
+    pub fn of(output: impl Read + Send + 'static) -> Self {
+        let log = Self::default();
+        log.follow(output);
+        log
+    }
+
+    /// Waits for the access record of the request with this correlation ID.
+    #[must_use]
+    #[track_caller]
+    pub fn access_record(&self, correlation_id: &str) -> Record {
+        self.find(0, |record| {
+            record.has("path") && record.text("correlation_id") == correlation_id
+        })
+    }
+
+    /// Waits for the error record of the request with this correlation ID.
+    #[must_use]
+    #[track_caller]
+    pub fn error_record(&self, correlation_id: &str) -> Record {
+        self.find(0, |record| {
+            record.has("http_status") && record.text("correlation_id") == correlation_id
+        })
+    }
+
+    /// Waits for the limit record of the request with this correlation ID.
+    #[must_use]
+    #[track_caller]
+    pub fn limit_record(&self, correlation_id: &str) -> Record {
+        self.find(0, |record| record.text("trace_id") == correlation_id)
+    }
+
     /// Collects the lines of `output`, on a thread that ends with it.
     pub(crate) fn follow(&self, output: impl Read + Send + 'static) -> JoinHandle<()> {
         let journal = self.0.clone();

@@ -139,26 +139,21 @@ impl Proxyd {
     #[must_use]
     #[track_caller]
     pub fn access_record(&self, correlation_id: &str) -> Record {
-        self.stdout.find(0, |record| {
-            record.has("path") && record.text("correlation_id") == correlation_id
-        })
+        self.stdout.access_record(correlation_id)
     }
 
     /// Waits for the error record of the request with this correlation ID.
     #[must_use]
     #[track_caller]
     pub fn error_record(&self, correlation_id: &str) -> Record {
-        self.stdout.find(0, |record| {
-            record.has("http_status") && record.text("correlation_id") == correlation_id
-        })
+        self.stdout.error_record(correlation_id)
     }
 
     /// Waits for the limit record of the request with this correlation ID.
     #[must_use]
     #[track_caller]
     pub fn limit_record(&self, correlation_id: &str) -> Record {
-        self.stdout
-            .find(0, |record| record.text("trace_id") == correlation_id)
+        self.stdout.limit_record(correlation_id)
     }
 
     /// The folder of the configuration.
