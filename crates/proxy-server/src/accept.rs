@@ -201,7 +201,13 @@ async fn accept_waiting(socket: &ListeningSocket) -> Option<io::Result<(ClientSo
     }
 }
 
-fn admit(worker: &Rc<Worker>, listener: &Rc<WorkerListener>, stream: ClientSocket, peer: IpAddr) {
+/// Starts to serve an accepted connection from `peer`, or refuses it where a limit is reached.
+pub(crate) fn admit(
+    worker: &Rc<Worker>,
+    listener: &Rc<WorkerListener>,
+    stream: ClientSocket,
+    peer: IpAddr,
+) {
     worker.metrics.connections_accepted.add(1);
     let peer = peer_of(worker, listener, peer);
     let worker = Rc::clone(worker);

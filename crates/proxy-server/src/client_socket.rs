@@ -1,6 +1,7 @@
 //! A client's socket: TCP, or a Unix socket.
 
 use rustix::net::sockopt::set_socket_linger;
+use socket2::Socket;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,6 +17,15 @@ pub(crate) enum ClientSocket {
 }
 
 impl ClientSocket {
+    /// Registers a connected socket with the worker's runtime.
+    pub(crate) fn connected(socket: Socket) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        if socket.local_addr()?.is_unix() {
+            return UnixStream::from_std(socket.into()).map(Self::Unix);
+        }
+        TcpStream::from_std(socket.into()).map(Self::Tcp)
+    }
+
     /// Ready when a read may return data.
     #[inline]
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

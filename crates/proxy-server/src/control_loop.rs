@@ -24,6 +24,8 @@ use sd_notify::NotifyState;
 use std::sync::Arc;
 use tokio::time::MissedTickBehavior;
 
+pub(crate) use start::new_registry;
+
 /// Serves until told to stop, and exits gracefully. `inherited` holds the sockets of the service
 /// manager.
 pub(crate) async fn run(options: &Options, inherited: InheritedSockets) -> Result<(), StartError> {

@@ -68,6 +68,16 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
+    /// An address that no socket listens on.
+    pub(crate) fn without_sockets(address: &BindAddress) -> Self {
+        Self {
+            at: address.clone(),
+            sockets: Vec::new(),
+            file: None,
+            owned: true,
+        }
+    }
+
     /// Sockets from another process or a service manager. `None` if they cannot be listened on. The
     /// file of a Unix socket that is `owned` is kept until this process owns it; without its file
     /// the socket could not be found.
@@ -108,12 +118,15 @@ impl Bound {
     }
 
     /// The same address for `count` workers: each has its own socket where sockets can share the
-    /// address. New sockets do not listen yet.
+    /// address. New sockets do not listen yet. An address without sockets stays without.
     pub(crate) fn widened(&self, count: usize) -> Self {
         let mut wide = self.clone();
         let BindAddress::Tcp(address) = self.at else {
             return wide;
         };
+        if self.sockets.is_empty() {
+            return wide;
+        }
         let sharing = |socket: &Arc<Socket>| socket.reuse_port().unwrap_or_default();
         if !self.sockets.iter().all(sharing) {
             return wide;

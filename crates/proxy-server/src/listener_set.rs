@@ -13,6 +13,8 @@ use std::io;
 pub(crate) struct ListenerSet {
     known: Vec<BoundListener>,
     next: u32,
+    /// No socket is bound: the embedding program hands connections over.
+    is_socketless: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -25,6 +27,14 @@ struct BoundListener {
 }
 
 impl ListenerSet {
+    /// Listeners that stay without sockets.
+    pub(crate) fn without_sockets() -> Self {
+        Self {
+            is_socketless: true,
+            ..Self::default()
+        }
+    }
+
     /// The listeners of `model`, for `workers` workers. Bound addresses stay open; new ones are
     /// taken from `inherited` or bound, and [listened](Self::listen) on later. `self` is not
     /// changed.
@@ -37,6 +47,7 @@ impl ListenerSet {
         let mut arranged = Self {
             known: Vec::new(),
             next: self.next,
+            is_socketless: self.is_socketless,
         };
         for settings in &model.listeners {
             let (address, backlog) = (&settings.address.value, *settings.backlog);
@@ -52,6 +63,7 @@ impl ListenerSet {
                     backlog,
                     bound: match inherited.take(address, &model.listeners) {
                         Some(bound) => bound.widened(workers),
+                        None if self.is_socketless => Bound::without_sockets(address),
                         None => listen::bind(address, backlog, workers)?,
                     },
                 },
@@ -59,6 +71,11 @@ impl ListenerSet {
             arranged.known.push(listener);
         }
         Ok(arranged)
+    }
+
+    /// Closes this process's sockets; workers close theirs.
+    pub(crate) fn close(&mut self) {
+        self.known.clear();
     }
 
     /// The bound address of each listener.

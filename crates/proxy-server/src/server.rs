@@ -22,7 +22,7 @@ use crate::socket_assignment::SocketAssignment;
 use crate::system_clock::now;
 use crate::target_health::TargetHealth;
 use crate::tls::{CertificateChanges, CertificateManager, LoadedTls};
-use crate::worker::{AddressUpdate, Command, Common, ListenerUpdate, PlanUpdate};
+use crate::worker::{AddressUpdate, Command, Common, HandedConnection, ListenerUpdate, PlanUpdate};
 use crate::worker_pool::{WorkerHealth, WorkerPool, worker_count};
 use proxy_dns::Answer;
 use proxy_model::{BindAddress, LogLevel, Model};
@@ -59,13 +59,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Binds every listener and starts the workers, all or nothing. `relieve_predecessor` runs
-    /// between the last step that can fail and the first accept.
+    /// Adds every listener to `listeners` and starts the workers, all or nothing. `relieve_predecessor`
+    /// runs between the last step that can fail and the first accept.
     pub(crate) async fn start(
         model: Arc<Model>,
         registry: Arc<Registry>,
         lifecycle: Arc<Lifecycle>,
-        (disk, inherited): (DiskThread, InheritedSockets),
+        (disk, inherited, listeners): (DiskThread, InheritedSockets, ListenerSet),
         relieve_predecessor: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyError> {
         let certificates = CertificateManager::new();
@@ -109,7 +109,7 @@ impl Server {
             workers: WorkerPool::default(),
             targets,
             names,
-            listeners: ListenerSet::default(),
+            listeners,
             limits,
             route_limits,
             memory,
@@ -376,6 +376,11 @@ impl Server {
         died
     }
 
+    /// Hands a connection over to a worker, each worker in turn.
+    pub(crate) fn accept(&mut self, connection: HandedConnection) {
+        self.workers.send_next(Command::Accept(connection));
+    }
+
     /// Returns targets to load balancing after their ejection has ended.
     pub(crate) fn end_ejections(&mut self) {
         if TargetHealth::end_ejections(&self.plan) {
@@ -415,7 +420,7 @@ impl Server {
     /// Stops accepting, and lets workers end with their last connection.
     pub(crate) async fn drain(&mut self) {
         self.common.shared.lifecycle.drain();
-        self.listeners = ListenerSet::default();
+        self.listeners.close();
         self.inherited = InheritedSockets::default();
         self.workers.stop_accepting().await;
         self.workers.send_all(|| Command::Drain(Draining::Promptly));
@@ -426,7 +431,7 @@ impl Server {
     pub(crate) fn hand_over(&mut self) {
         self.common.shared.lifecycle.drain();
         self.listeners.keep_files(true);
-        self.listeners = ListenerSet::default();
+        self.listeners.close();
         self.inherited = InheritedSockets::default();
         self.workers.send_all(|| Command::Drain(Draining::Gently));
     }

@@ -1,6 +1,7 @@
 //! A worker: a thread with its own runtime, sockets and connections.
 
-use crate::accept::WorkerListener;
+use crate::accept::{WorkerListener, admit};
+use crate::client_socket::ClientSocket;
 use crate::essential_tasks::EssentialTasks;
 use crate::heartbeat::{Heartbeat, HeartbeatMonitor};
 use crate::settings::ConnectionSettings;
@@ -15,9 +16,11 @@ use proxy_plan::Plan;
 use proxy_pool::PoolSettings;
 use proxy_telemetry::Registry;
 use proxy_tls::ServerTls;
+use socket2::Socket;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -57,6 +60,17 @@ pub(crate) struct ListenerUpdate {
     pub(crate) tls: Option<Arc<ServerTls>>,
 }
 
+/// A connection that the embedding program hands over.
+#[derive(Debug)]
+pub(crate) struct HandedConnection {
+    /// Index of the listener whose settings apply, in the plan's order.
+    pub(crate) listener: usize,
+    /// A connected socket, TCP or Unix.
+    pub(crate) socket: Socket,
+    /// The client's address.
+    pub(crate) peer: IpAddr,
+}
+
 /// A command of the control thread to a worker.
 #[derive(Debug)]
 pub(crate) enum Command {
@@ -66,6 +80,8 @@ pub(crate) enum Command {
     Apply(Box<PlanUpdate>, oneshot::Sender<()>),
     /// Apply the new addresses of names, to requests from now on.
     ApplyAddresses(Box<AddressUpdate>),
+    /// Serve a connection that no listening socket of this process accepted.
+    Accept(HandedConnection),
     /// Recompute the healthy targets.
     Refresh,
     /// Stop accepting; reply when the listening sockets are closed.
@@ -174,6 +190,7 @@ async fn run(
                     done.send(()).unwrap_or_default();
                 }
                 Some(Command::ApplyAddresses(update)) => worker_loop.apply_addresses(*update),
+                Some(Command::Accept(connection)) => worker_loop.accept(connection),
                 Some(Command::Refresh) => worker_loop.worker.active().refresh(),
                 Some(Command::StopAccepting(done)) => {
                     worker_loop.close_listeners();
@@ -314,6 +331,23 @@ impl WorkerLoop {
         }
         if some_left || retired {
             self.worker.timers.wake_all();
+        }
+    }
+
+    fn accept(&self, connection: HandedConnection) {
+        let HandedConnection {
+            listener: index,
+            socket,
+            peer,
+        } = connection;
+        let mut listeners = self.listeners.values();
+        let Some(listener) = listeners.find(|listener| listener.index.get() == index) else {
+            tracing::error!(listener = index, "a connection is closed: no such listener");
+            return;
+        };
+        match ClientSocket::connected(socket) {
+            Ok(stream) => admit(&self.worker, listener, stream, peer),
+            Err(error) => tracing::error!(%error, "cannot serve a connection"),
         }
     }
 

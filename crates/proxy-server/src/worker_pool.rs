@@ -26,7 +26,7 @@ const STOP_TIME: Duration = Duration::from_secs(1);
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// Interval of checking whether they have exited.
-const STOP_INTERVAL: Duration = Duration::from_millis(5);
+const STOP_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Every running worker.
 #[derive(Debug, Default)]
@@ -35,6 +35,8 @@ pub(crate) struct WorkerPool {
     workers: Vec<Handle>,
     /// Workers that are leaving and still have connections.
     leaving: Vec<Handle>,
+    /// Number of commands that went to one worker each.
+    sent: usize,
 }
 
 impl WorkerPool {
@@ -164,6 +166,16 @@ impl WorkerPool {
         }
     }
 
+    /// Sends a command to one worker that accepts connections, each in turn.
+    pub(crate) fn send_next(&mut self, command: Command) {
+        let turn = self.sent.checked_rem(self.workers.len());
+        self.sent = self.sent.wrapping_add(1);
+        if let Some(worker) = turn.and_then(|turn| self.workers.get(turn)) {
+            // Fails if the worker has ended, which closes the connection.
+            drop(worker.commands.send(command));
+        }
+    }
+
     /// The state of the workers at `now`, by the monotonic clock.
     pub(crate) fn check(&mut self, now: Duration) -> WorkerHealth {
         let mut vitals = WorkerHealth::default();
@@ -278,6 +290,24 @@ mod tests {
         workers.add(vec![worker(&Heartbeat::default(), commands, thread)]);
 
         assert!(runtime().block_on(workers.probe()).is_ok());
+    }
+
+    #[test]
+    fn commands_for_one_worker_go_to_each_in_turn() {
+        let mut workers = WorkerPool::default();
+        workers.send_next(Command::Refresh);
+        let inboxes = [(); 2].map(|()| {
+            let (commands, inbox) = unbounded_channel();
+            let thread = thread::spawn(|| ());
+            workers.add(vec![worker(&Heartbeat::default(), commands, thread)]);
+            inbox
+        });
+
+        for sent in 1..=4 {
+            workers.send_next(Command::Refresh);
+            assert_eq!(inboxes[0].len() + inboxes[1].len(), sent);
+        }
+        assert_eq!(inboxes.map(|inbox| inbox.len()), [2, 2]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::delivery::{Deliveries, Follow, Follower};
 use crate::disk_thread::DiskThread;
 use crate::handover::Predecessor;
 use crate::inherited_sockets::InheritedSockets;
+use crate::listener_set::ListenerSet;
 use crate::options::{Build, Options};
 use crate::server::Server;
 use crate::start_error::{StartError, at_its_place};
@@ -37,11 +38,7 @@ impl Process {
         let disk = DiskThread::start()?;
         let loaded = load_on_disk_thread(&disk, config).await?;
         warn(&loaded);
-        let settings = RegistrySettings {
-            reasons: &REASONS,
-            max_series: DEFAULT_MAX_SERIES,
-        };
-        let registry = Arc::new(Registry::new(settings));
+        let registry = new_registry();
         if let Some(events) = events {
             events.count_into(&registry);
         }
@@ -59,7 +56,7 @@ impl Process {
             Arc::clone(&model),
             Arc::clone(&registry),
             Arc::clone(&lifecycle),
-            (disk.clone(), inherited),
+            (disk.clone(), inherited, ListenerSet::default()),
             async || {
                 if let Some(predecessor) = predecessor {
                     predecessor.relieve().await;
@@ -108,6 +105,15 @@ impl Process {
         };
         self.follower = Some(start(outcome));
     }
+}
+
+/// Metrics of a process that has served nothing yet.
+pub(crate) fn new_registry() -> Arc<Registry> {
+    let settings = RegistrySettings {
+        reasons: &REASONS,
+        max_series: DEFAULT_MAX_SERIES,
+    };
+    Arc::new(Registry::new(settings))
 }
 
 /// Prepares the client of the control plane on the disk thread, which may block.
