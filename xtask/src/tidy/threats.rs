@@ -10,6 +10,7 @@ const PLACES: &[(&str, &str)] = &[
     ("agents", "bins/proxyd/tests/agents"),
     ("control plane", "bins/proxyd/tests/control_plane"),
     ("black box", "bins/proxyd/tests/black_box"),
+    ("in process", "crates/proxy-server/tests/in_process"),
     ("edge", "bins/proxyd/tests/edge"),
     ("conformance", "bins/proxyd/tests/conformance"),
     ("fuzz", "fuzz/targets"),

@@ -1,11 +1,11 @@
 //! Requests that wait for a place among those in flight.
 #![expect(clippy::disallowed_methods, reason = "tests measure")]
 
-use crate::support::{Config, METRICS, metric, reason, refusal, request};
-use proxy_testkit::{Gate, Proxyd, RawClient, Upstream, get};
+use crate::support::{Config, METRICS, Proxy, metric, reason, refusal, request};
+use proxy_testkit::{Gate, RawClient, Upstream, get};
 use std::time::{Duration, Instant};
 
-fn limited(upstream: &Upstream, limits: &str) -> Proxyd {
+fn limited(upstream: &Upstream, limits: &str) -> Proxy {
     Config::to(upstream)
         .listener(r#"trusted-proxies "127.0.0.0/8""#)
         .route("metrics", &format!("priority 100; {METRICS}"))
@@ -15,7 +15,7 @@ fn limited(upstream: &Upstream, limits: &str) -> Proxyd {
 
 /// Waits until so many requests wait.
 #[track_caller]
-fn wait_for_queued(proxyd: &Proxyd, count: usize) {
+fn wait_for_queued(proxyd: &Proxy, count: usize) {
     let mut client = proxyd.connect();
     let queued = (0..100).any(|_| {
         crate::support::pause(&mut client, 50);
@@ -26,7 +26,7 @@ fn wait_for_queued(proxyd: &Proxyd, count: usize) {
 }
 
 /// A connection with a request of the client at `address` under way.
-fn asking(proxyd: &Proxyd, path: &str, address: &str) -> RawClient {
+fn asking(proxyd: &Proxy, path: &str, address: &str) -> RawClient {
     let mut client = proxyd.connect();
     client.send(get(path, &[("X-Forwarded-For", address)]));
     client

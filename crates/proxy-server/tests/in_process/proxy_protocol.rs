@@ -1,7 +1,7 @@
 //! The PROXY protocol on listeners that require it.
 
-use crate::support::Config;
-use proxy_testkit::{End, Proxyd, Upstream, get};
+use crate::support::{Config, Proxy};
+use proxy_testkit::{End, Upstream, get};
 
 const LISTENER: &str = r#"proxy-protocol #true
 trusted-proxies "127.0.0.0/8"
@@ -9,7 +9,7 @@ timeouts { handshake-secs 1 }"#;
 
 const LINE: &[u8] = b"PROXY TCP4 192.0.2.7 192.0.2.9 40000 443\r\n";
 
-fn behind(upstream: &Upstream) -> Proxyd {
+fn behind(upstream: &Upstream) -> Proxy {
     Config::to(upstream).listener(LISTENER).start()
 }
 

@@ -1,7 +1,7 @@
 //! Paths: normalized for matching, forwarded unchanged, refused if they are ambiguous.
 
-use crate::support::{Config, refusal, request, target};
-use proxy_testkit::{Proxyd, Response, Upstream};
+use crate::support::{Config, Proxy, refusal, request, target};
+use proxy_testkit::{Response, Upstream};
 
 fn secret_and_rest(upstream: &Upstream) -> Config {
     Config::new()
@@ -13,7 +13,7 @@ fn secret_and_rest(upstream: &Upstream) -> Config {
         .route("rest", r#"upstream "u"; response-headers { set "X-Route" "rest" }"#)
 }
 
-fn ask(proxyd: &Proxyd, path: &str) -> Response {
+fn ask(proxyd: &Proxy, path: &str) -> Response {
     proxyd
         .connect()
         .ask(request(&format!("GET {path}"), "", ""))

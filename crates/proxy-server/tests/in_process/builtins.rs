@@ -1,9 +1,9 @@
 //! Responses of the built-in handlers.
 
-use crate::support::{Config, refusal, request};
-use proxy_testkit::{Proxyd, get};
+use crate::support::{Config, Proxy, refusal, request};
+use proxy_testkit::get;
 
-fn serving(handler: &str) -> Proxyd {
+fn serving(handler: &str) -> Proxy {
     let route = format!(r#"service-type "builtin"; builtin-handler "{handler}""#);
     Config::new().route("own", &route).start()
 }

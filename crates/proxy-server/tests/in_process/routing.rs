@@ -1,7 +1,7 @@
 //! Selection of the route.
 
-use crate::support::{Config, refusal, request, target};
-use proxy_testkit::{Proxyd, Upstream};
+use crate::support::{Config, Proxy, refusal, request, target};
+use proxy_testkit::Upstream;
 
 /// Routes by id and matches, all to one upstream; each sets its id in the response.
 fn routes(upstream: &Upstream, routes: &[(&str, &str)]) -> Config {
@@ -16,7 +16,7 @@ fn routes(upstream: &Upstream, routes: &[(&str, &str)]) -> Config {
 
 /// The id of the route for a request with this line and these fields; `-` without one.
 #[track_caller]
-fn route_of(proxyd: &Proxyd, line: &str, host: &str, fields: &str) -> String {
+fn route_of(proxyd: &Proxy, line: &str, host: &str, fields: &str) -> String {
     let text = format!("{line} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n");
     let response = proxyd.connect().ask(text);
     let route = response.fields.get("x-route");
@@ -27,7 +27,7 @@ fn route_of(proxyd: &Proxyd, line: &str, host: &str, fields: &str) -> String {
 }
 
 #[track_caller]
-fn paths_lead_to(proxyd: &Proxyd, cases: &[(&str, &str)]) {
+fn paths_lead_to(proxyd: &Proxy, cases: &[(&str, &str)]) {
     for (path, route) in cases {
         let line = format!("GET {path}");
         assert_eq!(route_of(proxyd, &line, "a.test", ""), *route, "{path}");
@@ -35,7 +35,7 @@ fn paths_lead_to(proxyd: &Proxyd, cases: &[(&str, &str)]) {
 }
 
 #[track_caller]
-fn hosts_lead_to(proxyd: &Proxyd, cases: &[(&str, &str)]) {
+fn hosts_lead_to(proxyd: &Proxy, cases: &[(&str, &str)]) {
     for (host, route) in cases {
         assert_eq!(route_of(proxyd, "GET /", host, ""), *route, "{host}");
     }
@@ -331,8 +331,8 @@ fn each_listener_has_its_own_default_route() {
         .top(second)
         .start();
 
-    for (address, route) in proxyd.addresses().iter().zip(["one", "two"]) {
-        let response = proxy_testkit::RawClient::connect(*address).ask(request("GET /", "", ""));
+    for (listener, route) in ["one", "two"].into_iter().enumerate() {
+        let response = proxyd.connect_to(listener).ask(request("GET /", "", ""));
         assert_eq!(response.fields.get("x-route"), Some(route));
     }
 }

@@ -1,6 +1,6 @@
 //! `Expect`, and interim responses.
 
-use crate::support::{Config, reason, refusal, request};
+use crate::support::{Config, Proxy, reason, refusal, request};
 use proxy_testkit::{Gate, Upstream, get, ok};
 
 const EXPECTING: &str = "Content-Length: 2\r\nExpect: 100-continue\r\n";
@@ -22,19 +22,18 @@ fn a_client_that_waits_for_100_gets_it_and_then_the_answer() {
 #[test]
 fn a_client_that_waits_for_100_is_refused_at_once_without_a_target() {
     let upstream = Upstream::echo();
-    let proxyd = Config::new().start_with_nothing_but(&upstream);
+    let proxyd = start_with_nothing_but(&upstream);
 
     let response = proxyd.connect().ask(request("POST /other", EXPECTING, ""));
 
     refusal(&response, 404, "ROUTE_NOT_FOUND");
 }
 
-impl Config {
-    fn start_with_nothing_but(self, upstream: &Upstream) -> proxy_testkit::Proxyd {
-        let target = crate::support::target(upstream);
-        let route = r#"upstream "u"; matches { path "/only" }"#;
-        self.route("only", route).upstream("u", &target).start()
-    }
+fn start_with_nothing_but(upstream: &Upstream) -> Proxy {
+    let target = crate::support::target(upstream);
+    let route = r#"upstream "u"; matches { path "/only" }"#;
+    let config = Config::new().route("only", route);
+    config.upstream("u", &target).start()
 }
 
 #[test]

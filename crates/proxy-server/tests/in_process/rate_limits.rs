@@ -1,8 +1,8 @@
 //! How fast requests may come: of all clients, of each, on each route, and by the policy of a route.
 #![expect(clippy::disallowed_methods, reason = "a test reads the time of day")]
 
-use crate::support::{Config, METRICS, metric, pause, reason, refusal, target};
-use proxy_testkit::{Gate, Proxyd, Response, Upstream, closed_port, get};
+use crate::support::{Config, METRICS, Proxy, metric, pause, reason, refusal, target};
+use proxy_testkit::{Gate, Response, Upstream, closed_port, get};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const BEHIND_A_BALANCER: &str = r#"trusted-proxies "127.0.0.0/8""#;
@@ -23,14 +23,14 @@ fn by_limits(upstream: &Upstream, limits: &str) -> Config {
 }
 
 /// What a request of the client at `address` is answered.
-fn ask(proxyd: &Proxyd, path: &str, address: &str) -> Response {
+fn ask(proxyd: &Proxy, path: &str, address: &str) -> Response {
     proxyd
         .connect()
         .ask(get(path, &[("X-Forwarded-For", address)]))
 }
 
 /// The statuses of so many requests.
-fn statuses(proxyd: &Proxyd, count: usize, path: &str, address: &str) -> Vec<u16> {
+fn statuses(proxyd: &Proxy, count: usize, path: &str, address: &str) -> Vec<u16> {
     (0..count)
         .map(|_| ask(proxyd, path, address).status)
         .collect()
@@ -48,7 +48,7 @@ fn number(response: &Response, field: &str) -> u64 {
 
 /// Checks that a rate limit refused what was answered by `response`.
 #[track_caller]
-fn too_fast(proxyd: &Proxyd, response: &Response, word: &str, setting: &str) {
+fn too_fast(proxyd: &Proxy, response: &Response, word: &str, setting: &str) {
     let message = refusal(response, 429, "RATE_LIMIT_EXCEEDED");
     assert_eq!(message, "Rate limit exceeded: too many requests");
     assert_eq!(number(response, "retry-after"), 1);

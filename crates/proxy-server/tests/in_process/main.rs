@@ -1,0 +1,43 @@
+//! Tests of the whole proxy in the test's own process: its plan, workers, pipeline, pools and upstream
+//! connections, without a listener, a signal or a file of logs.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests may fail loudly"
+)]
+#![expect(
+    clippy::let_underscore_must_use,
+    let_underscore_drop,
+    reason = "what matters to some tests is that an answer comes, not which"
+)]
+#![expect(
+    clippy::format_collect,
+    clippy::large_stack_arrays,
+    reason = "tests are read more often than they run"
+)]
+
+mod support;
+
+mod aborts;
+mod bodies;
+mod buffers;
+mod builtins;
+mod compression;
+mod correlation;
+mod error_forms;
+mod expectations;
+mod forwarding;
+mod header_edits;
+mod keep_alive;
+mod paths;
+mod proxy_protocol;
+mod queue;
+mod rate_limits;
+mod retries;
+mod retry_policies;
+mod routing;
+mod server_handle;
+mod trace_context;
+mod upstream_failures;
+mod versions;
