@@ -32,6 +32,14 @@ pub struct LimitReached {
     pub max: u32,
 }
 
+impl LimitReached {
+    /// The number that would be held if the refused unit had been given: more than the maximum.
+    #[must_use]
+    pub const fn wanted(self) -> u32 {
+        self.held.saturating_add(1)
+    }
+}
+
 impl ConcurrencyLimit {
     /// An unused limit of `max` units.
     #[must_use]

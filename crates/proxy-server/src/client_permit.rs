@@ -33,6 +33,6 @@ impl Drop for ClientPermit {
 
 /// A limit on connections that was reached, as the client is told of it.
 pub(crate) fn limit_problem(reason: Reason, full: LimitReached) -> Problem {
-    let (current, limit) = (u64::from(full.held), u64::from(full.max));
+    let (current, limit) = (u64::from(full.wanted()), u64::from(full.max));
     Problem::new(reason, Detail::Limit { current, limit })
 }

@@ -28,6 +28,7 @@ mod breakers;
 mod command_line;
 mod config_tests;
 mod connection_limits;
+mod contract;
 mod dns;
 mod events;
 mod health_checks;

@@ -27,8 +27,8 @@ pub(crate) async fn wait(exchange: &mut Exchange) -> Result<(), Problem> {
 }
 
 fn problem(refusal: Refusal) -> Problem {
-    let counted = |reason, LimitReached { held, max }| {
-        let (current, limit) = (u64::from(held), u64::from(max));
+    let counted = |reason, full: LimitReached| {
+        let (current, limit) = (u64::from(full.wanted()), u64::from(full.max));
         Problem::new(reason, Detail::Limit { current, limit })
     };
     match refusal {

@@ -19,8 +19,8 @@ pub(crate) fn admit(exchange: &mut Exchange, route: usize) -> Result<(), Problem
     } else {
         shared(exchange, limit).map(RoutePermit::Shared)
     };
-    let permit = taken.map_err(|LimitReached { held, max }| {
-        let (current, limit) = (u64::from(held), u64::from(max));
+    let permit = taken.map_err(|full| {
+        let (current, limit) = (u64::from(full.wanted()), u64::from(full.max));
         Problem::new(
             Reason::RouteConnectionLimit,
             Detail::Limit { current, limit },

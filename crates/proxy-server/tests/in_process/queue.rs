@@ -47,7 +47,7 @@ fn a_request_over_the_queue_is_answered_503_and_the_queued_are_served() {
     let response = third.response();
 
     let message = refusal(&response, 503, "LIMIT_EXCEEDED");
-    let told = "Limit exceeded: queue_depth - Current value 1 exceeds limit 1";
+    let told = "Limit exceeded: queue_depth - Current value 2 exceeds limit 1";
     assert_eq!(message, told);
     assert_eq!(response.fields.get("retry-after"), Some("1"));
     assert_eq!(reason(&proxyd, &response), "queue_full");
@@ -58,7 +58,7 @@ fn a_request_over_the_queue_is_answered_503_and_the_queued_are_served() {
     assert_eq!(record.text("setting"), "limits.max-queued-requests");
     assert_eq!(
         (record.number("limit"), record.number("actual")),
-        (Some(1.0), Some(1.0))
+        (Some(1.0), Some(2.0))
     );
     let mut client = proxyd.connect();
     let name = "proxy_limit_exceeded_total{limit=\"queue_depth\"}";
@@ -108,7 +108,7 @@ fn one_worker_serves_so_many_requests_at_once() {
     let response = asking(&proxyd, "/", "192.0.2.2").response();
 
     let message = refusal(&response, 503, "LIMIT_EXCEEDED");
-    let told = "Limit exceeded: in_flight_requests - Current value 1 exceeds limit 1";
+    let told = "Limit exceeded: in_flight_requests - Current value 2 exceeds limit 1";
     assert_eq!(message, told);
     assert_eq!(response.fields.get("retry-after"), Some("1"));
     assert_eq!(reason(&proxyd, &response), "in_flight_limit");
