@@ -4,18 +4,23 @@ use crate::body::Body;
 use crate::exchange::Exchange;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
-    ETAG, HeaderMap, HeaderName, VARY,
+    ETAG, HeaderMap, HeaderName, IF_NONE_MATCH, VARY,
 };
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use proxy_coding::{Accepted, Coding};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::{CompressionPlan, RoutePlan};
 
+/// Digests of the bytes that were not compressed. [RFC 9530]
+const DIGESTS: [&str; 4] = ["content-digest", "repr-digest", "digest", "content-md5"];
+
 /// What a request says about compression, kept while its head goes upstream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     coding: Option<Coding>,
     is_head: bool,
+    /// The client holds a representation with a weak tag, as compressed ones have.
+    has_weak_tag: bool,
 }
 
 /// Types that are never compressed, whatever the route lists: their receivers read them piece by piece.
@@ -37,6 +42,7 @@ pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<Wanted
             .iter()
             .next(),
         is_head: head.method == Method::HEAD,
+        has_weak_tag: has_weak_tag(&head.headers),
     })
 }
 
@@ -49,20 +55,31 @@ pub(crate) fn apply(
     let Some(plan) = route.compression.as_deref() else {
         return Ok(response);
     };
-    let Wanted { coding, is_head } = wanted;
-    if !is_compressible(plan, response.status(), response.headers()) {
+    let Wanted {
+        coding,
+        is_head,
+        has_weak_tag,
+    } = wanted;
+    if !is_negotiated(plan, response.status(), response.headers()) {
         return Ok(response);
     }
     let (mut head, mut body) = response.into_parts();
     vary(&mut head.headers);
+    if head.status == StatusCode::NOT_MODIFIED && has_weak_tag {
+        weaken(&mut head.headers);
+    }
     let is_large = content_length(&head.headers).is_none_or(|length| length >= plan.min_bytes);
-    let Some(coding) = coding.filter(|_| is_large) else {
+    let is_whole = is_whole(head.status, &head.headers);
+    let Some(coding) = coding.filter(|_| is_large && is_whole) else {
         return Ok(Response::from_parts(head, body));
     };
     let headers = &mut head.headers;
     headers.insert(CONTENT_ENCODING, coding.value());
     headers.remove(CONTENT_LENGTH);
     headers.remove(ACCEPT_RANGES);
+    for digest in DIGESTS {
+        headers.remove(digest);
+    }
     weaken(headers);
     if !is_head {
         let compressed = body.compress(coding, plan.levels);
@@ -73,20 +90,23 @@ pub(crate) fn apply(
     Ok(Response::from_parts(head, body))
 }
 
-fn is_compressible(plan: &CompressionPlan, status: StatusCode, headers: &HeaderMap) -> bool {
+/// Whether the whole representation, at least, is compressed for clients that accept it. A 304 and a part of
+/// a range say so as the whole response would. [RFC 9110 §15.3.7, §15.4.5]
+fn is_negotiated(plan: &CompressionPlan, status: StatusCode, headers: &HeaderMap) -> bool {
     let has_content = !status.is_informational()
-        && ![
-            StatusCode::NO_CONTENT,
-            StatusCode::RESET_CONTENT,
-            StatusCode::PARTIAL_CONTENT,
-            StatusCode::NOT_MODIFIED,
-        ]
-        .contains(&status);
+        && ![StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT].contains(&status);
+    // A 304 mostly leaves out the type.
+    let may_lack_type = status == StatusCode::NOT_MODIFIED && !headers.contains_key(CONTENT_TYPE);
     has_content
-        && !headers.contains_key(CONTENT_RANGE)
         && !is_encoded(headers)
         && !forbids_transformation(headers)
-        && has_type(plan, headers)
+        && (may_lack_type || has_type(plan, headers))
+}
+
+/// Whether the response has all of its representation's content, neither a part nor nothing of it.
+fn is_whole(status: StatusCode, headers: &HeaderMap) -> bool {
+    ![StatusCode::PARTIAL_CONTENT, StatusCode::NOT_MODIFIED].contains(&status)
+        && !headers.contains_key(CONTENT_RANGE)
 }
 
 fn has_type(plan: &CompressionPlan, headers: &HeaderMap) -> bool {
@@ -142,6 +162,12 @@ fn weaken(headers: &mut HeaderMap) {
         Ok(weak) => headers.insert(ETAG, weak),
         Err(_) => headers.remove(ETAG),
     };
+}
+
+fn has_weak_tag(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(IF_NONE_MATCH).iter();
+    let mut tags = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    tags.any(|tag| tag.trim_ascii_start().starts_with(b"W/\""))
 }
 
 fn content_length(headers: &HeaderMap) -> Option<u64> {
