@@ -5,6 +5,7 @@ use arc_swap::ArcSwap;
 use proxy_limits::{ConcurrencyLimit, MemoryLimit};
 use proxy_plan::Plan;
 use proxy_telemetry::{Lifecycle, Registry};
+use proxy_upstream::TargetChanges;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -42,6 +43,8 @@ pub struct Sources {
     pub connections: ConcurrencyLimit,
     /// Told when a target was changed here: all workers are to look again.
     pub health_changes: Arc<Notify>,
+    /// Counts those changes, for workers that choose a target before they are told.
+    pub target_changes: Arc<TargetChanges>,
 }
 
 /// The data that the admin interface reports; shared by all its sockets.

@@ -17,6 +17,7 @@ pub(crate) fn document(state: &AdminState) -> Value {
         queued,
         connections,
         health_changes: _,
+        target_changes: _,
     } = &state.sources;
     let snapshot = registry.snapshot();
     let rows = [

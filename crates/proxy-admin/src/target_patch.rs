@@ -40,6 +40,8 @@ pub(crate) fn apply(
             target.state.drain(draining);
         }
     }
+    // The answer comes after the change is in force.
+    state.sources.target_changes.note();
     state.sources.health_changes.notify_one();
     let snapshot = state.sources.registry.snapshot();
     let document = upstreams::target_document(&documents.plan, &snapshot, (upstream, &shown));

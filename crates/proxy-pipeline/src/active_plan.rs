@@ -64,6 +64,8 @@ pub(crate) struct ActiveUpstream {
     /// Requests, retries not included, that the retry budget has been told of.
     budgeted: Cell<u64>,
     pub(crate) ready: RefCell<HealthyTargets>,
+    /// The number of changes of targets that `ready` has seen.
+    seen_changes: Cell<u64>,
     pub(crate) metrics: Arc<UpstreamMetrics>,
     pub(crate) targets: Vec<Arc<TargetMetrics>>,
     pub(crate) connectors: UpstreamConnectors,
@@ -239,6 +241,23 @@ impl ActiveUpstream {
         }
     }
 
+    /// Recomputes the healthy targets unless all of `changes` were seen.
+    #[inline]
+    pub(crate) fn catch_up(&self, upstream: &UpstreamPlan, changes: u64) {
+        if self.seen_changes.get() != changes {
+            self.look_again(upstream, changes);
+        }
+    }
+
+    #[cold]
+    fn look_again(&self, upstream: &UpstreamPlan, changes: u64) {
+        // A choice that is under way goes on with the targets that it has begun with.
+        if let Ok(mut ready) = self.ready.try_borrow_mut() {
+            ready.refresh(weighted_states(upstream));
+            self.seen_changes.set(changes);
+        }
+    }
+
     fn new(
         upstream: &UpstreamPlan,
         connectors: UpstreamConnectors,
@@ -259,6 +278,8 @@ impl ActiveUpstream {
                 u32::try_from(worker).unwrap_or_default(),
             ),
             ready: RefCell::new(HealthyTargets::new(weighted_states(upstream))),
+            // One that is looked at again without need.
+            seen_changes: Cell::default(),
             metrics,
             targets: target_metrics.collect(),
             connectors,

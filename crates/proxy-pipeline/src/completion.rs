@@ -368,6 +368,7 @@ mod tests {
             in_flight: Arc::new(InFlightLimit::new(10, 10)),
             connections: ConcurrencyLimit::new(10),
             health_changes: Arc::default(),
+            target_changes: Arc::default(),
             clients: ConnectionsByClient::new(10, KeySeed { low: 1, high: 2 }),
             memory: Arc::default(),
             clock: ProcessClock::starting_at(0, Duration::ZERO),

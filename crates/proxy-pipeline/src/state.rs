@@ -16,6 +16,7 @@ use proxy_clock::{Clock, ProcessClock, TimerRegistry};
 use proxy_limits::{ConcurrencyLimit, ConnectionsByClient, MemoryLimit};
 use proxy_pool::Pool;
 use proxy_telemetry::{Lifecycle, WorkerLog, WorkerMetrics};
+use proxy_upstream::TargetChanges;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub struct Shared {
     pub clock: ProcessClock,
     /// Told when a worker has ejected a target: all workers are to look again.
     pub health_changes: Arc<Notify>,
+    /// Counts what takes effect on all workers at once: ejections, and changes by operators.
+    pub target_changes: Arc<TargetChanges>,
     /// State of the process.
     pub lifecycle: Arc<Lifecycle>,
 }

@@ -37,6 +37,7 @@ impl UpstreamStates for WorkerView<'_> {
     #[inline]
     fn balancer<'s>(&'s self, upstream: &'s UpstreamPlan) -> Option<WorkerBalancer<'s>> {
         let active = self.active.upstreams.get(upstream.index)?;
+        active.catch_up(upstream, self.worker.shared.target_changes.count());
         Some(WorkerBalancer {
             plan: upstream,
             active,

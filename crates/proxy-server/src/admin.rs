@@ -70,6 +70,7 @@ impl Admin {
             queued: shared.in_flight.waiting().clone(),
             connections: shared.connections.clone(),
             health_changes: Arc::clone(&shared.health_changes),
+            target_changes: Arc::clone(&shared.target_changes),
         };
         let state = Arc::new(AdminState::new(sources, Arc::clone(server.plan())));
         let mut admin = Self {

@@ -14,6 +14,7 @@ mod rendezvous;
 mod slow_start;
 mod sticky;
 mod target;
+mod target_changes;
 mod target_load;
 
 pub use balancer_state::{BalancerState, BalancingRequest, Rotation};
@@ -25,4 +26,5 @@ pub use rendezvous::{client_hash, target_hash};
 pub use slow_start::{WHOLE_SHARE, slow_start_share};
 pub use sticky::{STICKY_VALUE_BYTES, StickyKey, StickyToken};
 pub use target::{TargetState, Unhealthy};
+pub use target_changes::TargetChanges;
 pub use target_load::{ActiveRequest, TargetLoad};

@@ -1,7 +1,7 @@
 //! Defects that a review against the contract has found.
 
-use crate::support::{Config, refusal};
-use proxy_testkit::{Gate, Upstream, get};
+use crate::support::{Config, admin, refusal, target};
+use proxy_testkit::{Gate, Proxyd, RawClient, Response, Upstream, get};
 
 const GZIP: (&str, &str) = ("Accept-Encoding", "gzip");
 
@@ -10,6 +10,15 @@ fn page(status: &str, fields: &str) -> Upstream {
     let body = "page ".repeat(400);
     Upstream::answering(format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: 2000\r\n{fields}\r\n{body}"
+    ))
+}
+
+fn patch(proxyd: &Proxyd, upstream: &Upstream, body: &str) -> Response {
+    let mut client = RawClient::connect(proxyd.admin_address());
+    client.ask(format!(
+        "PATCH /admin/upstreams/u/targets/{} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
+        upstream.address(),
+        body.len()
     ))
 }
 
@@ -96,5 +105,27 @@ fn a_304_has_the_fields_of_the_page_that_the_client_holds() {
         assert_eq!(response.fields.get("etag"), Some(told), "{held}");
         assert_eq!(response.fields.get("vary"), Some("Accept-Encoding"));
         assert_eq!(response.fields.get("content-encoding"), None);
+    }
+}
+
+#[test]
+fn a_target_gets_nothing_more_once_its_change_was_answered() {
+    let upstreams = ["one", "two"].map(Upstream::saying);
+    let [one, two] = upstreams.each_ref().map(target);
+    let proxyd = Config::new()
+        .route("all", r#"upstream "u""#)
+        .upstream("u", &format!("{one}; {two}"))
+        .top("admin { address \"127.0.0.1:0\" }")
+        .start();
+    let mut client = proxyd.connect();
+    for change in [r#"{"draining": true}"#, r#"{"weight": 0}"#].repeat(20) {
+        assert_eq!(patch(&proxyd, &upstreams[0], change).status, 200);
+        for _ in 0..2 {
+            assert_eq!(client.ask(get("/", &[])).text(), "two", "{change}");
+        }
+        let back = r#"{"draining": false, "weight": 1}"#;
+        assert_eq!(patch(&proxyd, &upstreams[0], back).status, 200);
+        let both = [(); 2].map(|()| client.ask(get("/", &[])).text());
+        assert!(both.contains(&"one".to_owned()), "{both:?}");
     }
 }

@@ -73,6 +73,7 @@ impl Admin {
             queued: ConcurrencyLimit::new(300),
             connections: ConcurrencyLimit::new(1_000),
             health_changes: Arc::default(),
+            target_changes: Arc::default(),
         };
         let plan = plan(1, text);
         let state = Arc::new(AdminState::new(sources.clone(), Arc::clone(&plan)));

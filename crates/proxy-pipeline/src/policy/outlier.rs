@@ -29,5 +29,6 @@ fn eject(worker: &Worker, target: &TargetPlan) {
     let now = worker.time.time_of_day(worker.time.elapsed());
     let why = "requests to it have failed; it is ejected for a time";
     target.state.fail(HealthCause::Ejection, why, now);
+    worker.shared.target_changes.note();
     worker.shared.health_changes.notify_one();
 }

@@ -24,6 +24,7 @@ pub(super) fn new(
         memory: Arc::default(),
         clock: Time::process_clock(),
         health_changes,
+        target_changes: Arc::default(),
         lifecycle,
     }
 }
@@ -35,6 +36,7 @@ pub(super) fn set_limits(shared: &Shared, plan: &Plan) {
         in_flight,
         connections,
         health_changes: _,
+        target_changes: _,
         clients,
         lifecycle: _,
         memory: _,
