@@ -66,19 +66,36 @@ pub struct TargetPlan {
     pub state: Arc<TargetState>,
 }
 
+impl TargetPlan {
+    /// Whether the target is healthy and gets no new requests all the same: it is draining, or its weight
+    /// is 0.
+    pub(crate) fn is_kept_idle(&self) -> bool {
+        let causes = self.state.causes();
+        let weight = self.state.overridden_weight().unwrap_or(self.weight);
+        causes.is_healthy() && (causes.contains(HealthCause::Draining) || weight == 0)
+    }
+}
+
 impl UpstreamPlan {
-    /// The problem if no target is usable: a lack of addresses, if that is the only reason.
+    /// The problem if no target is usable: a lack of addresses, or an operator's wish, if that is the only
+    /// reason.
     #[cold]
     pub(crate) fn unreachable(&self) -> Problem {
         let has_no_address = |target: &TargetPlan| target.state.causes().contains(HealthCause::Dns);
         let reason = if self.targets.iter().all(has_no_address) {
             Reason::DnsFailed
+        } else if self.targets.iter().all(TargetPlan::is_kept_idle) {
+            Reason::NoTargets
         } else {
             Reason::AllTargetsUnhealthy
         };
         let troubles = self.targets.iter().filter_map(|target| {
-            let unhealthy_reason = target.state.unhealthy_reason()?;
-            Some(format!("{}: {}", target.label, unhealthy_reason.last_error))
+            let trouble = match target.state.unhealthy_reason() {
+                Some(unhealthy_reason) => unhealthy_reason.last_error,
+                None if target.is_kept_idle() => "draining, or of weight 0".to_owned(),
+                None => return None,
+            };
+            Some(format!("{}: {trouble}", target.label))
         });
         let troubles: Vec<_> = troubles.take(MAX_LISTED_TARGETS).collect();
         Problem::new(

@@ -1,6 +1,6 @@
 //! Defects that a review against the contract has found.
 
-use crate::support::{Config, admin, refusal, target};
+use crate::support::{Config, admin, reason, refusal, target};
 use proxy_testkit::{Gate, Proxyd, RawClient, Response, Upstream, get};
 
 const GZIP: (&str, &str) = ("Accept-Encoding", "gzip");
@@ -127,5 +127,29 @@ fn a_target_gets_nothing_more_once_its_change_was_answered() {
         assert_eq!(patch(&proxyd, &upstreams[0], back).status, 200);
         let both = [(); 2].map(|()| client.ask(get("/", &[])).text());
         assert!(both.contains(&"one".to_owned()), "{both:?}");
+    }
+}
+
+#[test]
+fn targets_that_an_operator_keeps_idle_are_not_called_unhealthy() {
+    let upstream = Upstream::saying("one");
+    let proxyd = Config::to(&upstream)
+        .top("admin { address \"127.0.0.1:0\" }")
+        .start();
+    for change in [
+        r#"{"draining": true}"#,
+        r#"{"draining": false, "weight": 0}"#,
+    ] {
+        assert_eq!(patch(&proxyd, &upstream, change).status, 200);
+
+        let response = proxyd.connect().ask(get("/", &[]));
+
+        let message = refusal(&response, 503, "NO_HEALTHY_UPSTREAM");
+        assert_eq!(message, "No healthy upstream: u - no usable target");
+        assert_eq!(reason(&proxyd, &response), "no_targets");
+        assert_eq!(
+            admin(&proxyd, "/admin/upstreams")["upstreams"]["u"]["healthy"],
+            true
+        );
     }
 }

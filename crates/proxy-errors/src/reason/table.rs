@@ -227,7 +227,7 @@ reasons! {
     BreakerOpen "breaker_open" CircuitBreakerOpen, "destination_unavailable", "circuit breaker open";
     /// Every target of the upstream failed its health checks.
     AllTargetsUnhealthy "all_targets_unhealthy" NoHealthyUpstream, "destination_unavailable", "no healthy target";
-    /// The upstream has no usable target: none resolved, or all are draining.
+    /// The upstream has no usable target: none resolved, or all are draining or of weight 0.
     NoTargets "no_targets" NoHealthyUpstream, "destination_unavailable", "no usable target";
 
     /// The request's head did not arrive in time.

@@ -7,7 +7,6 @@ use crate::route::RoutePlan;
 use crate::upstream::{TargetPlan, UpstreamPlan};
 use crate::upstream_states::UpstreamStates;
 use proxy_errors::{Problem, Reason};
-use proxy_health::HealthCause;
 use proxy_model::{BuiltinHandler, Service, Setting};
 use proxy_routing::{Head, Unmet};
 use proxy_upstream::BalancerState;
@@ -137,7 +136,7 @@ impl Plan {
         problem: &Problem,
         states: &impl UpstreamStates,
     ) -> Vec<Candidate> {
-        if problem.reason() != Reason::AllTargetsUnhealthy {
+        if ![Reason::AllTargetsUnhealthy, Reason::NoTargets].contains(&problem.reason()) {
             return Vec::new();
         }
         let upstream = decision.route.and_then(|route| self.upstream_of(route));
@@ -165,20 +164,13 @@ fn candidates(
             Readiness::Next
         } else if ready.contains(&index) {
             Readiness::Ready
-        } else if is_draining(target) {
+        } else if target.is_kept_idle() {
             Readiness::Draining
         } else {
             Readiness::Unhealthy(last_error(target))
         },
     });
     candidates.collect()
-}
-
-/// Whether the target is well, and gets no new requests all the same.
-fn is_draining(target: &TargetPlan) -> bool {
-    let causes = target.state.causes();
-    let weight = target.state.overridden_weight().unwrap_or(target.weight);
-    causes.is_healthy() && (causes.contains(HealthCause::Draining) || weight == 0)
 }
 
 fn last_error(target: &TargetPlan) -> Option<String> {
