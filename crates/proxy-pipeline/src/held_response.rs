@@ -8,13 +8,19 @@ use std::future::poll_fn;
 
 /// Reads as much of the body of `response` as `max_bytes` allow: mostly all of it.
 ///
-/// Event streams and gRPC are left as they are: what waits for their end waits for ever.
+/// Event streams and gRPC are left as they are: what waits for their end waits for ever. So is a response
+/// with `X-Accel-Buffering: no`, by which upstreams ask the same of nginx.
 pub(crate) async fn hold(response: &mut Response<Body>, max_bytes: u64) -> Result<(), SendError> {
-    if !is_stream(response) {
+    if !is_stream(response) && !asks_for_no_buffering(response) {
         let body = response.body_mut();
         poll_fn(|cx| body.poll_hold(cx, max_bytes)).await?;
     }
     Ok(())
+}
+
+fn asks_for_no_buffering(response: &Response<Body>) -> bool {
+    let wish = response.headers().get("x-accel-buffering");
+    wish.is_some_and(|wish| wish.as_bytes().trim_ascii().eq_ignore_ascii_case(b"no"))
 }
 
 /// Whether the body is one that may have no end.

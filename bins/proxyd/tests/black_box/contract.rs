@@ -153,3 +153,25 @@ fn targets_that_an_operator_keeps_idle_are_not_called_unhealthy() {
         );
     }
 }
+
+#[test]
+fn an_upstream_that_asks_for_no_buffering_is_not_buffered() {
+    let seen = Gate::new();
+    let gate = seen.clone();
+    let upstream = Upstream::start(move |served| {
+        served.request();
+        served.send("HTTP/1.1 200 OK\r\nX-Accel-Buffering: no\r\n");
+        served.send("Transfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
+        gate.wait();
+        served.send("0\r\n\r\n");
+    });
+    let proxyd = Config::through(&upstream, "buffer-responses #true").start();
+    let mut client = proxyd.connect();
+
+    client.send(get("/", &[]));
+    let mut response = client.head();
+    seen.open();
+    client.body(&mut response);
+
+    assert_eq!(response.text(), "first");
+}
