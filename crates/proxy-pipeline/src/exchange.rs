@@ -268,8 +268,11 @@ impl Exchange {
         Some((upstream, upstream.targets.get(usize::from(target))?))
     }
 
-    /// Tells passive health how an attempt on the target asked last went.
+    /// Counts an attempt on the target asked last if it failed, and tells passive health how it went.
     pub(crate) fn observe_outcome(&self, upstream: &UpstreamPlan, failed: bool) {
+        if failed && let Some((_, target)) = self.last_attempt() {
+            target.failures.add(1);
+        }
         if let Some((_, target)) = self.completion.record.parts.upstream {
             outlier::record(self.worker(), upstream, target, failed);
         }

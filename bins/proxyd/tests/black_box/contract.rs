@@ -175,3 +175,20 @@ fn an_upstream_that_asks_for_no_buffering_is_not_buffered() {
 
     assert_eq!(response.text(), "first");
 }
+
+#[test]
+fn a_target_that_answers_with_5xx_has_failed_requests() {
+    let upstream = page("500 Internal Server Error", "");
+    let proxyd = Config::to_with(&upstream, "outlier-detection { consecutive-failures 9 }")
+        .top("admin { address \"127.0.0.1:0\" }")
+        .start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..3 {
+        assert_eq!(client.ask(get("/", &[])).status, 500);
+    }
+
+    let target = &admin(&proxyd, "/admin/upstreams")["upstreams"]["u"]["targets"][0];
+    assert_eq!(target["total_requests"], 3);
+    assert_eq!(target["failed_requests"], 3);
+}

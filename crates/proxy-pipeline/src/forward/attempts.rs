@@ -123,11 +123,10 @@ impl Attempts<'_, '_> {
         if !reason.counts_against_upstream() {
             return;
         }
-        if let Some((upstream, target)) = self.exchange.last_attempt() {
+        if let Some((upstream, _)) = self.exchange.last_attempt() {
             upstream
                 .metrics
                 .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
-            target.failures.add(1);
         }
         self.exchange.observe_outcome(self.to.upstream, true);
     }

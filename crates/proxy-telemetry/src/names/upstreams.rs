@@ -69,7 +69,7 @@ pub const UPSTREAM_TARGET_REQUESTS_TOTAL: Metric = Metric::counter(
 pub const UPSTREAM_TARGET_FAILURES_TOTAL: Metric = Metric::counter(
     "proxy_upstream_target_failures_total",
     &["upstream", "target"],
-    "Requests that failed for a reason of the target's.",
+    "Requests that failed at the target: no connection, a timeout, a broken response or a 5xx.",
     upstreams::target_failures,
 );
 /// Requests in flight at a target.
