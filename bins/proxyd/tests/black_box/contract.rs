@@ -192,3 +192,23 @@ fn a_target_that_answers_with_5xx_has_failed_requests() {
     assert_eq!(target["total_requests"], 3);
     assert_eq!(target["failed_requests"], 3);
 }
+
+#[test]
+fn a_connection_that_closes_behind_a_body_says_so() {
+    let upstream = Upstream::echo();
+    let proxyd = Config::to(&upstream)
+        .listener("timeouts { body-idle-secs 1 }")
+        .start();
+    for (length, status) in [(10, 408), (99_999_999, 413)] {
+        let mut client = proxyd.connect();
+        client.send(format!(
+            "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {length}\r\n\r\nbody"
+        ));
+
+        let response = client.response();
+
+        assert_eq!(response.status, status);
+        assert_eq!(response.fields.get("connection"), Some("close"));
+        assert_eq!(client.rest().unwrap().0, b"");
+    }
+}

@@ -7,6 +7,7 @@ use crate::ready_connection::{ConnectionGuard, ReadyConnection};
 use crate::settings::ConnectionSettings;
 use crate::timeout::ConnectionDeadline;
 use bytes::Bytes;
+use http::StatusCode;
 use http_body::{Frame, SizeHint};
 use proxy_clock::{MinDataRate, Timer};
 use proxy_http1::{Pipe, RequestHead, SpliceTo};
@@ -148,10 +149,17 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Whether the connection must close after the current request: its body is malformed, or the
-    /// client still waits for `100 Continue`.
-    pub(crate) fn is_to_close(&self) -> bool {
-        !self.is_over() && (self.awaits_continue.get() || self.client.fault.get().is_some())
+    /// Whether the connection must close after the current request, which is answered with `status`: its
+    /// body is malformed, did not arrive in time or is much too large, or the client still waits for
+    /// `100 Continue`.
+    pub(crate) fn is_to_close(&self, status: StatusCode) -> bool {
+        let is_given_up = || match status {
+            StatusCode::REQUEST_TIMEOUT => true,
+            StatusCode::PAYLOAD_TOO_LARGE => self.size_hint().lower() > MOST_DISCARDED as u64,
+            _ => false,
+        };
+        !self.is_over()
+            && (self.awaits_continue.get() || self.client.fault.get().is_some() || is_given_up())
     }
 
     /// Ready when a read may return data.

@@ -43,7 +43,7 @@ pub(crate) async fn exchange(
     };
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let request = RequestInfo {
-        keeps: request.keeps && !conn.is_to_close(),
+        keeps: request.keeps && !conn.is_to_close(response.status()),
         ..request
     };
     let written = start_response(writer, response, &request, &conn.guard.worker.date());
