@@ -3,6 +3,7 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Found, Written};
+use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_health::{CheckTiming, Thresholds};
 use proxy_model::registry::{health_check as spec, outlier_detection as outlier_spec};
@@ -24,8 +25,13 @@ pub(super) fn health_check<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option
     if *timeout > *interval
         && let Some(place) = timeout.place().or(interval.place())
     {
-        let message = "`timeout-secs` is longer than `interval-secs`; questions would overlap";
-        d.fault(DiagnosticCode::Conflict, place, message);
+        let message = format!(
+            "the `timeout-secs` of {timeout:?} is longer than the `interval-secs` of {interval:?}: probes would overlap",
+            timeout = *timeout,
+            interval = *interval,
+        );
+        let help = "write both, with a time-out of at most the interval";
+        d.push(Diagnostic::new(DiagnosticCode::Conflict, place, message).help(help));
     }
     let place = b.place(d);
     b.close(d);

@@ -3,14 +3,15 @@
 use super::kind::Block;
 use super::number::{Integer, Time};
 use super::spec::{Given, Many, Required, Unset};
-use super::table::{block, choice, file, integer, named, settings, text, time, word, written};
+use super::table::{
+    block, choice, file, integer, named, origin_path, settings, text, time, word, written,
+};
 use super::text::{Text, Written};
 use super::word::{Choice, Meaning};
 use crate::agent::{
     AgentEncoding, AgentEventKind, AgentProtocol, AgentTransport, FailureMode, OversizeMode,
 };
 use http::HeaderName;
-use http::uri::PathAndQuery;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -89,15 +90,6 @@ const TRANSPORTS: &[Meaning<AgentTransport>] = &[word(
 )];
 
 /// A path in origin form, with a query if there is one.
-fn origin_path(text: &str) -> Result<String, String> {
-    let parsed = PathAndQuery::try_from(text).map_err(|error| error.to_string())?;
-    if parsed.as_str().starts_with('/') {
-        Ok(text.to_owned())
-    } else {
-        Err("it does not begin with `/`".to_owned())
-    }
-}
-
 fn header_name(text: &str) -> Result<HeaderName, String> {
     HeaderName::from_bytes(text.as_bytes()).map_err(|error| error.to_string())
 }
@@ -141,7 +133,7 @@ settings! {
             .enforced("proxy-pipeline", "a_body_larger_than_the_agent_may_see_is_refused_or_passes_as_written");
     /// The path of the request to a `forward-auth` agent.
     REQUEST_PATH: Text<String>, Given<Written<String>> =
-        text("agents.agent.request-path", "a path", "/verify", origin_path)
+        origin_path("agents.agent.request-path", "/verify")
             .or(written("/", || "/".to_owned()))
             .enforced("proxy-agent", "a_2xx_allows_and_its_named_headers_replace_the_clients");
     /// The headers of a `forward-auth` agent's 2xx answer that replace those of the request. A client's

@@ -3,12 +3,24 @@
 use super::kind::Block;
 use super::number::{Integer, Time};
 use super::spec::{Given, Many, Required, Unset};
-use super::table::{choice, integer, settings, statuses, time, word, words, written};
+use super::table::{
+    choice, integer, origin_path, settings, statuses, text, time, word, words, written,
+};
 use super::text::{Statuses, Text, Written};
 use super::word::{Choice, Meaning};
 use crate::health::{HealthCheckType, StatusRange};
+use http::uri::Authority;
 use proxy_health::CheckProfile;
 use std::time::Duration;
+
+/// A host, with a port if it has one, as in the `Host` field.
+fn host(text: &str) -> Result<String, String> {
+    let parsed = Authority::try_from(text).map_err(|error| error.to_string())?;
+    if parsed.host().is_empty() || text.contains('@') {
+        return Err("write a host, and a port if it has one".to_owned());
+    }
+    Ok(text.to_owned())
+}
 
 const BLOCK: &[&str] = &["upstreams.upstream.health-check"];
 
@@ -57,7 +69,7 @@ settings! {
         choice("upstreams.upstream.health-check.type", TYPES).enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
     /// Path of an `http` check.
     PATH: Text<String>, Given<Written<String>> =
-        words("upstreams.upstream.health-check.type.path", "a path", "/healthz")
+        origin_path("upstreams.upstream.health-check.type.path", "/healthz")
             .or(written("/", || "/".to_owned()))
             .also(BLOCK)
             .enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
@@ -69,7 +81,7 @@ settings! {
             .enforced("proxy-probe", "the_status_the_host_and_the_path_of_a_check_are_as_written");
     /// The `Host` header of an `http` check.
     HOST: Text<String>, Unset =
-        words("upstreams.upstream.health-check.type.host", "a host", "app.internal")
+        text("upstreams.upstream.health-check.type.host", "a host", "app.internal", host)
             .optional("the target's address")
             .also(BLOCK)
             .enforced("proxy-probe", "the_status_the_host_and_the_path_of_a_check_are_as_written");
@@ -81,7 +93,7 @@ settings! {
             .enforced("proxy-probe", "a_grpc_check_asks_about_its_service");
     /// Path of the list of models.
     ENDPOINT: Text<String>, Given<Written<String>> =
-        words("upstreams.upstream.health-check.type.endpoint", "a path", "/v1/models")
+        origin_path("upstreams.upstream.health-check.type.endpoint", "/v1/models")
             .or(written("/v1/models", || "/v1/models".to_owned()))
             .also(BLOCK)
             .enforced("proxy-probe", "a_model_server_without_an_expected_model_is_not_called");

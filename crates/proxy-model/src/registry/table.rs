@@ -5,6 +5,7 @@ use super::number::{Decimal, Integer, Size, Time};
 use super::spec::{Required, Spec, row};
 use super::text::{Statuses, Text, Written};
 use super::word::{Choice, Flag, Meaning};
+use http::uri::PathAndQuery;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -132,6 +133,24 @@ pub(super) const fn words(
     text(path, what, example, |text| match text {
         "" => Err("it is empty".to_owned()),
         text => Ok(text.to_owned()),
+    })
+}
+
+/// A path of a request that the proxy itself sends, with its query if it has one.
+pub(super) const fn origin_path(
+    path: &'static str,
+    example: &'static str,
+) -> Spec<Text<String>, Required> {
+    text(path, "a path", example, |text| {
+        if !text.starts_with('/') {
+            return Err("it does not begin with `/`".to_owned());
+        }
+        let parsed = PathAndQuery::try_from(text).map_err(|error| error.to_string())?;
+        if parsed.as_str() == text {
+            Ok(text.to_owned())
+        } else {
+            Err("a fragment (`#…`) is never sent".to_owned())
+        }
     })
 }
 
