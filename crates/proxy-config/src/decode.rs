@@ -6,6 +6,7 @@ mod compression;
 mod contents;
 mod decoder;
 mod field;
+mod forwarding;
 mod known;
 mod names;
 mod references;

@@ -2,8 +2,11 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
+use super::headers::{Edit, protected_in_requests};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
+use http::HeaderName;
+use http::header::EXPECT;
 use proxy_model::registry::agents as spec;
 use proxy_model::{Agent, AgentBreaker, AgentEventKind, AgentProtocol, Setting};
 use std::path::PathBuf;
@@ -18,8 +21,25 @@ pub(super) fn agent<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Agent>
     let request_path = b.setting(d, &spec::REQUEST_PATH);
     let copy_headers = b.list(d, &spec::COPY_HEADERS);
     check_protocol(d, *protocol, &events);
+    check_copied(d, &copy_headers);
     let timeout = b.setting(d, &spec::TIMEOUT);
     let encoding = b.setting(d, &spec::ENCODING);
+    let copied = copy_headers.first().and_then(Setting::place);
+    for (owner, name, place) in [
+        (
+            AgentProtocol::ForwardAuth,
+            "request-path",
+            request_path.place(),
+        ),
+        (AgentProtocol::ForwardAuth, "copy-headers", copied),
+        (AgentProtocol::Native, "on-oversize", on_oversize.place()),
+        (AgentProtocol::Native, "encoding", encoding.place()),
+    ] {
+        if let Some(place) = place.filter(|_| *protocol != owner) {
+            let message = format!("`{name}` goes with `protocol \"{owner}\"`");
+            d.fault(DiagnosticCode::Conflict, place, message);
+        }
+    }
     let circuit_breaker = breaker(d, b);
     Some(Agent {
         name: name?.value,
@@ -53,6 +73,18 @@ fn check_protocol(
         if let Some(place) = event.place().filter(|_| !exists) {
             let message = format!("the protocol `{protocol}` has no event `{}`", event.value);
             d.fault(DiagnosticCode::Conflict, place, message);
+        }
+    }
+}
+
+/// Reports headers that an agent's answer cannot replace: each request would be refused for them.
+fn check_copied(d: &mut Decoder<'_, '_>, names: &[Setting<HeaderName>]) {
+    for name in names {
+        let is_protected =
+            name.value == EXPECT || protected_in_requests(&name.value, Edit::Remove).is_some();
+        if let Some(place) = name.place().filter(|_| is_protected) {
+            let message = format!("no agent may change `{}`", name.value);
+            d.fault(DiagnosticCode::ProtectedHeader, place, message);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
+use super::forwarding;
 use super::matches::matches;
 use super::policies::policies;
 use super::references::Among;
@@ -21,8 +22,8 @@ pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route>
     let service = service(d, b, service_type);
     let matches = matches(d, b);
     let policies = policies(d, b);
-    super::shadow::check(d, policies.shadow.as_ref(), service.as_ref());
     let circuit_breaker = breaker(d, b);
+    forwarding::check(d, service.as_ref(), &policies, circuit_breaker.as_ref());
     let agents = b.list(d, &spec::AGENTS);
     let agents: Vec<_> = agents
         .iter()

@@ -3,9 +3,8 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::references::Among;
-use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::policies as spec;
-use proxy_model::{Service, Setting, Shadow, UpstreamIndex};
+use proxy_model::{Setting, Shadow, UpstreamIndex};
 
 pub(super) fn shadow<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Shadow> {
     let b = b.inner(d, &spec::SHADOW)?;
@@ -22,12 +21,4 @@ pub(super) fn shadow<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Shado
         },
         percent,
     })
-}
-
-/// Reports copies on a route that forwards nothing.
-pub(super) fn check(d: &mut Decoder<'_, '_>, shadow: Option<&Shadow>, service: Option<&Service>) {
-    if let (Some(shadow), Some(Service::Builtin(_) | Service::Static(_))) = (shadow, service) {
-        let message = "`shadow` goes with an `upstream`";
-        d.fault(DiagnosticCode::Conflict, shadow.place, message);
-    }
 }

@@ -91,6 +91,11 @@ fn beside(block: &str, inner: &str) -> String {
         }
         "upstreams.upstream" => &["target \"127.0.0.1:9000\""],
         "agents.agent" if inner.starts_with("transport") => &["failure-mode \"open\""],
+        "agents.agent" if inner.starts_with("request-path") || inner.starts_with("copy-") => &[
+            "unix-socket \"/run/x.sock\"",
+            "failure-mode \"open\"",
+            "protocol \"forward-auth\"",
+        ],
         "agents.agent" => &["unix-socket \"/run/x.sock\"", "failure-mode \"open\""],
         "listeners.listener" if inner.starts_with("proxy-protocol") => {
             &["trusted-proxies \"10.0.0.0/8\""]
