@@ -5,7 +5,7 @@ use crate::error::CallError;
 use crate::http_answer::{HttpAnswer, limited_body};
 use agent_protocol::{Allow, Decision, Header, HeaderEdit, RequestHeaders, is_protected};
 use bytes::Bytes;
-use http::header::{HOST, HeaderMap};
+use http::header::{CONNECTION, HOST, HeaderMap};
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::Empty;
 use hyper::body::Incoming;
@@ -165,10 +165,20 @@ fn allow(names: &[HeaderName], answered: &HeaderMap) -> Decision {
 fn plain_headers(headers: &HeaderMap) -> Vec<Header<'static>> {
     let plain = headers
         .iter()
-        .filter(|(name, _)| !is_protected(name.as_str()));
+        .filter(|(name, _)| !is_protected(name.as_str()) && !is_of_the_connection(headers, name));
     let plain =
         plain.filter_map(|(name, value)| Header::new(name.as_str().to_owned(), text(value)).ok());
     plain.collect()
+}
+
+/// Whether `Connection` names the field: it was meant for the proxy alone. [RFC 9110 §7.6.1]
+fn is_of_the_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
+    let lines = headers.get_all(CONNECTION).iter();
+    let mut options = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    options.any(|option| {
+        let option = option.trim_ascii();
+        option.eq_ignore_ascii_case(name.as_str().as_bytes())
+    })
 }
 
 fn text(value: &HeaderValue) -> agent_protocol::Text<'static> {
@@ -180,4 +190,28 @@ fn failed(error: &hyper::Error) -> CallError {
         return CallError::BadReply(error.to_string());
     }
     CallError::Closed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_the_agents_connection_are_not_the_clients() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, X-Hop"),
+            ("x-hop", "1"),
+            ("x-end", "2"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+
+        let names: Vec<_> = plain_headers(&headers)
+            .iter()
+            .map(|header| header.name().to_owned())
+            .collect();
+
+        assert_eq!(names, ["x-end"]);
+    }
 }
