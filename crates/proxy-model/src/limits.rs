@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The `limits` block.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Total size of a request's header fields, names and values, in bytes.
+    /// Total size of a request's header fields: names, values, separators and line ends, in bytes.
     pub max_header_size_bytes: Setting<u64>,
     /// Number of a request's header fields.
     pub max_header_count: Setting<u32>,

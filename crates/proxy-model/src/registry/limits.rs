@@ -13,7 +13,8 @@ const TIB: u64 = 1 << 40;
 const MAX_COUNT: u32 = 10_000_000;
 
 settings! {
-    /// Total size of a request's header fields, names and values. Above it: 429 `LIMIT_EXCEEDED`,
+    /// Total size of a request's header fields as HTTP/1.1 has them: names, values, separators and line
+    /// ends. Above it: 429 `LIMIT_EXCEEDED`,
     /// or 431 with `standard-statuses`.
     MAX_HEADER_SIZE: Size, Given<u64> = size("limits.max-header-size-bytes", 256, MIB)
         .or(8_192)

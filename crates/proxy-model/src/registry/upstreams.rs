@@ -98,7 +98,7 @@ settings! {
     )
     .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
     /// The target's share beside the other targets, under every kind of load balancing but
-    /// `round_robin`. 0 receives no new requests.
+    /// `round_robin`. 0 receives no new requests but those of sessions that a `sticky` cookie binds to it.
     WEIGHT: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.targets.target.weight", 0, 10_000, "")
             .or(1)
