@@ -4,7 +4,7 @@ use crate::configuration::load;
 use crate::control_loop::new_registry;
 use crate::delivery::PrivateKeys;
 use crate::disk_thread::DiskThread;
-use crate::heartbeat::LOOK_INTERVAL;
+use crate::heartbeat::CHECK_INTERVAL;
 use crate::inherited_sockets::InheritedSockets;
 use crate::listener_set::ListenerSet;
 use crate::options::{Build, Source};
@@ -195,7 +195,7 @@ impl Control {
     /// Serves until the program drops its handle.
     async fn serve(mut self, mut requests: UnboundedReceiver<Request>) {
         let health_changes = Arc::clone(&self.server.shared().health_changes);
-        let mut timer = tokio::time::interval(LOOK_INTERVAL);
+        let mut timer = tokio::time::interval(CHECK_INTERVAL);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {

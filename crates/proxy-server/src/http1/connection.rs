@@ -155,7 +155,7 @@ impl Connection {
     pub(crate) fn is_to_close(&self, status: StatusCode) -> bool {
         let is_given_up = || match status {
             StatusCode::REQUEST_TIMEOUT => true,
-            StatusCode::PAYLOAD_TOO_LARGE => self.size_hint().lower() > MOST_DISCARDED as u64,
+            StatusCode::PAYLOAD_TOO_LARGE => self.size_hint().lower() > MAX_DISCARDED_BYTES as u64,
             _ => false,
         };
         !self.is_over()
