@@ -334,6 +334,8 @@ impl WorkerLoop {
         }
     }
 
+    /// Admits a connection behind the events of all earlier ones, as accept loops do: a client that
+    /// has closed its connection has its place back.
     fn accept(&self, connection: HandedConnection) {
         let HandedConnection {
             listener: index,
@@ -345,10 +347,15 @@ impl WorkerLoop {
             tracing::error!(listener = index, "a connection is closed: no such listener");
             return;
         };
-        match ClientSocket::connected(socket) {
-            Ok(stream) => admit(&self.worker, listener, stream, peer),
-            Err(error) => tracing::error!(%error, "cannot serve a connection"),
-        }
+        let (worker, listener) = (Rc::clone(&self.worker), Rc::clone(listener));
+        tokio::task::spawn_local(async move {
+            // The runtime polls its sockets before it goes on.
+            tokio::task::yield_now().await;
+            match ClientSocket::connected(socket) {
+                Ok(stream) => admit(&worker, &listener, stream, peer),
+                Err(error) => tracing::error!(%error, "cannot serve a connection"),
+            }
+        });
     }
 
     fn close_listeners(&self) {

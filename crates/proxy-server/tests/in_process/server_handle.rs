@@ -49,6 +49,18 @@ fn a_unix_socket_is_served_like_a_tcp_connection() {
 }
 
 #[test]
+fn a_client_that_has_closed_its_connection_has_its_place_for_the_next() {
+    let upstream = Upstream::saying("here");
+    let limit = "limits { max-connections-per-client 1 }";
+    let proxyd = Config::to(&upstream).top(limit).start();
+
+    for _ in 0..50 {
+        let response = proxyd.connect().ask(get("/", &[]));
+        assert_eq!((response.status, response.text().as_str()), (200, "here"));
+    }
+}
+
+#[test]
 fn a_connection_for_a_listener_that_is_not_there_is_closed() {
     let upstream = Upstream::saying("here");
     let proxyd = Config::to(&upstream).start();
