@@ -14,7 +14,8 @@ fn saying_the_target() -> Upstream {
 #[test]
 fn a_connection_serves_request_after_request() {
     let upstream = saying_the_target();
-    let proxyd = Config::to(&upstream).start();
+    let config = Config::to(&upstream).listener(r#"protocol "http""#);
+    let proxyd = config.start();
     let mut client = proxyd.connect();
 
     for number in 0..50 {

@@ -13,7 +13,6 @@
 )]
 #![expect(
     clippy::format_collect,
-    clippy::large_stack_arrays,
     reason = "tests are read more often than they run"
 )]
 
