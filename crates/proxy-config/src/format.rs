@@ -59,6 +59,21 @@ mod tests {
     }
 
     #[test]
+    fn a_layout_keeps_comments_behind_blocks() {
+        let text = "limits { } // one\nroutes {\n  route \"a\" { upstream \"b\" } /* two */\n}\n";
+        let expected = "limits {} // one\nroutes {\n    route \"a\" {\n        upstream \"b\"\n    } \
+                        /* two */\n}\n";
+        assert_eq!(format(text, "x.kdl").unwrap(), expected);
+    }
+
+    #[test]
+    fn a_layout_converts_kdl_1_and_keeps_its_quotes_and_disabled_parts() {
+        let text = "limits {\n  a \"b\" true\n  /- c false\n}\n";
+        let expected = "limits {\n    a \"b\" #true\n    /- c #false\n}\n";
+        assert_eq!(format(text, "x.kdl").unwrap(), expected);
+    }
+
+    #[test]
     fn text_that_cannot_be_read_is_refused_with_its_place() {
         let report = format("limits {", "x.kdl").unwrap_err().to_string();
         assert!(report.contains("x.kdl:1:"), "{report}");
