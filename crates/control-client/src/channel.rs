@@ -1,6 +1,7 @@
 //! Requests to the control plane, with bounds on everything that it may answer.
 
 use crate::error::ClientError;
+use crate::machine::Assignment;
 use crate::settings::Settings;
 use crate::state::Identity;
 use control_bundle::MAX_ARCHIVE_BYTES;
@@ -10,7 +11,7 @@ use control_wire::{
     TokenResponse,
 };
 use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
-use reqwest::header::{IF_NONE_MATCH, RETRY_AFTER};
+use reqwest::header::{ETAG, IF_NONE_MATCH, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
@@ -24,6 +25,8 @@ const ARCHIVE_TIME: Duration = Duration::from_mins(5);
 const POLL_GRACE: Duration = Duration::from_secs(15);
 const MAX_JSON_BYTES: usize = 1024 * 1024;
 const MAX_REASON_CHARS: usize = 200;
+/// A longer `ETag` counts as none.
+const MAX_TAG_BYTES: usize = 256;
 
 /// Why there is no answer that can be used.
 #[derive(Debug)]
@@ -48,8 +51,7 @@ pub(crate) struct Channel {
 #[derive(Debug)]
 pub(crate) enum Desired {
     Unchanged,
-    /// An order, and the number of the project's renewals.
-    Order(Order, u64),
+    Order(Assignment),
 }
 
 /// A client for any number of channels.
@@ -142,19 +144,24 @@ impl Channel {
         let request = self.request(Method::GET, own, &path);
         let request = match known {
             "" => request,
-            known => request.header(IF_NONE_MATCH, format!("\"{known}\"")),
+            known => request.header(IF_NONE_MATCH, known),
         };
         let response = send(request.timeout(wait + POLL_GRACE)).await?;
         if response.status() == StatusCode::NOT_MODIFIED {
             return Ok(Desired::Unchanged);
         }
+        let tag = tag(&response);
         let state: DesiredState = read_json(response).await?;
         let DesiredState {
             order,
             certificates,
         } = state;
-        let order = order.map(|order| Desired::Order(order, certificates));
-        Ok(order.unwrap_or(Desired::Unchanged))
+        let assignment = order.map(|order| Assignment {
+            order,
+            renewals: certificates,
+            tag,
+        });
+        Ok(assignment.map_or(Desired::Unchanged, Desired::Order))
     }
 
     pub(crate) async fn archive(
@@ -212,6 +219,14 @@ async fn send(request: RequestBuilder) -> Result<Response, ChannelError> {
         403 | 404 | 409 | 410 | 422 => ChannelError::Refused(why),
         _ => ChannelError::Failed(why, seconds.map(Duration::from_secs)),
     })
+}
+
+/// The `ETag` as it came, to be sent back so; empty without one.
+fn tag(response: &Response) -> String {
+    let value = response.headers().get(ETAG);
+    let text = value.and_then(|value| value.to_str().ok());
+    let text = text.filter(|text| text.len() <= MAX_TAG_BYTES);
+    text.unwrap_or_default().to_owned()
 }
 
 async fn read_json<T: DeserializeOwned>(response: Response) -> Result<T, ChannelError> {

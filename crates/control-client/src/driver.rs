@@ -382,7 +382,7 @@ impl Client {
         let desired = self.channel.desired(own, known, wait).await?;
         Ok(match desired {
             Desired::Unchanged => Outcome::Unchanged(clock.elapsed()),
-            Desired::Order(order, renewals) => Outcome::Assigned(order, renewals),
+            Desired::Order(offer) => Outcome::Assigned(offer),
         })
     }
 

@@ -45,8 +45,8 @@ pub enum Outcome {
     Reported(Duration),
     /// There is no other order; the answer took so long.
     Unchanged(Duration),
-    /// There is this order; certificates of the project were renewed so often.
-    Assigned(Order, u64),
+    /// There is an order.
+    Assigned(Assignment),
     /// The archive.
     Fetched(Arc<[u8]>),
     /// The control plane will not give what was asked for: asking again is of no use.
@@ -69,6 +69,17 @@ pub enum Outcome {
     Failed(Option<Duration>),
 }
 
+/// An answer with an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The order, not verified yet.
+    pub order: Order,
+    /// How often certificates of the project were renewed.
+    pub renewals: u64,
+    /// The `ETag` of the answer as it came, with its quotes; empty without one.
+    pub tag: String,
+}
+
 /// What the node knows of itself, and what it does at present.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
@@ -78,8 +89,10 @@ pub struct Machine {
     status: NodeStatus,
     /// The version of the language, and that of the proxy.
     versions: (u32, Version),
-    /// The tag of the last order that was dealt with.
+    /// The tag of the last answer that was dealt with.
     known: String,
+    /// The tag of the answer with the order under way; empty when there is none.
+    assigned_tag: String,
     /// When the token was issued.
     token_since: Option<Duration>,
     now: Duration,
@@ -121,6 +134,7 @@ impl Machine {
             status,
             versions,
             known: String::new(),
+            assigned_tag: String::new(),
             token_since: None,
             now: Duration::ZERO,
             wait: FIRST_WAIT,
@@ -217,9 +231,10 @@ impl Machine {
             (Phase::FetchingKeys(order), Outcome::Keys(keys)) => self.take_keys(order, &keys),
             (Phase::Reporting, Outcome::Reported(interval)) => self.poll(interval),
             (Phase::Polling, Outcome::Unchanged(took)) => self.pace(took),
-            (Phase::Polling, Outcome::Assigned(order, renewals)) => {
-                self.renewal.count = renewals;
-                self.consider(order, false)
+            (Phase::Polling, Outcome::Assigned(assignment)) => {
+                self.renewal.count = assignment.renewals;
+                self.assigned_tag = assignment.tag;
+                self.consider(assignment.order, false)
             }
             (Phase::Fetching(order), Outcome::Fetched(archive)) => self.open(&order, archive),
             (Phase::Fetching(order), Outcome::Refused(reason)) => self.reject(
@@ -253,6 +268,7 @@ impl Machine {
         let wait = self.wait.max(wanted.unwrap_or_default());
         self.wait = (self.wait * 2).min(MAX_WAIT);
         self.phase = Phase::Waiting;
+        self.assigned_tag.clear();
         Action::Wait(wait.min(MAX_WAIT))
     }
 

@@ -1,6 +1,6 @@
 //! The page about what a node does in each phase: made by asking the machine.
 
-use crate::machine::{Action, Machine, Outcome, Phase};
+use crate::machine::{Action, Assignment, Machine, Outcome, Phase};
 use crate::state::PersistedState;
 use control_auth::SigningPair;
 use control_bundle::{Requirements, Version, digest, pack};
@@ -97,7 +97,7 @@ impl Sample {
             Outcome::TokenIssued,
             Outcome::Keys(vec![self.key.clone()]),
             Outcome::Reported(Duration::from_secs(30)),
-            Outcome::Assigned(self.order.clone(), 0),
+            assigned(self.order.clone(), 0),
             Outcome::Fetched(Arc::clone(&self.archive)),
             Outcome::Staged,
             Outcome::CertificatesFetched,
@@ -115,7 +115,7 @@ impl Sample {
             phases.push(machine.clone());
             if *machine.phase() == Phase::Polling {
                 let mut other = machine.clone();
-                other.next(Outcome::Assigned(unknown.clone(), 0), Duration::ZERO);
+                other.next(assigned(unknown.clone(), 0), Duration::ZERO);
                 phases.push(other);
             }
         }
@@ -139,7 +139,7 @@ impl Sample {
         for step in self.steps().into_iter().chain(further) {
             serving.next(step, Duration::ZERO);
         }
-        (serving, Outcome::Assigned(self.order.clone(), 1))
+        (serving, assigned(self.order.clone(), 1))
     }
 
     fn outcomes(&self) -> Vec<(&'static str, Outcome)> {
@@ -157,10 +157,10 @@ impl Sample {
             ("heartbeat taken", Outcome::Reported(secs(30))),
             ("no other order, in time", Outcome::Unchanged(secs(30))),
             ("no other order, early", Outcome::Unchanged(secs(0))),
-            ("a genuine order", Outcome::Assigned(self.order.clone(), 0)),
-            ("an order by an unknown key", Outcome::Assigned(unknown, 0)),
-            ("a forged order", Outcome::Assigned(forged, 0)),
-            ("an order for another node", Outcome::Assigned(foreign, 0)),
+            ("a genuine order", assigned(self.order.clone(), 0)),
+            ("an order by an unknown key", assigned(unknown, 0)),
+            ("a forged order", assigned(forged, 0)),
+            ("an order for another node", assigned(foreign, 0)),
             ("the archive", Outcome::Fetched(Arc::clone(&self.archive))),
             ("another archive", Outcome::Fetched(Arc::from([]))),
             ("refused for good", Outcome::Refused(String::new())),
@@ -174,6 +174,15 @@ impl Sample {
             ("failed", Outcome::Failed(None)),
         ]
     }
+}
+
+/// An answer with this order after so many renewals.
+fn assigned(order: Order, renewals: u64) -> Outcome {
+    Outcome::Assigned(Assignment {
+        tag: format!("\"{}-{renewals}\"", order.counter),
+        order,
+        renewals,
+    })
 }
 
 /// A node before its first outcome.
@@ -193,27 +202,27 @@ fn belongs(phase: &Phase, outcome: &Outcome) -> bool {
         Outcome::TokenIssued => matches!(phase, Phase::ExchangingToken),
         Outcome::Keys(_) => matches!(phase, Phase::FetchingKeys(_)),
         Outcome::Reported(_) => matches!(phase, Phase::Reporting),
-        Outcome::Unchanged(_) | Outcome::Assigned(..) => matches!(phase, Phase::Polling),
+        Outcome::Unchanged(_) | Outcome::Assigned(_) => matches!(phase, Phase::Polling),
         Outcome::Fetched(_) => matches!(phase, Phase::Fetching(_)),
         Outcome::Refused(_) => matches!(
             phase,
-            Phase::Fetching(_) | Phase::FetchingCertificates(_) | Phase::FetchingRenewal(_)
+            Phase::Fetching(_) | Phase::FetchingCertificates(_) | Phase::FetchingRenewal
         ),
         Outcome::Staged => matches!(phase, Phase::Staging(_)),
         Outcome::CertificatesFetched => matches!(
             phase,
-            Phase::FetchingCertificates(_) | Phase::FetchingRenewal(_)
+            Phase::FetchingCertificates(_) | Phase::FetchingRenewal
         ),
         Outcome::Activated => matches!(phase, Phase::Activating(_)),
-        Outcome::Renewed(_) => matches!(phase, Phase::Renewing(_)),
+        Outcome::Renewed(_) => matches!(phase, Phase::Renewing),
         Outcome::Rejected(_) => matches!(
             phase,
-            Phase::Staging(_) | Phase::Activating(_) | Phase::Renewing(_)
+            Phase::Staging(_) | Phase::Activating(_) | Phase::Renewing
         ),
         Outcome::Waited => matches!(phase, Phase::Waiting),
         Outcome::Unauthorized | Outcome::Failed(_) => !matches!(
             phase,
-            Phase::Waiting | Phase::Staging(_) | Phase::Activating(_) | Phase::Renewing(_)
+            Phase::Waiting | Phase::Staging(_) | Phase::Activating(_) | Phase::Renewing
         ),
     }
 }

@@ -16,7 +16,7 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
-use support::{Sample, id};
+use support::{Sample, assigned, id, tagged};
 
 const NOW: Duration = Duration::ZERO;
 /// More than are reached; a machine that never repeats itself would not end.
@@ -98,6 +98,15 @@ fn check(before: &Node, outcome: &Outcome, after: &Node, sample: &Sample) {
     if let Some(order) = order {
         assert!(sample.is_genuine(order), "an unproven order is followed");
         assert!(new.counter <= order.counter, "an old order is followed");
+        let answered = new.answer.as_ref();
+        if let Some(answer) = answered.filter(|_| new.counter == order.counter) {
+            let answered = (answer.bundle, &answer.digest);
+            assert_eq!(
+                answered,
+                (order.bundle, &order.digest),
+                "a counter was used twice"
+            );
+        }
     }
     if let Some(answer) = &new.answer
         && answer.verdict == Verdict::Accepted
@@ -159,7 +168,7 @@ fn polling(sample: &Sample) -> Machine {
 }
 
 fn run(machine: &mut Machine, order: &Order, archive: &Arc<[u8]>) -> Action {
-    let fetched = machine.next(Outcome::Assigned(order.clone(), 0), NOW);
+    let fetched = machine.next(assigned(order.clone(), 0), NOW);
     assert_eq!(fetched, Action::Fetch(order.clone()));
     let staged = machine.next(Outcome::Fetched(Arc::clone(archive)), NOW);
     assert!(matches!(staged, Action::Stage(_)), "{staged:?}");
@@ -194,7 +203,7 @@ fn a_bundle_that_fails_leaves_the_one_before_in_force() {
     let mut second = sample.order(2, &sample.good);
     second.bundle = BundleId(id(77));
     sample.sign(&mut second);
-    machine.next(Outcome::Assigned(second.clone(), 0), NOW);
+    machine.next(assigned(second.clone(), 0), NOW);
     machine.next(Outcome::Fetched(Arc::clone(&sample.good)), NOW);
     machine.next(Outcome::Staged, NOW);
     let action = machine.next(Outcome::Rejected(vec!["no".to_owned()]), NOW);
@@ -216,7 +225,7 @@ fn an_order_by_a_new_key_is_believed_once_a_pinned_key_endorses_it() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
     let order = sample.order_by_next_key(1);
-    let asked = machine.next(Outcome::Assigned(order.clone(), 0), NOW);
+    let asked = machine.next(assigned(order.clone(), 0), NOW);
     assert!(matches!(asked, Action::FetchKeys(_)), "{asked:?}");
     let keys = vec![sample.key.clone(), sample.next_key.clone()];
     let action = machine.next(Outcome::Keys(keys), NOW);
@@ -228,7 +237,7 @@ fn an_order_by_a_key_that_nothing_endorses_is_refused_and_asked_for_later() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
     let order = sample.order_by_next_key(1);
-    machine.next(Outcome::Assigned(order, 0), NOW);
+    machine.next(assigned(order, 0), NOW);
     let mut bare = sample.next_key.clone();
     bare.endorsement = None;
     let action = machine.next(Outcome::Keys(vec![sample.key.clone(), bare]), NOW);
@@ -240,6 +249,26 @@ fn an_order_by_a_key_that_nothing_endorses_is_refused_and_asked_for_later() {
         "{status:?}"
     );
     assert_eq!(machine.state().counter, 0, "its counter is not believed");
+}
+
+#[test]
+fn a_tag_is_sent_back_as_it_came_and_a_new_one_each_time_makes_the_node_wait() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let order = sample.order(1, &sample.good);
+    run(&mut machine, &order, &sample.good);
+    for tag in ["\"a\"", "W/\"b\"", "no quotes", "", ""] {
+        machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
+        let action = machine.next(tagged(order.clone(), 0, tag), NOW);
+        assert!(matches!(action, Action::Wait(_)), "{tag}: {action:?}");
+        machine.next(Outcome::Waited, NOW);
+        let mut reported = machine.clone();
+        let action = reported.next(Outcome::Reported(Duration::from_secs(30)), NOW);
+        let Action::Poll { known, .. } = action else {
+            panic!("no poll: {action:?}");
+        };
+        assert_eq!(known, tag);
+    }
 }
 
 #[test]
@@ -299,7 +328,7 @@ fn a_node_whose_bundle_did_not_start_tries_it_again() {
 fn serving_tls(sample: &Sample) -> (Machine, Order) {
     let mut machine = polling(sample);
     let order = sample.order(1, &sample.tls);
-    machine.next(Outcome::Assigned(order.clone(), 3), NOW);
+    machine.next(assigned(order.clone(), 3), NOW);
     machine.next(Outcome::Fetched(Arc::clone(&sample.tls)), NOW);
     let action = machine.next(Outcome::Staged, NOW);
     assert!(matches!(action, Action::FetchCertificates(_)), "{action:?}");
@@ -314,7 +343,7 @@ fn renewed_certificates_are_fetched_and_served_without_another_order() {
     let sample = Sample::new();
     let (mut machine, order) = serving_tls(&sample);
     let before = machine.status();
-    let action = machine.next(Outcome::Assigned(order.clone(), 4), NOW);
+    let action = machine.next(assigned(order.clone(), 4), NOW);
     assert!(matches!(action, Action::FetchCertificates(_)), "{action:?}");
     let action = machine.next(Outcome::CertificatesFetched, NOW);
     assert_eq!(action, Action::Renew);
@@ -329,8 +358,8 @@ fn renewed_certificates_are_fetched_and_served_without_another_order() {
     let Action::Poll { known, .. } = action else {
         panic!("no poll: {action:?}");
     };
-    assert!(known.ends_with("-4"), "{known}");
-    let action = machine.next(Outcome::Assigned(order, 4), NOW);
+    assert_eq!(known, "W/\"1-4\"", "the tag as it came");
+    let action = machine.next(assigned(order, 4), NOW);
     assert!(matches!(action, Action::Wait(_)), "not again: {action:?}");
 }
 
@@ -338,7 +367,7 @@ fn renewed_certificates_are_fetched_and_served_without_another_order() {
 fn certificates_that_cannot_be_served_are_told_of_and_tried_again() {
     let sample = Sample::new();
     let (mut machine, order) = serving_tls(&sample);
-    machine.next(Outcome::Assigned(order.clone(), 4), NOW);
+    machine.next(assigned(order.clone(), 4), NOW);
     machine.next(Outcome::CertificatesFetched, NOW);
     let action = machine.next(Outcome::Rejected(vec!["no".to_owned()]), NOW);
     assert!(matches!(action, Action::Wait(_)), "{action:?}");
@@ -347,7 +376,7 @@ fn certificates_that_cannot_be_served_are_told_of_and_tried_again() {
     assert_eq!(status.verdict, Some(Verdict::Accepted));
     machine.next(Outcome::Waited, NOW);
     machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
-    let action = machine.next(Outcome::Assigned(order, 4), NOW);
+    let action = machine.next(assigned(order, 4), NOW);
     assert!(matches!(action, Action::FetchCertificates(_)), "{action:?}");
     machine.next(Outcome::CertificatesFetched, NOW);
     machine.next(Outcome::Renewed(true), NOW);
@@ -358,13 +387,13 @@ fn certificates_that_cannot_be_served_are_told_of_and_tried_again() {
 fn a_certificate_that_was_deleted_stays_until_the_next_bundle() {
     let sample = Sample::new();
     let (mut machine, order) = serving_tls(&sample);
-    machine.next(Outcome::Assigned(order.clone(), 4), NOW);
+    machine.next(assigned(order.clone(), 4), NOW);
     let action = machine.next(Outcome::Refused("gone".to_owned()), NOW);
     assert!(matches!(action, Action::Wait(_)), "{action:?}");
     assert_eq!(machine.status().diagnostics, ["certificates: gone"]);
     machine.next(Outcome::Waited, NOW);
     machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
-    let action = machine.next(Outcome::Assigned(order, 4), NOW);
+    let action = machine.next(assigned(order, 4), NOW);
     assert!(matches!(action, Action::Wait(_)), "not again: {action:?}");
 }
 
@@ -374,11 +403,11 @@ fn a_refusal_tells_its_reason() {
     let mut machine = polling(&sample);
     let mut forged = sample.order(1, &sample.good);
     forged.counter = 2;
-    machine.next(Outcome::Assigned(forged, 0), NOW);
+    machine.next(assigned(forged, 0), NOW);
     machine.next(Outcome::Waited, NOW);
     machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
     let order = sample.order(1, &sample.good);
-    machine.next(Outcome::Assigned(order, 0), NOW);
+    machine.next(assigned(order, 0), NOW);
     machine.next(Outcome::Fetched(Arc::from(*b"another")), NOW);
     let events = machine.take_events().into_iter();
     let reasons: Vec<_> = events.filter_map(|event| event.kind.refusal()).collect();

@@ -16,9 +16,9 @@ pub enum Action {
     FetchKeys(OrgId),
     /// Send a heartbeat with this status.
     Report(NodeStatus),
-    /// Ask for an order other than the one with the tag `known`, and wait up to `wait` for it.
+    /// Ask for an answer with another tag than `known`, and wait up to `wait` for it.
     Poll {
-        /// The `ETag` of the last order that was dealt with.
+        /// The `ETag` of the last answer that was dealt with, as it came; empty for none.
         known: String,
         /// How long the control plane may hold the request.
         wait: Duration,

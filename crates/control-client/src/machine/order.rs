@@ -7,22 +7,25 @@ use crate::state::Answer;
 use crate::trust::Trust;
 use control_bundle::verify_order;
 use control_wire::{Order, Verdict};
+use std::mem::take;
 use std::time::Duration;
 
 impl Machine {
     /// An order that is not proven is not fetched, and its counter is not believed.
     pub(super) fn consider(&mut self, order: Order, keys_are_fresh: bool) -> Action {
         if self.is_done(&order) {
-            let tag = self.tag(&order);
             if let Some(needed) = self.renewal.needed() {
-                self.phase = Phase::FetchingRenewal(tag);
+                self.phase = Phase::FetchingRenewal;
                 return Action::FetchCertificates(needed);
             }
-            if self.known == tag {
-                return self.pace(Duration::ZERO);
-            }
-            self.known = tag;
-            return self.poll(self.interval);
+            let is_first = self.known.is_empty() && !self.assigned_tag.is_empty();
+            self.known = take(&mut self.assigned_tag);
+            // A tag that is another one in each answer does not make the node ask without a pause.
+            return if is_first {
+                self.poll(self.interval)
+            } else {
+                self.pace(Duration::ZERO)
+            };
         }
         match self.check(&order) {
             Ok(()) => {
@@ -79,11 +82,6 @@ impl Machine {
             self.status.diagnostics = vec![format!("order: {reason}")];
         }
         self.back_off(None)
-    }
-
-    /// The `ETag` of a desired state with this order and the certificates of now.
-    pub(super) fn tag(&self, order: &Order) -> String {
-        format!("{}-{}-{}", order.counter, order.kid, self.renewal.count)
     }
 }
 

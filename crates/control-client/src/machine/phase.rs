@@ -17,9 +17,8 @@ pub(crate) enum Phase {
     Staging(Arc<Bundle>),
     FetchingCertificates(Arc<Bundle>),
     Activating(Arc<Bundle>),
-    /// With the tag of the answer that told of renewed certificates.
-    FetchingRenewal(String),
-    Renewing(String),
+    FetchingRenewal,
+    Renewing,
     Waiting,
 }
 
@@ -37,8 +36,8 @@ impl Phase {
             Self::Staging(_) => "staging",
             Self::FetchingCertificates(_) => "fetching certificates",
             Self::Activating(_) => "activating",
-            Self::FetchingRenewal(_) => "fetching renewed certificates",
-            Self::Renewing(_) => "renewing certificates",
+            Self::FetchingRenewal => "fetching renewed certificates",
+            Self::Renewing => "renewing certificates",
             Self::Waiting => "waiting",
         }
     }

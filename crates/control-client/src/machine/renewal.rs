@@ -2,20 +2,19 @@
 
 use super::{Action, Machine, Outcome, Phase};
 use crate::event::EventKind;
+use std::mem::take;
 
 impl Machine {
     /// What follows from an outcome that belongs to no other phase.
     pub(super) fn next_of_renewal(&mut self, phase: Phase, outcome: Outcome) -> Action {
         match (phase, outcome) {
-            (Phase::FetchingRenewal(tag), Outcome::CertificatesFetched) => {
-                self.phase = Phase::Renewing(tag);
+            (Phase::FetchingRenewal, Outcome::CertificatesFetched) => {
+                self.phase = Phase::Renewing;
                 Action::Renew
             }
-            (Phase::FetchingRenewal(tag), Outcome::Refused(reason)) => {
-                self.keep_certificates(tag, &reason)
-            }
-            (Phase::Renewing(tag), Outcome::Renewed(is_other)) => self.renewed(tag, is_other),
-            (Phase::Renewing(_), Outcome::Rejected(diagnostics)) => {
+            (Phase::FetchingRenewal, Outcome::Refused(reason)) => self.keep_certificates(&reason),
+            (Phase::Renewing, Outcome::Renewed(is_other)) => self.renewed(is_other),
+            (Phase::Renewing, Outcome::Rejected(diagnostics)) => {
                 self.renewal_failed(&diagnostics.join("; "))
             }
             // An outcome of another action than the one that is under way.
@@ -25,7 +24,7 @@ impl Machine {
 
     /// The wait keeps a control plane that tells of a renewal with every answer from making the node
     /// ask without a pause.
-    fn renewed(&mut self, tag: String, is_other: bool) -> Action {
+    fn renewed(&mut self, is_other: bool) -> Action {
         if is_other {
             let count = self.renewal.needed.len();
             self.note(
@@ -35,14 +34,14 @@ impl Machine {
         }
         self.renewal.served = Some(self.renewal.count);
         self.renewal.fault = None;
-        self.known = tag;
+        self.known = take(&mut self.assigned_tag);
         self.back_off(None)
     }
 
     /// The control plane has them no more: those of before stay until there is another bundle.
-    fn keep_certificates(&mut self, tag: String, reason: &str) -> Action {
+    fn keep_certificates(&mut self, reason: &str) -> Action {
         self.renewal.served = Some(self.renewal.count);
-        self.known = tag;
+        self.known = take(&mut self.assigned_tag);
         self.renewal_failed(reason)
     }
 

@@ -5,6 +5,7 @@ use super::{Action, FIRST_WAIT, Machine};
 use crate::event::{EventKind, RefusalReason};
 use crate::state::Answer;
 use control_wire::{Order, Verdict};
+use std::mem::take;
 
 impl Machine {
     /// Only here and in [`Machine::reject`] does the counter grow: after a failed fetch the order is given
@@ -16,7 +17,7 @@ impl Machine {
         self.status.staged = None;
         self.state.last_good = Some(order.clone());
         self.answer(order, Verdict::Accepted, Vec::new());
-        self.settled(order)
+        self.settled()
     }
 
     pub(super) fn reject(
@@ -34,11 +35,11 @@ impl Machine {
         let message = diagnostics.first().cloned().unwrap_or_default();
         self.note(EventKind::BundleRejected(reason), message);
         self.answer(order, Verdict::Rejected, diagnostics);
-        self.settled(order)
+        self.settled()
     }
 
-    fn settled(&mut self, order: &Order) -> Action {
-        self.known = self.tag(order);
+    fn settled(&mut self) -> Action {
+        self.known = take(&mut self.assigned_tag);
         self.wait = FIRST_WAIT;
         self.resume()
     }

@@ -2,7 +2,7 @@
 
 use control_auth::SigningPair;
 use control_bundle::{Requirements, Version, digest, pack};
-use control_client::{Bundle, Outcome};
+use control_client::{Assignment, Bundle, Outcome};
 use control_wire::{
     BundleId, JsonWebKey, NodeId, Order, OrgId, ProjectId, RegisterResponse, SigningKeyId,
     endorsed_text,
@@ -17,6 +17,20 @@ pub(crate) fn versions() -> (u32, Version) {
 
 pub(crate) fn id(number: u128) -> Uuid {
     Uuid::from_u128(number)
+}
+
+/// An answer with this order after so many renewals.
+pub(crate) fn assigned(order: Order, renewals: u64) -> Outcome {
+    let tag = format!("W/\"{}-{renewals}\"", order.counter);
+    tagged(order, renewals, &tag)
+}
+
+pub(crate) fn tagged(order: Order, renewals: u64, tag: &str) -> Outcome {
+    Outcome::Assigned(Assignment {
+        order,
+        renewals,
+        tag: tag.to_owned(),
+    })
 }
 
 pub(crate) struct Sample {
@@ -122,14 +136,14 @@ impl Sample {
             Outcome::Keys(Vec::new()),
             Outcome::Reported(Duration::from_secs(30)),
             Outcome::Unchanged(Duration::from_secs(30)),
-            Outcome::Assigned(self.order(1, &self.good), 0),
-            Outcome::Assigned(newer, 0),
-            Outcome::Assigned(self.order(2, &with_certificate), 0),
-            Outcome::Assigned(self.order(2, &with_certificate), 1),
-            Outcome::Assigned(self.order_by_next_key(2), 0),
-            Outcome::Assigned(forged, 0),
-            Outcome::Assigned(foreign, 0),
-            Outcome::Assigned(conflicting, 0),
+            assigned(self.order(1, &self.good), 0),
+            assigned(newer, 0),
+            assigned(self.order(2, &with_certificate), 0),
+            assigned(self.order(2, &with_certificate), 1),
+            assigned(self.order_by_next_key(2), 0),
+            assigned(forged, 0),
+            assigned(foreign, 0),
+            assigned(conflicting, 0),
             Outcome::Fetched(Arc::clone(&self.good)),
             Outcome::Fetched(with_certificate),
             Outcome::Fetched(Arc::from(*b"garbage")),
