@@ -229,7 +229,10 @@ impl App {
     ) -> Result<i64, Error> {
         let RolloutChange { rollout, event } = change;
         let version = tx.update_rollout(rollout, version).await?;
-        if let Some(seen) = seen {
+        // The samples of the last batch are gone when the rollout completes: its figures are kept already.
+        if let Some(seen) = seen
+            && *event != RolloutEvent::Complete
+        {
             keep_figures(&mut tx, rollout, seen).await?;
         }
         let ordered = self.follow(&mut tx, rollout, *event, call.now).await?;

@@ -79,7 +79,12 @@ impl App {
         let Some(Versioned { value, version }) = tx.rollout(id).await? else {
             return Ok(false);
         };
-        let seen = observe(&mut tx, &value, self.heartbeat_interval.online_since(now)).await?;
+        let seen = observe(
+            &mut tx,
+            &value,
+            (self.heartbeat_interval.online_since(now), now),
+        )
+        .await?;
         drop(tx);
         let Some(change) = value.advance(&Actor::System, &seen, now)? else {
             return Ok(false);
@@ -97,7 +102,7 @@ impl App {
 async fn observe(
     tx: &mut Transaction,
     rollout: &Rollout,
-    since: Timestamp,
+    (since, now): (Timestamp, Timestamp),
 ) -> Result<Observation, Error> {
     let bundle = tx.bundle(rollout.bundle).await?;
     let is_revoked = bundle.is_none_or(|found| found.value.state == BundleState::Revoked);
@@ -107,7 +112,8 @@ async fn observe(
     };
     match rollout.state {
         RolloutState::RollingBack => {
-            seen.reverting = Some(tx.count_reverts(rollout.id, since).await?);
+            let is_late = rollout.is_revert_late(now);
+            seen.reverting = Some(tx.revert_progress(rollout, since, is_late).await?);
         }
         RolloutState::Running => {
             seen.batch = tx.count_batch(rollout, since).await?;

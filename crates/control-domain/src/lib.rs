@@ -62,8 +62,8 @@ pub use project::Project;
 pub use refusal::Refusal;
 pub use rollout::{
     Batch, BatchCounts, BatchSize, BatchState, NewRollout, Observation, OnFailure,
-    ROLLOUT_TRANSITIONS, Rejection, RevertCounts, Rollout, RolloutChange, RolloutCommand,
-    RolloutEvent, RolloutState, Strategy,
+    ROLLOUT_TRANSITIONS, Rejection, RevertCounts, RevertProgress, Rollout, RolloutChange,
+    RolloutCommand, RolloutEvent, RolloutState, Strategy,
 };
 pub use service::{Service, ServiceSettings};
 pub use session::Session;

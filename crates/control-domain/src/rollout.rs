@@ -5,7 +5,7 @@ mod command;
 mod state;
 mod strategy;
 
-pub use advance::{BatchCounts, Observation, Rejection, RevertCounts};
+pub use advance::{BatchCounts, Observation, Rejection, RevertCounts, RevertProgress};
 pub use command::{Batch, BatchState, NewRollout, Rollout, RolloutChange, RolloutCommand};
 pub use state::{ROLLOUT_TRANSITIONS, RolloutEvent, RolloutState};
 pub use strategy::{BatchSize, OnFailure, Strategy};

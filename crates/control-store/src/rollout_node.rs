@@ -1,4 +1,4 @@
-//! The nodes of rollouts: chosen, held, ordered, and brought back.
+//! The nodes of rollouts: chosen, held, and ordered.
 
 use crate::error::StoreError;
 use crate::row::{
@@ -7,7 +7,7 @@ use crate::row::{
 use crate::statement::sql;
 use crate::store::Transaction;
 use crate::versioned::Page;
-use control_domain::{BatchCounts, Rejection, RevertCounts, Rollout};
+use control_domain::{BatchCounts, Rejection, Rollout};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
@@ -48,14 +48,28 @@ pub struct RolloutNode {
     pub seen_at: Timestamp,
 }
 
-/// A node that is ordered to go back, and the bundle with its digest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Revert {
-    /// The node.
-    pub node: NodeId,
-    /// What it goes back to; none: there is nothing.
-    pub to: Option<(BundleId, String)>,
-}
+/// Nodes of a batch that are still to be ordered.
+const PENDING: &str = "SELECT node_id FROM rollout_nodes
+                       WHERE rollout_id = $1 AND batch = $2 AND pending = 1
+                       ORDER BY node_id LIMIT $3";
+const COUNT_BATCH: &str = concat!(
+    "SELECT COUNT(*) AS nodes, COUNT(CASE WHEN r.pending = 1 THEN 1 END) AS unordered,
+       COUNT(CASE WHEN h.seen_at <= $4 THEN 1 END) AS offline,
+       COUNT(CASE WHEN ",
+    ready!(),
+    " THEN 1 END) AS ready
+     FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
+     WHERE r.rollout_id = $1 AND r.batch = $2"
+);
+const REJECTION: &str = "SELECT n.name AS name, h.diagnostics AS diagnostics
+                         FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
+                         JOIN nodes n ON n.id = r.node_id
+                         WHERE r.rollout_id = $1 AND r.batch = $2 AND r.pending = 0
+                           AND h.verdict = 'rejected' AND h.verdict_order = r.order_counter
+                         ORDER BY r.node_id LIMIT 1";
+/// What a step asks of the batch under way.
+#[cfg(test)]
+pub(crate) const OF_BATCH: [&str; 3] = [PENDING, COUNT_BATCH, REJECTION];
 
 impl Transaction {
     /// Chooses the nodes of a project with all these labels; no labels: all. Gives their number.
@@ -192,10 +206,7 @@ impl Transaction {
         (rollout, batch): (RolloutId, i64),
         limit: i64,
     ) -> Result<Vec<NodeId>, StoreError> {
-        let list = "SELECT node_id FROM rollout_nodes
-                    WHERE rollout_id = $1 AND batch = $2 AND pending = 1
-                    ORDER BY node_id LIMIT $3";
-        let list = sql(list).bind(rollout).bind(batch).bind(limit);
+        let list = sql(PENDING).bind(rollout).bind(batch).bind(limit);
         let rows = list.rows(self).await?;
         rows.iter().map(|row| id(row, "node_id")).collect()
     }
@@ -253,16 +264,7 @@ impl Transaction {
         let Some(batch) = &rollout.batch else {
             return Ok(None);
         };
-        let counts = concat!(
-            "SELECT COUNT(*) AS nodes, COUNT(CASE WHEN r.pending = 1 THEN 1 END) AS unordered,
-               COUNT(CASE WHEN h.seen_at <= $4 THEN 1 END) AS offline,
-               COUNT(CASE WHEN ",
-            ready!(),
-            " THEN 1 END) AS ready
-             FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
-             WHERE r.rollout_id = $1 AND r.batch = $2"
-        );
-        let counts = sql(counts).bind(rollout.id).bind(batch.number);
+        let counts = sql(COUNT_BATCH).bind(rollout.id).bind(batch.number);
         let counts = counts.bind(rollout.bundle).bind(online_since);
         let row = counts
             .row(self)
@@ -285,13 +287,7 @@ impl Transaction {
         let Some(batch) = &rollout.batch else {
             return Ok(None);
         };
-        let first = "SELECT n.name AS name, h.diagnostics AS diagnostics
-                     FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
-                     JOIN nodes n ON n.id = r.node_id
-                     WHERE r.rollout_id = $1 AND r.batch = $2 AND r.pending = 0
-                       AND h.verdict = 'rejected' AND h.verdict_order = r.order_counter
-                     ORDER BY r.node_id LIMIT 1";
-        let first = sql(first).bind(rollout.id).bind(batch.number);
+        let first = sql(REJECTION).bind(rollout.id).bind(batch.number);
         let Some(row) = first.row(self).await? else {
             return Ok(None);
         };
@@ -300,89 +296,6 @@ impl Transaction {
             node: text(&row, "name")?,
             diagnostic: diagnostics.unwrap_or_default().into_iter().next(),
         }))
-    }
-
-    /// Up to `limit` nodes that were switched and not ordered back yet, with what they go back to:
-    /// what they ran before, or else their own last good bundle, if it is signed still.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
-    pub async fn reverts(
-        &mut self,
-        rollout: RolloutId,
-        limit: i64,
-    ) -> Result<Vec<Revert>, StoreError> {
-        let list = "SELECT r.node_id AS node_id, COALESCE(p.id, g.id) AS bundle_id,
-                      COALESCE(p.digest, g.digest) AS digest
-                    FROM rollout_nodes r JOIN rollouts a ON a.id = r.rollout_id
-                    JOIN node_heartbeats h ON h.node_id = r.node_id
-                    LEFT JOIN bundles p ON p.id = r.previous_bundle_id AND p.state = 'signed'
-                    LEFT JOIN bundles g ON g.id = h.last_good_bundle_id AND g.state = 'signed'
-                      AND g.project_id = h.project_id AND g.id <> a.bundle_id
-                    WHERE r.rollout_id = $1 AND r.order_counter IS NOT NULL
-                      AND r.back_counter IS NULL
-                    ORDER BY r.node_id LIMIT $2";
-        let rows = sql(list).bind(rollout).bind(limit).rows(self).await?;
-        let revert = |row: &AnyRow| {
-            let to = match optional_id(row, "bundle_id")? {
-                Some(bundle) => Some((bundle, text(row, "digest")?)),
-                None => None,
-            };
-            let node = id(row, "node_id")?;
-            Ok(Revert { node, to })
-        };
-        rows.iter().map(revert).collect()
-    }
-
-    /// Notes the order to go back; 0 if there was nothing to go back to.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
-    pub async fn note_revert(
-        &mut self,
-        rollout: RolloutId,
-        node: NodeId,
-        counter: i64,
-    ) -> Result<(), StoreError> {
-        let update = "UPDATE rollout_nodes SET back_counter = $3
-                      WHERE rollout_id = $1 AND node_id = $2";
-        let update = sql(update).bind(rollout).bind(node);
-        update.bind(counter).run(self).await?;
-        Ok(())
-    }
-
-    /// How far the nodes are on their way back.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
-    pub async fn count_reverts(
-        &mut self,
-        rollout: RolloutId,
-        online_since: Timestamp,
-    ) -> Result<RevertCounts, StoreError> {
-        let counts = "SELECT COUNT(CASE WHEN r.back_counter IS NULL THEN 1 END) AS unordered,
-                        COUNT(CASE WHEN r.back_counter = 0 THEN 1 END) AS without_way,
-                        COUNT(CASE WHEN r.back_counter > 0 AND h.seen_at > $2 THEN 1 END)
-                          AS waiting,
-                        COUNT(CASE WHEN r.back_counter > 0 AND h.seen_at <= $2 THEN 1 END)
-                          AS offline
-                      FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
-                      WHERE r.rollout_id = $1 AND r.order_counter IS NOT NULL
-                        AND NOT (r.back_counter IS NOT NULL AND r.back_counter > 0
-                          AND h.verdict IS NOT NULL AND h.verdict = 'accepted'
-                          AND h.verdict_order IS NOT NULL AND h.verdict_order >= r.back_counter)";
-        let counts = sql(counts).bind(rollout).bind(online_since);
-        let row = counts.row(self).await?;
-        let row = row.ok_or(StoreError::Corrupt("unordered"))?;
-        Ok(RevertCounts {
-            unordered: number(&row, "unordered")?,
-            waiting: number(&row, "waiting")?,
-            offline: number(&row, "offline")?,
-            without_way: number(&row, "without_way")?,
-        })
     }
 
     /// The nodes of a rollout, in the order of their identifiers and so of their batches.

@@ -26,10 +26,19 @@ impl Transaction {
         rollout: &Rollout,
         online_since: Timestamp,
     ) -> Result<(), StoreError> {
-        self.drop_samples(rollout.id).await?;
         let Some(batch) = &rollout.batch else {
-            return Ok(());
+            return self.drop_samples(rollout.id).await;
         };
+        // Of nodes that run the bundle already, what they did before stays: nothing else tells it.
+        let delete = "DELETE FROM rollout_samples WHERE rollout_id = $1 AND NOT (
+                        active_bundle_id IS DISTINCT FROM $2 AND node_id IN (
+                          SELECT r.node_id FROM rollout_nodes r
+                          JOIN node_heartbeats h ON h.node_id = r.node_id
+                          WHERE r.rollout_id = $1 AND r.batch = $3 AND h.active_bundle_id = $2))";
+        let delete = sql(delete).bind(rollout.id).bind(rollout.bundle);
+        delete.bind(batch.number).run(self).await?;
+        let keep = "UPDATE rollout_samples SET of_batch = 0 WHERE rollout_id = $1 AND of_batch = 1";
+        sql(keep).bind(rollout.id).run(self).await?;
         let own = "INSERT INTO rollout_samples (rollout_id, node_id, of_batch, active_bundle_id,
                      cpu_percent, traffic)
                    SELECT $1, r.node_id, 1, h.active_bundle_id, h.cpu_percent, h.traffic
@@ -132,13 +141,15 @@ impl Transaction {
     }
 
     async fn figures_before(&mut self, rollout: &Rollout) -> Result<Figures, StoreError> {
-        let list = "SELECT node_id, cpu_percent AS cpu, traffic FROM rollout_samples
-                    WHERE rollout_id = $1 AND of_batch = 1
-                      AND active_bundle_id IS DISTINCT FROM $2
-                      AND node_id > $3 ORDER BY node_id LIMIT $4";
+        let list = "SELECT s.node_id AS node_id, s.cpu_percent AS cpu, s.traffic AS traffic
+                    FROM rollout_samples s JOIN rollout_nodes r
+                      ON r.rollout_id = s.rollout_id AND r.node_id = s.node_id
+                    WHERE s.rollout_id = $1 AND s.active_bundle_id IS DISTINCT FROM $2
+                      AND r.batch = $3 AND s.node_id > $4 ORDER BY s.node_id LIMIT $5";
+        let number = rollout.batch.as_ref().map_or(0, |batch| batch.number);
         let (mut figures, mut last) = (Figures::default(), String::new());
         loop {
-            let page = sql(list).bind(rollout.id).bind(rollout.bundle);
+            let page = sql(list).bind(rollout.id).bind(rollout.bundle).bind(number);
             let rows = page.bind(last.as_str()).bind(CHUNK).rows(self).await?;
             for row in &rows {
                 let traffic: Option<Traffic> = optional_json(row, "traffic")?;

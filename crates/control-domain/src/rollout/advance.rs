@@ -22,7 +22,7 @@ pub struct Observation {
     /// What the gate looks at; none if the rollout has no gate, or no node has switched.
     pub compared: Option<Comparison>,
     /// The nodes on their way back.
-    pub reverting: Option<RevertCounts>,
+    pub reverting: Option<RevertProgress>,
 }
 
 /// How many nodes of a batch are how far, by their own word.
@@ -47,11 +47,20 @@ pub struct Rejection {
     pub diagnostic: Option<String>,
 }
 
-/// How many nodes are how far on their way back.
+/// How far the nodes are on their way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RevertProgress {
+    /// A node that was switched is not ordered back yet.
+    Unordered,
+    /// All are ordered back, and an online one has not accepted its order.
+    Waiting,
+    /// What the way back leaves behind if it ends now.
+    Rest(RevertCounts),
+}
+
+/// How many nodes have not gone back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RevertCounts {
-    /// Those that were switched and not ordered back yet.
-    pub unordered: i64,
     /// Those that are online and do not run what they were ordered.
     pub waiting: i64,
     /// Those that are offline; they have the order.
@@ -115,7 +124,11 @@ impl Rollout {
         seen: &Observation,
         now: Timestamp,
     ) -> Option<Result<RolloutChange, Refusal>> {
-        let verdict = self.verdict(seen);
+        // Of a batch whose nodes were all deleted there is nothing to look at.
+        let verdict = match counts.nodes {
+            0 => GateVerdict::Passed,
+            _ => self.verdict(seen),
+        };
         if let GateVerdict::Failed(failure) = &verdict
             && failure.is_certain()
         {
@@ -204,16 +217,19 @@ impl Rollout {
     }
 
     fn revert(&self, seen: &Observation, now: Timestamp) -> Option<Result<RolloutChange, Refusal>> {
-        let counts = seen.reverting?;
-        if counts.unordered > 0 {
-            return Some(self.after(RolloutEvent::RevertNodes, now));
+        match seen.reverting? {
+            RevertProgress::Unordered => Some(self.after(RolloutEvent::RevertNodes, now)),
+            RevertProgress::Rest(counts) if counts.waiting == 0 || self.is_revert_late(now) => {
+                Some(self.finish_rollback(counts, now))
+            }
+            RevertProgress::Waiting | RevertProgress::Rest(_) => None,
         }
+    }
+
+    /// Whether the way back has taken as long as a batch may.
+    pub fn is_revert_late(&self, now: Timestamp) -> bool {
         let since = self.reverting_since.unwrap_or(now);
-        let is_late = since + seconds(self.strategy.deadline_secs) <= now;
-        if counts.waiting > 0 && !is_late {
-            return None;
-        }
-        Some(self.finish_rollback(counts, now))
+        since + seconds(self.strategy.deadline_secs) <= now
     }
 
     /// What is left behind is part of the reason: offline nodes have the order, and come back by it.

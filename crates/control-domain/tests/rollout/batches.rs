@@ -1,0 +1,196 @@
+//! When a batch passes, and when a way back ends.
+
+use crate::{DEADLINE_SECS, NOW, after, planned, user};
+use control_domain::{
+    Actor, BatchCounts, BatchSize, BatchState, Comparison, Figures, Gate, Observation, OnFailure,
+    Refusal, RevertCounts, RevertProgress, Role, Rollout, RolloutCommand, RolloutEvent,
+};
+use control_wire::RouteTraffic;
+use std::collections::BTreeMap;
+
+fn figures(requests: u64, errors: u64) -> Figures {
+    let mut figures = Figures::default();
+    let mut latency = [0; 12];
+    latency[3] = requests;
+    let route = RouteTraffic {
+        requests,
+        errors,
+        latency,
+        ..RouteTraffic::default()
+    };
+    let routes = BTreeMap::from([("api".to_owned(), route)]);
+    figures.add(1.0, Some(control_wire::Traffic { routes }), None);
+    figures
+}
+
+/// A running rollout with a batch in this state, opened at [`NOW`].
+fn running(gate: Option<Gate>, state: BatchState, soak_secs: i64) -> Rollout {
+    let mut rollout = planned(OnFailure::RollBack, gate, 2);
+    rollout.strategy.soak_secs = soak_secs;
+    let actor = user(Role::Operator);
+    let started = rollout.decide(&actor, RolloutCommand::Start, NOW).unwrap();
+    let seen = Observation::default();
+    let opened = started.rollout.advance(&Actor::System, &seen, NOW);
+    let mut rollout = opened.unwrap().unwrap().rollout;
+    if let Some(batch) = &mut rollout.batch {
+        batch.state = state;
+        batch.switched_at = (state == BatchState::Switched).then_some(NOW);
+    }
+    rollout
+}
+
+#[test]
+fn a_batch_passes_by_its_nodes_its_time_and_its_gate() {
+    let gate = Some(Gate::DEFAULT);
+    let (good, bad, few) = (figures(1_000, 0), figures(1_000, 500), figures(9, 0));
+    let (open, switched) = (BatchState::Open, BatchState::Switched);
+    let (ready, offline, none) = ((1, 0), (0, 1), (0, 0));
+    let cases = [
+        (None, open, ready, None, 0, Some(RolloutEvent::SwitchBatch)),
+        (None, open, none, None, 99, None),
+        (None, open, none, None, 100, Some(RolloutEvent::Fail)),
+        (None, open, offline, None, 99, None),
+        (None, open, offline, None, 100, Some(RolloutEvent::Fail)),
+        (None, switched, ready, None, 9, None),
+        (
+            None,
+            switched,
+            ready,
+            None,
+            10,
+            Some(RolloutEvent::PassBatch),
+        ),
+        (gate, switched, ready, None, 10, None),
+        (gate, switched, ready, None, 100, Some(RolloutEvent::Fail)),
+        (gate, switched, ready, Some(&few), 99, None),
+        (
+            gate,
+            switched,
+            ready,
+            Some(&few),
+            100,
+            Some(RolloutEvent::Fail),
+        ),
+        (gate, switched, ready, Some(&good), 9, None),
+        (
+            gate,
+            switched,
+            ready,
+            Some(&good),
+            10,
+            Some(RolloutEvent::PassBatch),
+        ),
+        (
+            gate,
+            switched,
+            ready,
+            Some(&bad),
+            0,
+            Some(RolloutEvent::Fail),
+        ),
+        (gate, open, ready, Some(&bad), 0, Some(RolloutEvent::Fail)),
+    ];
+    for (gate, state, (ready, offline), batch, secs, expected) in cases {
+        let rollout = running(gate, state, 10);
+        let seen = Observation {
+            batch: Some(BatchCounts {
+                nodes: 1,
+                unordered: 0,
+                ready,
+                offline,
+            }),
+            compared: batch.map(|batch| Comparison {
+                batch: batch.clone(),
+                rest: figures(1_000, 0),
+            }),
+            ..Observation::default()
+        };
+        let change = rollout.advance(&Actor::System, &seen, after(secs)).unwrap();
+        let event = change.map(|change| change.event);
+        assert_eq!(event, expected, "{state} {seen:?} at {secs}");
+    }
+}
+
+#[test]
+fn a_batch_may_miss_offline_nodes_and_waits_for_late_ones() {
+    let (switch, fail) = (RolloutEvent::SwitchBatch, RolloutEvent::Fail);
+    let cases = [
+        (3, 0, 0, Some(switch)),
+        (2, 1, 0, Some(switch)),
+        (2, 0, 99, None),
+        (2, 0, 100, Some(switch)),
+        (1, 2, 99, None),
+        (1, 2, 100, Some(fail)),
+        (1, 1, 100, Some(fail)),
+    ];
+    for (ready, offline, secs, expected) in cases {
+        let mut rollout = running(None, BatchState::Open, 0);
+        rollout.strategy.max_unavailable = 1;
+        let seen = Observation {
+            batch: Some(BatchCounts {
+                nodes: 3,
+                unordered: 0,
+                ready,
+                offline,
+            }),
+            ..Observation::default()
+        };
+        let change = rollout.advance(&Actor::System, &seen, after(secs)).unwrap();
+        let event = change.map(|change| change.event);
+        assert_eq!(
+            event, expected,
+            "{ready} ready, {offline} offline at {secs}"
+        );
+    }
+}
+
+#[test]
+fn nodes_that_do_not_go_back_are_waited_for_until_the_deadline_and_told_of() {
+    let rollout = running(None, BatchState::Switched, 0);
+    let back = rollout.decide(&user(Role::Operator), RolloutCommand::RollBack, NOW);
+    let rollout = back.unwrap().rollout;
+    let counts = RevertCounts {
+        waiting: 3,
+        offline: 2,
+        without_way: 1,
+    };
+    let late = "rolled back by hand; 3 nodes did not go back in time; \
+                2 nodes offline will go back when they return; 1 nodes had nothing to go back to";
+    let rest = RevertProgress::Rest(counts);
+    let all_back = RevertProgress::Rest(RevertCounts::default());
+    for (progress, secs, expected) in [
+        (RevertProgress::Waiting, 0, None),
+        (rest, 99, None),
+        (rest, 100, Some(late)),
+        (all_back, 0, Some("rolled back by hand")),
+    ] {
+        let seen = Observation {
+            reverting: Some(progress),
+            ..Observation::default()
+        };
+        assert_eq!(rollout.is_revert_late(after(secs)), secs == DEADLINE_SECS);
+        let change = rollout.advance(&Actor::System, &seen, after(secs)).unwrap();
+        let reason = change.and_then(|change| change.rollout.reason);
+        assert_eq!(reason.as_deref(), expected, "{progress:?} at {secs}");
+    }
+}
+
+#[test]
+fn batches_are_of_a_count_or_a_share() {
+    for (batch, nodes, size, batches) in [
+        (BatchSize::Count(2), 5, 2, 3),
+        (BatchSize::Count(9), 5, 5, 1),
+        (BatchSize::Percent(10), 25, 3, 9),
+        (BatchSize::Percent(1), 5, 1, 5),
+        (BatchSize::Percent(100), 5, 5, 1),
+    ] {
+        let mut rollout = planned(OnFailure::Pause, None, 1);
+        rollout.strategy.batch = batch;
+        let rollout = rollout.plan(nodes).unwrap();
+        assert_eq!((rollout.batch_size, rollout.batches()), (size, batches));
+    }
+    let many = planned(OnFailure::Pause, None, 1).plan(501);
+    assert!(matches!(many, Err(Refusal::Invalid { .. })), "{many:?}");
+    let none = planned(OnFailure::Pause, None, 1).plan(0);
+    assert!(matches!(none, Err(Refusal::Invalid { .. })), "{none:?}");
+}
