@@ -21,7 +21,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// A JSON body.
+/// A JSON body. No body at all counts as an object without fields.
 #[derive(Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
 
@@ -29,11 +29,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        if !is_json(request.headers()) {
+        let is_json = is_json(request.headers());
+        if !is_json && request.headers().contains_key(header::CONTENT_TYPE) {
             return Err(Problem::not_json());
         }
         let bytes = Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(|rejection| Problem::of_status(rejection.status()))?;
+        let bytes = match bytes.is_empty() {
+            _ if is_json => bytes,
+            true => Bytes::from_static(b"{}"),
+            false => return Err(Problem::not_json()),
+        };
         let mut deserializer = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
             let path = error.path().to_string();

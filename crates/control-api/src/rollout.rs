@@ -194,9 +194,12 @@ pub(crate) async fn view(
 ) -> Result<Resource<RolloutView>, Problem> {
     let found = app.rollout(&call, place).await?;
     let view = RolloutView::from(&found.value);
-    // Heartbeats change the progress without a new version.
-    let revision = call.now.as_millisecond();
-    Ok(Resource::found(found.version, view).with_revision(revision))
+    let revision = view.revision();
+    let resource = Resource::found(found.version, view);
+    Ok(match revision {
+        Some(revision) => resource.with_revision(revision),
+        None => resource,
+    })
 }
 
 /// The nodes of a rollout, and how far each is by its own word.

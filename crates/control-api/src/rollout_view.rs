@@ -7,6 +7,7 @@ use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -245,6 +246,17 @@ impl From<&RolloutProgress> for RolloutView {
             batches: batches.iter().map(BatchView::from).collect(),
             progress: counts.map(|counts| ProgressView::new(counts, *figures)),
         }
+    }
+}
+
+impl RolloutView {
+    /// Heartbeats change the progress of a batch without a new version of the rollout: a hash of it, 16
+    /// hexadecimal digits. `None` without a batch under way.
+    pub(crate) fn revision(&self) -> Option<String> {
+        let progress = self.progress.as_ref()?;
+        let mut hasher = DefaultHasher::new();
+        serde_json::to_vec(progress).ok()?.hash(&mut hasher);
+        Some(format!("{:016x}", hasher.finish()))
     }
 }
 

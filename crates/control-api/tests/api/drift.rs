@@ -64,9 +64,13 @@ async fn a_node_that_follows_again_resolves_its_drift() {
 #[tokio::test]
 async fn an_operator_orders_again_or_accepts() {
     for world in worlds().await {
-        for (remedy, wanted) in [("reorder", 1), ("accept", 0)] {
+        for (remedy, wanted) in [("reorder", 1), ("accept", 0), ("", 1)] {
             let (fleet, bundles, drift) = drifting(&world).await;
-            let resolved = resolve(&fleet, &drift, json!({ "remedy": remedy })).await;
+            let body = match remedy {
+                "" => Value::Null,
+                remedy => json!({ "remedy": remedy }),
+            };
+            let resolved = resolve(&fleet, &drift, body).await;
             assert_eq!(resolved.status, StatusCode::OK, "{}", resolved.body);
             assert_eq!(resolved.text("resolution"), "manual");
             let order = fleet.order(0).await.unwrap();
@@ -82,6 +86,24 @@ async fn an_operator_orders_again_or_accepts() {
                 .send(&delete, &path, &fleet.operator, &Value::Null, &[])
                 .await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_a_rollout_holds_does_not_drift() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 1).await;
+        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        fleet.run(&old).await;
+        let settings = json!({"skip_gate": true, "deadline_secs": 600});
+        let id = fleet.start(&new, settings).await;
+        fleet.tick(0).await;
+        fleet.beat(0).await;
+        fleet.tick(LATE).await;
+        assert_eq!(drifts(&world, "open").await, [] as [Value; 0]);
+        fleet.command(&id, "cancel").await;
+        fleet.tick(LATE + 11).await;
+        assert_eq!(drifts(&world, "open").await.len(), 1, "it is held no more");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::fleet::{Fleet, served, well};
 use crate::world::worlds;
+use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 /// What the nodes of a bad batch say, and a part of the reason.
@@ -73,6 +74,48 @@ async fn a_bad_batch_is_stopped_and_comes_back() {
             fleet.tick(0).await;
             assert_eq!(fleet.state(&id).await, "rolled_back", "{name}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_second_batch_that_fails_takes_the_first_one_back_too() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 5).await;
+        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        fleet.run(&old).await;
+        let id = fleet.start(&new, json!({"skip_gate": true})).await;
+        fleet.tick(0).await;
+        for index in 0..2 {
+            fleet.obey(index).await;
+        }
+        fleet.tick(0).await;
+        fleet.obey(2).await;
+        fleet.refuse(3).await;
+        fleet.tick(0).await;
+        let view = fleet.view(&id).await;
+        assert_eq!(
+            (&view["state"], &view["batch"]),
+            (&json!("rolling_back"), &json!(2))
+        );
+        for (index, orders) in [(0, 3), (1, 3), (2, 3), (3, 3), (4, 1)] {
+            let order = fleet.order(index).await.unwrap();
+            assert_eq!(order.bundle.to_string(), old, "{index}");
+            assert_eq!(order.counter, orders, "{index}");
+        }
+        for index in [1, 2, 3] {
+            fleet.obey(index).await;
+        }
+        assert_eq!(
+            fleet.tick(0).await,
+            0,
+            "a node of the first batch is awaited"
+        );
+        fleet.tick(61).await;
+        let view = fleet.view(&id).await;
+        assert_eq!(view["state"], "rolled_back", "{view}");
+        let reason = view["reason"].as_str().unwrap();
+        let told = "; 1 nodes did not go back in time";
+        assert!(reason.ends_with(told), "{reason}");
     }
 }
 
@@ -157,6 +200,63 @@ async fn an_old_refusal_says_nothing_of_a_newer_order() {
 }
 
 #[tokio::test]
+async fn a_last_batch_that_was_paused_is_compared_with_itself_before_it_switched() {
+    for world in worlds().await {
+        for (errors, state) in [(0, "completed"), (900, "rolling_back")] {
+            let mut fleet = Fleet::new(&world, 2).await;
+            let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+            fleet.run(&old).await;
+            let id = fleet.start(&new, json!({})).await;
+            fleet.tick(0).await;
+            for index in 0..2 {
+                fleet.obey(index).await;
+            }
+            fleet.tick(0).await;
+            for _ in 0..2 {
+                fleet.command(&id, "pause").await;
+                fleet.command(&id, "resume").await;
+            }
+            fleet.tick(0).await;
+            for node in &mut fleet.nodes {
+                let counted = &mut node.traffic["routes"]["api"]["errors"];
+                *counted = json!(counted.as_u64().unwrap() + errors);
+            }
+            fleet.serve(0..2).await;
+            fleet.tick(0).await;
+            let view = fleet.view(&id).await;
+            assert_eq!(view["state"], state, "{view}");
+            let figures = &view["batches"][0]["figures"];
+            assert_eq!(figures["batch"]["requests"], 2_000, "since it was resumed");
+            assert_eq!(figures["rest"]["requests"], 2_000, "{view}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_is_ordered_twice_goes_back_to_what_it_ran_before_both() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 2).await;
+        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        fleet.run(&old).await;
+        let settings = json!({"on_failure": "pause", "skip_gate": true});
+        let id = fleet.start(&new, settings).await;
+        fleet.tick(0).await;
+        fleet.obey(1).await;
+        // It runs the new bundle, and says of the order that it failed after all.
+        fleet.refuse(1).await;
+        fleet.tick(0).await;
+        assert_eq!(fleet.state(&id).await, "paused");
+        fleet.command(&id, "resume").await;
+        fleet.tick(0).await;
+        assert_eq!(fleet.order(1).await.unwrap().counter, 3);
+        fleet.command(&id, "rollback").await;
+        fleet.tick(0).await;
+        let order = fleet.order(1).await.unwrap();
+        assert_eq!((order.bundle.to_string(), order.counter), (old, 4));
+    }
+}
+
+#[tokio::test]
 async fn a_node_that_is_offline_is_skipped_and_joins_later() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 2).await;
@@ -190,6 +290,33 @@ async fn a_node_that_is_offline_is_skipped_and_joins_later() {
             reason.contains("1 of 2 nodes did not switch in time"),
             "{reason}"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_batch_whose_nodes_were_deleted_is_passed_over() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 3).await;
+        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        fleet.run(&old).await;
+        let id = fleet.start(&new, json!({"batch_count": 1})).await;
+        let path = format!("/projects/{{project}}/nodes/{}", fleet.nodes[1].id);
+        let (delete, operator) = (Method::DELETE, &fleet.operator);
+        let deleted = world
+            .send(&delete, &path, operator, &Value::Null, &[])
+            .await;
+        assert_eq!(deleted.status, StatusCode::NO_CONTENT, "{}", deleted.body);
+        for index in [0, 2] {
+            fleet.tick(0).await;
+            fleet.obey(index).await;
+            fleet.tick(0).await;
+            fleet.serve(0..1).await;
+            fleet.serve(2..3).await;
+            fleet.tick(0).await;
+        }
+        let view = fleet.view(&id).await;
+        assert_eq!(view["state"], "completed", "{view}");
+        assert_eq!(view["batches"][1]["nodes"], 0, "{view}");
     }
 }
 

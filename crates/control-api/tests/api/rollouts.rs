@@ -2,7 +2,7 @@
 
 use crate::fleet::{Fleet, ROLLOUTS};
 use crate::world::{World, app, worlds};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use control_domain::{
     ROLLOUT_TRANSITIONS, Rollout, RolloutCommand, RolloutEvent, RolloutState, next_state,
 };
@@ -81,6 +81,39 @@ async fn good_batches_follow_each_other_to_the_end() {
 }
 
 #[tokio::test]
+async fn a_rollout_is_unchanged_as_long_as_its_nodes_say_the_same() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 2).await;
+        let new = fleet.bundle(82).await;
+        let id = fleet.plan(&new, json!({"skip_gate": true})).await;
+        let path = format!("{ROLLOUTS}/{id}");
+        let ask = async |fleet: &Fleet<'_>, known: &str| {
+            let (get, reader) = (Method::GET, &fleet.operator);
+            let known = [("if-none-match", known)];
+            world.send(&get, &path, reader, &Value::Null, &known).await
+        };
+        for change in ["planned", "started", "opened", "switched"] {
+            match change {
+                "started" => drop(fleet.command(&id, "start").await),
+                "opened" => drop(fleet.tick(0).await),
+                "switched" => fleet.obey(0).await,
+                _ => {}
+            }
+            let found = ask(&fleet, "").await;
+            let tag = found.header("etag").to_owned();
+            let again = ask(&fleet, &tag).await;
+            assert_eq!(again.status, StatusCode::NOT_MODIFIED, "{change} {tag}");
+            fleet.beat(1).await;
+            let again = ask(&fleet, &tag).await;
+            assert_eq!(again.status, StatusCode::NOT_MODIFIED, "{change} {tag}");
+        }
+        let tag = ask(&fleet, "").await.header("etag").to_owned();
+        fleet.obey(1).await;
+        assert_eq!(ask(&fleet, &tag).await.status, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
 async fn a_batch_soaks_before_it_passes_and_begins_at_its_time() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 2).await;
@@ -100,6 +133,25 @@ async fn a_batch_soaks_before_it_passes_and_begins_at_its_time() {
 }
 
 #[tokio::test]
+async fn a_node_is_ready_by_its_word_on_the_new_order_and_while_it_is_online() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 2).await;
+        let new = fleet.bundle(82).await;
+        fleet.run(&new).await;
+        let settings = json!({"skip_gate": true, "deadline_secs": 600});
+        let id = fleet.start(&new, settings).await;
+        assert_eq!(fleet.tick(0).await, 1, "the nodes are ordered again");
+        assert_eq!(fleet.tick(0).await, 0, "they run it by an older order");
+        for index in 0..2 {
+            fleet.obey(index).await;
+        }
+        assert_eq!(fleet.tick(91).await, 0, "they have gone offline");
+        fleet.tick(0).await;
+        assert_eq!(fleet.state(&id).await, "completed");
+    }
+}
+
+#[tokio::test]
 async fn labels_choose_the_nodes() {
     for world in worlds().await {
         let fleet = Fleet::new(&world, 3).await;
@@ -110,7 +162,7 @@ async fn labels_choose_the_nodes() {
         ] {
             let path = format!("/projects/{{project}}/nodes/{}", fleet.nodes[index].id);
             let body = json!({ "labels": labels });
-            let patch = axum::http::Method::PATCH;
+            let patch = Method::PATCH;
             world.send(&patch, &path, &fleet.operator, &body, &[]).await;
         }
         for (labels, nodes) in [
