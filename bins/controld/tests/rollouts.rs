@@ -337,6 +337,15 @@ fn a_command_line_tells_why_a_rollout_came_back() {
     let node: Value = serde_json::from_str(&node).unwrap();
     assert_eq!(node["status"]["active"], json!(world.old));
     assert_eq!(world.ctl_text(&["drift", "list", "-o", "id"]), "");
+    let two = ["--nodes", "edge-1", "--nodes", "edge-2"];
+    let create = ["rollout", "create", "--bundle", &world.old, "-o", "json"];
+    let planned = world.ctl_text(&[create.as_slice(), two.as_slice()].concat());
+    let planned: Value = serde_json::from_str(&planned).unwrap();
+    assert_eq!(planned["nodes"], 2, "{planned}");
+    let unknown = ["bundle", "assign", &world.old, "--nodes", "nowhere"];
+    let unknown = world.ctl(&unknown);
+    let error = String::from_utf8(unknown.stderr).unwrap();
+    assert!(error.contains("node nowhere: there is none"), "{error}");
     let diff = ["bundle", "diff", &bad, "--before", &world.old, "-o", "json"];
     assert!(world.ctl_text(&diff).contains("127.0.0.1:83"));
     world.ctl_text(&["bundle", "verify", &bad]);

@@ -53,10 +53,22 @@ impl Lookup<'_> {
             let Some(value) = body.get_mut(&field.name) else {
                 continue;
             };
-            let name = value.as_str().map(str::to_owned);
-            if let Some(id) = self.field(&field.name, name.as_deref(), path).await? {
-                *value = Value::String(id);
+            let Value::Array(items) = value else {
+                self.replace(&field.name, value, path).await?;
+                continue;
+            };
+            let noun = field.name.trim_end_matches('s');
+            for item in items {
+                self.replace(noun, item, path).await?;
             }
+        }
+        Ok(())
+    }
+
+    async fn replace(&self, name: &str, value: &mut Value, path: &str) -> Result<(), CtlError> {
+        let given = value.as_str().map(str::to_owned);
+        if let Some(id) = self.field(name, given.as_deref(), path).await? {
+            *value = Value::String(id);
         }
         Ok(())
     }

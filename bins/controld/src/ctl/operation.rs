@@ -48,7 +48,7 @@ pub(crate) struct Field {
     pub(crate) kind: Kind,
     pub(crate) required: bool,
     pub(crate) about: String,
-    /// It wants the id of the noun that it is named after.
+    /// It wants the id of the noun that it is named after, or a list of them: `nodes`.
     pub(crate) is_id: bool,
     /// The only values, if they are few.
     pub(crate) values: Vec<String>,
@@ -182,7 +182,7 @@ fn field(document: &Value, name: &str, schema: &Value) -> Field {
         name: name.to_owned(),
         kind: kind(schema, of_items),
         required: false,
-        is_id: text(schema, "format") == "uuid",
+        is_id: text(of_items.unwrap_or(schema), "format") == "uuid",
         about: if about.is_empty() { own } else { about },
         values: values
             .filter_map(|value| Some(value.as_str()?.to_owned()))
