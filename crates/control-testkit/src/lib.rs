@@ -8,6 +8,7 @@ mod nodes;
 mod object_server;
 mod postgres;
 mod program;
+mod refused_write;
 mod sbom;
 mod wait;
 
@@ -17,5 +18,6 @@ pub use nodes::{Behaviour, NodeFleet};
 pub use object_server::ObjectServer;
 pub use postgres::Postgres;
 pub use program::{Program, kill};
+pub use refused_write::RefusedWrite;
 pub use sbom::check_cyclonedx;
 pub use wait::until;

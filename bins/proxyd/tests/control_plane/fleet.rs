@@ -84,7 +84,7 @@ impl Fleet {
     }
 
     /// A rollout in batches of `size`, over a gate that a busy machine passes.
-    pub(crate) fn start_rollout(&self, bundle: &str, settings: &Value) -> String {
+    pub(crate) fn plan_rollout(&self, bundle: &str, settings: &Value) -> Value {
         let mut body = json!({
             "bundle": bundle, "batch_count": 1, "soak_secs": 1, "deadline_secs": 60,
             "gate": gate(BUSY_SLACK_MS),
@@ -92,8 +92,12 @@ impl Fleet {
         for (name, value) in settings.as_object().into_iter().flatten() {
             body[name] = value.clone();
         }
-        let made = self.world.post("rollouts", &body).json();
-        let id = made["id"].as_str().unwrap().to_owned();
+        self.world.post("rollouts", &body).json()
+    }
+
+    pub(crate) fn start_rollout(&self, bundle: &str, settings: &Value) -> String {
+        let planned = self.plan_rollout(bundle, settings);
+        let id = planned["id"].as_str().unwrap().to_owned();
         self.world
             .post(&format!("rollouts/{id}/start"), &Value::Null);
         id

@@ -13,6 +13,7 @@ mod traffic;
 mod world;
 
 mod certificates;
+mod crashes;
 mod hostile;
 mod mishaps;
 mod orders;

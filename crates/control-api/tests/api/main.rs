@@ -9,6 +9,7 @@ mod access;
 mod archives;
 mod audit;
 mod bundles;
+mod crashes;
 mod description;
 mod drift;
 mod fleet;

@@ -98,7 +98,7 @@ pub(crate) async fn app(url: &str, objects: &Path) -> (Arc<App>, Store) {
 }
 
 impl World {
-    async fn new(database: Database) -> Self {
+    pub(crate) async fn new(database: Database) -> Self {
         let objects = tempfile::tempdir().unwrap();
         let (app, store) = app(&database.url, objects.path()).await;
         let mut tx = store.begin().await.unwrap();
