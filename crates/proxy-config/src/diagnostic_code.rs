@@ -58,6 +58,8 @@ fault_codes! {
     IncludeCycle = "include-cycle", Error;
     /// Includes are nested more than 8 deep.
     IncludeTooDeep = "include-too-deep", Error;
+    /// More than 20 000 patterns and files are included; a file counts each time.
+    TooManyIncludes = "too-many-includes", Error;
     /// The name is unknown in this block.
     UnknownSetting = "unknown-setting", Error;
     /// The value is none of the words that the setting takes.

@@ -19,6 +19,10 @@ const SHOWN_OF_BINARY: usize = 256;
 /// Maximum depth of includes.
 const MAX_INCLUDES_DEEP: usize = 8;
 
+/// Maximum number of patterns and files of all `include`s: a file that several files include is read
+/// for each of them, so a few files could stand for billions.
+const MAX_INCLUDES: usize = 20_000;
+
 /// The text of all files of a configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
@@ -37,6 +41,7 @@ pub(crate) fn read(files: Files<'_>, name: &str) -> Texts {
         texts: Texts::default(),
         within: Vec::new(),
         bytes: 0,
+        includes: 0,
     };
     reader.main(name);
     reader.texts
@@ -52,6 +57,7 @@ pub(crate) fn read_over(files: Files<'_>, bundle: &str, own: &str) -> Texts {
         texts,
         within: Vec::new(),
         bytes: 0,
+        includes: 0,
     };
     reader.main(own);
     let mut texts = reader.texts;
@@ -97,6 +103,8 @@ struct Reader<'f> {
     /// The chain of files being read, each included by the one before.
     within: Vec<PathBuf>,
     bytes: u64,
+    /// Patterns and files of all `include`s so far.
+    includes: usize,
 }
 
 /// A fault of a whole file, reported at its `include`.
@@ -217,6 +225,9 @@ impl Reader<'_> {
     }
 
     fn include_all(&mut self, name: &str, pattern: &str, place: Place) {
+        if !self.count_include(place) {
+            return;
+        }
         let pattern = beside(name, pattern);
         let names = self.files.matching(&pattern);
         if names.is_empty() {
@@ -227,10 +238,25 @@ impl Reader<'_> {
                 .push(fault.help("it is relative to the folder of this file"));
         }
         for included in names {
+            if !self.count_include(place) {
+                return;
+            }
             if let Err(fault) = self.included(&included) {
                 self.texts.faults.push(fault.at(place));
             }
         }
+    }
+
+    /// Whether one more pattern or file may be included; what is too much is reported once.
+    fn count_include(&mut self, place: Place) -> bool {
+        self.includes += 1;
+        if self.includes == MAX_INCLUDES + 1 {
+            let message = format!("more than {MAX_INCLUDES} patterns and files are included");
+            let fault = Diagnostic::new(DiagnosticCode::TooManyIncludes, place, message);
+            let help = "a file counts each time it is included; include it once";
+            self.texts.faults.push(fault.help(help));
+        }
+        self.includes <= MAX_INCLUDES
     }
 
     fn included(&mut self, name: &str) -> Result<(), Unread> {

@@ -322,6 +322,25 @@ fn includes_end() {
 }
 
 #[test]
+fn files_that_multiply_by_includes_are_a_fault() {
+    let levels = ["a", "b", "c", "d", "e"];
+    let mut files = vec![("main.kdl".to_owned(), "include \"a*.kdl\"".to_owned())];
+    for (level, next) in levels.iter().zip(levels.iter().skip(1)) {
+        let text = format!("include \"{next}*.kdl\"");
+        files.extend((0..40).map(|number| (format!("{level}{number}.kdl"), text.clone())));
+    }
+    files.extend((0..40).map(|number| (format!("e{number}.kdl"), String::new())));
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(name, text)| (&**name, &**text))
+        .collect();
+    assert_eq!(
+        codes(&in_memory(&files).unwrap_err()),
+        [DiagnosticCode::TooManyIncludes]
+    );
+}
+
+#[test]
 fn a_file_that_is_not_there_or_too_large_is_a_fault() {
     let report = load(Path::new("no-such-file.kdl")).unwrap_err();
     assert_eq!(codes(&report), [DiagnosticCode::UnreadableFile]);
