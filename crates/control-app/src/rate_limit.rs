@@ -1,17 +1,19 @@
 //! Rate limits: replicas take tokens from shared buckets in groups.
 //!
 //! A request takes a token that its replica holds already, in memory. Only when there is none does
-//! the replica write to the database, for a group of tokens. An empty bucket is remembered until
-//! its next token comes, so a flood of refused requests costs no statement either. Each replica may
-//! hold one group beyond the burst.
+//! the replica write to the database, for a group of tokens; requests that come meanwhile wait for
+//! that group. An empty bucket is remembered until its next token comes, so a flood of refused
+//! requests costs no statement either. Each replica may hold one group beyond the burst.
 
 use crate::error::Error;
 use crate::write_queue::WriteQueue;
 use control_store::Rate;
 use jiff::Timestamp;
 use quick_cache::sync::Cache;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use tokio::sync::Mutex;
 
 /// Tokens that a replica takes at once.
 const GROUP: i64 = 10;
@@ -47,6 +49,8 @@ struct Held {
     /// The shared bucket's, as of the last group.
     full_at: AtomicI64,
     empty_until: AtomicI64,
+    /// Held while a group is taken: concurrent requests would take one each, and empty the bucket.
+    taking: Mutex<()>,
 }
 
 impl Default for RateLimiter {
@@ -65,12 +69,12 @@ impl RateLimiter {
         now: Timestamp,
     ) -> Result<Allowance, Error> {
         let held = self.held(name);
-        let micros = now.as_microsecond();
-        if micros < held.empty_until.load(Ordering::Relaxed) {
-            return Ok(held.allowance(false, rate, now));
+        if let Some(known) = held.known(rate, now) {
+            return Ok(known);
         }
-        if held.take(micros) {
-            return Ok(held.allowance(true, rate, now));
+        let _taking = held.taking.lock().await;
+        if let Some(known) = held.known(rate, now) {
+            return Ok(known);
         }
         let wanted = GROUP.min(rate.burst);
         let group = writes.take_tokens(name, rate, wanted, now).await?;
@@ -80,7 +84,7 @@ impl RateLimiter {
             held.empty_until.store(next, Ordering::Relaxed);
             return Ok(held.allowance(false, rate, now));
         }
-        held.add(group.taken - 1, micros);
+        held.add(group.taken - 1, now.as_microsecond());
         Ok(held.allowance(true, rate, now))
     }
 
@@ -96,16 +100,24 @@ impl RateLimiter {
     }
 
     fn held(&self, name: &str) -> Arc<Held> {
-        if let Some(held) = self.0.get(name) {
-            return held;
-        }
-        let held = Arc::new(Held::default());
-        self.0.insert(name.to_owned(), Arc::clone(&held));
+        let new = || Ok::<_, Infallible>(Arc::default());
+        let Ok(held) = self.0.get_or_insert_with(name, new);
         held
     }
 }
 
 impl Held {
+    /// The answer that needs no database, if there is one. Tokens in memory count although the shared
+    /// bucket is empty.
+    fn known(&self, rate: Rate, now: Timestamp) -> Option<Allowance> {
+        let micros = now.as_microsecond();
+        if self.take(micros) {
+            return Some(self.allowance(true, rate, now));
+        }
+        let is_empty = micros < self.empty_until.load(Ordering::Relaxed);
+        is_empty.then(|| self.allowance(false, rate, now))
+    }
+
     fn take(&self, micros: i64) -> bool {
         if self.good_until.load(Ordering::Relaxed) <= micros {
             return false;

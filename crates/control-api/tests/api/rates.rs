@@ -4,6 +4,8 @@ use crate::world::{Credential, World, app, worlds};
 use axum::http::StatusCode;
 use control_app::Rate;
 use control_domain::Tenant;
+use std::sync::Arc;
+use tokio::task::JoinSet;
 
 const BURST: i64 = 60;
 
@@ -81,6 +83,27 @@ async fn a_revoked_key_is_refused_although_it_was_known() {
         tx.commit().await.unwrap();
         let answer = world.get("/orgs", &credential).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    }
+}
+
+#[tokio::test]
+async fn requests_at_once_share_one_burst_and_lose_none_of_it() {
+    let rate = Rate {
+        per_minute: 1,
+        burst: BURST,
+    };
+    for world in worlds().await {
+        let now = world.app.now();
+        let take = || {
+            let app = Arc::clone(&world.app);
+            async move { app.take_token("burst", rate, now).await.unwrap() }
+        };
+        let mut tasks: JoinSet<_> = (0..200).map(|_| take()).collect();
+        let mut admitted = 0;
+        while let Some(allowance) = tasks.join_next().await {
+            admitted += i64::from(allowance.unwrap().admitted);
+        }
+        assert_eq!(admitted, BURST);
     }
 }
 
