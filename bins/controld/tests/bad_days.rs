@@ -208,7 +208,7 @@ fn a_full_disk_loses_nothing_and_is_told() {
     let installation = Installation::new(&database.url);
     // Its files may not grow over 2 MiB (4 MiB by a shell that counts in KiB).
     let wrapper = installation.folder.path().join("limited");
-    let script = format!("#!/bin/sh\ntrap '' XFSZ\nulimit -f 4096\nexec {CONTROLD} \"$@\"\n");
+    let script = format!("#!/bin/sh\ntrap '' XFSZ\nulimit -S -f 4096\nexec {CONTROLD} \"$@\"\n");
     fs::write(&wrapper, script).unwrap();
     fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
     let mut program = installation.start(wrapper.to_str().unwrap(), "one");
@@ -223,6 +223,12 @@ fn a_full_disk_loses_nothing_and_is_told() {
     let acknowledged = installation.write_while(&[&program], 0, until_full);
     let health = program.client().get("/health");
     assert_eq!(health.status, 200);
+    control_testkit::lift_file_limit(program.id());
+    let body = json!({"name": "room"});
+    let client = installation.client(&program, 0);
+    until("there is room again", || {
+        client.post(&path, &body).status == 201
+    });
     program.kill();
 
     let program = installation.start(CONTROLD, "one");

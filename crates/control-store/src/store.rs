@@ -4,7 +4,7 @@ use crate::error::StoreError;
 use sqlx::any::{AnyPoolOptions, install_default_drivers};
 use sqlx::migrate::Migrator;
 use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyConnection, AnyPool, Executor, query};
+use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, query};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -57,7 +57,12 @@ impl Store {
         install_default_drivers();
         let mut options = AnyPoolOptions::new()
             .max_connections(MAX_CONNECTIONS)
-            .acquire_timeout(MAX_WAIT);
+            .acquire_timeout(MAX_WAIT)
+            // SQLite ends a transaction by itself when the disk is full; the library does not
+            // notice, and the connection would refuse every later one.
+            .before_acquire(|connection, _| {
+                Box::pin(async move { Ok(!connection.is_in_transaction()) })
+            });
         let is_sqlite = url.starts_with("sqlite:");
         if is_sqlite {
             options = options.after_connect(|connection, _| {
@@ -67,7 +72,20 @@ impl Store {
                 })
             });
         }
-        let pool = options.connect(url).await?;
+        if is_sqlite {
+            // The pool would try again for half a minute with a file that is no database.
+            let mut connection = AnyConnection::connect(url).await?;
+            connection.execute("PRAGMA schema_version").await?;
+            connection.close().await?;
+        }
+        let pool = match options.connect(url).await {
+            // The pool tries again until its time is over, and forgets why: one more try tells.
+            Err(sqlx::Error::PoolTimedOut) => {
+                let tried = AnyConnection::connect(url).await;
+                return Err(tried.err().unwrap_or(sqlx::Error::PoolTimedOut).into());
+            }
+            pool => pool?,
+        };
         MIGRATIONS.run(&pool).await?;
         // SQLite has one writer: taking its place first keeps a reader that turns writer from
         // failing half-way.

@@ -17,7 +17,7 @@ pub use http::{Answer, Client};
 pub use nodes::{Behaviour, NodeFleet};
 pub use object_server::ObjectServer;
 pub use postgres::Postgres;
-pub use program::{Program, kill};
+pub use program::{Program, kill, lift_file_limit};
 pub use refused_write::RefusedWrite;
 pub use sbom::check_cyclonedx;
 pub use wait::until;

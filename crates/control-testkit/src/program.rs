@@ -6,7 +6,7 @@
 )]
 
 use crate::http::Client;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -150,9 +150,27 @@ pub fn kill(pid: u32) {
     send(pid, Signal::KILL);
 }
 
+/// Lets the files of a program grow again that was started under a soft limit.
+///
+/// # Panics
+///
+/// If it has ended, or the hard limit is as low.
+pub fn lift_file_limit(pid: u32) {
+    let pid = raw(pid);
+    let none = Rlimit {
+        current: None,
+        maximum: None,
+    };
+    prlimit(Some(pid), Resource::Fsize, none).expect("only the soft limit is low");
+}
+
 fn send(pid: u32, signal: Signal) {
+    kill_process(raw(pid), signal).expect("it runs");
+}
+
+fn raw(pid: u32) -> Pid {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    kill_process(pid.expect("a process id"), signal).expect("it runs");
+    pid.expect("a process id")
 }
 
 impl Drop for Program {
