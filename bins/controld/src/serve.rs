@@ -16,6 +16,7 @@ use control_app::metric::describe_metrics;
 use control_app::{App, Error};
 use control_domain::HeartbeatInterval;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -47,7 +48,8 @@ pub(crate) async fn run(
     app.heartbeat_interval = HeartbeatInterval::from_secs(args.heartbeat_secs);
     let app = Arc::new(app);
     describe_metrics(env!("CARGO_PKG_VERSION"), app.now());
-    let listener = TcpListener::bind(args.listen).await?;
+    let listener = TcpListener::bind(args.listen).await;
+    let listener = listener.map_err(|error| not_bound(args.listen, &error))?;
     let address = listener.local_addr()?;
     announce(&app, address, tls.is_some()).await?;
     let background = Background {
@@ -76,6 +78,27 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Why there is no listener, and what to do.
+fn not_bound(listen: SocketAddr, error: &io::Error) -> String {
+    let ways_out = [
+        (
+            ErrorKind::AddrInUse,
+            "stop the program that listens there, or choose another port",
+        ),
+        (
+            ErrorKind::AddrNotAvailable,
+            "no interface of this machine has the address",
+        ),
+        (
+            ErrorKind::PermissionDenied,
+            "ports below 1024 need CAP_NET_BIND_SERVICE",
+        ),
+    ];
+    let way_out = ways_out.iter().find(|(kind, _)| *kind == error.kind());
+    let way_out = way_out.map_or(String::new(), |(_, text)| format!("; {text}"));
+    format!("--listen {listen}: {error}{way_out}")
+}
+
 fn permits(max_connections: u32) -> Arc<Semaphore> {
     let permits = usize::try_from(max_connections).unwrap_or(Semaphore::MAX_PERMITS);
     Arc::new(Semaphore::new(permits))
@@ -83,14 +106,15 @@ fn permits(max_connections: u32) -> Arc<Semaphore> {
 
 fn router(app: &Arc<App>, metrics: PrometheusHandle) -> Router {
     let ready = get(ready).with_state(Arc::clone(app));
-    control_api::router(app)
+    let beside = Router::new()
         .route("/setup", get(setup_hint))
         .route(
             "/health",
             get(async || Json(serde_json::json!({"status": "healthy"}))),
         )
         .route("/ready", ready)
-        .route("/metrics", get(async move || metrics.render()))
+        .route("/metrics", get(async move || metrics.render()));
+    control_api::router(app, beside)
 }
 
 async fn ready(State(app): State<Arc<App>>) -> Response {

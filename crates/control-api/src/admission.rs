@@ -1,13 +1,15 @@
 //! The way in: limit, authenticate, admit.
 
+use crate::body::BodyLimit;
 use crate::cookie::SESSION_COOKIE;
 use crate::correlation::CorrelationId;
 use crate::problem::Problem;
+use crate::rate::RateClass;
 use crate::route::Route;
 use crate::{extract, idempotency, rate};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, Method, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use control_app::{Allowance, App, Call, Error, Presented, metric};
@@ -30,6 +32,7 @@ pub(crate) async fn admit(
     let (mut parts, body) = request.into_parts();
     let node = node_of_path(route, &mut parts).await;
     let identified = identify(&app, (route, node), &parts, now).await;
+    parts.extensions.insert(BodyLimit(route.max_body_bytes));
     let request = Request::from_parts(parts, body);
     let (allowance, actor) = match identified {
         Ok(found) => found,
@@ -45,6 +48,28 @@ pub(crate) async fn admit(
         Some(actor) => enter(&app, route, call(actor, now, &request), request, next).await,
     };
     let mut response = outcome.into_response();
+    rate::write(&allowance, response.headers_mut());
+    response
+}
+
+/// The response after a token was taken from the bucket of `address`, unless a row of the table took
+/// one: paths without a route, other methods and the description cost as much.
+pub(crate) async fn meter(app: &App, address: &str, response: Response) -> Response {
+    let was_taken = response.headers().contains_key(rate::LIMIT);
+    if was_taken || response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        return response;
+    }
+    let class = RateClass::General;
+    // What needs no database is answered without it too.
+    let taken = app.take_token(address, class.rate(), app.now()).await;
+    let Ok(allowance) = taken else {
+        return response;
+    };
+    let mut response = response;
+    if !allowance.admitted {
+        counter!(metric::RATE_LIMITED, "class" => class.name()).increment(1);
+        response = Problem::rate_limited(allowance.retry_after_secs).into_response();
+    }
     rate::write(&allowance, response.headers_mut());
     response
 }
@@ -132,9 +157,11 @@ fn refuse_other_sites(request: &Request) -> Result<(), Problem> {
 }
 
 fn presented(headers: &HeaderMap) -> Option<Presented<'_>> {
-    let bearer = headers.get(header::AUTHORIZATION);
-    if let Some(bearer) = bearer {
-        let text = bearer.to_str().unwrap_or_default();
+    let mut bearers = headers.get_all(header::AUTHORIZATION).iter();
+    if let Some(bearer) = bearers.next() {
+        // Two of them are none: a program in front of this one may have looked at the other.
+        let one = bearer.to_str().ok().filter(|_| bearers.next().is_none());
+        let text = one.unwrap_or_default();
         let (scheme, secret) = text.split_once(' ').unwrap_or_default();
         let is_bearer = scheme.eq_ignore_ascii_case("bearer");
         return Some(Presented::Bearer(if is_bearer {

@@ -1,7 +1,10 @@
-//! What every answer has: a correlation ID, a line in the log, a body if it failed.
+//! What every answer has: a correlation ID, a line in the log, a body if it failed; and below `/api`
+//! a token of a bucket, also where no route stands.
 
+use crate::admission;
 use crate::correlation::{self, CorrelationId};
 use crate::problem::Problem;
+use crate::rate::RateClass;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
@@ -13,6 +16,9 @@ use metrics::{counter, gauge, histogram};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+/// What is limited; checks of health and metrics are not.
+const INTERFACE: &str = "/api/";
+
 /// Stands around everything, what the framework refuses included.
 pub(crate) async fn answer(
     State(app): State<Arc<App>>,
@@ -23,13 +29,15 @@ pub(crate) async fn answer(
     let CorrelationId(id) = correlation::id(request.headers());
     request.extensions_mut().insert(CorrelationId(id.clone()));
     let seen = Seen::from_request(&request);
+    let is_of_interface = request.uri().path().starts_with(INTERFACE);
+    let address = is_of_interface.then(|| RateClass::General.address_bucket(request.extensions()));
     let in_flight = InFlight::enter();
     let mut response = next.run(request).await;
     drop(in_flight);
-    let status = response.status();
-    let failed = status.is_client_error() || status.is_server_error();
-    let problem = response.extensions_mut().remove::<Problem>();
-    if let Some(problem) = problem.or_else(|| failed.then(|| Problem::of_status(status))) {
+    if let Some(address) = address {
+        response = admission::meter(&app, &address, response).await;
+    }
+    if let Some(problem) = problem_of(&mut response) {
         response = problem.write(&id, response.headers());
     } else if seen.is_newest(&response) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -46,6 +54,16 @@ pub(crate) async fn answer(
         app.precise_now().duration_since(started),
     );
     response
+}
+
+/// The failure that is to be written; none if the response has a JSON body of its own.
+fn problem_of(response: &mut Response) -> Option<Problem> {
+    let known = response.extensions_mut().remove::<Problem>();
+    let status = response.status();
+    let failed = status.is_client_error() || status.is_server_error();
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_json = kind.is_some_and(|kind| kind == "application/json");
+    known.or_else(|| (failed && !is_json).then(|| Problem::of_status(status)))
 }
 
 /// A request without an answer yet, also if its client goes away.
@@ -100,7 +118,8 @@ impl Seen {
         };
         let mut tags = known.split(',').map(str::trim);
         let same = |known: &str| known == "*" || known.trim_start_matches("W/") == tag;
-        self.method == Method::GET && response.status() == StatusCode::OK && tags.any(same)
+        let is_read = matches!(self.method, Method::GET | Method::HEAD);
+        is_read && response.status() == StatusCode::OK && tags.any(same)
     }
 
     fn record(self, correlation_id: &str, status: StatusCode, took: SignedDuration) {

@@ -1,18 +1,18 @@
 //! API keys.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Body, Caller, Query};
+use crate::extract::{Body, Caller, Path, Query};
 use crate::names::{ApiKeyStateName, ScopeName};
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::{ApiKeyPlace, App, Versioned};
 use control_auth::Secret;
 use control_domain::{ApiKey, NewApiKey, Scope, Tenant};
-use control_wire::{ApiKeyId, OrgId, ProjectId};
+use control_wire::{ApiKeyId, OrgId, ProjectId, rfc3339};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -62,6 +62,7 @@ pub(crate) struct NewApiKeyRequest {
     #[serde(default)]
     scopes: Vec<ScopeName>,
     /// When the key ends by itself; absent: never.
+    #[serde(default, deserialize_with = "rfc3339::optional")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
 }

@@ -1,16 +1,16 @@
 //! The audit log of an organization.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Caller, Query};
+use crate::extract::{Caller, Path, Query};
 use crate::page::PageQuery;
 use crate::problem::Problem;
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use control_app::{App, AuditExport, AuditFilter, AuditRecord, Error};
-use control_wire::{OrgId, ProjectId};
+use control_wire::{OrgId, ProjectId, rfc3339};
 use futures_util::stream::try_unfold;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -64,9 +64,11 @@ pub(crate) struct AuditQuery {
     project: Option<Uuid>,
     /// Only entries of this time and later.
     #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "rfc3339::optional")]
     since: Option<Timestamp>,
     /// Only entries before this time.
     #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "rfc3339::optional")]
     until: Option<Timestamp>,
 }
 
@@ -86,9 +88,11 @@ pub(crate) struct AuditPageQuery {
     project: Option<Uuid>,
     /// Only entries of this time and later.
     #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "rfc3339::optional")]
     since: Option<Timestamp>,
     /// Only entries before this time.
     #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "rfc3339::optional")]
     until: Option<Timestamp>,
     /// How many items at most.
     #[param(minimum = 1, maximum = 200, default = 50)]

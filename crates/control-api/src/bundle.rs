@@ -1,13 +1,13 @@
 //! Bundles. No answer to a command holds an archive: those are downloaded.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Body, Caller, Query};
+use crate::extract::{Body, Caller, Path, Query};
 use crate::names::BundleStateName;
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use control_app::{App, BundleSource, Diagnostic, Files, ListenAddresses, NewBundle};

@@ -1,16 +1,16 @@
 //! The bytes of bundles: downloaded, verified, looked into, compared.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Caller, Query};
+use crate::extract::{Caller, Path, Query};
 use crate::problem::Problem;
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use control_app::{App, Archive, Change, Comparison, FileChange, SettingChange, Verification};
 use control_domain::{BundleArchive, BundleSignature};
-use control_wire::{BundleId, NodeId, ProjectId, SigningKeyId};
+use control_wire::{BundleId, ErrorResponse, NodeId, ProjectId, SigningKeyId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -195,7 +195,10 @@ fn stream(archive: Archive) -> Response {
 #[utoipa::path(
     get, path = "/projects/{project}/bundles/{bundle}/download",
     operation_id = "download_bundle", tag = "bundles",
-    responses((status = 200, body = Vec<u8>, content_type = "application/zstd"))
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/zstd"),
+        (status = 409, description = "The bundle was rejected: it has no archive", body = ErrorResponse)
+    )
 )]
 pub(crate) async fn download(
     State(app): State<Arc<App>>,
@@ -208,7 +211,10 @@ pub(crate) async fn download(
 /// The archive of a signed bundle of the node's own project. Its `ETag` is the digest.
 #[utoipa::path(
     get, path = "/nodes/{node}/bundles/{bundle}/archive", operation_id = "get_node_archive",
-    tag = "nodes", responses((status = 200, body = Vec<u8>, content_type = "application/zstd"))
+    tag = "nodes", responses(
+        (status = 200, body = Vec<u8>, content_type = "application/zstd"),
+        (status = 409, description = "The bundle was rejected or revoked", body = ErrorResponse)
+    )
 )]
 pub(crate) async fn node_archive(
     State(app): State<Arc<App>>,
@@ -221,7 +227,10 @@ pub(crate) async fn node_archive(
 /// Looks at the stored bytes and the signature of a bundle.
 #[utoipa::path(
     get, path = "/projects/{project}/bundles/{bundle}/verify", operation_id = "verify_bundle",
-    tag = "bundles", responses((status = 200, body = VerificationView))
+    tag = "bundles", responses(
+        (status = 200, body = VerificationView),
+        (status = 409, description = "The bundle was rejected: it has no archive", body = ErrorResponse)
+    )
 )]
 pub(crate) async fn verify(
     State(app): State<Arc<App>>,
@@ -235,7 +244,10 @@ pub(crate) async fn verify(
 #[utoipa::path(
     get, path = "/projects/{project}/bundles/{bundle}/sbom", operation_id = "get_bundle_sbom",
     tag = "bundles",
-    responses((status = 200, body = Value, content_type = "application/vnd.cyclonedx+json"))
+    responses(
+        (status = 200, body = Value, content_type = "application/vnd.cyclonedx+json"),
+        (status = 409, description = "The bundle was rejected: it has no archive", body = ErrorResponse)
+    )
 )]
 pub(crate) async fn sbom(
     State(app): State<Arc<App>>,
@@ -252,7 +264,11 @@ pub(crate) async fn sbom(
 /// How a bundle differs from an older one: by the settings in force, and by files.
 #[utoipa::path(
     get, path = "/projects/{project}/bundles/{bundle}/diff", operation_id = "diff_bundle",
-    tag = "bundles", params(DiffQuery), responses((status = 200, body = DiffView))
+    tag = "bundles", params(DiffQuery), responses(
+        (status = 200, body = DiffView),
+        (status = 409, description = "One of them was rejected: it has no archive", body = ErrorResponse),
+        (status = 422, description = "The older one is not of this project, or no check of today passes it", body = ErrorResponse)
+    )
 )]
 pub(crate) async fn diff(
     State(app): State<Arc<App>>,

@@ -1,12 +1,12 @@
 //! Certificates. No answer holds a private key.
 
-use crate::extract::{Body, Caller, Query};
+use crate::extract::{Body, Caller, Path, Query};
 use crate::names::CertificateStateName;
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::{App, NewCertificate};
 use control_domain::{Certificate, CertificateFacts};

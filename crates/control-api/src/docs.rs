@@ -1,24 +1,26 @@
 //! The description of the interface as JSON and as a page.
 
 use crate::reference::{STYLE, page};
+use axum::Router;
+use axum::body::Bytes;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::Value;
 use std::sync::Arc;
 
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// No script runs, nothing is framed, and styles come from this server alone.
 const POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// `/api/v1/openapi.json` and `/api/docs`.
-pub(crate) fn router(document: Value) -> Router {
-    let html: Arc<str> = page(&document).into();
-    let document = Arc::new(document);
+pub(crate) fn router(document: &Value) -> Router {
+    let html: Arc<str> = page(document).into();
+    let document = Bytes::from(document.to_string());
     Router::new()
         .route(
             "/api/v1/openapi.json",
-            get(async move || Json(Value::clone(&document))),
+            get(async move || ([(header::CONTENT_TYPE, JSON)], document.clone())),
         )
         .route(
             "/api/docs",

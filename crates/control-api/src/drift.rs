@@ -1,13 +1,13 @@
 //! Drift: nodes that run something else than they were ordered to run.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Body, Caller, Query};
+use crate::extract::{Body, Caller, Path, Query};
 use crate::names::{DriftResolutionName, DriftStateName};
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use control_app::{App, DriftRemedy};
 use control_domain::Drift;
 use control_wire::{BundleId, DriftId, NodeId, ProjectId};

@@ -1,15 +1,15 @@
 //! Enrolment tokens.
 
-use crate::extract::{Body, Caller, Query};
+use crate::extract::{Body, Caller, Path, Query};
 use crate::names::EnrolmentTokenStateName;
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use control_app::App;
 use control_domain::{EnrolmentToken, NewEnrolmentToken, Tenant};
-use control_wire::{EnrolmentTokenId, ProjectId};
+use control_wire::{EnrolmentTokenId, ProjectId, rfc3339};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -54,6 +54,7 @@ pub(crate) struct NewEnrolmentTokenRequest {
     #[schema(minimum = 1, maximum = 100_000)]
     max_uses: Option<i64>,
     /// When it ends by itself, within a year; absent: in 24 hours.
+    #[serde(default, deserialize_with = "rfc3339::optional")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
 }

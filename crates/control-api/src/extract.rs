@@ -1,12 +1,15 @@
 //! What handlers take from a request.
 
+use crate::body::{self, BodyLimit};
 use crate::problem::Problem;
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{self, FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use control_app::{Call, Error};
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 /// The actor, the time and the rest of [`Call`], as admission made it.
 #[derive(Clone, Debug)]
@@ -28,26 +31,24 @@ pub(crate) struct Body<T>(pub(crate) T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let is_json = is_json(request.headers());
-        if !is_json && request.headers().contains_key(header::CONTENT_TYPE) {
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let is_json = is_json(&parts.headers);
+        if !is_json && parts.headers.contains_key(header::CONTENT_TYPE) {
             return Err(Problem::not_json());
         }
-        let bytes = Bytes::from_request(request, state).await;
-        let bytes = bytes.map_err(|rejection| Problem::of_status(rejection.status()))?;
+        if is_encoded(&parts.headers) {
+            return Err(Problem::encoded());
+        }
+        let limit = parts.extensions.get::<BodyLimit>().copied();
+        let limit = limit.unwrap_or(BodyLimit(0));
+        let bytes = limit.read(&parts.headers, body).await?;
         let bytes = match bytes.is_empty() {
             _ if is_json => bytes,
             true => Bytes::from_static(b"{}"),
             false => return Err(Problem::not_json()),
         };
-        let mut deserializer = serde_json::Deserializer::from_slice(&bytes);
-        let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-            let path = error.path().to_string();
-            wrong_body(&path, error.inner())
-        })?;
-        let end = deserializer.end();
-        end.map_err(|error| wrong_body(".", &error))?;
-        Ok(Self(value))
+        Ok(Self(body::decode(&bytes)?))
     }
 }
 
@@ -58,24 +59,36 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json")
 }
 
-fn wrong_body(path: &str, error: &serde_json::Error) -> Problem {
-    if !error.is_data() {
-        return Problem::unreadable("the body is not JSON");
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// The identifiers in the path, each a UUID with its hyphens.
+#[derive(Debug)]
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let found = RawPathParams::from_request_parts(parts, state).await;
+        let found = found.map_err(|_| Problem::bad_path("an identifier is not UTF-8"))?;
+        let wrong = found.iter().find(|(_, text)| !is_hyphenated(text));
+        if let Some((name, _)) = wrong {
+            let name = name.replace('_', " ");
+            return Err(Problem::bad_path(&format!("the {name} is no UUID")));
+        }
+        let read = extract::Path::from_request_parts(parts, state).await;
+        let extract::Path(value) =
+            read.map_err(|_| Problem::bad_path("an identifier is no UUID"))?;
+        Ok(Self(value))
     }
-    let text = error.to_string();
-    let reason = text.split(" at line ").next().unwrap_or_default();
-    // A missing or unknown field is named by the message only, between backticks.
-    let named = reason
-        .split('`')
-        .nth(1)
-        .filter(|_| reason.contains(" field `"));
-    let field = match (path, named) {
-        (".", Some(name)) => name.to_owned(),
-        (".", None) => "body".to_owned(),
-        (path, Some(name)) if !path.ends_with(name) => format!("{path}.{name}"),
-        (path, _) => path.to_owned(),
-    };
-    Problem::invalid(&field, reason)
+}
+
+/// Other ways to write a UUID would give one resource several addresses.
+fn is_hyphenated(text: &str) -> bool {
+    text.len() == Hyphenated::LENGTH && Uuid::try_parse(text).is_ok()
 }
 
 /// The parameters behind `?`.
@@ -86,9 +99,16 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let query = axum::extract::Query::try_from_uri(&parts.uri);
-        let axum::extract::Query(value) =
-            query.map_err(|rejection| Problem::bad_query(&rejection.body_text()))?;
+        // PostgreSQL compares no text with a NUL.
+        if parts.uri.query().is_some_and(|query| query.contains("%00")) {
+            return Err(Problem::bad_query("a value has the character NUL"));
+        }
+        let query = extract::Query::try_from_uri(&parts.uri);
+        let extract::Query(value) = query.map_err(|rejection| {
+            let text = rejection.body_text();
+            let reason = text.strip_prefix("Failed to deserialize query string: ");
+            Problem::bad_query(reason.unwrap_or(&text))
+        })?;
         Ok(Self(value))
     }
 }
@@ -109,7 +129,9 @@ fn version(tag: &str) -> Option<i64> {
     let version = quoted
         .split_once('-')
         .map_or(quoted, |(version, _)| version);
-    version.parse().ok()
+    let number: i64 = version.parse().ok()?;
+    // `+1` and `01` are no tags of ours.
+    (number.to_string() == version).then_some(number)
 }
 
 /// The tags in `If-None-Match`, without quotes.

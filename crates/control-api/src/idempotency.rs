@@ -1,5 +1,6 @@
 //! `Idempotency-Key`: a request that is sent twice is carried out once.
 
+use crate::body::BodyLimit;
 use crate::problem::Problem;
 use crate::route::Route;
 use axum::body::{Body, to_bytes};
@@ -35,8 +36,8 @@ pub(crate) async fn run(
         ));
     }
     let (mut parts, body) = request.into_parts();
-    let body = to_bytes(body, route.max_body_bytes).await;
-    let body = body.map_err(|_| Problem::too_large(route.max_body_bytes))?;
+    let limit = BodyLimit(route.max_body_bytes);
+    let body = limit.read(&parts.headers, body).await?;
     let name = name(&call, parts.method.as_str(), &parts.uri.to_string(), &key);
     let (id, reservation) = app.reserve_reply(&name, &sha256(&body), call.now).await?;
     match reservation {
@@ -76,7 +77,7 @@ async fn keep(app: &App, id: Uuid, response: Response) -> Result<Response, Probl
         .is_some_and(|value| value == "no-store");
     let (parts, body) = response.into_parts();
     let bytes = to_bytes(body, MAX_ANSWER_BYTES).await;
-    let bytes = bytes.map_err(|_| Problem::too_large(MAX_ANSWER_BYTES))?;
+    let bytes = bytes.map_err(|_| Problem::too_large(None, MAX_ANSWER_BYTES))?;
     let etag = parts.headers.get(header::ETAG);
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let reply = Reply {

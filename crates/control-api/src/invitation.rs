@@ -1,14 +1,14 @@
 //! Invitations.
 
 use crate::cookie;
-use crate::extract::{Body, Caller, Query};
+use crate::extract::{Body, Caller, Path, Query};
 use crate::member::NewMemberRequest;
 use crate::names::RoleName;
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use control_app::{App, Joined};

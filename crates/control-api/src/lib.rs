@@ -6,12 +6,14 @@
 
 mod admission;
 mod answer;
+mod body;
 mod cookie;
 mod correlation;
 mod docs;
 mod extract;
 mod idempotency;
 mod names;
+mod object;
 mod openapi;
 mod page;
 mod problem;

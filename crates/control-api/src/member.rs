@@ -1,12 +1,12 @@
 //! Members of organizations.
 
-use crate::extract::{Body, Caller, Query};
+use crate::extract::{Body, Caller, Path, Query};
 use crate::names::RoleName;
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::{App, Member};
 use control_domain::Membership;

@@ -1,14 +1,14 @@
 //! Nodes, for operators.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Body, Caller, Query};
+use crate::extract::{Body, Caller, Path, Query};
 use crate::names::NodeStateName;
 use crate::node_view::{NodeDetailView, NodeView, revision};
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::{App, KeyRotation, NodeCounts, NodeFilter, Versioned};
 use control_domain::{Node, NodeState};

@@ -1,12 +1,12 @@
 //! What nodes ask for.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Body, Caller, Query, if_none_match};
+use crate::extract::{Body, Caller, Path, Query, if_none_match};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use crate::signing_key::web_key;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use control_app::{App, RegisteredNode, desired_tag};
 use control_domain::Refusal;

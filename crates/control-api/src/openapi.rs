@@ -43,8 +43,9 @@ const WRITE_FAILURES: &[(&str, &str)] = &[
         "412",
         "The resource has another version than `If-Match` names",
     ),
+    ("408", "The body came too slowly"),
     ("413", "The body is too large"),
-    ("415", "The body is not JSON"),
+    ("415", "The body is not JSON, or it is compressed"),
     (
         "422",
         "A field of the body is wrong: `error.details` names it",

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use control_app::{Error, ObjectError};
 use control_domain::Refusal;
 use control_wire::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};
+use std::time::Duration;
 
 const BUSY_RETRY_SECS: u64 = 30;
 
@@ -76,6 +77,26 @@ impl Problem {
         Self::new(status, ErrorCode::RequestValidation, message)
     }
 
+    /// 400: an identifier in the path is wrong.
+    pub(crate) fn bad_path(reason: &str) -> Self {
+        let message = format!("Request validation failed: path: {reason}");
+        let status = StatusCode::BAD_REQUEST;
+        Self::new(status, ErrorCode::RequestValidation, message)
+    }
+
+    /// 415 for a body that is compressed.
+    pub(crate) fn encoded() -> Self {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        let message = "Request validation failed: the body must not have a Content-Encoding";
+        Self::new(status, ErrorCode::RequestValidation, message)
+    }
+
+    /// 408: the body did not come in `time`.
+    pub(crate) fn too_slow(time: Duration) -> Self {
+        let message = format!("Timeout: request body after {}ms", time.as_millis());
+        Self::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::Timeout, message)
+    }
+
     /// 415
     pub(crate) fn not_json() -> Self {
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
@@ -83,9 +104,11 @@ impl Problem {
         Self::new(status, ErrorCode::RequestValidation, message)
     }
 
-    /// 413
-    pub(crate) fn too_large(limit_bytes: usize) -> Self {
-        let message = format!("Limit exceeded: body_size exceeds limit {limit_bytes}");
+    /// 413 for a body of `declared` bytes, if it said so.
+    pub(crate) fn too_large(declared: Option<u64>, limit: usize) -> Self {
+        let current = declared.map_or_else(|| "more".to_owned(), |bytes| bytes.to_string());
+        let message =
+            format!("Limit exceeded: body_size - Current value {current} exceeds limit {limit}");
         let status = StatusCode::PAYLOAD_TOO_LARGE;
         Self::new(status, ErrorCode::LimitExceeded, message)
     }
@@ -157,6 +180,16 @@ impl Problem {
             cause: Some(format!("{error:?}")),
             ..Self::new(status, code, message)
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn details(&self) -> &[ErrorDetail] {
+        &self.details
+    }
+
+    #[cfg(test)]
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// The answer, with those fields of the response so far that are not of its body.
@@ -239,6 +272,7 @@ impl From<Error> for Problem {
             }
             Error::TooManyWaiters => Self::busy(&error.to_string()),
             Error::Files(wrong) => Self::invalid("files", &wrong.to_string()),
+            Error::Definition { field, reason } => Self::invalid(field, &reason),
             Error::Certificate(wrong) => {
                 let is_key = wrong.is_about_key();
                 let field = if is_key {

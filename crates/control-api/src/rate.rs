@@ -1,7 +1,7 @@
 //! How many requests an API key, or else an address, may send.
 
 use axum::extract::ConnectInfo;
-use axum::http::{Extensions, HeaderMap, HeaderValue};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use control_app::{Allowance, Rate};
 use control_domain::Actor;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -63,6 +63,9 @@ impl RateClass {
     }
 }
 
+/// Tokens of a full bucket; on every answer that took one.
+pub(crate) const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+
 /// Writes the `X-RateLimit-…` fields.
 pub(crate) fn write(allowance: &Allowance, headers: &mut HeaderMap) {
     let Allowance {
@@ -73,7 +76,7 @@ pub(crate) fn write(allowance: &Allowance, headers: &mut HeaderMap) {
         retry_after_secs: _,
     } = *allowance;
     let reset = full_at.as_second() + i64::from(full_at.subsec_nanosecond() > 0);
-    headers.insert("x-ratelimit-limit", HeaderValue::from(limit));
+    headers.insert(LIMIT, HeaderValue::from(limit));
     headers.insert("x-ratelimit-remaining", HeaderValue::from(remaining));
     headers.insert("x-ratelimit-reset", HeaderValue::from(reset));
 }

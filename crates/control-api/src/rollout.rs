@@ -1,14 +1,14 @@
 //! Rollouts: a bundle on its way to nodes, batch by batch.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Body, Caller, Query};
+use crate::extract::{Body, Caller, Path, Query};
 use crate::names::{OnFailureName, RolloutStateName};
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use crate::rollout_view::{GateSettings, RolloutNodeView, RolloutSummary, RolloutView};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use control_app::{App, Call, NodeSelection};
 use control_domain::{BatchSize, Gate, NewRollout, OnFailure, RolloutCommand, Strategy};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};

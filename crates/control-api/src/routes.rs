@@ -7,7 +7,6 @@ use crate::{
     service, setup, signing_key, upstream, user,
 };
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
@@ -148,14 +147,14 @@ pub fn description() -> Value {
     openapi::complete(&document, ROUTES)
 }
 
-/// The interface under `/api/v1`, with its own description.
-pub fn router(app: &Arc<App>) -> Router {
+/// The interface under `/api/v1` with its own description, and routes `beside` it, whose answers get a
+/// correlation ID and a body of failures as well.
+pub fn router(app: &Arc<App>, beside: Router) -> Router {
     let mut api = OpenApiRouter::with_openapi(openapi::base());
     for row in ROUTES {
         let (schemas, paths, methods) = (row.handler)();
-        let methods = methods
-            .layer(DefaultBodyLimit::max(row.max_body_bytes))
-            .route_layer(from_fn_with_state((Arc::clone(app), row), admission::admit));
+        let methods =
+            methods.route_layer(from_fn_with_state((Arc::clone(app), row), admission::admit));
         api = api.routes((schemas, paths, methods));
     }
     let api = OpenApiRouter::new()
@@ -164,8 +163,9 @@ pub fn router(app: &Arc<App>) -> Router {
     let (router, document) = api.split_for_parts();
     let document = openapi::complete(&document, ROUTES);
     router
-        .merge(docs::router(document))
+        .merge(docs::router(&document))
         // Not a fallback: merged with other routers, that would be theirs or ours for all paths.
         .route("/api/v1/{*path}", any(async || StatusCode::NOT_FOUND))
+        .merge(beside)
         .layer(from_fn_with_state(Arc::clone(app), answer::answer))
 }

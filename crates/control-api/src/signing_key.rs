@@ -1,12 +1,12 @@
 //! Signing keys.
 
-use crate::extract::{Caller, Query};
+use crate::extract::{Caller, Path, Query};
 use crate::names::SigningKeyStateName;
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use control_app::{App, Versioned};
 use control_domain::SigningKey;
 use control_wire::{JsonWebKey, JsonWebKeySet, OrgId, SigningKeyId};

@@ -29,6 +29,14 @@ pub enum Error {
     /// The files of a request cannot be a bundle.
     #[error("files: {0}")]
     Files(BundleError),
+    /// A service or an upstream has a field that no proxy reads.
+    #[error("{field}: {reason}")]
+    Definition {
+        /// The field's name, with dots between levels.
+        field: &'static str,
+        /// What the check of configurations says of it.
+        reason: String,
+    },
     /// A stored archive is not what was stored.
     #[error("stored archive: {0}")]
     Archive(BundleError),

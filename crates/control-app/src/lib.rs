@@ -25,6 +25,7 @@ mod audit;
 mod bundle;
 mod bundle_archive;
 mod certificate;
+mod definition;
 mod drift;
 mod enrolment_token;
 mod invitation;

@@ -2,6 +2,7 @@
 
 use crate::app::{App, taken, tenant};
 use crate::call::Call;
+use crate::definition::check_service;
 use crate::error::Error;
 use control_domain::{Access, Refusal, Service, ServiceSettings, Tenant};
 use control_store::{Page, Transaction, Versioned};
@@ -23,6 +24,7 @@ impl App {
         let tenant = tenant(&mut tx, project).await?;
         let id = ServiceId::new(call.now, self.random_id());
         let service = Service::create(&call.actor, tenant, id, settings, call.now)?;
+        check_service(&service)?;
         check_references(&mut tx, &service).await?;
         tx.insert_service(&service).await.map_err(taken("name"))?;
         self.commit(tx, call, "service.created", tenant, id.0)
@@ -77,6 +79,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (project, id)).await?;
         let value = found.value.update(&call.actor, settings)?;
+        check_service(&value)?;
         call.expect_version(found.version)?;
         check_references(&mut tx, &value).await?;
         let updated = tx.update_service(&value, found.version).await;

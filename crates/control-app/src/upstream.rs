@@ -2,6 +2,7 @@
 
 use crate::app::{App, taken, tenant};
 use crate::call::Call;
+use crate::definition::check_upstream;
 use crate::error::Error;
 use control_domain::{Access, Refusal, Upstream, UpstreamSettings};
 use control_store::{Page, Transaction, Versioned};
@@ -23,6 +24,7 @@ impl App {
         let tenant = tenant(&mut tx, project).await?;
         let id = UpstreamId::new(call.now, self.random_id());
         let upstream = Upstream::create(&call.actor, tenant, id, settings, call.now)?;
+        check_upstream(&upstream)?;
         tx.insert_upstream(&upstream).await.map_err(taken("name"))?;
         self.commit(tx, call, "upstream.created", tenant, id.0)
             .await?;
@@ -76,6 +78,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (project, id)).await?;
         let value = found.value.update(&call.actor, settings)?;
+        check_upstream(&value)?;
         call.expect_version(found.version)?;
         let updated = tx.update_upstream(&value, found.version).await;
         let version = updated.map_err(taken("name"))?;

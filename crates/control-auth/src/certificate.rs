@@ -116,6 +116,10 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, CertificateEr
     if pem.len() > MAX_PEM_BYTES {
         return Err(CertificateError::TooLarge);
     }
+    // The text is stored as it is, and PostgreSQL keeps no NUL.
+    if pem.contains('\0') {
+        return Err(CertificateError::NotPem);
+    }
     let mut chain = Vec::new();
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem.as_bytes()) {
         let (kind, der) = section.map_err(|_| CertificateError::NotPem)?;

@@ -88,6 +88,11 @@ impl Sealer {
         keys.first().map_or("", MasterKey::id).to_owned()
     }
 
+    /// Whether it opens what the key of this id sealed.
+    pub fn holds(&self, id: &str) -> bool {
+        self.keys.load().iter().any(|key| key.id == id)
+    }
+
     /// Has the keys of `other` from now on.
     pub fn replace(&self, other: Self) {
         self.keys.store(other.keys.into_inner());

@@ -201,7 +201,11 @@ impl ApiKey {
         next_state(API_KEY_TRANSITIONS, state, event).ok_or(Refusal::WrongState {
             noun: "an API key",
             state: state.name(),
-            event: event.name(),
+            event: match event {
+                ApiKeyEvent::Expire => "expire",
+                ApiKeyEvent::Revoke => "be revoked",
+                ApiKeyEvent::Delete => "be deleted: revoke it first",
+            },
         })
     }
 }

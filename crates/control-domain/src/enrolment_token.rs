@@ -150,7 +150,7 @@ impl EnrolmentToken {
         next.ok_or(Refusal::WrongState {
             noun: "an enrolment token",
             state: state.name(),
-            event: Revoke.name(),
+            event: "be revoked",
         })?;
         Ok(Self {
             revoked_at: Some(now),

@@ -76,7 +76,10 @@ impl Service {
             return Err(Refusal::invalid("host", "is no host name"));
         }
         if !path_prefix.as_deref().is_none_or(is_path) {
-            return Err(Refusal::invalid("path_prefix", "does not begin with `/`"));
+            return Err(Refusal::invalid(
+                "path_prefix",
+                "does not begin with `/`, is longer than 1000 bytes, or has a space, `?` or `#`",
+            ));
         }
         Ok(Self {
             id,

@@ -112,7 +112,11 @@ impl SigningKey {
         let state = next.ok_or(Refusal::WrongState {
             noun: "a signing key",
             state: self.state.name(),
-            event: event.name(),
+            event: match event {
+                Activate => "be activated",
+                Retire => "be retired",
+                Deactivate => "be deactivated",
+            },
         })?;
         Ok(Self { state, ..self })
     }

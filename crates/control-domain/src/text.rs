@@ -6,7 +6,7 @@ use std::fmt;
 const NAME_CHARS: usize = 100;
 const EMAIL_BYTES: usize = 254;
 
-/// A name for people: 1 to 100 characters, no control characters, no space at either end.
+/// A name for people: 1 to 100 characters, all of them visible or spaces, no space at either end.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
@@ -25,8 +25,8 @@ impl Name {
         if length == 0 || NAME_CHARS < length {
             return Err(Refusal::invalid(field, "needs 1 to 100 characters"));
         }
-        if text.trim() != text || text.chars().any(char::is_control) {
-            let reason = "has control characters, or a space at an end";
+        if text.trim() != text || text.chars().any(is_hidden) {
+            let reason = "has control or invisible characters, or a space at an end";
             return Err(Refusal::invalid(field, reason));
         }
         Ok(Self(text.to_owned()))
@@ -71,6 +71,18 @@ impl Email {
     }
 }
 
+/// Not seen on a page, or changes what is seen beside it. The joiners U+200C and U+200D are part of
+/// the spelling of words and of emoji.
+fn is_hidden(c: char) -> bool {
+    let hidden = matches!(
+        c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+    );
+    hidden || c.is_control()
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -92,7 +104,9 @@ mod tests {
         for good in ["a", "Ünïcode 1", &"x".repeat(100)] {
             assert!(Name::parse("name", good).is_ok(), "{good}");
         }
-        for bad in ["", " a", "a ", "a\nb", &"x".repeat(101)] {
+        let invisible = ["\u{200b}", "a\u{202e}b", "a\u{2028}b", "\u{feff}a"];
+        let wrong = ["", " a", "a ", "a\nb", &"x".repeat(101)];
+        for bad in wrong.into_iter().chain(invisible) {
             assert!(Name::parse("name", bad).is_err(), "{bad:?}");
         }
     }

@@ -86,6 +86,8 @@ codes! {
     RequestValidation = "REQUEST_VALIDATION",
     /// 503: the database is away, or the program stops.
     ServiceUnavailable = "SERVICE_UNAVAILABLE",
+    /// 408: the body came too slowly.
+    Timeout = "TIMEOUT",
     /// 409: the state of the value forbids this step.
     WrongState = "WRONG_STATE",
 }

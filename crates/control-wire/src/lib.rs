@@ -7,6 +7,7 @@ mod id;
 mod jwk;
 mod node;
 mod order;
+pub mod rfc3339;
 
 pub use certificate::NodeCertificate;
 pub use error::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};

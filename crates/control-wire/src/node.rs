@@ -2,6 +2,7 @@
 
 use crate::id::{BundleId, NodeId, OrgId, ProjectId};
 use crate::jwk::JsonWebKey;
+use crate::rfc3339;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -161,6 +162,7 @@ pub struct EventsRequest {
 pub struct NodeEvent {
     /// When, by the node's clock.
     #[schema(value_type = String, format = DateTime)]
+    #[serde(deserialize_with = "rfc3339::required")]
     pub at: Timestamp,
     /// A name for programs, such as `bundle.activated`: 1 to 64 characters `[a-z0-9._-]`.
     #[schema(min_length = 1, max_length = 64)]

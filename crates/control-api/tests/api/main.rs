@@ -19,6 +19,7 @@ mod lifecycle;
 mod members;
 mod nodes;
 mod orders;
+mod outsiders;
 mod rates;
 mod requests;
 mod rollout_failures;

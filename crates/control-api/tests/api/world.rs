@@ -107,7 +107,7 @@ impl World {
         let (node, node_key) = insert_node(&mut tx, own).await;
         tx.commit().await.unwrap();
         Self {
-            router: router(&app),
+            router: router(&app, Router::new()),
             app,
             store,
             org: own.org,

@@ -1,0 +1,127 @@
+//! Services and upstreams are checked as they are written: one that no proxy reads would spoil every
+//! bundle of its project.
+
+use crate::compiler::{Definitions, ListenAddresses, compile};
+use crate::configuration::check;
+use crate::error::Error;
+use control_domain::{LoadBalancing, Name, Service, Target, Upstream};
+use control_wire::ServiceId;
+
+/// Never connected to.
+const LISTEN: &str = "127.0.0.1:80";
+
+/// Whether a proxy reads the service.
+///
+/// # Errors
+///
+/// [`Error::Definition`] with the field that it does not read.
+pub(crate) fn check_service(service: &Service) -> Result<(), Error> {
+    let upstream = Upstream {
+        id: service.upstream,
+        tenant: service.tenant,
+        name: Name::stored("upstream".to_owned()),
+        load_balancing: LoadBalancing::RoundRobin,
+        targets: vec![any_target()],
+        tls: None,
+        created_at: service.created_at,
+    };
+    let plain = Service {
+        host: None,
+        path_prefix: None,
+        priority: 0,
+        certificate: None,
+        ..service.clone()
+    };
+    let host = Service {
+        host: service.host.clone(),
+        ..plain.clone()
+    };
+    let path_prefix = Service {
+        path_prefix: service.path_prefix.clone(),
+        ..plain.clone()
+    };
+    let priority = Service {
+        priority: service.priority,
+        ..plain.clone()
+    };
+    let fields = [
+        ("name", plain),
+        ("host", host),
+        ("path_prefix", path_prefix),
+        ("priority", priority),
+    ];
+    for (field, service) in fields {
+        read(field, service, upstream.clone())?;
+    }
+    Ok(())
+}
+
+/// Whether a proxy reads the upstream.
+///
+/// # Errors
+///
+/// [`Error::Definition`] with the field that it does not read.
+pub(crate) fn check_upstream(upstream: &Upstream) -> Result<(), Error> {
+    let service = Service {
+        id: ServiceId(upstream.id.0),
+        tenant: upstream.tenant,
+        name: Name::stored("service".to_owned()),
+        host: None,
+        path_prefix: None,
+        priority: 0,
+        upstream: upstream.id,
+        certificate: None,
+        created_at: upstream.created_at,
+    };
+    let plain = Upstream {
+        targets: vec![any_target()],
+        tls: None,
+        ..upstream.clone()
+    };
+    let targets = Upstream {
+        targets: upstream.targets.clone(),
+        ..plain.clone()
+    };
+    let tls = Upstream {
+        tls: upstream.tls.clone(),
+        ..plain.clone()
+    };
+    let fields = [
+        ("name", plain),
+        ("targets", targets),
+        ("tls.server_name", tls),
+    ];
+    for (field, upstream) in fields {
+        read(field, service.clone(), upstream)?;
+    }
+    Ok(())
+}
+
+fn any_target() -> Target {
+    Target {
+        address: LISTEN.to_owned(),
+        weight: 1,
+    }
+}
+
+fn read(field: &'static str, service: Service, upstream: Upstream) -> Result<(), Error> {
+    let definitions = Definitions {
+        services: vec![service],
+        upstreams: vec![upstream],
+        certificates: Vec::new(),
+    };
+    let listen = ListenAddresses {
+        http: Some(LISTEN.to_owned()),
+        https: None,
+    };
+    let found = check(&compile(&definitions, &listen)?);
+    if found.model.is_some() {
+        return Ok(());
+    }
+    let first = found.diagnostics.into_iter().next();
+    let reason = first.map_or_else(String::new, |found| match found.help {
+        Some(help) => format!("{}: {help}", found.message),
+        None => found.message,
+    });
+    Err(Error::Definition { field, reason })
+}
