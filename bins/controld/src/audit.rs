@@ -1,6 +1,9 @@
 //! `controld audit verify`: whether the audit log is as it was written.
 
 use crate::cli::StateArgs;
+use crate::data_dir::DataDir;
+use crate::key_file::Secrets;
+use crate::state::open_existing;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -10,7 +13,7 @@ use std::process::ExitCode;
     reason = "the operator reads these lines, and so may a script"
 )]
 pub(crate) async fn verify(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
-    let app = crate::state::open(state).await?;
+    let app = open_existing(&DataDir::new(state), Secrets::Untouched).await?;
     let fault = app.verify_audit().await?;
     app.close().await;
     Ok(match fault {

@@ -2,7 +2,9 @@
 
 use crate::cli::BackupArgs;
 use crate::data_dir::DataDir;
-use crate::state::open_in;
+use crate::error_text::told;
+use crate::key_file::Secrets;
+use crate::state::open_existing;
 use std::error::Error;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -17,10 +19,12 @@ pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
         return Err("PostgreSQL has backups of its own: pg_dump".into());
     }
     if to.exists() {
-        return Err(format!("{} exists already", to.display()).into());
+        let way_out = "it is never written over: name another file";
+        return Err(format!("--to {}: exists already; {way_out}", to.display()).into());
     }
-    let app = open_in(&data_dir).await?;
-    app.back_up(&to.display().to_string()).await?;
+    let app = open_existing(&data_dir, Secrets::Untouched).await?;
+    let copied = app.back_up(&to.display().to_string()).await;
+    copied.map_err(|error| format!("--to {}: {}", to.display(), told(&error)))?;
     app.close().await;
     fs::set_permissions(&to, Permissions::from_mode(0o600))?;
     println!(

@@ -94,7 +94,12 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) state: StateArgs,
     /// The address to listen on.
-    #[arg(long, env = "CONTROLD_LISTEN", default_value = "127.0.0.1:8443")]
+    #[arg(
+        long,
+        env = "CONTROLD_LISTEN",
+        default_value = "127.0.0.1:8443",
+        value_parser = listen_address
+    )]
     pub(crate) listen: SocketAddr,
     /// The certificate chain to serve TLS with, in PEM; read again on SIGHUP.
     #[arg(long, env = "CONTROLD_TLS_CERT", requires = "tls_key")]
@@ -122,6 +127,12 @@ pub(crate) struct ServeArgs {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     pub(crate) max_connections: u32,
+}
+
+/// Names are not resolved: one may have several addresses, or another tomorrow.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let form = "is no IP address with a port, such as 127.0.0.1:8443";
+    text.parse().map_err(|_| form.to_owned())
 }
 
 /// The new administrator.

@@ -267,7 +267,10 @@ mod tests {
         let expected = [
             ("lisen is no setting", "lisen"),
             ("data-dir wants one value", "data-dir 1 2"),
-            ("listen here: invalid socket address syntax", "\"here\""),
+            (
+                "listen here: is no IP address with a port, such as 127.0.0.1:8443",
+                "\"here\"",
+            ),
             ("database has no block", "database { a }"),
             ("master-key-file has no properties", "a=1"),
             ("tls-cert stands twice", "tls-cert \"b\""),

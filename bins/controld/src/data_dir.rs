@@ -1,18 +1,23 @@
 //! What lies in the data directory.
 
 use crate::cli::StateArgs;
+use crate::error_text::told;
 use crate::key_file::KeyFile;
-use control_store::{ObjectError, Objects};
+use control_store::{ObjectError, Objects, StoreError};
+use std::error::Error;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+
+const DATABASE_FILE: &str = "control.db";
 
 /// The names of the database, of the object store and of the key file.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     folder: PathBuf,
     pub(crate) database_url: String,
+    has_database_url: bool,
     object_store_url: Option<String>,
     pub(crate) key_file: KeyFile,
 }
@@ -26,14 +31,44 @@ impl DataDir {
             object_store,
             master_key_file,
         } = state;
-        let file = data_dir.join("control.db");
+        let file = data_dir.join(DATABASE_FILE);
         let own = format!("sqlite://{}?mode=rwc", file.display());
         let key_file = master_key_file.unwrap_or_else(|| data_dir.join("master.key"));
         Self {
             folder: data_dir,
+            has_database_url: database.is_some(),
             database_url: database.unwrap_or(own),
             object_store_url: object_store,
             key_file: KeyFile::new(key_file),
+        }
+    }
+
+    /// The file of the database, if it should be in the folder and is not.
+    pub(crate) fn missing_database(&self) -> Option<PathBuf> {
+        let file = self.folder.join(DATABASE_FILE);
+        (!self.has_database_url && !file.exists()).then_some(file)
+    }
+
+    /// An error of the folder, with its place.
+    pub(crate) fn at_folder(&self, error: &dyn Error) -> String {
+        format!("--data-dir {}: {}", self.folder.display(), told(error))
+    }
+
+    /// An error of the database, with its place. The URL is left out: it may have a password in it.
+    pub(crate) fn at_database(&self, error: &StoreError) -> String {
+        let away = matches!(error, StoreError::Unavailable(_));
+        match (self.has_database_url, away) {
+            (true, true) => format!("--database: {}; start it, or name another one", told(error)),
+            (true, false) => format!("--database: {}", told(error)),
+            (false, _) => self.at_folder(error),
+        }
+    }
+
+    /// An error of the object store, with its place.
+    pub(crate) fn at_objects(&self, error: &ObjectError) -> String {
+        match &self.object_store_url {
+            Some(_) => format!("--object-store: {}", told(error)),
+            None => self.at_folder(error),
         }
     }
 

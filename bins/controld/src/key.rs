@@ -2,7 +2,8 @@
 
 use crate::cli::StateArgs;
 use crate::data_dir::DataDir;
-use crate::state::{ENVIRONMENT, open_in};
+use crate::key_file::Secrets;
+use crate::state::{ENVIRONMENT, open_existing};
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -21,7 +22,7 @@ const NOTICE: Duration = Duration::from_secs(3);
 )]
 pub(crate) async fn rotate(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
     let data_dir = DataDir::new(state);
-    let app = open_in(&data_dir).await?;
+    let app = open_existing(&data_dir, Secrets::Opened).await?;
     let current = data_dir.key_file.read()?.current();
     let used = app.master_keys_in_use().await?;
     let unfinished = used.iter().any(|id| *id != current);
@@ -55,7 +56,7 @@ pub(crate) async fn rotate(state: StateArgs) -> Result<ExitCode, Box<dyn Error>>
 )]
 pub(crate) async fn prune(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
     let data_dir = DataDir::new(state);
-    let app = open_in(&data_dir).await?;
+    let app = open_existing(&data_dir, Secrets::Opened).await?;
     let used = app.master_keys_in_use().await?;
     let dropped = data_dir.key_file.prune(|id| used.contains(id))?;
     println!("{dropped} keys dropped");

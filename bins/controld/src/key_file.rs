@@ -2,6 +2,7 @@
 
 use control_app::Environment;
 use control_auth::{MasterKey, Sealer};
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -14,6 +15,15 @@ type Failure = Box<dyn Error>;
 #[derive(Clone, Debug)]
 pub(crate) struct KeyFile(PathBuf);
 
+/// What a command does with secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Secrets {
+    /// It opens them, so each must have its key.
+    Opened,
+    /// It leaves them as they are, so the key file may be away.
+    Untouched,
+}
+
 /// What a file looks like from outside: another one has another stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(u64, u64, i64, i64);
@@ -24,8 +34,34 @@ impl KeyFile {
         Self(path)
     }
 
+    /// The keys for a command that does this with `secrets`, which were sealed with the keys `used`.
+    ///
+    /// A file that is away is made at the first start only: later another key opens nothing.
+    pub(crate) fn sealer(
+        &self,
+        environment: &Environment,
+        secrets: Secrets,
+        used: &BTreeSet<String>,
+    ) -> Result<Sealer, Failure> {
+        let is_away = self.stamp().is_none();
+        if secrets == Secrets::Untouched && is_away {
+            let key = MasterKey::new(&environment.random::<32>())?;
+            return Ok(Sealer::new(vec![key])?);
+        }
+        if is_away && !used.is_empty() {
+            let way_out = "the secrets of the database need it: restore it from the backup";
+            return Err(format!("there is no such file; {way_out}").into());
+        }
+        let sealer = self.open(environment)?;
+        let missing = used.iter().find(|id| !sealer.holds(id));
+        missing.map_or(Ok(sealer), |id| {
+            let way_out = "restore the file that belongs to this database";
+            Err(format!("lacks the key {id}, which secrets of the database need; {way_out}").into())
+        })
+    }
+
     /// The keys; at the first start a new one is made.
-    pub(crate) fn open(&self, environment: &Environment) -> Result<Sealer, Failure> {
+    fn open(&self, environment: &Environment) -> Result<Sealer, Failure> {
         let key = hex(&environment.random::<32>());
         let beside = self.write_beside(&[key])?;
         // A link is made whole or not at all, and never over a file that is there.

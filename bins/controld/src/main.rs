@@ -10,6 +10,7 @@ mod config;
 mod connections;
 mod ctl;
 mod data_dir;
+mod error_text;
 mod key;
 mod key_file;
 mod serve;
@@ -19,12 +20,14 @@ mod trust;
 
 use crate::cli::{AdminCommand, AuditCommand, Cli, Command, KeyCommand};
 use crate::config::ConfigFile;
+use crate::error_text::told;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use std::error::Error;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
+#[expect(clippy::print_stderr, reason = "the operator reads it")]
 async fn main() -> ExitCode {
     let operations = ctl::operations();
     let mut whole = Cli::command().subcommand(ctl::command(&operations));
@@ -53,7 +56,7 @@ async fn main() -> ExitCode {
     match run(&matches, read.as_ref()).await {
         Ok(code) => code,
         Err(error) => {
-            tracing::error!(error = told(&*error), "controld ends");
+            eprintln!("error: {}", told(&*error));
             ExitCode::FAILURE
         }
     }
@@ -70,16 +73,4 @@ async fn run(matches: &ArgMatches, file: Option<&ConfigFile>) -> Result<ExitCode
         Some(Command::Key(KeyCommand::Rotate(state))) => key::rotate(state).await,
         Some(Command::Key(KeyCommand::Prune(state))) => key::prune(state).await,
     }
-}
-
-/// The error with what caused it.
-fn told(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

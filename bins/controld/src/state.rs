@@ -2,11 +2,18 @@
 
 use crate::cli::StateArgs;
 use crate::data_dir::DataDir;
+use crate::error_text::told;
+use crate::key_file::Secrets;
 use control_app::{App, Environment};
-use control_store::Store;
+use control_store::{Store, StoreError};
 use jiff::Timestamp;
+use std::collections::BTreeSet;
 use std::error::Error;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+use tokio::time::timeout;
+
+/// A database that has not answered in this time is told of, and waited for.
+const QUIET: Duration = Duration::from_secs(2);
 
 pub(crate) const ENVIRONMENT: Environment = Environment {
     now: Timestamp::now,
@@ -18,18 +25,59 @@ pub(crate) fn now() -> SystemTime {
     Timestamp::now().into()
 }
 
-/// The application on the state that the command line names.
+/// The application on the state that the command line names, which is made if it is not there.
 pub(crate) async fn open(state: StateArgs) -> Result<App, Box<dyn Error>> {
     open_in(&DataDir::new(state)).await
 }
 
-/// The application on the state of a data directory.
+/// The application on the state of a data directory, which is made if it is not there.
 pub(crate) async fn open_in(data_dir: &DataDir) -> Result<App, Box<dyn Error>> {
-    data_dir.make()?;
-    let sealer = data_dir.key_file.open(&ENVIRONMENT)?;
-    let store = Store::open(&data_dir.database_url).await?;
-    let objects = data_dir.objects()?;
+    let made = data_dir.make();
+    made.map_err(|error| data_dir.at_folder(&error))?;
+    open_with(data_dir, Secrets::Opened).await
+}
+
+/// The application on state that is there: a command about what a control plane did would make a
+/// new one of a mistyped name, and find it in order.
+pub(crate) async fn open_existing(
+    data_dir: &DataDir,
+    secrets: Secrets,
+) -> Result<App, Box<dyn Error>> {
+    if let Some(file) = data_dir.missing_database() {
+        let file = file.display();
+        let way_out = "name the folder of the control plane with --data-dir or --config";
+        return Err(format!("--data-dir: there is no {file}; {way_out}").into());
+    }
+    open_with(data_dir, secrets).await
+}
+
+async fn open_with(data_dir: &DataDir, secrets: Secrets) -> Result<App, Box<dyn Error>> {
+    let store = open_store(&data_dir.database_url).await;
+    let store = store.map_err(|error| data_dir.at_database(&error))?;
+    let used = if secrets == Secrets::Opened {
+        store.read().await?.master_keys_in_use().await?
+    } else {
+        BTreeSet::new()
+    };
+    let at_key_file = |error: &dyn Error| {
+        let file = data_dir.key_file.path().display();
+        format!("--master-key-file {file}: {}", told(error))
+    };
+    let sealer = data_dir.key_file.sealer(&ENVIRONMENT, secrets, &used);
+    let sealer = sealer.map_err(|error| at_key_file(&*error))?;
+    let objects = data_dir.objects();
+    let objects = objects.map_err(|error| data_dir.at_objects(&error))?;
     Ok(App::new(store, objects, sealer, ENVIRONMENT))
+}
+
+/// The store, once its database answers.
+async fn open_store(url: &str) -> Result<Store, StoreError> {
+    let mut opening = std::pin::pin!(Store::open(url));
+    if let Ok(opened) = timeout(QUIET, &mut opening).await {
+        return opened;
+    }
+    tracing::warn!("the database does not answer; it is waited for");
+    opening.await
 }
 
 #[expect(

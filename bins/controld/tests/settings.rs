@@ -4,7 +4,7 @@
 use control_testkit::{Program, until};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -143,7 +143,7 @@ fn a_fault_is_told_with_its_line() {
         ),
         (
             "\nlisten \"here\"\n",
-            "listen here: invalid socket address",
+            "listen here: is no IP address with a port",
             "controld.kdl:2:8",
         ),
         (
@@ -276,4 +276,108 @@ fn a_bound_of_connections_outside_its_range_is_refused() {
         let refused = run(&["check", "--max-connections", wrong]);
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     }
+}
+
+#[test]
+fn a_start_that_fails_names_its_setting_and_a_way_out() {
+    let folder = Folder::new();
+    let data = folder.path("data");
+    let file = folder.write("file", "").display().to_string();
+    let below_file = format!("{file}/data");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    let no_socket = format!("postgres:///control?host={}", folder.path("nowhere"));
+    let no_key = folder.path("nowhere/master.key");
+    for (arguments, told) in [
+        (
+            ["--data-dir", &below_file],
+            format!("--data-dir {below_file}: "),
+        ),
+        (
+            ["--listen", &taken],
+            format!("--listen {taken}: Address already in use"),
+        ),
+        (
+            ["--listen", "localhost:8443"],
+            "is no IP address with a port".to_owned(),
+        ),
+        (
+            ["--database", &no_socket],
+            "--database: database unavailable: ".to_owned(),
+        ),
+        (
+            ["--master-key-file", &no_key],
+            format!("--master-key-file {no_key}: "),
+        ),
+    ] {
+        let defaults = [("--listen", "127.0.0.1:0"), ("--data-dir", data.as_str())];
+        let defaults = defaults.iter().filter(|(name, _)| *name != arguments[0]);
+        let rest = defaults.flat_map(|(name, value)| [*name, *value]);
+        let ran = run(&arguments.into_iter().chain(rest).collect::<Vec<_>>());
+        assert!(!ran.status.success(), "{arguments:?}");
+        let error = text(&ran.stderr);
+        assert!(error.contains(&told), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn a_command_about_a_control_plane_makes_none() {
+    let folder = Folder::new();
+    let (none, copy) = (folder.path("none"), folder.path("copy.db"));
+    for arguments in [
+        &["backup", "--to", &copy][..],
+        &["audit", "verify"],
+        &["key", "rotate"],
+        &["key", "prune"],
+    ] {
+        let all = [arguments, &["--data-dir", &none]].concat();
+        let ran = run(&all);
+        assert!(!ran.status.success(), "{arguments:?}");
+        let error = text(&ran.stderr);
+        assert!(error.contains("--data-dir: there is no "), "{error}");
+    }
+    assert!(!Path::new(&none).exists() && !Path::new(&copy).exists());
+}
+
+#[test]
+fn secrets_without_their_key_are_told_of_at_the_start() {
+    let folder = Folder::new();
+    let (data, key) = (folder.path("data"), folder.path("data/master.key"));
+    let password = folder
+        .write("password", "correct horse battery")
+        .display()
+        .to_string();
+    let made = run(&[
+        "admin",
+        "create",
+        "--data-dir",
+        &data,
+        "--email",
+        "a@b.example",
+        "--password-file",
+        &password,
+    ]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    fs::remove_file(&key).unwrap();
+    let start = ["--data-dir", &data, "--listen", "127.0.0.1:0"];
+    let told = text(&run(&start).stderr);
+    assert!(told.contains("restore it from the backup"), "{told}");
+    assert!(!Path::new(&key).exists(), "a new key would open nothing");
+    fs::write(&key, format!("{}\n", "ab".repeat(32))).unwrap();
+    let told = text(&run(&start).stderr);
+    assert!(told.contains("lacks the key "), "{told}");
+    let verified = run(&["audit", "verify", "--data-dir", &data]);
+    assert!(verified.status.success(), "{}", text(&verified.stderr));
+}
+
+#[test]
+fn a_file_that_is_no_database_is_told_of_at_once() {
+    let folder = Folder::new();
+    let data = folder.path("data");
+    fs::create_dir(&data).unwrap();
+    folder.write("data/control.db", &"no database".repeat(1_000));
+    let ran = run(&["--data-dir", &data, "--listen", "127.0.0.1:0"]);
+    let told = text(&ran.stderr);
+    assert!(told.contains(&format!("--data-dir {data}: ")), "{told}");
+    assert!(told.contains("not a database"), "{told}");
 }

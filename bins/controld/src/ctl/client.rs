@@ -164,7 +164,14 @@ impl Client {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, CtlError> {
-        let away = |error: std::io::Error| CtlError::failed(&self.authority, error);
+        let away = |error: std::io::Error| {
+            let way_out = "does a control plane listen there? --url or CONTROLD_URL names another";
+            CtlError::failed(&self.authority, format!("{error}; {way_out}"))
+        };
+        let unsecured = |error: std::io::Error| {
+            let way_out = "is it the right URL, and --ca-file the right one, for its certificate?";
+            CtlError::failed(&self.authority, format!("TLS: {error}; {way_out}"))
+        };
         let host = self.base.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let default = if self.tls.is_some() { 443 } else { 80 };
@@ -176,7 +183,7 @@ impl Client {
         let name = tls.server_name(host);
         let name = name.map_err(|error| CtlError::usage(format!("--url: {error}")))?;
         let connector = TlsConnector::from(tls.config());
-        let stream = connector.connect(name, stream).await.map_err(away)?;
+        let stream = connector.connect(name, stream).await.map_err(unsecured)?;
         self.exchange(stream, request).await
     }
 

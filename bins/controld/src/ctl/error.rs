@@ -1,6 +1,6 @@
 //! Why a command failed, and the exit code that says so.
 
-use control_wire::{ErrorBody, ErrorResponse};
+use control_wire::{ErrorBody, ErrorCode, ErrorResponse};
 use std::fmt::Write as _;
 
 /// Why a command failed.
@@ -60,6 +60,10 @@ fn told(status: u16, error: &ErrorBody) -> String {
     let mut text = format!("{code}: {message} (status {status}, correlation id {correlation_id})");
     for detail in details {
         write!(text, "\n  {}: {}", detail.field, detail.reason).unwrap_or_default();
+    }
+    if *code == ErrorCode::AuthenticationFailed {
+        let way_out = "name a valid key with --key-file, or keep one with `controld ctl login`";
+        write!(text, "\n  {way_out}").unwrap_or_default();
     }
     if let Some(seconds) = retry_after {
         write!(text, "\n  try again in {seconds} s").unwrap_or_default();

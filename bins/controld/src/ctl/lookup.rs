@@ -9,6 +9,8 @@ use uuid::Uuid;
 
 /// The largest page that the interface gives.
 const PAGE: usize = 200;
+/// Names that a message proposes.
+const MAX_NAMES: usize = 20;
 
 /// Finds ids by names.
 pub(crate) struct Lookup<'a> {
@@ -204,7 +206,9 @@ fn one(noun: &str, given: Option<&str>, items: &[Value]) -> Result<String, CtlEr
             "{noun} {given}: several have this name; give the id"
         ))),
         (_, None) => {
-            let names: Vec<&str> = found.iter().map(|item| text(item, "name")).collect();
+            let names = found.iter().map(|item| text(item, "name"));
+            let mut names: Vec<&str> = names.take(MAX_NAMES).collect();
+            names.extend((MAX_NAMES < found.len()).then_some("…"));
             let names = names.join(", ");
             Err(CtlError::usage(format!(
                 "--{noun} is needed: one of {names}"

@@ -1,0 +1,18 @@
+//! What an error says to an operator.
+
+use std::error::Error;
+
+/// The error with what caused it; what its cause says already is not said twice.
+pub(crate) fn told(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.ends_with(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = error.source();
+    }
+    text
+}
