@@ -12,7 +12,7 @@ mod response_body;
 use crate::agent_record::AgentSession;
 use crate::body::Body;
 use crate::exchange::Exchange;
-use crate::known_headers;
+use crate::hop_by_hop;
 use agent_protocol::{Allow, Decision, EventKind, ProxyMessage};
 use call::{AgentCall, CallOutcome};
 use http::Response;
@@ -90,8 +90,8 @@ pub(crate) async fn inspect_response(
 /// fields that `Connection` names, or a client could have an agent's fields removed by it.
 fn prepare_head(exchange: &mut Exchange) {
     let is_trusted = exchange.client().peer.trusted.get();
-    let Exchange { head, known, .. } = exchange;
-    known_headers::strip_for_agents(&mut head.headers, known, is_trusted);
+    hop_by_hop::strip_for_agents(&mut exchange.head.headers, is_trusted);
+    exchange.has_believed_claims = !is_trusted;
 }
 
 fn timers(exchange: &Exchange, end_by: Option<Duration>) -> RequestTimers {

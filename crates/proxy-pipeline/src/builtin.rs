@@ -48,6 +48,7 @@ pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Ans
         BuiltinHandler::Metrics => {
             let accept = head
                 .headers
+                .as_map()
                 .get(ACCEPT)
                 .and_then(|value| value.to_str().ok());
             let format = Format::accepted(accept.unwrap_or_default());

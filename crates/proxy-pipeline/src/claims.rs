@@ -6,6 +6,7 @@
 //! list.
 
 use crate::names;
+use http::{HeaderMap, HeaderName};
 
 /// All names with this prefix are on the list: `X-Forwarded-For`, `-Port`, `-Prefix`, `-Ssl` and
 /// similar.
@@ -69,6 +70,21 @@ pub(crate) fn is_shadow(name: &str) -> bool {
 #[inline]
 pub(crate) fn may_be_claim(name: &str) -> bool {
     matches!(name.as_bytes(), [b'c' | b'f' | b't' | b'v' | b'x', ..])
+}
+
+/// Removes the fields on the list of claims unless their sender is `believed`, and always those
+/// with `_` in place of `-`.
+#[cold]
+pub(crate) fn remove_claims(headers: &mut HeaderMap, believed: bool) {
+    let dropped = |name: &HeaderName| {
+        let name = name.as_str();
+        !believed && is_claim(name) || is_shadow(name)
+    };
+    let names = headers.keys().filter(|name| dropped(name));
+    let names: Vec<HeaderName> = names.cloned().collect();
+    for name in names {
+        headers.remove(name);
+    }
 }
 
 #[cfg(test)]

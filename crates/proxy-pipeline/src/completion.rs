@@ -420,9 +420,11 @@ mod tests {
     /// What follows `response`, the one to `exchange`.
     fn finish(exchange: Exchange, response: Response<Body>) -> Option<Box<Switched>> {
         let Exchange {
-            completion, known, ..
+            completion,
+            is_grpc,
+            ..
         } = exchange;
-        Reply::finish(completion, &known, response).upgrade
+        Reply::finish(completion, is_grpc, response).upgrade
     }
 
     #[tokio::test]

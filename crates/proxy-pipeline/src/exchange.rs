@@ -7,7 +7,8 @@ use crate::completion::{CompletionGuard, ExchangeRecord};
 use crate::connection_info::{ConnectionInfo, RequestStream};
 use crate::correlation::is_acceptable;
 use crate::forwarded_headers::{ForwardedHeaders, client_ip};
-use crate::known_headers::{KnownHeaders, LoggedHeaders};
+use crate::inbound_head::{InboundHead, LoggedHead};
+use crate::indexed_headers::{IndexedHeaders, KnownHeaders};
 use crate::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
 use crate::names;
 use crate::origin::Origin;
@@ -19,7 +20,7 @@ use crate::trace_context;
 use http::header::ACCEPT;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderValue, Method, Request, Response, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
@@ -31,9 +32,13 @@ use std::time::Duration;
 /// A request being handled. Dropped early, its record is still written: see [`CompletionGuard`].
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    pub(crate) head: Parts,
+    pub(crate) head: InboundHead,
     pub(crate) body: Option<ClientBody>,
-    pub(crate) known: KnownHeaders,
+    /// The client's `Content-Type` is gRPC's, whatever an agent writes there.
+    pub(crate) is_grpc: bool,
+    /// The forwarding claims in the head are agents': those of the client, which is not trusted, have been
+    /// removed.
+    pub(crate) has_believed_claims: bool,
     // Boxed, because it is moved often and rarely read.
     pub(crate) completion: Box<CompletionGuard>,
     /// The plan at its beginning.
@@ -50,12 +55,14 @@ impl Exchange {
     pub(crate) fn begin(
         worker: Rc<Worker>,
         stream: RequestStream,
-        mut head: Parts,
+        head: Parts,
         body: ClientBody,
     ) -> Self {
         let active = worker.active();
         let client = Rc::clone(&stream.client);
-        let (known, logged) = KnownHeaders::in_head(&head.headers);
+        let (mut head, access_head) =
+            InboundHead::read(head, |head| access_head(&worker, &active, head));
+        let headers = &mut head.headers;
         let began = worker.time.elapsed();
         let protocol = protocol(head.version);
         client.in_flight.set(client.in_flight.get() + 1);
@@ -67,17 +74,17 @@ impl Exchange {
         if client.terms.is_retired() {
             client.peer.update_trust(trusted);
         }
-        let client_ip = client_ip(&client.peer, &head.headers, &known, trusted);
-        let correlation_id = correlation_id(&worker, &head, &known, began);
-        let access_head = access_head(&worker, &active, &head, (&known, logged));
+        let client_ip = client_ip(&client.peer, headers, trusted);
+        let correlation_id = correlation_id(&worker, headers, began);
         let begins = active.traces;
-        let trace_id = if known.has(KnownHeaders::TRACE_PARENT) || begins.is_some() {
-            trace_context::apply(&mut head.headers, &known, begins, &worker.ids)
+        let trace_id = if headers.has(KnownHeaders::TRACE_PARENT) || begins.is_some() {
+            trace_context::apply(headers, begins, &worker.ids)
         } else {
             None
         };
-        let html = known.has(KnownHeaders::ACCEPTS_HTML);
-        let accept = html.then(|| head.headers.get(ACCEPT).cloned()).flatten();
+        let html = headers.has(KnownHeaders::ACCEPTS_HTML);
+        let accept = html.then(|| headers.as_map().get(ACCEPT).cloned());
+        let is_grpc = headers.has(KnownHeaders::GRPC);
         let completion = Box::new(CompletionGuard {
             watch: ReloadWatch::new(worker.reloads.get()),
             worker,
@@ -92,12 +99,13 @@ impl Exchange {
         Self {
             head,
             body: Some(body),
-            known,
+            is_grpc,
+            has_believed_claims: false,
             completion,
             active,
             forwarded: None,
             service: ServiceForm::Unsaid,
-            accept,
+            accept: accept.flatten(),
             stream,
         }
     }
@@ -106,7 +114,7 @@ impl Exchange {
     /// logged.
     pub(crate) fn copy(&self, head: Parts) -> Self {
         let of = &*self.completion;
-        let (known, _) = KnownHeaders::in_head(&head.headers);
+        let (head, ()) = InboundHead::read(head, |_| ());
         let (listener, terms) = (Rc::clone(&of.client.listener), Rc::clone(&of.client.terms));
         let peer = of.client.peer.clone();
         let client = Rc::new(ConnectionInfo::new(listener, peer, true, terms));
@@ -126,9 +134,10 @@ impl Exchange {
             },
         });
         Self {
+            is_grpc: head.headers.has(KnownHeaders::GRPC),
+            has_believed_claims: self.has_believed_claims,
             head,
             body: None,
-            known,
             completion,
             active: Rc::clone(&self.active),
             forwarded: None,
@@ -149,24 +158,28 @@ impl Exchange {
     /// The parts that the decision depends on.
     pub(crate) fn request_head(&self) -> RequestHead<'_> {
         let authority = self.head.uri.authority().map(Authority::as_str);
-        let host = || self.known.host.as_ref()?.to_str().ok();
+        let host = || self.head.headers.host()?.to_str().ok();
         RequestHead {
             listener: self.completion.client.listener.get(),
             method: &self.head.method,
             host: authority.or_else(host).unwrap_or_default(),
             target: self.head.uri.path_and_query(),
-            headers: &self.head.headers,
-            content_length: self.known.content_length,
+            headers: self.head.headers.as_map(),
+            content_length: self.head.headers.content_length(),
             client_ip: self.completion.record.client_ip,
         }
     }
 
-    /// Takes the request for the upstream; only the method is kept.
-    pub(crate) fn take_request(&mut self, body: RequestBody) -> Request<RequestBody> {
+    /// Takes the request for the upstream, with `headers`; only the method is kept.
+    pub(crate) fn take_request(
+        &mut self,
+        headers: HeaderMap,
+        body: RequestBody,
+    ) -> Request<RequestBody> {
         let mut request = Request::new(body);
         *request.method_mut() = self.head.method.clone();
         *request.uri_mut() = std::mem::take(&mut self.head.uri);
-        *request.headers_mut() = std::mem::take(&mut self.head.headers);
+        *request.headers_mut() = headers;
         if self.head.method == Method::CONNECT {
             // The protocol of the tunnel.
             *request.extensions_mut() = std::mem::take(&mut self.head.extensions);
@@ -289,10 +302,7 @@ impl Exchange {
             problem
         };
         // The value matters only for the detection of gRPC, by its beginning.
-        let content_type = self
-            .known
-            .has(KnownHeaders::GRPC)
-            .then_some(&b"application/grpc"[..]);
+        let content_type = self.is_grpc.then_some(&b"application/grpc"[..]);
         let accept = self.accept.as_ref().map(HeaderValue::as_bytes);
         let form = ResponseForm::choose(self.service, accept, content_type);
         let format = ReplyFormat {
@@ -332,15 +342,10 @@ impl Exchange {
     }
 }
 
-fn correlation_id(
-    worker: &Worker,
-    head: &Parts,
-    known: &KnownHeaders,
-    began: Duration,
-) -> HeaderValue {
-    let sent = known
+fn correlation_id(worker: &Worker, headers: &IndexedHeaders, began: Duration) -> HeaderValue {
+    let sent = headers
         .has(KnownHeaders::CORRELATION_ID)
-        .then(|| head.headers.get(names::CORRELATION_ID))
+        .then(|| headers.as_map().get(names::CORRELATION_ID))
         .flatten()
         .filter(|id| is_acceptable(id.as_bytes()));
     sent.cloned()
@@ -360,24 +365,20 @@ fn protocol(version: Version) -> Protocol {
 fn access_head(
     worker: &Worker,
     active: &ActivePlan,
-    head: &Parts,
-    (known, logged): (&KnownHeaders, LoggedHeaders<'_>),
+    head: LoggedHead<'_>,
 ) -> Option<AccessLogHead> {
     let format = active.access_format.as_ref()?;
     let authority = || head.uri.authority().map(|host| host.as_str().as_bytes());
     let target = head.uri.path_and_query();
     let target = target.map_or("", PathAndQuery::as_str).as_bytes();
     let raw = head.extensions.get::<RawTarget>();
+    let fields = head.headers;
     let request = AccessLogRequest {
         method: head.method.as_str().as_bytes(),
-        host: known
-            .host
-            .as_ref()
-            .map(HeaderValue::as_bytes)
-            .or_else(authority),
+        host: fields.host.map(HeaderValue::as_bytes).or_else(authority),
         path: raw.map_or(target, |RawTarget(raw)| raw),
-        user_agent: logged.user_agent.map(HeaderValue::as_bytes),
-        referer: logged.referer.map(HeaderValue::as_bytes),
+        user_agent: fields.user_agent.map(HeaderValue::as_bytes),
+        referer: fields.referer.map(HeaderValue::as_bytes),
     };
     worker
         .logs

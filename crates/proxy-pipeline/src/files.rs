@@ -32,7 +32,7 @@ pub(crate) async fn answer(
         return Err(Problem::new(Reason::InternalError, Detail::None));
     };
     let (path, query) = (head.uri.path(), head.uri.query());
-    let asked = FileRequest::new(&head.method, path, query, &head.headers);
+    let asked = FileRequest::new(&head.method, path, query, head.headers.as_map());
     let time = &exchange.worker().time;
     let now = UNIX_EPOCH + time.unix(time.elapsed());
     let folder = Arc::clone(folder);

@@ -15,7 +15,6 @@ use crate::exchange::Exchange;
 use crate::failure::{connect_problem, unfit_response};
 use crate::held_request;
 use crate::held_response;
-use crate::known_headers::KnownHeaders;
 use crate::policy::header_limits::FieldLimits;
 use crate::policy::request_head::{self, Length};
 use crate::policy::{circuit_breaker, grpc_timeout, http2_fields, response_head, sticky_cookie};
@@ -56,11 +55,11 @@ pub(crate) async fn send(
         timers.stop();
         body = Some(held).filter(|body| !body.is_end_stream());
     }
-    let length = match (&body, exchange.known.content_length) {
+    let length = match (&body, exchange.head.headers.content_length()) {
         (Some(_), None) => Length::Chunked,
         (Some(_), Some(_)) | (None, _) => Length::Known,
     };
-    let requested = request_head::apply(exchange, to, length);
+    let (headers, requested) = request_head::apply(exchange, to, length);
     let kind = kind(&exchange.head.method, requested.is_some());
     let replayable = may_repeat(&exchange.head.method, body.is_some());
     let (body, upload) = match body {
@@ -75,7 +74,7 @@ pub(crate) async fn send(
     advance(exchange, &active, to.upstream, to.choice.target);
     let pool = Rc::clone(&exchange.worker().pool);
     let mut attempts = Attempts {
-        request: exchange.take_request(body),
+        request: exchange.take_request(headers, body),
         exchange,
         active,
         pool,
@@ -129,7 +128,7 @@ impl Attempts<'_, '_> {
             self.exchange.connected();
             let began = self.began(&connection);
             if let Some(total) = self.to.total
-                && self.exchange.known.has(KnownHeaders::GRPC)
+                && self.exchange.is_grpc
             {
                 let spent = began.saturating_sub(self.exchange.began());
                 grpc_timeout::pass_on(self.request.headers_mut(), total.saturating_sub(spent));
@@ -295,7 +294,7 @@ fn advance(exchange: &Exchange, active: &ActivePlan, upstream: &UpstreamPlan, ta
 /// The route, and whether its clients may send as slowly as they like: a streaming gRPC client may send
 /// only heartbeats.
 fn pace<'p>(exchange: &Exchange, to: Destination<'p>) -> (&'p RoutePlan, bool) {
-    let any_rate = to.upstream.http2 && exchange.known.has(KnownHeaders::GRPC);
+    let any_rate = to.upstream.http2 && exchange.is_grpc;
     (to.route, any_rate)
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Claims of untrusted peers are removed: see [`crate::claims`].
 
-use crate::known_headers::{KnownHeaders, remove_claims};
+use crate::claims::remove_claims;
+use crate::indexed_headers::{IndexedHeaders, KnownHeaders};
 use crate::names;
 use http::Version;
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, VIA};
@@ -60,16 +61,11 @@ impl Peer {
 
 /// The client address for limits, hashing, logs and agents: the peer's, or behind trusted peers the
 /// right-most hop of `X-Forwarded-For` that is not trusted.
-pub(crate) fn client_ip(
-    peer: &Peer,
-    headers: &HeaderMap,
-    known: &KnownHeaders,
-    trusted: &[IpNet],
-) -> IpAddr {
-    if !peer.trusted.get() || !known.has(KnownHeaders::FORWARDING) {
+pub(crate) fn client_ip(peer: &Peer, headers: &IndexedHeaders, trusted: &[IpNet]) -> IpAddr {
+    if !peer.trusted.get() || !headers.has(KnownHeaders::FORWARDING) {
         return peer.ip;
     }
-    let lines = headers.get_all(names::FORWARDED_FOR).iter();
+    let lines = headers.as_map().get_all(names::FORWARDED_FOR).iter();
     let lines = lines.map(HeaderValue::as_bytes);
     client_of(peer.ip, lines, |ip| is_trusted(ip, trusted))
 }
@@ -118,17 +114,17 @@ impl ForwardedHeaders {
     }
 }
 
-/// Sets the forwarding fields: client, protocol and host.
+/// Sets the forwarding fields: client, protocol and host. With `has_claims`, `headers` may have some.
 #[inline]
 pub(crate) fn apply(
     peer: &Peer,
     headers: &mut HeaderMap,
-    known: &KnownHeaders,
+    has_claims: bool,
     via: Option<HeaderValue>,
     host: Option<HeaderValue>,
 ) {
     let scheme = if peer.tls { HTTPS } else { HTTP };
-    if known.has(KnownHeaders::FORWARDING) {
+    if has_claims {
         return apply_over_present(peer, headers, scheme, via.as_ref(), host);
     }
     headers.insert(names::FORWARDED_FOR, peer.ip_value.clone());
@@ -217,14 +213,8 @@ mod tests {
 
     fn client(peer_ip: &str, lines: &[&'static str]) -> String {
         let (peer, trusted) = peer(peer_ip);
-        let headers = head(lines);
-        client_ip(
-            &peer,
-            &headers,
-            &KnownHeaders::in_head(&headers).0,
-            &trusted,
-        )
-        .to_string()
+        let headers = IndexedHeaders::from(head(lines));
+        client_ip(&peer, &headers, &trusted).to_string()
     }
 
     #[test]
@@ -254,11 +244,10 @@ mod tests {
         headers.insert(names::FORWARDED_PROTO, HTTPS);
         headers.insert(FORWARDED, HeaderValue::from_static("for=1.1.1.1"));
         headers.insert(VIA, HeaderValue::from_static("1.1 liar"));
-        let known = KnownHeaders::in_head(&headers).0;
         apply(
             &peer,
             &mut headers,
-            &known,
+            true,
             Some(via(Version::HTTP_11)),
             Some(HeaderValue::from_static("a.test")),
         );
@@ -283,11 +272,10 @@ mod tests {
         let mut headers = head(&["1.1.1.1", "2.2.2.2"]);
         headers.insert(names::FORWARDED_PROTO, HTTPS);
         headers.insert(VIA, HeaderValue::from_static("2 edge"));
-        let known = KnownHeaders::in_head(&headers).0;
         apply(
             &peer,
             &mut headers,
-            &known,
+            true,
             Some(via(Version::HTTP_11)),
             Some(HeaderValue::from_static("a.test")),
         );

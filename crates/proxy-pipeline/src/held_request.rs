@@ -17,7 +17,7 @@ pub(crate) async fn hold(
     (limit, upstream): (u64, &str),
     mut body: RequestBody,
 ) -> Result<ClientBody, Problem> {
-    let announced = exchange.known.content_length;
+    let announced = exchange.head.headers.content_length();
     if let Some(announced) = announced.filter(|length| *length > limit) {
         return Err(too_large(announced, limit));
     }
@@ -34,7 +34,6 @@ pub(crate) async fn hold(
     let held = held.into_body();
     if held.trailers.is_none() {
         let length = held.bytes.len();
-        exchange.known.content_length = Some(length as u64);
         let headers = &mut exchange.head.headers;
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }

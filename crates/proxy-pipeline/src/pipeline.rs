@@ -37,9 +37,11 @@ pub fn handle(
             Err(problem) => exchange.refuse(problem),
         };
         let Exchange {
-            completion, known, ..
+            completion,
+            is_grpc,
+            ..
         } = exchange;
-        Reply::finish(completion, &known, response)
+        Reply::finish(completion, is_grpc, response)
     }
 }
 
@@ -64,7 +66,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     if rate_limit::check(exchange, route.index)? == rate_limit::Checked::NotShared {
         Box::pin(rate_limit::check_shared(exchange, route.index)).await?;
     }
-    expectation::check(&exchange.head.headers, &exchange.known)?;
+    expectation::check(&exchange.head.headers)?;
     let compression = compression::negotiate(exchange, route);
     let (outcome, end_by) = (decision.outcome, decision.end_by);
     let now = admit(exchange, route, &outcome).await?;

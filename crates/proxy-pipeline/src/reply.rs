@@ -3,7 +3,6 @@
 use crate::body::Body;
 use crate::completion::{AgreedUpgrade, CompletionGuard};
 use crate::correlation::never_indexed;
-use crate::known_headers::KnownHeaders;
 use crate::names;
 use crate::tunnel::Switched;
 use http::header::CONNECTION;
@@ -25,7 +24,7 @@ impl Reply {
     /// body, or of the tunnel behind it.
     pub(crate) fn finish(
         mut completion: Box<CompletionGuard>,
-        known: &KnownHeaders,
+        is_grpc: bool,
         mut response: Response<Body>,
     ) -> Self {
         let agreed = completion.record.upgrade.take();
@@ -53,7 +52,7 @@ impl Reply {
         record.status = Some(response.status());
         match agreed {
             None => Self {
-                response: response.map(|body| with_completion(body, completion, known)),
+                response: response.map(|body| with_completion(body, completion, is_grpc)),
                 upgrade: None,
             },
             Some(agreed) => Self {
@@ -64,10 +63,10 @@ impl Reply {
     }
 }
 
-fn with_completion(body: Body, completion: Box<CompletionGuard>, known: &KnownHeaders) -> Body {
+fn with_completion(body: Body, completion: Box<CompletionGuard>, is_grpc: bool) -> Body {
     let by_http2 = completion.record.protocol == Protocol::Http2;
     let body = body.with_completion(completion);
-    if by_http2 && known.has(KnownHeaders::GRPC) {
+    if by_http2 && is_grpc {
         return body.with_errors_in_trailers();
     }
     body

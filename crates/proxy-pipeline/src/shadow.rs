@@ -6,7 +6,8 @@ use crate::client_body::{ClientBody, HeldBody};
 use crate::exchange::Exchange;
 use crate::forward;
 use crate::forward::destination::Destination;
-use crate::known_headers::KnownHeaders;
+use crate::inbound_head::InboundHead;
+use crate::indexed_headers::KnownHeaders;
 use crate::shadow_counters::ShadowCounters;
 use crate::view::WorkerView;
 use http::header::HOST;
@@ -44,7 +45,7 @@ pub(crate) fn begin(exchange: &mut Exchange, route: &RoutePlan) {
         return;
     };
     let head = &exchange.head;
-    let is_upgrade = head.method == Method::CONNECT || exchange.known.has(KnownHeaders::UPGRADE);
+    let is_upgrade = head.method == Method::CONNECT || head.headers.has(KnownHeaders::UPGRADE);
     let sampled = exchange.worker().ids.random() < shadow.share || shadow.share == u64::MAX;
     if is_upgrade || !sampled {
         return;
@@ -53,7 +54,7 @@ pub(crate) fn begin(exchange: &mut Exchange, route: &RoutePlan) {
     let Some(Some(counters)) = counters.cloned() else {
         return;
     };
-    let announced = exchange.known.content_length.unwrap_or_default();
+    let announced = head.headers.content_length().unwrap_or_default();
     let place = exchange.worker().shadows.acquire().ok();
     let Some(place) = place.filter(|_| announced <= route.max_body_buffer_bytes) else {
         return counters.dropped.add(1);
@@ -147,18 +148,18 @@ async fn read_to_the_end(mut body: Body) -> Option<()> {
 }
 
 /// A copy of `head` in the form of an origin, with the mark on its host.
-fn marked(head: &Parts) -> Parts {
+fn marked(head: &InboundHead) -> Parts {
     let (mut copy, ()) = Request::new(()).into_parts();
     copy.method = head.method.clone();
     copy.version = head.version;
-    copy.headers = head.headers.clone();
+    copy.headers = head.headers.as_map().clone();
     let target = head.uri.path_and_query().cloned();
     copy.uri = Uri::from(target.unwrap_or_else(|| PathAndQuery::from_static("/")));
     if let Some(raw) = head.extensions.get::<RawTarget>() {
         copy.extensions.insert(raw.clone());
     }
     let authority = head.uri.authority().map(Authority::as_str);
-    let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = head.headers.host().and_then(|host| host.to_str().ok());
     let host = authority.or(host).map(with_mark);
     if let Some(host) = host.and_then(|host| HeaderValue::try_from(host).ok()) {
         copy.headers.insert(HOST, host);

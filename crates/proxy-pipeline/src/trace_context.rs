@@ -1,7 +1,7 @@
 //! W3C trace context: `traceparent` is passed on as it came, or a trace begins here.
 
 use crate::correlation::IdSource;
-use crate::known_headers::KnownHeaders;
+use crate::indexed_headers::{IndexedHeaders, KnownHeaders};
 use crate::names;
 use http::{HeaderMap, HeaderValue};
 
@@ -40,13 +40,12 @@ impl Sampling {
 /// The ID of the trace that the request belongs to. A request without a valid `traceparent` begins a trace
 /// if traces begin here; then what it says of another one is removed.
 pub(crate) fn apply(
-    headers: &mut HeaderMap,
-    known: &KnownHeaders,
+    headers: &mut IndexedHeaders,
     begins: Option<Sampling>,
     ids: &IdSource,
 ) -> Option<Box<TraceId>> {
-    if known.has(KnownHeaders::TRACE_PARENT)
-        && let Some(id) = read_trace_id(headers)
+    if headers.has(KnownHeaders::TRACE_PARENT)
+        && let Some(id) = read_trace_id(headers.as_map())
     {
         return Some(id);
     }
@@ -60,7 +59,7 @@ pub(crate) fn apply(
     };
     let text = [b"00-", &id[..], b"-", &parent[..], flags].concat();
     let value = HeaderValue::from_bytes(&text).ok()?;
-    headers.remove(names::TRACE_STATE);
+    headers.remove(&names::TRACE_STATE);
     headers.insert(names::TRACE_PARENT, value);
     Some(Box::new(id))
 }
@@ -179,19 +178,17 @@ mod tests {
     #[test]
     fn a_trace_that_begins_here_is_valid_and_sampled_by_its_share() {
         let ids = IdSource::new([7; 32]);
-        let known = KnownHeaders::default();
         for (percent, sampled) in [(0.0, 0..=0), (50.0, 400..=600), (100.0, 1_000..=1_000)] {
             let mut count = 0;
             for _ in 0..1_000 {
-                let mut headers = HeaderMap::new();
-                let begun = apply(
-                    &mut headers,
-                    &known,
-                    Some(Sampling::from_percent(percent)),
-                    &ids,
-                );
-                assert_eq!(read_trace_id(&headers), begun);
-                let value = headers.get(names::TRACE_PARENT).unwrap().as_bytes();
+                let mut headers = IndexedHeaders::default();
+                let begun = apply(&mut headers, Some(Sampling::from_percent(percent)), &ids);
+                assert_eq!(read_trace_id(headers.as_map()), begun);
+                let value = headers
+                    .as_map()
+                    .get(names::TRACE_PARENT)
+                    .unwrap()
+                    .as_bytes();
                 count += usize::from(value.ends_with(b"-01"));
             }
             assert!(sampled.contains(&count), "{percent}: {count}");

@@ -3,7 +3,7 @@
 //! Receivers may merge trailers into the headers. Fields for framing, routing, authentication or
 //! request handling are therefore not allowed behind the body. [RFC 9110 §6.5.1]
 
-use crate::known_headers::remove_claims;
+use crate::claims::remove_claims;
 use crate::names;
 use crate::policy::http2_fields::check_field;
 use http::header::{

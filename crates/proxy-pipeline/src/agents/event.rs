@@ -14,14 +14,14 @@ use std::borrow::Cow;
 
 /// The head of the request. Its id and number are the session's.
 pub(super) fn request_head<'e>(exchange: &'e Exchange, agent: &AgentPlan) -> RequestHeaders<'e> {
-    let Exchange { head, known, .. } = exchange;
+    let head = &exchange.head;
     let record = &exchange.completion.record;
     let client = exchange.client();
     let authority = head
         .uri
         .authority()
         .map(|host| Authority::as_str(host).as_bytes());
-    let authority = authority.or_else(|| known.host.as_ref().map(HeaderValue::as_bytes));
+    let authority = authority.or_else(|| head.headers.host().map(HeaderValue::as_bytes));
     let target = head.uri.path_and_query().map_or("", PathAndQuery::as_str);
     let raw = head.extensions.get::<RawTarget>();
     let target = raw.map_or(target.as_bytes(), |RawTarget(raw)| raw);
@@ -41,7 +41,7 @@ pub(super) fn request_head<'e>(exchange: &'e Exchange, agent: &AgentPlan) -> Req
         authority: authority.unwrap_or_default().into(),
         target: target.into(),
         http_version: version(head.version).into(),
-        headers: fields(&head.headers),
+        headers: fields(head.headers.as_map()),
         has_body: exchange
             .body
             .as_ref()

@@ -4,7 +4,6 @@ use super::edits;
 use crate::agent_record::AgentReply;
 use crate::body::Body;
 use crate::exchange::Exchange;
-use crate::known_headers::KnownHeaders;
 use crate::local_reply::OUR_NAME;
 use crate::policy::header_edits;
 use agent_protocol::{Allow, Block, BodyData, Challenge, Decision, Redirect, Text};
@@ -66,9 +65,8 @@ fn edit_request(exchange: &mut Exchange, agent: &AgentPlan, allow: Allow) {
     }
     record.response_edits.extend(response_headers);
     if !request_headers.is_empty() {
-        let is_trusted = exchange.client().peer.trusted.get();
-        edits::apply(&request_headers, &mut exchange.head.headers);
-        exchange.known.reread(&exchange.head.headers, is_trusted);
+        let headers = &mut exchange.head.headers;
+        headers.edit(|map| edits::apply(&request_headers, map));
     }
 }
 
@@ -139,7 +137,7 @@ fn redirected(
         location,
         headers,
     } = redirect;
-    if exchange.known.has(KnownHeaders::GRPC) {
+    if exchange.is_grpc {
         // A gRPC caller follows no redirect.
         return Err(refusal(Reason::AgentBlocked, agent, None));
     }

@@ -9,7 +9,6 @@ use crate::body::Body;
 use crate::exchange::Exchange;
 use crate::failure::{exchange_problem, timeout_problem};
 use crate::forward;
-use crate::known_headers::KnownHeaders;
 use crate::request_body::{HoldError, InspectedBody};
 use agent_protocol::{BodyMode, Decision, EventKind, ProxyMessage};
 use http::header::CONTENT_LENGTH;
@@ -84,11 +83,11 @@ async fn read(
     timers: &RequestTimers,
 ) -> Result<Content, Problem> {
     let limits = &exchange.active().plan.model().limits;
-    let mut content = Content::new(&exchange.head.headers, limits, max_bytes)?;
+    let mut content = Content::new(exchange.head.headers.as_map(), limits, max_bytes)?;
     let Some(body) = exchange.body.take() else {
         return Ok(content);
     };
-    let any_rate = exchange.known.has(KnownHeaders::GRPC);
+    let any_rate = exchange.is_grpc;
     let (mut reading, progress) = forward::upload(exchange, (route, any_rate), body, timers);
     exchange.record().upload = Some(progress);
     let mut held = InspectedBody::default();
@@ -109,7 +108,6 @@ async fn read(
     if held.is_whole() {
         content.finish()?;
         if let Some(length) = held.whole_length() {
-            exchange.known.content_length = Some(length);
             let headers = &mut exchange.head.headers;
             headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }

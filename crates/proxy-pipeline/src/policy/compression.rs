@@ -33,12 +33,12 @@ pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<Wanted
     let head = &exchange.head;
     if head.version == Version::HTTP_10
         || head.method == Method::CONNECT
-        || forbids_transformation(&head.headers)
+        || forbids_transformation(head.headers.as_map())
     {
         return None;
     }
     Some(Wanted {
-        coding: Accepted::from_headers(&head.headers, &plan.codings)
+        coding: Accepted::from_headers(head.headers.as_map(), &plan.codings)
             .iter()
             .next(),
         is_head: head.method == Method::HEAD,

@@ -1,7 +1,6 @@
 //! The timeout of a gRPC request, bounded by the route's, and forwarded less the elapsed time.
 
 use crate::exchange::Exchange;
-use crate::known_headers::KnownHeaders;
 use crate::names;
 use http::{HeaderMap, HeaderValue};
 use proxy_framing::{read_grpc_timeout, write_grpc_timeout};
@@ -10,10 +9,10 @@ use std::time::Duration;
 /// Maximum time of the whole exchange, from now; `own` is the route's.
 #[inline]
 pub(crate) fn bound(exchange: &Exchange, own: Option<Duration>) -> Option<Duration> {
-    if !exchange.known.has(KnownHeaders::GRPC) {
+    if !exchange.is_grpc {
         return own;
     }
-    let told = exchange.head.headers.get(names::GRPC_TIMEOUT);
+    let told = exchange.head.headers.as_map().get(names::GRPC_TIMEOUT);
     let told = told.and_then(|value| read_grpc_timeout(value.as_bytes()));
     match (told, own) {
         (Some(told), Some(own)) => Some(told.min(own)),

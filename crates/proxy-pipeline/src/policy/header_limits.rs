@@ -1,7 +1,7 @@
 //! Refuses heads that are too large. Over HTTP/1.x the framing validator has done so before.
 
+use crate::inbound_head::InboundHead;
 use http::HeaderMap;
-use http::request::Parts;
 use http::uri::PathAndQuery;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_model::Limits;
@@ -34,13 +34,13 @@ impl From<&Limits> for FieldLimits {
 }
 
 /// Counts the size that the same head has in HTTP/1.1.
-pub(crate) fn check(head: &Parts, limits: &Limits) -> Result<(), Problem> {
+pub(crate) fn check(head: &InboundHead, limits: &Limits) -> Result<(), Problem> {
     let target = head
         .uri
         .path_and_query()
         .map_or(0, |target| bytes(PathAndQuery::as_str(target)));
     within(Reason::HeaderSizeLimit, target, MAX_TARGET_BYTES).map_err(Problem::without_setting)?;
-    check_fields(&head.headers, FieldLimits::from(limits))
+    check_fields(head.headers.as_map(), FieldLimits::from(limits))
 }
 
 /// The same for the fields of a head, or of trailers.

@@ -5,14 +5,14 @@
 use crate::connection_info::ExtendedConnectProtocol;
 use crate::exchange::Exchange;
 use crate::failure::unfit_request;
+use crate::inbound_head::InboundHead;
+use crate::indexed_headers::IndexedHeaders;
 use crate::policy::{header_limits, http2_fields};
 use http::header::{CONTENT_LENGTH, COOKIE, HOST};
-use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Method, Version};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::is_host;
-use proxy_http1::bound_map;
 
 /// Refuses heads that are too large, contradictory, or not representable in HTTP/1.1; joins fields
 /// that were split for compression.
@@ -22,15 +22,16 @@ pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
     }
     let head = &exchange.head;
     header_limits::check(head, &exchange.active().plan.model().limits)?;
-    http2_fields::check(&head.headers).map_err(|unfit| unfit_request(unfit, &head.headers))?;
+    let fields = head.headers.as_map();
+    http2_fields::check(fields).map_err(|unfit| unfit_request(unfit, fields))?;
     check_tunnel(head)?;
     check_target(head)?;
-    let has_host = exchange.known.host.is_some();
-    agree_on_host(head.uri.authority(), has_host.then_some(&head.headers))?;
-    let headers = &mut exchange.head.headers;
+    let has_host = head.headers.host().is_some();
+    agree_on_host(head.uri.authority(), has_host.then_some(fields))?;
     // Otherwise no name occurs twice.
-    if headers.len() != headers.keys_len() {
-        bound_map(headers);
+    if fields.len() != fields.keys_len() {
+        let headers = &mut exchange.head.headers;
+        headers.bound();
         join_cookies(headers);
     }
     Ok(())
@@ -38,9 +39,9 @@ pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
 
 /// A request for a tunnel must not have a body, because a proxy that waits for the upstream would
 /// take the next bytes for it.
-fn check_tunnel(head: &Parts) -> Result<(), Problem> {
+fn check_tunnel(head: &InboundHead) -> Result<(), Problem> {
     if head.extensions.get::<ExtendedConnectProtocol>().is_some()
-        && head.headers.contains_key(CONTENT_LENGTH)
+        && head.headers.as_map().contains_key(CONTENT_LENGTH)
     {
         let detail = Detail::text("a tunnel has no length");
         return Err(Problem::new(Reason::BadContentLength, detail));
@@ -50,7 +51,7 @@ fn check_tunnel(head: &Parts) -> Result<(), Problem> {
 
 /// The path must begin with `/`, or be `*` for OPTIONS, as in HTTP/1.1; the `http` crate accepts
 /// more. [RFC 9113 §8.3.1, RFC 9112 §3.2]
-fn check_target(head: &Parts) -> Result<(), Problem> {
+fn check_target(head: &InboundHead) -> Result<(), Problem> {
     let Some(target) = head.uri.path_and_query().map(PathAndQuery::as_str) else {
         return Ok(());
     };
@@ -87,8 +88,8 @@ fn agree_on_host(authority: Option<&Authority>, fields: Option<&HeaderMap>) -> R
 
 /// Joins cookies, which HTTP/2 may send in several fields. [RFC 9113 §8.2.3]
 #[cold]
-fn join_cookies(headers: &mut HeaderMap) {
-    let mut crumbs = headers.get_all(COOKIE).iter();
+fn join_cookies(headers: &mut IndexedHeaders) {
+    let mut crumbs = headers.as_map().get_all(COOKIE).iter();
     let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else {
         return;
     };
@@ -116,14 +117,15 @@ mod tests {
 
     #[test]
     fn crumbs_become_one_cookie() {
-        let mut headers = fields(&[
+        let mut headers = IndexedHeaders::from(fields(&[
             ("cookie", "a=1"),
             ("x", "y"),
             ("cookie", "b=2"),
             ("cookie", "c=3"),
-        ]);
+        ]));
         join_cookies(&mut headers);
 
+        let headers = headers.as_map();
         assert_eq!(headers[COOKIE], "a=1; b=2; c=3");
         assert_eq!(headers.get_all(COOKIE).iter().count(), 1);
     }

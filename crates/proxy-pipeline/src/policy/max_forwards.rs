@@ -1,17 +1,17 @@
 //! `Max-Forwards` of OPTIONS and TRACE. [RFC 9110 §7.6.2]
 
+use crate::inbound_head::InboundHead;
 use http::header::MAX_FORWARDS;
-use http::request::Parts;
 use http::{HeaderValue, Method};
 use proxy_errors::{Detail, Problem, Reason};
 
 /// Decrements the field. At zero this proxy is the final recipient, and supports neither method. A
 /// malformed value is ignored.
-pub(crate) fn spend(head: &mut Parts) -> Result<(), Problem> {
+pub(crate) fn spend(head: &mut InboundHead) -> Result<(), Problem> {
     if head.method != Method::OPTIONS && head.method != Method::TRACE {
         return Ok(());
     }
-    let Some(value) = head.headers.get_mut(MAX_FORWARDS) else {
+    let Some(value) = head.headers.as_map().get(MAX_FORWARDS) else {
         return Ok(());
     };
     let Some(left) = number(value) else {
@@ -21,7 +21,7 @@ pub(crate) fn spend(head: &mut Parts) -> Result<(), Problem> {
         let detail = Detail::text("no server further on is to be asked");
         return Err(Problem::new(Reason::MethodNotAllowed, detail));
     };
-    *value = HeaderValue::from(left);
+    head.headers.insert(MAX_FORWARDS, HeaderValue::from(left));
     Ok(())
 }
 

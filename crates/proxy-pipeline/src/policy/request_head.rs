@@ -5,8 +5,10 @@ use crate::correlation::never_indexed;
 use crate::exchange::Exchange;
 use crate::forward::destination::Destination;
 use crate::forwarded_headers::ForwardedHeaders;
+use crate::hop_by_hop::{self, EndToEndHeaders};
 use crate::host_value::HostValue;
-use crate::known_headers::{self, KnownHeaders};
+use crate::inbound_head::InboundHead;
+use crate::indexed_headers::KnownHeaders;
 use crate::policy::header_edits;
 use crate::state::Worker;
 use crate::upgrade::RequestedUpgrade;
@@ -15,9 +17,8 @@ use h2::ext::Protocol;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, SEC_WEBSOCKET_KEY, TE, TRANSFER_ENCODING, UPGRADE,
 };
-use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderValue, Method, Uri, Version};
+use http::{HeaderMap, HeaderValue, Method, Uri, Version};
 use proxy_plan::UpstreamPlan;
 use std::str::FromStr;
 
@@ -33,40 +34,46 @@ pub(crate) enum Length {
     Chunked,
 }
 
-/// Removes hop-by-hop fields, adds the forwarding fields, and applies the route's edits. Returns
-/// the protocol of a requested upgrade, if any.
+/// Takes the fields for the target: without hop-by-hop fields, with the forwarding fields and the
+/// route's edits. Returns also the protocol of a requested upgrade, if any.
 pub(crate) fn apply(
     exchange: &mut Exchange,
     to: Destination<'_>,
     length: Length,
-) -> Option<RequestedUpgrade> {
+) -> (HeaderMap, Option<RequestedUpgrade>) {
     let adds_via = exchange.listener().is_some_and(|listener| listener.via);
     let Exchange {
         head,
-        known,
         completion,
         forwarded,
+        has_believed_claims,
         ..
     } = exchange;
-    let upgrade = wanted(head, known, to.upstream, &completion.worker);
-    let trailers = known_headers::takes_trailers(&head.headers, known);
-    let lacks_host = into_origin_form(head, known, &completion.worker.host);
-    let headers = &mut head.headers;
-    known_headers::strip(headers, known);
-    if known.has(KnownHeaders::PADDED_LENGTH)
-        && let Some(length) = known.content_length
-    {
-        // Some servers would read it as an octal number.
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
-    }
-    let host = known.host.take();
+    let upgrade = wanted(head, to.upstream, &completion.worker);
+    let trailers = hop_by_hop::takes_trailers(&head.headers);
+    let authority = into_origin_form(&mut head.uri, &completion.worker.host);
+    let EndToEndHeaders {
+        map: mut headers,
+        host,
+        has_claims,
+        has_correlation_id,
+    } = end_to_end(head);
+    let has_claims = has_claims && !*has_believed_claims;
+    // No field has the host of the target yet, as with HTTP/2. [RFC 9112 §3.2.2]
+    let lacks_host = host.is_none() && authority.is_some();
+    let host = match (authority, host) {
+        (Some(authority), Some(_)) => {
+            headers.insert(HOST, authority.clone());
+            Some(authority)
+        }
+        (authority, host) => authority.or(host),
+    };
     if host.is_none() {
         headers.insert(HOST, own_host(to));
     }
     let via = adds_via.then(|| forwarded_headers::via(head.version));
     let edits = &to.route.request_headers;
-    let named = KnownHeaders::FORWARDING | KnownHeaders::CORRELATION_ID;
-    if edits.is_empty() && !to.upstream.http2 && !known.has(named) {
+    if edits.is_empty() && !to.upstream.http2 && !has_claims && !has_correlation_id {
         *forwarded = Some(ForwardedHeaders {
             via,
             host,
@@ -76,17 +83,18 @@ pub(crate) fn apply(
         if let Some(host) = host.as_ref().filter(|_| lacks_host) {
             headers.insert(HOST, host.clone());
         }
-        forwarded_headers::apply(&completion.client.peer, headers, known, via, host);
+        let peer = &completion.client.peer;
+        forwarded_headers::apply(peer, &mut headers, has_claims, via, host);
         let id = completion.record.correlation_id.clone();
         headers.insert(names::CORRELATION_ID, never_indexed(id));
-        header_edits::apply(edits, headers);
+        header_edits::apply(edits, &mut headers);
     }
     if to.upstream.http2 {
         if trailers {
             headers.insert(TE, TRAILERS);
         }
-        into_http2(head, to, upgrade.as_ref());
-        return upgrade;
+        into_http2((head, &mut headers), to, upgrade.as_ref());
+        return (headers, upgrade);
     }
     if let Some(RequestedUpgrade { protocol, key, .. }) = &upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -101,13 +109,25 @@ pub(crate) fn apply(
     if length == Length::Chunked {
         headers.insert(TRANSFER_ENCODING, CHUNKED);
     }
-    upgrade
+    (headers, upgrade)
+}
+
+/// Takes the fields of `head` that go on to the target.
+#[inline]
+fn end_to_end(head: &mut InboundHead) -> EndToEndHeaders {
+    let mut headers = std::mem::take(&mut head.headers);
+    if headers.has(KnownHeaders::PADDED_LENGTH)
+        && let Some(length) = headers.content_length()
+    {
+        // Some servers would read it as an octal number.
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    hop_by_hop::end_to_end(headers)
 }
 
 /// The requested upgrade.
 fn wanted(
-    head: &Parts,
-    known: &KnownHeaders,
+    head: &InboundHead,
     upstream: &UpstreamPlan,
     worker: &Worker,
 ) -> Option<RequestedUpgrade> {
@@ -116,8 +136,8 @@ fn wanted(
             // The response to HEAD has no body, and so no protocol behind it.
             return None;
         }
-        let protocol = known_headers::wanted_upgrade(&head.headers, known)?;
-        let key = head.headers.get(SEC_WEBSOCKET_KEY);
+        let protocol = hop_by_hop::wanted_upgrade(&head.headers)?;
+        let key = head.headers.as_map().get(SEC_WEBSOCKET_KEY);
         let theirs = key.filter(|_| upstream.http2).cloned();
         // Over HTTP/2 only WebSocket can be tunnelled; other requests are forwarded without the
         // upgrade.
@@ -137,9 +157,13 @@ fn wanted(
 }
 
 /// Puts the host into `:authority`, as HTTP/2 requires. [RFC 9113 §8.3.1]
-fn into_http2(head: &mut Parts, to: Destination<'_>, requested: Option<&RequestedUpgrade>) {
+fn into_http2(
+    (head, headers): (&mut InboundHead, &mut HeaderMap),
+    to: Destination<'_>,
+    requested: Option<&RequestedUpgrade>,
+) {
     let mut parts = std::mem::take(&mut head.uri).into_parts();
-    let host = head.headers.remove(HOST);
+    let host = headers.remove(HOST);
     let authority = host.and_then(|host| Authority::from_maybe_shared(host).ok());
     parts.authority = authority.or_else(|| {
         let target = to.upstream.targets.get(usize::from(to.choice.target))?;
@@ -157,27 +181,17 @@ fn into_http2(head: &mut Parts, to: Destination<'_>, requested: Option<&Requeste
     if requested.is_some() {
         head.method = Method::CONNECT;
         head.extensions.insert(Protocol::from_static("websocket"));
-        head.headers.remove(SEC_WEBSOCKET_KEY);
-        head.headers.remove(CONTENT_LENGTH);
+        headers.remove(SEC_WEBSOCKET_KEY);
+        headers.remove(CONTENT_LENGTH);
     }
 }
 
-/// Rewrites the target to origin form, and records its host in `known`. Returns whether no field
-/// has that host yet, as with HTTP/2. [RFC 9112 §3.2.1, §3.2.2]
-fn into_origin_form(head: &mut Parts, known: &mut KnownHeaders, hosts: &HostValue) -> bool {
-    let Some(authority) = head.uri.authority() else {
-        return false;
-    };
-    let mut lacks_host = false;
-    if let Some(host) = hosts.get(authority.as_str()) {
-        match known.host.replace(host.clone()) {
-            Some(_) => drop(head.headers.insert(HOST, host)),
-            None => lacks_host = true,
-        }
-    }
-    let path = head.uri.path_and_query().cloned().map(rooted);
-    head.uri = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
-    lacks_host
+/// Rewrites the target to origin form. Returns its host, if it had one. [RFC 9112 §3.2.1]
+fn into_origin_form(target: &mut Uri, hosts: &HostValue) -> Option<HeaderValue> {
+    let host = hosts.get(target.authority()?.as_str());
+    let path = target.path_and_query().cloned().map(rooted);
+    *target = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+    host
 }
 
 /// Inserts the missing path of a target with only a query.

@@ -1,6 +1,6 @@
 //! Rewrites a target's response head for the client.
 
-use crate::known_headers::{self, KnownHeaders};
+use crate::hop_by_hop;
 use crate::policy::header_edits;
 use http::header::CONTENT_LENGTH;
 use http::response::Parts;
@@ -10,8 +10,7 @@ use proxy_plan::RoutePlan;
 /// Removes hop-by-hop fields and applies the route's edits.
 #[inline]
 pub(crate) fn apply(route: &RoutePlan, head: &mut Parts) {
-    let known = KnownHeaders::in_response(&head.headers);
-    known_headers::strip(&mut head.headers, &known);
+    hop_by_hop::strip_response(&mut head.headers);
     if head.status == StatusCode::NO_CONTENT {
         // The response has no body, and HTTP/2 clients would expect the bytes. [RFC 9110 §8.6]
         head.headers.remove(CONTENT_LENGTH);

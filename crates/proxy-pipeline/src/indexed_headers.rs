@@ -1,0 +1,215 @@
+//! The header fields of a request with an index of them, which no edit leaves stale.
+//!
+//! The map is lent for reading only. It is edited by the methods here, which keep the index true, until
+//! [`IndexedHeaders::into_parts`] ends the index.
+
+mod known_headers;
+
+pub(crate) use known_headers::{KnownHeaders, LoggedHeaders};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use proxy_http1::bound_map;
+
+/// The header fields of a request, indexed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IndexedHeaders {
+    map: HeaderMap,
+    known: KnownHeaders,
+}
+
+impl IndexedHeaders {
+    /// Reads each field of `map` once. Returns also what `log` makes of the fields that are only logged.
+    #[inline]
+    pub(crate) fn read<T>(map: HeaderMap, log: impl FnOnce(LoggedHeaders<'_>) -> T) -> (Self, T) {
+        let (known, logged) = KnownHeaders::read(&map);
+        let logged = log(logged);
+        (Self { map, known }, logged)
+    }
+
+    pub(crate) fn as_map(&self) -> &HeaderMap {
+        &self.map
+    }
+
+    /// Whether any of `bits`, which are constants of [`KnownHeaders`], is set.
+    #[inline]
+    pub(crate) const fn has(&self, bits: u16) -> bool {
+        self.known.has(bits)
+    }
+
+    /// `Host`, as sent.
+    #[inline]
+    pub(crate) const fn host(&self) -> Option<&HeaderValue> {
+        self.known.host.as_ref()
+    }
+
+    /// The length of the body in bytes, if it was announced.
+    #[inline]
+    pub(crate) const fn content_length(&self) -> Option<u64> {
+        self.known.content_length
+    }
+
+    /// Replaces all fields of this name.
+    pub(crate) fn insert(&mut self, name: HeaderName, value: HeaderValue) {
+        self.known.forget(&name, &self.map);
+        self.known.learn(&name, &value);
+        self.map.insert(name, value);
+    }
+
+    /// Removes all fields of this name.
+    pub(crate) fn remove(&mut self, name: &HeaderName) {
+        if self.map.remove(name).is_some() {
+            self.known.forget(name, &self.map);
+        }
+    }
+
+    /// Lends the map for any edits, and reads all of it again.
+    #[cold]
+    pub(crate) fn edit(&mut self, change: impl FnOnce(&mut HeaderMap)) {
+        change(&mut self.map);
+        self.known = KnownHeaders::read(&self.map).0;
+    }
+
+    /// Keeps the map out of the pool if it has many repeated values: see [`bound_map`].
+    pub(crate) fn bound(&mut self) {
+        bound_map(&mut self.map);
+    }
+
+    /// Ends the index: it tells what the map was, and later edits of the map leave it as it is.
+    #[inline]
+    pub(crate) fn into_parts(self) -> (HeaderMap, KnownHeaders) {
+        (self.map, self.known)
+    }
+}
+
+impl From<HeaderMap> for IndexedHeaders {
+    fn from(map: HeaderMap) -> Self {
+        Self::read(map, |_| ()).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// Every name that the index knows, two that are only logged, and two that mean nothing.
+    const NAMES: &[&str] = &[
+        "accept",
+        "connection",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "http2-settings",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "traceparent",
+        "transfer-encoding",
+        "upgrade",
+        "x-correlation-id",
+        "forwarded",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-port",
+        "x_forwarded_for",
+        "x_correlation_id",
+        "x-real-ip",
+        "referer",
+        "user-agent",
+        "cookie",
+        "x-forwardedness",
+    ];
+
+    const VALUES: &[&str] = &[
+        "",
+        "0",
+        "007",
+        "12",
+        "+3",
+        "text/html;q=0.1",
+        "*/*",
+        "application/grpc+proto",
+        "a.test",
+        "close, te",
+    ];
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(&'static str, &'static str),
+        Remove(&'static str),
+        /// Fields appended by an agent.
+        Append(Vec<(&'static str, &'static str)>),
+        Bound,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let name = || prop::sample::select(NAMES);
+        let value = || prop::sample::select(VALUES);
+        let step = prop_oneof![
+            3 => (name(), value()).prop_map(|(name, value)| Step::Insert(name, value)),
+            2 => name().prop_map(Step::Remove),
+            2 => vec((name(), value()), 1..4).prop_map(Step::Append),
+            1 => Just(Step::Bound),
+        ];
+        vec(step, 0..40)
+    }
+
+    fn append(map: &mut HeaderMap, fields: &[(&'static str, &'static str)]) {
+        for (name, value) in fields {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+    }
+
+    fn take(headers: &mut IndexedHeaders, step: &Step) {
+        match step {
+            Step::Insert(name, value) => headers.insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            ),
+            Step::Remove(name) => headers.remove(&HeaderName::from_static(name)),
+            Step::Append(fields) => headers.edit(|map| append(map, fields)),
+            Step::Bound => headers.bound(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn after_any_edits_the_index_is_that_of_a_fresh_reading(
+            sent in vec((prop::sample::select(NAMES), prop::sample::select(VALUES)), 0..12),
+            steps in steps(),
+        ) {
+            let mut map = HeaderMap::new();
+            append(&mut map, &sent);
+            let mut headers = IndexedHeaders::from(map);
+            for step in &steps {
+                take(&mut headers, step);
+                let fresh = IndexedHeaders::from(headers.as_map().clone());
+                prop_assert_eq!(&headers.known, &fresh.known, "{:?}", step);
+            }
+        }
+    }
+
+    #[test]
+    fn of_two_claims_the_index_loses_the_last_one_alone() {
+        let mut map = HeaderMap::new();
+        append(&mut map, &[("x-real-ip", "1.1.1.1"), ("via", "1.1 a")]);
+        let mut headers = IndexedHeaders::from(map);
+
+        headers.remove(&HeaderName::from_static("via"));
+        assert!(headers.has(KnownHeaders::FORWARDING));
+        headers.remove(&HeaderName::from_static("x-real-ip"));
+        assert!(!headers.has(KnownHeaders::FORWARDING));
+    }
+
+    #[test]
+    fn a_replaced_host_is_the_host() {
+        let mut headers = IndexedHeaders::default();
+        headers.insert(http::header::HOST, HeaderValue::from_static("a.test"));
+        headers.insert(http::header::HOST, HeaderValue::from_static("b.test"));
+
+        assert_eq!(headers.host().unwrap(), "b.test");
+        assert_eq!(headers.into_parts().1.host.unwrap(), "b.test");
+    }
+}
