@@ -8,6 +8,7 @@ mod upgrade;
 
 use crate::admin::Admin;
 use crate::delivery::Pending;
+use crate::disk_thread::DiskThread;
 use crate::handover::Predecessor;
 use crate::heartbeat::CHECK_INTERVAL;
 use crate::inherited_sockets::InheritedSockets;
@@ -29,12 +30,24 @@ pub(crate) use start::new_registry;
 /// Serves until told to stop, and exits gracefully. `inherited` holds the sockets of the service
 /// manager.
 pub(crate) async fn run(options: &Options, inherited: InheritedSockets) -> Result<(), StartError> {
+    let disk = DiskThread::start()?;
+    let outcome = serve_until_end(options, &disk, inherited).await;
+    // All sockets are closed: the thread has to remove their files.
+    disk.settle().await;
+    outcome
+}
+
+async fn serve_until_end(
+    options: &Options,
+    disk: &DiskThread,
+    inherited: InheritedSockets,
+) -> Result<(), StartError> {
     let (predecessor, passed) = match Predecessor::find().map_err(StartError::TakeOver)? {
         Some((predecessor, passed)) => (Some(predecessor), passed),
         None => (None, Vec::new()),
     };
     let mut signals = Signals::listen()?;
-    let starting = Process::start(options, inherited.and(passed), predecessor);
+    let starting = Process::start(options, disk.clone(), inherited.and(passed), predecessor);
     let mut process = tokio::select! {
         biased;
         // A slow disk or name server must not delay signals.

@@ -1,9 +1,13 @@
 //! A thread for blocking file operations of the control thread.
 
 use std::io;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{SendError, Sender, channel};
 use std::thread;
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// Maximum time that the exit of the process waits for jobs that are not done yet.
+const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// One thread for all loads of the configuration, one after the other.
 ///
@@ -11,10 +15,10 @@ use tokio::sync::oneshot;
 /// behind each time.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskThread {
-    jobs: Sender<StreamTask>,
+    jobs: Sender<DiskJob>,
 }
 
-type StreamTask = Box<dyn FnOnce() + Send>;
+type DiskJob = Box<dyn FnOnce() + Send>;
 
 impl DiskThread {
     /// Starts the thread. It ends on drop, or with the process if its disk does not respond.
@@ -22,7 +26,7 @@ impl DiskThread {
     /// # Errors
     /// The thread cannot be started.
     pub(crate) fn start() -> io::Result<Self> {
-        let (jobs, waiting) = channel::<StreamTask>();
+        let (jobs, waiting) = channel::<DiskJob>();
         let thread = thread::Builder::new().name("proxy-disk".to_owned());
         thread.spawn(move || waiting.into_iter().for_each(|job| job()))?;
         Ok(Self { jobs })
@@ -42,6 +46,21 @@ impl DiskThread {
         let lost = || io::Error::from(io::ErrorKind::BrokenPipe);
         self.jobs.send(job).map_err(|_| lost())?;
         answered.await.map_err(|_| lost())
+    }
+
+    /// Leaves `job`, which may block, to the thread. It is done here if an earlier one panicked.
+    pub(crate) fn leave(&self, job: impl FnOnce() + Send + 'static) {
+        if let Err(SendError(job)) = self.jobs.send(Box::new(job)) {
+            job();
+        }
+    }
+
+    /// Waits until the jobs so far are done, or the disk is found not to answer.
+    pub(crate) async fn settle(&self) {
+        let settled = tokio::time::timeout(SETTLE_TIME, self.run(|| ())).await;
+        if settled.is_err() {
+            tracing::warn!("the disk does not answer; files of Unix sockets may stay");
+        }
     }
 }
 

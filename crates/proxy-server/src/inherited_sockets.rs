@@ -1,6 +1,7 @@
 //! Listening sockets that existed before this process: a service manager's, or those of the
 //! predecessor.
 
+use crate::disk_thread::DiskThread;
 use crate::handover::{Label, Passed, Purpose};
 use crate::listen::Bound;
 use proxy_model::{BindAddress, Listener};
@@ -70,15 +71,15 @@ impl InheritedSockets {
         Some(self.passed.remove(place))
     }
 
-    /// Closes the predecessor's sockets that were not claimed.
-    pub(crate) fn close_unclaimed(&mut self) {
+    /// Closes the predecessor's sockets that were not claimed. `disk` removes their files.
+    pub(crate) fn close_unclaimed(&mut self, disk: &DiskThread) {
         for passed in std::mem::take(&mut self.passed) {
             tracing::info!(address = %passed.label.address, "no longer listening");
             match passed.label.purpose {
                 Purpose::Listener(_) if !passed.label.owned => {
                     self.add_managed(Arc::new(passed.socket));
                 }
-                Purpose::Listener(_) | Purpose::Admin | Purpose::Unclaimed => passed.close(),
+                Purpose::Listener(_) | Purpose::Admin | Purpose::Unclaimed => passed.close(disk),
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The bound listeners of the active plan, kept across plans while their address stays the same.
 
+use crate::disk_thread::DiskThread;
 use crate::handover::{Label, Purpose};
 use crate::inherited_sockets::InheritedSockets;
 use crate::listen::{self, BindError, Bound};
@@ -138,6 +139,13 @@ impl ListenerSet {
             let sockets = listener.bound.sockets.iter();
             sockets.map(move |socket| (label.clone(), &**socket))
         })
+    }
+
+    /// Leaves the removal of the files of Unix sockets to `disk`.
+    pub(crate) fn remove_files_on(&self, disk: &DiskThread) {
+        for file in self.known.iter().flat_map(|listener| &listener.bound.file) {
+            file.remove_on(disk);
+        }
     }
 
     /// Sets whether the files of Unix sockets are kept when the listeners are closed.

@@ -241,8 +241,10 @@ impl Server {
     async fn arrange(&mut self, plan: &Arc<Plan>, count: usize) -> Result<ListenerSet, ApplyError> {
         let (listeners, plan) = (self.listeners.clone(), Arc::clone(plan));
         let mut inherited = std::mem::take(&mut self.inherited);
+        let disk = self.disk.clone();
         let arranging = self.disk.run(move || {
             let arranged = listeners.arrange(plan.model(), count, &mut inherited);
+            let arranged = arranged.inspect(|listeners| listeners.remove_files_on(&disk));
             (arranged, inherited)
         });
         let (arranged, inherited) = arranging.await.map_err(ApplyError::Disk)?;
@@ -408,7 +410,7 @@ impl Server {
     pub(crate) fn finish_handover(&mut self) {
         self.listeners.set_backlogs(&ListenerSet::default());
         self.listeners.keep_files(false);
-        self.inherited.close_unclaimed();
+        self.inherited.close_unclaimed(&self.disk);
         self.inherited.log_unclaimed();
     }
 

@@ -53,6 +53,30 @@ fn a_disk_that_hangs_does_not_keep_sigterm_waiting() {
     drop(file);
 }
 
+#[test]
+fn a_disk_that_hangs_keeps_the_file_of_a_socket_and_not_sigterm() {
+    let upstream = Upstream::saying("");
+    let file = tempfile::tempdir().unwrap();
+    let path = file.path().join("proxy.sock");
+    let unix = format!(
+        "listeners {{ listener \"file\" {{ address \"unix:{}\" }} }}",
+        path.display()
+    );
+    let mut proxyd = Config::to(&upstream).top(&unix).start();
+    fs::remove_file(proxyd.config()).unwrap();
+    make_fifo(proxyd.config());
+
+    proxyd.signal(Signal::HUP);
+    // Opened when the disk thread waits for the other end of the pipe.
+    let pipe = fs::OpenOptions::new().write(true).open(proxyd.config());
+    proxyd.terminate();
+
+    assert!(proxyd.has_ended_within(EVENT_TIMEOUT));
+    assert!(proxyd.wait().success());
+    assert!(path.exists(), "the thread that removes it hangs");
+    drop(pipe);
+}
+
 fn make_fifo(path: &Path) {
     let mode = Mode::RUSR | Mode::WUSR;
     mknodat(CWD, path, FileType::Fifo, mode, 0).unwrap();

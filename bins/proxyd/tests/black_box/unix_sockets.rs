@@ -1,12 +1,17 @@
 //! Listeners at Unix sockets.
+#![expect(clippy::disallowed_methods, reason = "a test waits for a result")]
 
 use crate::support::{BINARY, Config, target};
-use proxy_testkit::{End, Launch, Proxyd, RawClient, Reload, Upgrade, Upstream, get};
+use proxy_testkit::{
+    EVENT_TIMEOUT, End, Launch, Proxyd, RawClient, Reload, Upgrade, Upstream, get,
+};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Instant;
 use tempfile::TempDir;
 
 /// A place for a socket.
@@ -25,6 +30,16 @@ impl Place {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.collect()
+    }
+
+    /// Waits until the disk thread of the process has removed the file.
+    #[track_caller]
+    fn wait_until_empty(&self) {
+        let end = Instant::now() + EVENT_TIMEOUT;
+        while !self.names().is_empty() {
+            assert!(Instant::now() < end, "{:?} stay", self.names());
+            thread::yield_now();
+        }
     }
 
     /// A configuration with a listener there and nowhere else.
@@ -165,7 +180,7 @@ fn a_unix_socket_comes_and_goes_with_a_reload() {
         assert_eq!(proxyd.reload(&with.kdl()), Reload::Applied);
         assert_eq!(place.ask(), "hi");
         assert_eq!(proxyd.reload(&without.kdl()), Reload::Applied);
-        assert!(place.names().is_empty());
+        place.wait_until_empty();
     }
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
 }

@@ -1,6 +1,7 @@
 //! Preparation of the admin interface's sockets: every step that can fail, before anything is
 //! served.
 
+use crate::disk_thread::DiskThread;
 use crate::inherited_sockets::InheritedSockets;
 use crate::listen::{BindError, SocketFile, open_unix};
 use proxy_admin::{Listener, Token, WidePermissions};
@@ -86,6 +87,18 @@ impl AdminListeners {
             unix: Change::from(unix, path, inherited)?,
             token: token.map(|(token, _)| token),
         })
+    }
+}
+
+impl AdminListeners {
+    /// Leaves the removal of the file of a Unix socket to `disk`.
+    pub(crate) fn remove_files_on(&self, disk: &DiskThread) {
+        if let Change::Open(Opened {
+            file: Some(file), ..
+        }) = &self.unix
+        {
+            file.remove_on(disk);
+        }
     }
 }
 

@@ -143,8 +143,10 @@ pub(super) async fn prepare_admin(
 ) -> Result<AdminListeners, StartError> {
     let open = now.map(Admin::places).unwrap_or_default();
     let (settings, mut taken) = (Arc::clone(model), std::mem::take(inherited));
+    let remover = disk.clone();
     let preparing = disk.run(move || {
         let prepared = AdminListeners::prepare(&open, &settings.admin, &mut taken);
+        let prepared = prepared.inspect(|listeners| listeners.remove_files_on(&remover));
         (prepared, taken)
     });
     let (prepared, taken) = preparing.await?;

@@ -25,6 +25,7 @@ impl Process {
     /// Loads the configuration, and starts to serve it.
     pub(super) async fn start(
         options: &Options,
+        disk: DiskThread,
         mut inherited: InheritedSockets,
         predecessor: Option<Predecessor>,
     ) -> Result<Self, StartError> {
@@ -35,7 +36,6 @@ impl Process {
             events,
             follow,
         } = options;
-        let disk = DiskThread::start()?;
         let loaded = load_on_disk_thread(&disk, config).await?;
         warn(&loaded);
         let registry = new_registry();

@@ -1,6 +1,7 @@
 //! Passing of sockets from one process to another.
 
 use super::label::{Label, List};
+use crate::disk_thread::DiskThread;
 use crate::listen::SocketFile;
 use proxy_model::BindAddress;
 use rustix::cmsg_space;
@@ -29,14 +30,14 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// Closes a socket that is not used any more, and removes its file.
-    pub(crate) fn close(self) {
+    /// Closes a socket that is not used any more, and leaves its file to `disk` to remove.
+    pub(crate) fn close(self, disk: &DiskThread) {
         let Self { label, socket } = self;
         drop(socket);
-        if let BindAddress::Unix(path) = &label.address
+        if let BindAddress::Unix(path) = label.address
             && label.owned
         {
-            drop(SocketFile::at(path));
+            disk.leave(move || drop(SocketFile::at(&path)));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Unix sockets and their files.
 
 use super::backlog::queue_length;
+use crate::disk_thread::DiskThread;
 use rustix::fs::{Mode, OFlags};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::{self, Permissions};
@@ -8,6 +9,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -18,30 +20,63 @@ const MAX_NAMES_TRIED: u32 = 64;
 /// The file of a listening Unix socket, removed on drop unless another process has replaced it.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
+    file: FileIdentity,
+    kept: AtomicBool,
+    /// The thread that removes it; without one, that of the drop does.
+    disk: OnceLock<DiskThread>,
+}
+
+/// A file by its path, and as it was found there.
+#[derive(Clone, Debug)]
+struct FileIdentity {
     path: PathBuf,
     inode: (u64, u64),
-    kept: AtomicBool,
+}
+
+impl FileIdentity {
+    fn is_there(&self) -> bool {
+        let now = fs::symlink_metadata(&self.path);
+        now.is_ok_and(|file| (file.dev(), file.ino()) == self.inode)
+    }
+
+    /// Removes the file unless another one has replaced it.
+    fn remove(&self) {
+        if self.is_there() {
+            // Fails only if the file is gone, which is the goal.
+            drop(fs::remove_file(&self.path));
+        }
+    }
 }
 
 impl SocketFile {
     /// The current file at `path`.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         let file = fs::symlink_metadata(path)?;
-        Ok(Self {
-            path: path.to_owned(),
-            inode: (file.dev(), file.ino()),
+        Ok(Self::of(path, (file.dev(), file.ino())))
+    }
+
+    fn of(path: &Path, inode: (u64, u64)) -> Self {
+        let path = path.to_owned();
+        Self {
+            file: FileIdentity { path, inode },
             kept: AtomicBool::new(false),
-        })
+            disk: OnceLock::new(),
+        }
+    }
+
+    /// Leaves the removal to `disk`: another thread that drops this does not wait for the disk.
+    pub(crate) fn remove_on(&self, disk: &DiskThread) {
+        self.disk.get_or_init(|| disk.clone());
     }
 
     /// Sets the mode. Safe against other users of the folder: the mode of another file at the path
     /// is never changed.
     fn permit(&self, mode: u32) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = rustix::fs::open(&self.path, flags, Mode::empty())?;
+        let handle = rustix::fs::open(&self.file.path, flags, Mode::empty())?;
         let found = fs::File::from(handle);
         let file = found.metadata()?;
-        if !file.file_type().is_socket() || (file.dev(), file.ino()) != self.inode {
+        if !file.file_type().is_socket() || (file.dev(), file.ino()) != self.file.inode {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         // A socket's file cannot be opened, only referred to by a descriptor.
@@ -51,8 +86,7 @@ impl SocketFile {
 
     /// Whether clients can find the socket by the file.
     pub(crate) fn is_there(&self) -> bool {
-        let now = fs::symlink_metadata(&self.path);
-        now.is_ok_and(|file| (file.dev(), file.ino()) == self.inode)
+        self.file.is_there()
     }
 
     /// Sets whether the file is kept on drop because another process listens there, too.
@@ -63,9 +97,15 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if self.is_there() && !self.kept.load(Ordering::Relaxed) {
-            // Fails only if the file is gone, which is the goal.
-            drop(fs::remove_file(&self.path));
+        if self.kept.load(Ordering::Relaxed) {
+            return;
+        }
+        match self.disk.get() {
+            Some(disk) => {
+                let file = self.file.clone();
+                disk.leave(move || file.remove());
+            }
+            None => self.file.remove(),
         }
     }
 }
@@ -88,14 +128,8 @@ pub(crate) fn open(
     }
     socket.listen(queue_length(backlog))?;
     fs::rename(&aside, path)?;
-    let inode = file.inode;
     file.keep(true);
-    let file = SocketFile {
-        path: path.to_owned(),
-        inode,
-        kept: AtomicBool::new(false),
-    };
-    Ok((socket, file))
+    Ok((socket, SocketFile::of(path, file.file.inode)))
 }
 
 /// Binds an unused name next to `path`. The first name tried may be left over from a killed process
@@ -185,6 +219,26 @@ mod tests {
         assert_eq!(names(folder.path()), ["a.sock"]);
 
         drop((socket, file));
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn the_disk_thread_removes_the_file_and_the_drop_does_not_wait_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sock");
+        let disk = DiskThread::start().unwrap();
+        let (answer, hung) = std::sync::mpsc::channel::<()>();
+        disk.leave(move || drop(hung.recv()));
+
+        let (socket, file) = open(&path, 16, None).unwrap();
+        file.remove_on(&disk);
+        drop((socket, file));
+        assert_eq!(names(folder.path()), ["a.sock"], "the disk hangs");
+
+        drop(answer);
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.build().unwrap();
+        runtime.block_on(disk.run(|| ())).unwrap();
         assert!(names(folder.path()).is_empty());
     }
 
