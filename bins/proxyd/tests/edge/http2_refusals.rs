@@ -131,6 +131,60 @@ fn a_stream_that_never_became_a_request_leaves_a_record() {
     }
 }
 
+/// A `GET` of `path`.
+fn get_of(path: &str) -> Vec<u8> {
+    let path = literal(b":path", path.as_bytes());
+    [&b"\x82\x86\x41\x06a.test"[..], &path].concat()
+}
+
+#[test]
+fn a_path_that_the_library_cannot_hold_ends_its_stream_alone() {
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(&with_metrics(&to(&upstream, "h2c #true")), &[]);
+    let paths = ["/<", "/>", "/`", "/?<", "/?>", "/?\""];
+    let ends = END_STREAM | END_HEADERS;
+
+    live(async {
+        let mut client = Frames::connect(proxyd.address(), &[]).await;
+        let mut stream = 1;
+        for path in paths {
+            client.send(HEADERS, ends, stream, &get_of(path)).await;
+            let reset = client.next_of(RST_STREAM).await;
+            assert_eq!((reset.stream, reset.code()), (stream, PROTOCOL_ERROR));
+            client.send(HEADERS, ends, stream + 2, GET).await;
+            assert_eq!(client.next_of(HEADERS).await.stream, stream + 2, "{path}");
+            stream += 4;
+        }
+    });
+    wait_for_failures(&proxyd, "http2_protocol_error", paths.len() as u64);
+    for stream in (1..).step_by(4).take(paths.len()) {
+        let told = format!("stream {stream} was reset");
+        let record = proxyd.stdout().find(0, |record| {
+            record.has("http_status") && record.text("message").contains(&told)
+        });
+        assert_eq!(record.text("reason"), "http2_protocol_error");
+    }
+}
+
+#[test]
+fn other_raw_characters_of_a_path_pass_as_they_came() {
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(&to(&upstream, "h2c #true"), &[]);
+    let ends = END_STREAM | END_HEADERS;
+    let paths = ["/a\"{}|^", "/?`{}|^"];
+
+    live(async {
+        let mut client = Frames::connect(proxyd.address(), &[]).await;
+        for (stream, path) in [1, 3].into_iter().zip(paths) {
+            client.send(HEADERS, ends, stream, &get_of(path)).await;
+            assert_eq!(client.next_of(HEADERS).await.stream, stream, "{path}");
+        }
+    });
+    let requests = upstream.requests();
+    let seen: Vec<_> = requests.iter().map(|request| &*request.target).collect();
+    assert_eq!(seen, paths);
+}
+
 #[test]
 fn a_header_section_that_the_library_refuses_leaves_a_record() {
     let upstream = Upstream::saying("hello");
