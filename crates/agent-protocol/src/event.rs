@@ -62,7 +62,7 @@ pub struct RequestHeaders<'a> {
     pub route: Cow<'a, str>,
     /// The client's address, as the proxy's limits and logs know it.
     pub client_ip: Cow<'a, str>,
-    /// Port of the connection's peer, where there is one.
+    /// Port of `client_ip`; `None` if that is from a forwarding header, or at a Unix socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_port: Option<u16>,
     /// The client's TLS; absent on plain connections.

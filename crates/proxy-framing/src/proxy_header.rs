@@ -4,7 +4,7 @@
 //! receiver, this parser is strict: numbers without leading zeros, exactly one space between
 //! fields.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Maximum size of a version 1 header, its line end included, in bytes.
 const MAX_LINE_BYTES: usize = 107;
@@ -27,9 +27,9 @@ pub enum ProxyHeader {
     Whole {
         /// Size of the header, in bytes.
         length: usize,
-        /// The client's address; `None` for a connection of the proxy itself and for a client
-        /// without an IP address.
-        client: Option<IpAddr>,
+        /// The client's address and port; `None` for a connection of the proxy itself and for a
+        /// client without an IP address.
+        client: Option<SocketAddr>,
     },
     /// The bytes are not a header.
     Malformed,
@@ -41,7 +41,7 @@ pub enum ProxyHeader {
 /// use proxy_framing::{ProxyHeader, proxy_header};
 ///
 /// let bytes = b"PROXY TCP4 192.0.2.1 192.0.2.9 40000 443\r\nGET / HTTP/1.1\r\n";
-/// let client = "192.0.2.1".parse().ok();
+/// let client = "192.0.2.1:40000".parse().ok();
 /// assert_eq!(proxy_header(bytes), ProxyHeader::Whole { length: 42, client });
 /// ```
 #[must_use]
@@ -85,11 +85,11 @@ fn line(bytes: &[u8]) -> ProxyHeader {
 }
 
 /// The client address in a line of version 1; `None` if the line is malformed.
-fn told(text: &str) -> Option<IpAddr> {
+fn told(text: &str) -> Option<SocketAddr> {
     let mut fields = text.split(' ');
     let family = fields.next()?;
     let (source, target) = (fields.next()?, fields.next()?);
-    port(fields.next()?)?;
+    let source_port = port(fields.next()?)?;
     port(fields.next()?)?;
     if fields.next().is_some() {
         return None;
@@ -99,7 +99,8 @@ fn told(text: &str) -> Option<IpAddr> {
         "TCP6" => (v6(source)?, v6(target)?),
         _ => return None,
     };
-    Some(source).filter(|_| source.is_ipv4() == target.is_ipv4())
+    let is_of_family = source.is_ipv4() == target.is_ipv4();
+    is_of_family.then(|| SocketAddr::new(source, source_port))
 }
 
 fn v4(text: &str) -> Option<IpAddr> {
@@ -145,15 +146,29 @@ fn binary(bytes: &[u8]) -> ProxyHeader {
     let Some(rest) = rest.get(..length) else {
         return ProxyHeader::Incomplete;
     };
-    let client = match (needed, rest.first_chunk::<4>(), rest.first_chunk::<16>()) {
-        (12, Some(octets), _) => Some(IpAddr::from(*octets)),
-        (36, _, Some(octets)) => Some(IpAddr::from(*octets)),
+    // The source's address, the target's, and then the source's port.
+    let client = match needed {
+        12 => source::<4>(rest),
+        36 => source::<16>(rest),
         _ => None,
     };
     ProxyHeader::Whole {
         length: V2_FIXED_BYTES + length,
         client,
     }
+}
+
+/// The source of a version 2 header whose addresses have `N` bytes.
+fn source<const N: usize>(rest: &[u8]) -> Option<SocketAddr>
+where
+    IpAddr: From<[u8; N]>,
+{
+    let address = *rest.first_chunk::<N>()?;
+    let port = *rest.get(2 * N..)?.first_chunk::<2>()?;
+    Some(SocketAddr::new(
+        IpAddr::from(address),
+        u16::from_be_bytes(port),
+    ))
 }
 
 #[cfg(test)]
@@ -163,7 +178,7 @@ mod tests {
     fn whole(length: usize, client: Option<&str>) -> ProxyHeader {
         ProxyHeader::Whole {
             length,
-            client: client.map(|ip| ip.parse().unwrap()),
+            client: client.map(|client| client.parse().unwrap()),
         }
     }
 
@@ -175,10 +190,10 @@ mod tests {
     #[test]
     fn lines_of_version_1_tell_the_client() {
         for (line, client) in [
-            ("PROXY TCP4 1.2.3.4 5.6.7.8 1 65535\r\n", Some("1.2.3.4")),
+            ("PROXY TCP4 1.2.3.4 5.6.7.8 1 65535\r\n", Some("1.2.3.4:1")),
             (
                 "PROXY TCP6 2001:db8::1 ::1 40000 443\r\n",
-                Some("2001:db8::1"),
+                Some("[2001:db8::1]:40000"),
             ),
             ("PROXY UNKNOWN\r\n", None),
             ("PROXY UNKNOWN whatever it is\r\n", None),
@@ -194,13 +209,14 @@ mod tests {
         let four = [1, 2, 3, 4, 5, 6, 7, 8, 0, 80, 1, 187];
         let mut six = [0; 36];
         six[15] = 1;
+        six[32..34].copy_from_slice(&443_u16.to_be_bytes());
         for (header, client) in [
-            (v2(0x21, 0x11, &four), Some("1.2.3.4")),
+            (v2(0x21, 0x11, &four), Some("1.2.3.4:80")),
             (
                 v2(0x21, 0x11, &[&four[..], &[4, 0, 1, 0]].concat()),
-                Some("1.2.3.4"),
+                Some("1.2.3.4:80"),
             ),
-            (v2(0x21, 0x21, &six), Some("::1")),
+            (v2(0x21, 0x21, &six), Some("[::1]:443")),
             (v2(0x20, 0, &[]), None),
             (v2(0x20, 0x11, &four), None),
             (v2(0x21, 0, &[9; 7]), None),

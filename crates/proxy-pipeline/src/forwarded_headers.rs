@@ -23,6 +23,8 @@ pub struct Peer {
     pub ip: IpAddr,
     /// The address as a header value, made once for all requests of the connection.
     pub ip_value: HeaderValue,
+    /// The port of that address; `None` at a Unix socket.
+    pub port: Option<u16>,
     /// The peer's forwarding headers are trusted.
     pub trusted: Cell<bool>,
     /// The connection is encrypted.
@@ -39,8 +41,18 @@ impl Peer {
         Self {
             ip,
             ip_value,
+            port: None,
             trusted: Cell::new(is_trusted(ip, trusted)),
             tls,
+        }
+    }
+
+    /// This peer with the port of its address.
+    #[must_use]
+    pub fn with_port(self, port: u16) -> Self {
+        Self {
+            port: Some(port),
+            ..self
         }
     }
 

@@ -18,7 +18,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
@@ -131,16 +131,16 @@ impl ListeningSocket {
         TcpListener::from_std(socket.into()).map(Self::Tcp)
     }
 
-    async fn accept(&self) -> io::Result<(ClientSocket, IpAddr)> {
+    /// The next connection, with the address of its client; `None` for one at a Unix socket.
+    async fn accept(&self) -> io::Result<(ClientSocket, Option<SocketAddr>)> {
         match self {
             Self::Tcp(socket) => {
                 let (stream, peer) = socket.accept().await?;
-                Ok((ClientSocket::Tcp(stream), peer.ip()))
+                Ok((ClientSocket::Tcp(stream), Some(peer)))
             }
             Self::Unix(socket) => {
                 let (stream, _) = socket.accept().await?;
-                // A client of a Unix socket is on this host.
-                Ok((ClientSocket::Unix(stream), Ipv4Addr::LOCALHOST.into()))
+                Ok((ClientSocket::Unix(stream), None))
             }
         }
     }
@@ -193,7 +193,9 @@ async fn wait_for_descriptors(worker: &Worker) {
 }
 
 /// A connection that already waits, if there is one.
-async fn accept_waiting(socket: &ListeningSocket) -> Option<io::Result<(ClientSocket, IpAddr)>> {
+async fn accept_waiting(
+    socket: &ListeningSocket,
+) -> Option<io::Result<(ClientSocket, Option<SocketAddr>)>> {
     tokio::select! {
         biased;
         accepted = socket.accept() => Some(accepted),
@@ -206,7 +208,7 @@ pub(crate) fn admit(
     worker: &Rc<Worker>,
     listener: &Rc<WorkerListener>,
     stream: ClientSocket,
-    peer: IpAddr,
+    peer: Option<SocketAddr>,
 ) {
     worker.metrics.connections_accepted.add(1);
     let peer = peer_of(worker, listener, peer);
@@ -258,12 +260,16 @@ fn take_permits(
     Ok((permit, Some(client)))
 }
 
-fn peer_of(worker: &Worker, listener: &WorkerListener, peer: IpAddr) -> Peer {
+fn peer_of(worker: &Worker, listener: &WorkerListener, peer: Option<SocketAddr>) -> Peer {
     let active = worker.active();
     let plan = active.plan.listeners().get(listener.index.get());
     let trusted = plan.map_or(&[][..], |plan| &plan.trusted_proxies);
     let tls = listener.settings.borrow().tls.is_some();
-    Peer::new(peer, tls, trusted)
+    match peer {
+        Some(peer) => Peer::new(peer.ip(), tls, trusted).with_port(peer.port()),
+        // A client of a Unix socket is on this host.
+        None => Peer::new(Ipv4Addr::LOCALHOST.into(), tls, trusted),
+    }
 }
 
 /// Whether the process, or the system, has no file descriptor left.

@@ -128,13 +128,13 @@ async fn read_proxy_header(
     let read = timeout.within(Timer::Handshake, time, proxy_protocol::read(stream));
     let named = read.await.unwrap_or(Err(HandshakeError::TimedOut(time)))?;
     accepted.peer = match named {
-        Some(client) => Peer::new(client, accepted.peer.tls, trusted),
+        Some(client) => Peer::new(client.ip(), accepted.peer.tls, trusted).with_port(client.port()),
         // The address remains the balancer's, without its trust, which is for the clients that it
         // names.
         None => accepted.peer.clone().without_trust(),
     };
     if let Some(client) = named {
-        let permit = ClientPermit::take(&accepted.worker.shared, client);
+        let permit = ClientPermit::take(&accepted.worker.shared, client.ip());
         let permit = permit.map_err(|full| HandshakeError::TooManyOfClient(full, None))?;
         accepted.guard.set_client(permit);
     }

@@ -3,14 +3,14 @@
 use crate::client_socket::ClientSocket;
 use crate::handshake::HandshakeError;
 use proxy_framing::{ProxyHeader, proxy_header};
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use tokio::io::AsyncReadExt;
 
 /// More than the longest header, in bytes.
 const MAX_PROXY_HEADER_BYTES: usize = 4352;
 
-/// Reads exactly the header. Returns the client address in it, if there is one.
-pub(crate) async fn read(stream: &mut ClientSocket) -> Result<Option<IpAddr>, HandshakeError> {
+/// Reads exactly the header. Returns the client's address and port in it, if there is one.
+pub(crate) async fn read(stream: &mut ClientSocket) -> Result<Option<SocketAddr>, HandshakeError> {
     let mut seen = vec![0; MAX_PROXY_HEADER_BYTES];
     let mut taken = 0;
     loop {

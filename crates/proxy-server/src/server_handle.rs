@@ -16,7 +16,7 @@ use proxy_model::{LogTarget, Model, Setting};
 use proxy_telemetry::Lifecycle;
 use socket2::Socket;
 use std::io;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,9 +77,9 @@ impl ServerHandle {
     }
 
     /// Serves a connected socket, TCP or Unix, as the listener with this index in the configuration
-    /// serves those that it accepts from the client address `peer`. The proxy closes the socket, also
+    /// serves those that it accepts from `peer`, `None` for a client on this host. The proxy closes the socket, also
     /// where there is no such listener. Where there are several workers, each gets one in turn.
-    pub fn accept(&self, listener: usize, socket: impl Into<OwnedFd>, peer: IpAddr) {
+    pub fn accept(&self, listener: usize, socket: impl Into<OwnedFd>, peer: Option<SocketAddr>) {
         let connection = HandedConnection {
             listener,
             socket: Socket::from(socket.into()),

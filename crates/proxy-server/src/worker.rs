@@ -20,7 +20,7 @@ use socket2::Socket;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -67,8 +67,8 @@ pub(crate) struct HandedConnection {
     pub(crate) listener: usize,
     /// A connected socket, TCP or Unix.
     pub(crate) socket: Socket,
-    /// The client's address.
-    pub(crate) peer: IpAddr,
+    /// The client's address; `None` for one on this host, at a Unix socket.
+    pub(crate) peer: Option<SocketAddr>,
 }
 
 /// A command of the control thread to a worker.

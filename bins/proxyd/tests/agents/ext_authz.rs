@@ -156,6 +156,24 @@ fn an_allowing_call_edits_the_request_and_the_response() {
 }
 
 #[test]
+fn a_call_names_the_source_with_its_port() {
+    let upstream = upstream();
+    let server = AuthzServer::start(field(1, &[]), "0");
+    let balanced = "proxy-protocol #true; trusted-proxies \"127.0.0.0/8\"";
+    let proxyd = server.setup(&upstream).listener(balanced).start();
+    let mut client = proxyd.connect();
+    client.send(b"PROXY TCP4 192.0.2.7 192.0.2.9 12345 443\r\n");
+
+    assert_eq!(client.ask(get("/", &[])).status, 200);
+
+    let (_, message) = server.calls.recv().unwrap();
+    // `SocketAddress`: its `address`, and its `port_value`.
+    let source = [field(2, b"192.0.2.7"), varint(3, 12_345)].concat();
+    let is_in = message.windows(source.len()).any(|at| at == source);
+    assert!(is_in, "{}", message.escape_ascii());
+}
+
+#[test]
 fn a_denying_call_is_answered_as_it_says() {
     let upstream = upstream();
     let denied = [

@@ -43,6 +43,43 @@ fn an_agent_sees_the_head_and_the_request_goes_on() {
     assert!(record.has("agent_ms"));
 }
 
+/// A listener behind a balancer that names its clients by the PROXY protocol.
+const BALANCED: &str = "proxy-protocol #true; trusted-proxies \"127.0.0.0/8\" \"192.0.2.7\"";
+
+#[test]
+fn an_agent_sees_the_port_of_the_client_that_the_proxy_protocol_names() {
+    let upstream = upstream();
+    let agent = head_agent(|_| AgentReply::allow());
+    let setup = Setup::to(&upstream).agent("auth", &agent, CLOSED);
+    let proxyd = setup.listener(BALANCED).start();
+    let mut client = proxyd.connect();
+    client.send(b"PROXY TCP4 192.0.2.7 192.0.2.9 40000 443\r\n");
+
+    assert_eq!(client.ask(get("/", &[])).status, 200);
+    let claim = [("X-Forwarded-For", "198.51.100.1")];
+    assert_eq!(client.ask(get("/", &claim)).status, 200);
+
+    let event = head(&agent, 0);
+    assert_eq!(event.client_ip, "192.0.2.7");
+    assert_eq!(event.client_port, Some(40_000));
+    let behind_a_proxy = head(&agent, 1);
+    assert_eq!(behind_a_proxy.client_ip, "198.51.100.1");
+    assert_eq!(behind_a_proxy.client_port, None, "it is the proxy's port");
+}
+
+#[test]
+fn an_agent_sees_the_port_of_a_client_that_connects_by_itself() {
+    let upstream = upstream();
+    let agent = head_agent(|_| AgentReply::allow());
+    let proxyd = Setup::to(&upstream).agent("auth", &agent, CLOSED).start();
+    let mut client = proxyd.connect();
+
+    assert_eq!(client.ask(get("/", &[])).status, 200);
+    let event = head(&agent, 0);
+
+    assert_eq!(event.client_port, Some(client.local().port()));
+}
+
 #[test]
 fn many_requests_share_one_connection() {
     let upstream = upstream();

@@ -34,7 +34,10 @@ pub(super) fn request_head<'e>(exchange: &'e Exchange, agent: &AgentPlan) -> Req
         correlation_id: record.correlation_id.to_str().unwrap_or_default().into(),
         route: route.map_or("", |route| &*route.id).into(),
         client_ip: record.client_ip.to_string().into(),
-        client_port: None,
+        client_port: client
+            .peer
+            .port
+            .filter(|_| client.peer.ip == record.client_ip),
         tls: client.peer.tls.then(|| tls(exchange)),
         method: head.method.as_str().into(),
         scheme: if client.peer.tls { "https" } else { "http" }.into(),

@@ -42,7 +42,7 @@ pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<Wanted
             .iter()
             .next(),
         is_head: head.method == Method::HEAD,
-        has_weak_tag: has_weak_tag(&head.headers),
+        has_weak_tag: has_weak_tag(head.headers.as_map()),
     })
 }
 

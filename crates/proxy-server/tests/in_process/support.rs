@@ -4,7 +4,7 @@ use proxy_server::{Build, HandleOptions, ServerHandle, Source};
 use proxy_testkit::{Launcher, Log, RawClient, Record, Reload, Response, loopback_pair};
 use std::fs;
 use std::io::{PipeWriter, pipe};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -82,14 +82,13 @@ impl Proxy {
     /// A connection of the client at this address.
     pub(crate) fn connect_from(&self, peer: IpAddr) -> RawClient {
         let (client, server) = loopback_pair();
-        self.handle.accept(0, server, peer);
+        self.handle.accept(0, server, Some(SocketAddr::new(peer, 40_000)));
         RawClient::over(client)
     }
 
     /// Hands over the proxy's end of a connection from this host.
     pub(crate) fn accept(&self, listener: usize, socket: impl Into<OwnedFd>) {
-        let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        self.handle.accept(listener, socket, peer);
+        self.handle.accept(listener, socket, None);
     }
 
     /// Lets requests in flight end, and no further ones begin.
