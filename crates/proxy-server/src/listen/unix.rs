@@ -228,7 +228,7 @@ mod tests {
         let path = folder.path().join("a.sock");
         let disk = DiskThread::start().unwrap();
         let (answer, hung) = std::sync::mpsc::channel::<()>();
-        disk.leave(move || drop(hung.recv()));
+        disk.leave(move || hung.recv().unwrap_or_default());
 
         let (socket, file) = open(&path, 16, None).unwrap();
         file.remove_on(&disk);
