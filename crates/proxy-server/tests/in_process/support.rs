@@ -82,7 +82,8 @@ impl Proxy {
     /// A connection of the client at this address.
     pub(crate) fn connect_from(&self, peer: IpAddr) -> RawClient {
         let (client, server) = loopback_pair();
-        self.handle.accept(0, server, Some(SocketAddr::new(peer, 40_000)));
+        self.handle
+            .accept(0, server, Some(SocketAddr::new(peer, 40_000)));
         RawClient::over(client)
     }
 
