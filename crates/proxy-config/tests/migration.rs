@@ -41,7 +41,7 @@ fn migrated(text: &str) -> (String, Vec<String>) {
 fn odd_lines() -> impl Strategy<Value = String> {
     let line = prop::sample::select(ODD_LINES);
     let lines = prop::collection::vec(line, 0..6);
-    lines.prop_map(|lines| lines.into_iter().map(|line| format!("{line}\n")).collect())
+    lines.prop_map(|lines| lines.iter().flat_map(|line| [*line, "\n"]).collect())
 }
 
 /// A value and the comment behind it.
