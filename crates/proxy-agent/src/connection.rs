@@ -13,20 +13,24 @@ use std::io;
 use std::sync::Arc;
 use std::task::Waker;
 use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Notify, oneshot};
 
 /// Unsent bytes above which the agent gets no further event.
 const MAX_UNSENT_BYTES: usize = 256 << 10;
+/// Unsent bytes that are written at once, not at the end of the round.
+const MAX_COLLECTED_BYTES: usize = 32 << 10;
 /// Calls given up in a row, without a byte from the agent, after which the connection is closed.
 const MAX_UNANSWERED: u32 = 32;
 
-/// A connection. Its driver, a task, connects, reads, and writes what the socket did not take at once.
+/// A connection. Its driver, a task, connects, reads and writes: events of requests that are served in one
+/// round of the worker leave in one write.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) endpoint: Arc<AgentEndpoint>,
     hello: Hello,
     state: RefCell<State>,
-    stream: OnceCell<UnixStream>,
+    stream: OnceCell<OwnedWriteHalf>,
     /// Wakes the driver, to write or to end.
     driver: RefCell<Option<Waker>>,
     /// The end of the handshake or of the connection.
@@ -172,7 +176,7 @@ impl Connection {
             let encoded = message.encode(encoding, limit, &mut state.unsent);
             encoded.map_err(|error| CallError::Overloaded(error.to_string()))?;
         }
-        self.flush_or_wake();
+        self.flush_much();
         Ok(())
     }
 
@@ -225,17 +229,19 @@ impl Connection {
     }
 
     pub(crate) fn stream(&self) -> Option<&UnixStream> {
-        self.stream.get()
+        self.stream.get().map(OwnedWriteHalf::as_ref)
     }
 
-    /// Begins the handshake on `stream`.
-    pub(crate) fn greet(&self, stream: UnixStream) -> Result<(), CallError> {
+    /// Begins the handshake on `stream`, which the driver reads.
+    pub(crate) fn greet(&self, stream: UnixStream) -> Result<OwnedReadHalf, CallError> {
+        let (reader, writer) = stream.into_split();
         let hello = ProxyMessage::Hello(self.hello.clone());
         let mut state = self.state.borrow_mut();
         let limit = agent_protocol::MAX_HANDSHAKE_BYTES;
         let written = hello.encode(Encoding::Json, limit, &mut state.unsent);
-        self.stream.set(stream).unwrap_or_default();
-        written.map_err(|error| CallError::BadReply(error.to_string()))
+        self.stream.set(writer).unwrap_or_default();
+        written.map_err(|error| CallError::BadReply(error.to_string()))?;
+        Ok(reader)
     }
 
     pub(crate) fn watch(&self, waker: &Waker) {
@@ -249,11 +255,17 @@ impl Connection {
         }
     }
 
-    fn flush_or_wake(&self) {
-        match self.flush() {
-            Ok(true) => {}
-            Ok(false) => self.wake_driver(),
-            Err(_) => self.close(&CallError::Closed),
+    /// Writes if there is much to write; the driver does the rest.
+    fn flush_much(&self) {
+        let (length, sent) = {
+            let state = self.state.borrow();
+            (state.unsent.len(), state.sent)
+        };
+        let is_much = MAX_COLLECTED_BYTES < length - sent;
+        match is_much.then(|| self.flush()) {
+            Some(Ok(true)) => {}
+            Some(Ok(false)) | None => self.wake_driver(),
+            Some(Err(_)) => self.close(&CallError::Closed),
         }
     }
 

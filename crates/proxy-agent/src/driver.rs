@@ -1,18 +1,65 @@
-//! The task of a connection: it connects, reads, and writes what could not be written at once.
+//! The task of a connection: it connects, reads and writes.
 
 use crate::connection::{Connection, bad};
 use crate::error::CallError;
 use agent_protocol::{AgentMessage, read_frame};
 use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 16 << 10;
 /// Reads after which other tasks have their turn.
 const MAX_READS: u32 = 16;
+
+/// What the agent sent, up to a frame that is not whole. The space is kept, so that a read neither allocates
+/// nor clears any.
+#[derive(Debug, Default)]
+struct Input {
+    space: Vec<u8>,
+    filled: usize,
+}
+
+impl Input {
+    fn bytes(&self) -> &[u8] {
+        self.space.get(..self.filled).unwrap_or_default()
+    }
+
+    /// Reads once. Ready with the number of bytes, 0 at the end.
+    fn poll_read(
+        &mut self,
+        reader: &mut OwnedReadHalf,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let Self { space, filled } = self;
+        if space.len() < *filled + READ_BYTES {
+            space.resize(*filled + READ_BYTES, 0);
+        }
+        let mut free = ReadBuf::new(space.get_mut(*filled..).unwrap_or_default());
+        ready!(Pin::new(reader).poll_read(cx, &mut free))?;
+        let read = free.filled().len();
+        *filled += read;
+        Poll::Ready(Ok(read))
+    }
+
+    /// Removes the first `count` bytes.
+    fn consume(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let Self { space, filled } = self;
+        space.copy_within(count..*filled, 0);
+        *filled -= count;
+        if *filled == 0 && READ_BYTES < space.len() {
+            *space = Vec::new();
+        }
+    }
+}
 
 /// Serves `connection` until it ends.
 pub(crate) async fn run(connection: Rc<Connection>) {
@@ -25,15 +72,21 @@ async fn serve(connection: &Connection) -> CallError {
         Ok(stream) => stream,
         Err(error) => return CallError::Unreachable(error.to_string()),
     };
-    if let Err(error) = connection.greet(stream) {
-        return error;
-    }
-    let mut input = Vec::new();
-    poll_fn(|cx| poll(connection, cx, &mut input)).await
+    let mut reader = match connection.greet(stream) {
+        Ok(reader) => reader,
+        Err(error) => return error,
+    };
+    let mut input = Input::default();
+    poll_fn(|cx| poll(connection, cx, &mut reader, &mut input)).await
 }
 
 /// Ready with the end of the connection.
-fn poll(connection: &Connection, cx: &mut Context<'_>, input: &mut Vec<u8>) -> Poll<CallError> {
+fn poll(
+    connection: &Connection,
+    cx: &mut Context<'_>,
+    reader: &mut OwnedReadHalf,
+    input: &mut Input,
+) -> Poll<CallError> {
     connection.watch(cx.waker());
     if connection.is_closed() {
         return Poll::Ready(CallError::Closed);
@@ -45,7 +98,7 @@ fn poll(connection: &Connection, cx: &mut Context<'_>, input: &mut Vec<u8>) -> P
         return Poll::Ready(CallError::Closed);
     }
     for _ in 0..MAX_READS {
-        let polled = ready!(poll_read(stream, cx, input));
+        let polled = ready!(input.poll_read(reader, cx));
         // What came before the end counts.
         if let Err(error) = take_frames(connection, input) {
             return Poll::Ready(error);
@@ -73,31 +126,12 @@ fn poll_write(
     Ok(())
 }
 
-fn poll_read(
-    stream: &UnixStream,
-    cx: &mut Context<'_>,
-    input: &mut Vec<u8>,
-) -> Poll<io::Result<usize>> {
-    loop {
-        ready!(stream.poll_read_ready(cx))?;
-        let length = input.len();
-        input.resize(length + READ_BYTES, 0);
-        let space = input.get_mut(length..).unwrap_or_default();
-        let read = stream.try_read(space);
-        input.truncate(length + read.as_ref().copied().unwrap_or_default());
-        match read {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            read => return Poll::Ready(read),
-        }
-    }
-}
-
 /// Takes every whole frame from the beginning of `input`, which then has less than one.
-fn take_frames(connection: &Connection, input: &mut Vec<u8>) -> Result<(), CallError> {
+fn take_frames(connection: &Connection, input: &mut Input) -> Result<(), CallError> {
     let mut taken = 0;
     loop {
         let (limit, encoding) = connection.reads();
-        let rest = input.get(taken..).unwrap_or_default();
+        let rest = input.bytes().get(taken..).unwrap_or_default();
         let found = read_frame(rest, limit).map_err(|error| bad(&error.to_string()))?;
         let Some((frame, length)) = found else {
             break;
@@ -111,9 +145,6 @@ fn take_frames(connection: &Connection, input: &mut Vec<u8>) -> Result<(), CallE
             },
         }
     }
-    input.drain(..taken);
-    if input.is_empty() {
-        *input = Vec::new();
-    }
+    input.consume(taken);
     Ok(())
 }

@@ -16,7 +16,7 @@ pub struct Record(Value);
 impl Log {
     /// The lines of `output`, collected until its end.
     #[must_use]
-    pub fn of(output: impl Read + Send + 'static) -> Self {
+    pub fn collect(output: impl Read + Send + 'static) -> Self {
         let log = Self::default();
         log.follow(output);
         log

@@ -52,10 +52,10 @@ impl SocketFile {
     /// The current file at `path`.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         let file = fs::symlink_metadata(path)?;
-        Ok(Self::of(path, (file.dev(), file.ino())))
+        Ok(Self::new(path, (file.dev(), file.ino())))
     }
 
-    fn of(path: &Path, inode: (u64, u64)) -> Self {
+    fn new(path: &Path, inode: (u64, u64)) -> Self {
         let path = path.to_owned();
         Self {
             file: FileIdentity { path, inode },
@@ -129,7 +129,7 @@ pub(crate) fn open(
     socket.listen(queue_length(backlog))?;
     fs::rename(&aside, path)?;
     file.keep(true);
-    Ok((socket, SocketFile::of(path, file.file.inode)))
+    Ok((socket, SocketFile::new(path, file.file.inode)))
 }
 
 /// Binds an unused name next to `path`. The first name tried may be left over from a killed process

@@ -58,7 +58,7 @@ impl Proxy {
         match ServerHandle::start(options) {
             Ok(handle) => Self {
                 handle,
-                stdout: Log::of(reader),
+                stdout: Log::collect(reader),
                 config,
                 _folder: folder,
                 _writer: writer,
