@@ -92,9 +92,9 @@ fn beside(block: &str, inner: &str) -> String {
         "upstreams.upstream" => &["target \"127.0.0.1:9000\""],
         "agents.agent" if inner.starts_with("transport") => &["failure-mode \"open\""],
         "agents.agent" if inner.starts_with("request-path") || inner.starts_with("copy-") => &[
+            "protocol \"forward-auth\"",
             "unix-socket \"/run/x.sock\"",
             "failure-mode \"open\"",
-            "protocol \"forward-auth\"",
         ],
         "agents.agent" => &["unix-socket \"/run/x.sock\"", "failure-mode \"open\""],
         "listeners.listener" if inner.starts_with("proxy-protocol") => {
