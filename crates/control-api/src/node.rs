@@ -26,7 +26,7 @@ use uuid::Uuid;
 #[into_params(parameter_in = Query)]
 pub(crate) struct NodeQuery {
     /// Only nodes with this label, as `name=value`.
-    #[param(pattern = "^[^=]+=")]
+    #[param(pattern = "^[^=\\u0000]+=[^\\u0000]*$")]
     label: Option<String>,
     /// Only nodes in this state.
     state: Option<NodeStateName>,
