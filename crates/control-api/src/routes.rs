@@ -147,8 +147,8 @@ pub fn description() -> Value {
     openapi::complete(&document, ROUTES)
 }
 
-/// The interface under `/api/v1` with its own description, and routes `beside` it, whose answers get a
-/// correlation ID and a body of failures as well.
+/// The interface under `/api/v1` with its own description, and routes `beside` it. Answers of both have a
+/// correlation ID, and failures a body.
 pub fn router(app: &Arc<App>, beside: Router) -> Router {
     let mut api = OpenApiRouter::with_openapi(openapi::base());
     for row in ROUTES {

@@ -158,7 +158,7 @@ fn binary(bytes: &[u8]) -> ProxyHeader {
     }
 }
 
-/// The source of a version 2 header whose addresses have `N` bytes.
+/// The source of a version 2 header with addresses of `N` bytes.
 fn source<const N: usize>(rest: &[u8]) -> Option<SocketAddr>
 where
     IpAddr: From<[u8; N]>,

@@ -63,7 +63,7 @@ pub(crate) struct ListenerUpdate {
 /// A connection that the embedding program hands over.
 #[derive(Debug)]
 pub(crate) struct HandedConnection {
-    /// Index of the listener whose settings apply, in the plan's order.
+    /// Index of the listener with the settings that apply, in the plan's order.
     pub(crate) listener: usize,
     /// A connected socket, TCP or Unix.
     pub(crate) socket: Socket,

@@ -1,4 +1,4 @@
-//! Functions whose name says nothing of what they give.
+//! Functions with a name that says nothing of their result.
 
 use super::tree::Tree;
 use super::violation::Violation;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const NONE: [&Outcome; 0] = [];
 const LATER: &str = "2100-01-01T00:00:00Z";
 
-/// A fleet whose database can refuse a write.
+/// A fleet with a database that can refuse a write.
 struct CrashTest {
     fleet: Fleet,
     refused: RefusedWrite,
@@ -61,7 +61,7 @@ impl CrashTest {
         self.crash_in(rollout, state, batches);
     }
 
-    /// An actor who did not ask for the rollout.
+    /// Approves the rollout by a second key: the one that asked for it may not.
     fn approve(&self, rollout: &str) {
         let world = &self.fleet.world;
         let body = json!({"name": "second", "project": world.project});

@@ -124,7 +124,7 @@ impl Rollout {
         seen: &Observation,
         now: Timestamp,
     ) -> Option<Result<RolloutChange, Refusal>> {
-        // Of a batch whose nodes were all deleted there is nothing to look at.
+        // A batch of deleted nodes alone has no node to look at.
         let verdict = match counts.nodes {
             0 => GateVerdict::Passed,
             _ => self.verdict(seen),

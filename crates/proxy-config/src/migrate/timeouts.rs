@@ -1,5 +1,5 @@
-//! `timeout-secs` and `timeout-ms` of an upstream, whose successors are `request-secs` and `request-ms` of
-//! its block `timeouts`.
+//! `timeout-secs` and `timeout-ms` of an upstream, succeeded by `request-secs` and `request-ms` of its block
+//! `timeouts`.
 
 use super::edits::{insert_first, nest, open_block, remove_node, remove_property};
 use kdl::{KdlDocument, KdlIdentifier, KdlNode};

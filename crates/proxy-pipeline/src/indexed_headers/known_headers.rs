@@ -139,7 +139,7 @@ impl KnownHeaders {
     }
 }
 
-/// The bit of a name whose value does not matter.
+/// The bit of a name, for the names that count with any value.
 #[inline]
 fn bit_of(name: &HeaderName) -> u16 {
     match name.as_str().len() {
