@@ -54,14 +54,22 @@ impl BodyLimit {
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let text = std::str::from_utf8(bytes);
     let text = text.map_err(|_| Problem::unreadable("the body is not JSON: it is not UTF-8"))?;
-    let checked = serde_json::from_str::<IgnoredAny>(text);
-    checked.map_err(|error| Problem::unreadable(&format!("the body is not JSON: {error}")))?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(Objects(&mut deserializer));
-    value.map_err(|error| {
-        let path = error.path().to_string();
-        wrong_field(&path, error.inner())
-    })
+    match (value, deserializer.end()) {
+        (Ok(value), Ok(())) => Ok(value),
+        (Ok(_), Err(error)) => Err(not_json(&error)),
+        (Err(error), _) => {
+            // The library's classes of errors tell a text that is not JSON only in part.
+            let checked = serde_json::from_str::<IgnoredAny>(text);
+            checked.map_err(|error| not_json(&error))?;
+            Err(wrong_field(&error.path().to_string(), error.inner()))
+        }
+    }
+}
+
+fn not_json(error: &serde_json::Error) -> Problem {
+    Problem::unreadable(&format!("the body is not JSON: {error}"))
 }
 
 fn wrong_field(path: &str, error: &serde_json::Error) -> Problem {

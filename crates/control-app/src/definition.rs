@@ -25,6 +25,13 @@ pub(crate) fn check_service(service: &Service) -> Result<(), Error> {
         tls: None,
         created_at: service.created_at,
     };
+    let whole = Service {
+        certificate: None,
+        ..service.clone()
+    };
+    if read("service", whole, upstream.clone()).is_ok() {
+        return Ok(());
+    }
     let plain = Service {
         host: None,
         path_prefix: None,
@@ -73,6 +80,9 @@ pub(crate) fn check_upstream(upstream: &Upstream) -> Result<(), Error> {
         certificate: None,
         created_at: upstream.created_at,
     };
+    if read("upstream", service.clone(), upstream.clone()).is_ok() {
+        return Ok(());
+    }
     let plain = Upstream {
         targets: vec![any_target()],
         tls: None,
