@@ -175,6 +175,25 @@ fn a_body_larger_than_the_agent_may_see_is_refused_or_passes_as_written() {
     }
 }
 
+#[test]
+fn a_body_that_is_announced_too_large_is_refused_before_it_is_sent() {
+    let upstream = upstream();
+    let agent = body_agent(BodyMode::Buffered, block_evil);
+    let proxyd = Setup::to(&upstream)
+        .agent("waf", &agent, SETTINGS)
+        .top("limits { max-body-inspection-bytes 1000 }")
+        .start();
+    let mut client = proxyd.connect();
+
+    client.send(
+        "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1001\r\nExpect: 100-continue\r\n\r\n",
+    );
+
+    let message = refusal(&client.response(), 413, "LIMIT_EXCEEDED");
+    let told = "Limit exceeded: body_size - Current value 1001 exceeds limit 1000";
+    assert_eq!(message, told);
+}
+
 /// `plain` by gzip.
 fn gzip(plain: &[u8]) -> Vec<u8> {
     let levels = CompressionLevels {

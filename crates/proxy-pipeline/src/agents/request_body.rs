@@ -31,6 +31,9 @@ pub(super) async fn inspect(
     let Some(max_bytes) = wanted(exchange) else {
         return Ok(None);
     };
+    if let Some(problem) = announced_too_large(exchange, max_bytes) {
+        return Err(problem);
+    }
     let content = read(exchange, (route, max_bytes), timers).await?;
     let mut index = 0;
     while let Some(mut session) = take(exchange, index) {
@@ -74,6 +77,24 @@ fn wanted(exchange: &Exchange) -> Option<u64> {
         .iter()
         .filter(|one| one.session.request_body() != BodyMode::None);
     wanting.next().map(|one| one.agent.max_body_bytes)
+}
+
+/// The problem of a body whose announced length is more than an agent may see that lets none such pass. Its
+/// client is told before it sends it.
+fn announced_too_large(exchange: &Exchange, max_bytes: u64) -> Option<Problem> {
+    let announced = exchange.head.headers.content_length();
+    let current = announced.filter(|length| max_bytes < *length)?;
+    let agents = exchange.completion.record.agents.as_ref()?;
+    let refusing = agents
+        .sessions
+        .iter()
+        .find(|one| one.session.request_body() != BodyMode::None && !one.agent.passes_oversize)?;
+    let detail = Detail::Limit {
+        current,
+        limit: max_bytes,
+    };
+    let problem = Problem::new(Reason::BodySizeLimit, detail);
+    Some(problem.with_setting(refusing.agent.max_body_setting))
 }
 
 /// Reads the body until it ends or agents may see no more of it, and puts it back.
