@@ -132,9 +132,7 @@ impl Base {
     /// Three nodes run a bundle, and there is a newer one.
     async fn new() -> Self {
         let world = World::new(Database::sqlite()).await;
-        let mut fleet = Fleet::new(&world, NODES).await;
-        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-        fleet.run(&old).await;
+        let (fleet, _, new) = Fleet::running(&world, NODES).await;
         let nodes = fleet.nodes.iter().map(|node| node.id).collect();
         Self {
             nodes,

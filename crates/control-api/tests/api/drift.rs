@@ -92,9 +92,7 @@ async fn an_operator_orders_again_or_accepts() {
 #[tokio::test]
 async fn a_node_that_a_rollout_holds_does_not_drift() {
     for world in worlds().await {
-        let mut fleet = Fleet::new(&world, 1).await;
-        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-        fleet.run(&old).await;
+        let (fleet, _, new) = Fleet::running(&world, 1).await;
         let settings = json!({"skip_gate": true, "deadline_secs": 600});
         let id = fleet.start(&new, settings).await;
         fleet.tick(0).await;

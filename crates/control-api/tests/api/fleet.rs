@@ -79,6 +79,14 @@ impl<'a> Fleet<'a> {
         made.text("id")
     }
 
+    /// A fleet that runs a bundle, with this one and another, to be rolled out.
+    pub(crate) async fn running(world: &'a World, count: usize) -> (Self, String, String) {
+        let mut fleet = Self::new(world, count).await;
+        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        fleet.run(&old).await;
+        (fleet, old, new)
+    }
+
     /// All nodes run a bundle that was assigned to them.
     pub(crate) async fn run(&mut self, bundle: &str) {
         let nodes: Vec<NodeId> = self.nodes.iter().map(|node| node.id).collect();

@@ -80,9 +80,7 @@ async fn a_bad_batch_is_stopped_and_comes_back() {
 #[tokio::test]
 async fn a_second_batch_that_fails_takes_the_first_one_back_too() {
     for world in worlds().await {
-        let mut fleet = Fleet::new(&world, 5).await;
-        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-        fleet.run(&old).await;
+        let (mut fleet, old, new) = Fleet::running(&world, 5).await;
         let id = fleet.start(&new, json!({"skip_gate": true})).await;
         fleet.tick(0).await;
         for index in 0..2 {
@@ -122,9 +120,7 @@ async fn a_second_batch_that_fails_takes_the_first_one_back_too() {
 #[tokio::test]
 async fn a_hot_batch_is_stopped() {
     for world in worlds().await {
-        let mut fleet = Fleet::new(&world, 3).await;
-        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-        fleet.run(&old).await;
+        let (mut fleet, _, new) = Fleet::running(&world, 3).await;
         let id = fleet.start(&new, json!({})).await;
         fleet.tick(0).await;
         for index in 0..2 {
@@ -145,9 +141,7 @@ async fn a_hot_batch_is_stopped() {
 async fn one_node_that_rejects_the_bundle_stops_the_batch() {
     for world in worlds().await {
         for (on_failure, state) in [("roll_back", "rolling_back"), ("pause", "paused")] {
-            let mut fleet = Fleet::new(&world, 4).await;
-            let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-            fleet.run(&old).await;
+            let (mut fleet, _, new) = Fleet::running(&world, 4).await;
             let settings = json!({"on_failure": on_failure, "max_unavailable": 1});
             let id = fleet.start(&new, settings).await;
             fleet.tick(0).await;
@@ -169,9 +163,7 @@ async fn one_node_that_rejects_the_bundle_stops_the_batch() {
 #[tokio::test]
 async fn an_old_refusal_says_nothing_of_a_newer_order() {
     for world in worlds().await {
-        let mut fleet = Fleet::new(&world, 2).await;
-        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-        fleet.run(&old).await;
+        let (mut fleet, _, new) = Fleet::running(&world, 2).await;
         let settings = json!({"on_failure": "pause", "skip_gate": true});
         let id = fleet.start(&new, settings).await;
         fleet.tick(0).await;
@@ -203,9 +195,7 @@ async fn an_old_refusal_says_nothing_of_a_newer_order() {
 async fn a_last_batch_that_was_paused_is_compared_with_itself_before_it_switched() {
     for world in worlds().await {
         for (errors, state) in [(0, "completed"), (900, "rolling_back")] {
-            let mut fleet = Fleet::new(&world, 2).await;
-            let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-            fleet.run(&old).await;
+            let (mut fleet, _, new) = Fleet::running(&world, 2).await;
             let id = fleet.start(&new, json!({})).await;
             fleet.tick(0).await;
             for index in 0..2 {
@@ -235,9 +225,7 @@ async fn a_last_batch_that_was_paused_is_compared_with_itself_before_it_switched
 #[tokio::test]
 async fn a_node_that_is_ordered_twice_goes_back_to_what_it_ran_before_both() {
     for world in worlds().await {
-        let mut fleet = Fleet::new(&world, 2).await;
-        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-        fleet.run(&old).await;
+        let (mut fleet, old, new) = Fleet::running(&world, 2).await;
         let settings = json!({"on_failure": "pause", "skip_gate": true});
         let id = fleet.start(&new, settings).await;
         fleet.tick(0).await;
@@ -296,9 +284,7 @@ async fn a_node_that_is_offline_is_skipped_and_joins_later() {
 #[tokio::test]
 async fn a_batch_whose_nodes_were_deleted_is_passed_over() {
     for world in worlds().await {
-        let mut fleet = Fleet::new(&world, 3).await;
-        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-        fleet.run(&old).await;
+        let (mut fleet, _, new) = Fleet::running(&world, 3).await;
         let id = fleet.start(&new, json!({"batch_count": 1})).await;
         let path = format!("/projects/{{project}}/nodes/{}", fleet.nodes[1].id);
         let (delete, operator) = (Method::DELETE, &fleet.operator);
@@ -324,9 +310,7 @@ async fn a_batch_whose_nodes_were_deleted_is_passed_over() {
 async fn a_revoked_bundle_is_taken_back_from_the_nodes_of_its_rollout() {
     for world in worlds().await {
         for command in ["", "pause"] {
-            let mut fleet = Fleet::new(&world, 2).await;
-            let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-            fleet.run(&old).await;
+            let (mut fleet, old, new) = Fleet::running(&world, 2).await;
             let settings = json!({"skip_gate": true, "soak_secs": 60});
             let id = fleet.start(&new, settings).await;
             fleet.tick(0).await;
@@ -379,9 +363,7 @@ async fn a_node_with_nothing_to_go_back_to_is_told_of() {
 #[tokio::test]
 async fn what_was_counted_under_another_bundle_is_no_proof() {
     for world in worlds().await {
-        let mut fleet = Fleet::new(&world, 2).await;
-        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-        fleet.run(&old).await;
+        let (mut fleet, _, new) = Fleet::running(&world, 2).await;
         let path = format!("/projects/{{project}}/nodes/{}", fleet.nodes[0].id);
         let counted = async || world.get(&path, &world.full_key().await).await.body;
         assert!(counted().await["traffic"].is_object());

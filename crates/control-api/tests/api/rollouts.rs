@@ -21,9 +21,7 @@ async fn orders(fleet: &Fleet<'_>) -> Vec<Option<String>> {
 #[tokio::test]
 async fn good_batches_follow_each_other_to_the_end() {
     for world in worlds().await {
-        let mut fleet = Fleet::new(&world, 4).await;
-        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-        fleet.run(&old).await;
+        let (mut fleet, old, new) = Fleet::running(&world, 4).await;
         let id = fleet.start(&new, json!({})).await;
         assert_eq!(fleet.tick(0).await, 1, "the first batch is opened");
         let (was, is) = (Some(old.clone()), Some(new.clone()));
