@@ -63,7 +63,8 @@ fn build_with(workspace: &Workspace, profile: &Path) -> Result<PathBuf, TaskErro
     let target = workspace.target_dir()?;
     say("ship: building proxyd");
     let use_profile = format!("-Cprofile-use={}", profile.display());
-    let built = compile(workspace, &target, &[&use_profile, VECTORISE_SHORT_LOOPS])?;
+    let flags = [use_profile.as_str(), VECTORISE_SHORT_LOOPS];
+    let built = compile(workspace, &target, &flags, "fat")?;
     let folder = target.join("ship");
     let (binary, fresh) = (folder.join("proxyd"), folder.join("proxyd.new"));
     // Renamed into place, because the old file may be running.
@@ -86,7 +87,8 @@ fn train(workspace: &Workspace, profile: &Path) -> Result<(), TaskError> {
     folder::empty(&counts)?;
     say("ship: building proxyd with counters");
     let count = format!("-Cprofile-generate={}", counts.display());
-    let counting = compile(workspace, &training, &[&count])?;
+    // The counters are placed in each crate before crates are linked.
+    let counting = compile(workspace, &training, &[&count], "off")?;
     rehearse(workspace, counting)?;
     let mut merge = workspace.command(&merger.to_string_lossy());
     // Sparse: functions that were never called are optimized without a profile, not as rare.
@@ -99,8 +101,14 @@ fn profile_path(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     Ok(workspace.target_dir()?.join("training/proxyd.profdata"))
 }
 
-/// Builds proxyd in the release profile with additional flags.
-fn compile(workspace: &Workspace, target: &Path, flags: &[&str]) -> Result<PathBuf, TaskError> {
+/// Builds proxyd in the release profile with additional flags, and with link-time optimization
+/// as `lto` says.
+fn compile(
+    workspace: &Workspace,
+    target: &Path,
+    flags: &[&str],
+    lto: &str,
+) -> Result<PathBuf, TaskError> {
     let host = workspace.host()?;
     // With an explicit target the flags do not apply to build scripts.
     let arguments = ["build", "--release", "--locked", "--quiet", "--target"];
@@ -108,6 +116,7 @@ fn compile(workspace: &Workspace, target: &Path, flags: &[&str]) -> Result<PathB
     cargo
         .args([&host, "--package", "proxyd"])
         .env("CARGO_TARGET_DIR", target)
+        .env("CARGO_PROFILE_RELEASE_LTO", lto)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     command::run(&mut cargo)?;
     Ok(target.join(host).join("release").join("proxyd"))
