@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Settings of look-ups.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResolverSettings {
     /// Name servers; none takes those of `/etc/resolv.conf`.
     pub name_servers: Vec<SocketAddr>,

@@ -7,8 +7,8 @@ mod connection;
 mod error;
 mod grpc;
 mod models;
-mod prober;
+mod probe;
 mod settings;
 
-pub use prober::{Probe, Prober};
+pub use probe::{Probe, run};
 pub use settings::{Check, ProbeSettings};

@@ -1,4 +1,5 @@
-//! The thread with the connection to the server.
+//! The thread with the connection to the server: requests wait for its answers, which a reload on the
+//! control thread would delay.
 
 use crate::bucket::{self, SharedRate};
 use crate::status::Status;

@@ -196,7 +196,9 @@ impl Admin {
     }
 }
 
-/// Runs `serving`, and notifies `lost` when it panics.
+/// Runs `serving`, and notifies `lost` when it panics. Not a task of a
+/// [`TaskScope`](crate::task_scope::TaskScope): it is told to end, so that responses are finished, and the
+/// process ends without it.
 fn spawn_watched(serving: impl Future<Output = ()> + Send + 'static, lost: Arc<Notify>) {
     let serving = tokio::spawn(serving);
     tokio::spawn(async move {

@@ -14,18 +14,21 @@ use crate::heartbeat::CHECK_INTERVAL;
 use crate::inherited_sockets::InheritedSockets;
 use crate::memory_watch::MEMORY_INTERVAL;
 use crate::options::Options;
+use crate::server::TaskResults;
 use crate::signals::{Event, Signals};
 use crate::start_error::StartError;
 use crate::systemd;
-use crate::tls;
 use exit::End;
 use process::Process;
-use proxy_dns::Answer;
 use sd_notify::NotifyState;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
 pub(crate) use start::new_registry;
+
+/// Interval of summing up repeated events, and of looking after rate limits.
+const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serves until told to stop, and exits gracefully. `inherited` holds the sockets of the service
 /// manager.
@@ -65,11 +68,10 @@ impl Process {
     async fn serve(&mut self, signals: &mut Signals) -> End {
         let shared = Arc::clone(self.server.shared());
         let admin_lost = self.admin.as_ref().map(Admin::lost).unwrap_or_default();
-        let mut certificate_timer = tokio::time::interval(tls::CHECK_INTERVAL);
-        let mut looking = None;
+        let mut settle_timer = tokio::time::interval(SETTLE_INTERVAL);
         let mut worker_timer = tokio::time::interval(CHECK_INTERVAL);
         let mut memory_timer = tokio::time::interval(MEMORY_INTERVAL);
-        for interval in [&mut certificate_timer, &mut worker_timer, &mut memory_timer] {
+        for interval in [&mut settle_timer, &mut worker_timer, &mut memory_timer] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
         loop {
@@ -86,13 +88,11 @@ impl Process {
                 successor = upgrade::end(&mut self.upgrade) => if self.end_upgrade(successor).await {
                     return End::HandedOver;
                 },
-                answers = self.server.next_answers() => self.adopt_answers(answers),
-                _ = certificate_timer.tick() => {
+                results = self.server.next_results() => self.adopt(results),
+                _ = settle_timer.tick() => {
                     self.flush_repeated_events();
                     self.server.settle_rate_limits();
-                    looking.get_or_insert_with(|| self.server.check_certificates());
                 }
-                changed = tls::end(&mut looking) => self.server.reload_certificates(changed),
                 () = admin_lost.notified() => return End::AdminLost,
                 () = shared.health_changes.notified() => self.server.refresh(),
                 _ = memory_timer.tick() => self.server.check_memory(),
@@ -103,9 +103,9 @@ impl Process {
         }
     }
 
-    /// Activates the addresses that look-ups have found.
-    fn adopt_answers(&mut self, answers: Vec<Answer>) {
-        if self.server.adopt_answers(answers)
+    /// Activates what background tasks have found.
+    fn adopt(&mut self, results: TaskResults) {
+        if self.server.adopt(results)
             && let Some(admin) = &self.admin
         {
             admin.report(self.server.plan());

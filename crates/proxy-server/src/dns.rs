@@ -1,5 +1,7 @@
 //! Targets by name: their look-ups, and what has come of them.
 
+use crate::system_clock;
+use crate::task_scope::{TaskScope, TaskTransaction};
 use proxy_dns::{Answer, LookUp, LookUpError, NameResolver, ResolverSettings};
 use proxy_model::{Dns, Model, TargetAddress};
 use proxy_plan::{NameResolution, Resolution};
@@ -7,15 +9,23 @@ use proxy_telemetry::{Gauge, Registry, names};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// Maximum delay of a start or a reload by the first look-ups of new names.
 const FIRST: Duration = Duration::from_secs(5);
+
+/// Results that may wait for the control loop; then look-ups wait.
+const WAITING_ANSWERS: usize = 64;
+
+/// The identity of the task that resolves a name: under other settings, it is another.
+type NameTask = (ResolverSettings, TargetAddress);
 
 /// The names of the active plan.
 #[derive(Debug)]
 pub(crate) struct NameTable {
     resolver: NameResolver,
+    tasks: TaskScope<NameTask, ()>,
+    sender: Sender<Answer>,
     answers: Receiver<Answer>,
     resolution: Resolution,
     /// Names with a last look-up that failed.
@@ -28,8 +38,9 @@ pub(crate) struct NameTable {
 /// The names of the next plan, looked up. Nothing active has been changed.
 #[derive(Debug)]
 pub(crate) struct NameTransaction {
-    settings: ResolverSettings,
-    names: Vec<TargetAddress>,
+    resolver: NameResolver,
+    tasks: TaskTransaction<NameTask, ()>,
+    names: HashSet<TargetAddress>,
     first: Vec<Answer>,
     /// The addresses that the plan is compiled with.
     pub(crate) resolution: Resolution,
@@ -37,9 +48,11 @@ pub(crate) struct NameTransaction {
 
 impl NameTable {
     pub(crate) fn new(model: &Model, registry: Arc<Registry>) -> Self {
-        let (resolver, answers) = NameResolver::new(settings(&model.system.dns));
+        let (sender, answers) = channel(WAITING_ANSWERS);
         Self {
-            resolver,
+            resolver: NameResolver::new(settings(&model.system.dns)),
+            tasks: TaskScope::new(system_clock::now),
+            sender,
             answers,
             resolution: Resolution::default(),
             failing: HashSet::new(),
@@ -58,7 +71,9 @@ impl NameTable {
             matches!(resolution.get(name), Some(NameResolution::Addresses(_)))
         };
         let new = names.iter().filter(|name| !is_known(name)).cloned();
-        let first = NameResolver::look_up(settings.clone(), new.collect(), FIRST).await;
+        // Names in force that wait for a silent server must not hold up the new ones.
+        let resolver = NameResolver::new(settings);
+        let first = resolver.look_up(new.collect(), FIRST).await;
         for Answer { name, look_up } in &first {
             match &look_up.found {
                 Ok(addresses) => drop(resolution.found(name.clone(), addresses.clone())),
@@ -68,38 +83,65 @@ impl NameTable {
                 }
             }
         }
+        let resolver = if resolver.settings() == self.resolver.settings() {
+            self.resolver.clone()
+        } else {
+            resolver
+        };
         NameTransaction {
-            settings,
+            tasks: self.tasks(&resolver, &names, &first),
+            resolver,
             names,
             first,
             resolution,
         }
     }
 
+    /// One task for each of `names`, which begins with its answer in `first`, another one at once.
+    fn tasks(
+        &self,
+        resolver: &NameResolver,
+        names: &HashSet<TargetAddress>,
+        first: &[Answer],
+    ) -> TaskTransaction<NameTask, ()> {
+        let mut tasks = self.tasks.begin();
+        for name in names {
+            let key = (resolver.settings().clone(), name.clone());
+            let first = first.iter().find(|answer| answer.name == *name);
+            let first = first.map(|answer| answer.look_up.clone());
+            let (resolver, answers) = (resolver.clone(), self.sender.clone());
+            tasks.add((key, format!("look-ups of {name}")), (), |_| {
+                resolver.follow(name.clone(), first, answers)
+            });
+        }
+        tasks
+    }
+
     /// Activates `transaction`: its names are resolved again and again from now on, and no other names.
     pub(crate) fn commit(&mut self, transaction: NameTransaction) {
         let NameTransaction {
-            settings,
+            resolver,
+            tasks,
             names,
             first,
             resolution,
         } = transaction;
         self.resolution = resolution;
-        let present: HashSet<_> = names.iter().collect();
-        self.resolution.retain(|name| present.contains(name));
-        self.failing.retain(|name| present.contains(name));
-        self.counts.retain(|name, _| present.contains(name));
+        self.resolution.retain(|name| names.contains(name));
+        self.failing.retain(|name| names.contains(name));
+        self.counts.retain(|name, _| names.contains(name));
         for answer in &first {
             self.report(answer);
         }
-        self.resolver.arrange(settings, names.into_iter(), &first);
+        self.resolver = resolver;
+        self.tasks.commit(tasks);
         self.show_counts();
     }
 
     /// The answers of one or more look-ups, as soon as there are any.
     pub(crate) async fn next(&mut self) -> Vec<Answer> {
         let mut answers = Vec::new();
-        // The channel is open as long as the resolver, which lives here.
+        // The channel is open as long as its sender, which lives here.
         if self.answers.recv_many(&mut answers, usize::MAX).await == 0 {
             return std::future::pending().await;
         }
@@ -178,7 +220,7 @@ impl NameTable {
     }
 
     fn show_counts(&mut self) {
-        let names: Vec<_> = self.resolver.names().cloned().collect();
+        let names: Vec<_> = self.tasks.keys().map(|(_, name)| name.clone()).collect();
         for name in names {
             let addresses = self.addresses(&name);
             let registry = &self.registry;
@@ -210,9 +252,9 @@ fn settings(dns: &Dns) -> ResolverSettings {
 }
 
 /// The names of all targets, each once.
-fn names_of(model: &Model) -> Vec<TargetAddress> {
+fn names_of(model: &Model) -> HashSet<TargetAddress> {
     let targets = model.upstreams.iter().flat_map(|one| &one.targets);
     let addresses = targets.map(|target| &target.address.value);
-    let names: HashSet<_> = addresses.filter(|address| address.is_name()).collect();
-    names.into_iter().cloned().collect()
+    let names = addresses.filter(|address| address.is_name());
+    names.cloned().collect()
 }

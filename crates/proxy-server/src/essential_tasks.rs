@@ -5,7 +5,8 @@ use std::panic::resume_unwind;
 use tokio::task::JoinSet;
 
 /// The accept loops of a worker, and what its pool waits with. A panic in any other task ends one
-/// connection; after one in these the worker would run on and take no connections.
+/// connection; after one in these the worker would run on and take no connections. The tasks of the control
+/// thread belong to a [`TaskScope`](crate::task_scope::TaskScope).
 #[derive(Debug, Default)]
 pub(crate) struct EssentialTasks(JoinSet<()>);
 

@@ -23,6 +23,7 @@ mod disk_thread;
 mod heartbeat;
 
 mod essential_tasks;
+mod task_scope;
 mod worker;
 
 mod accept;

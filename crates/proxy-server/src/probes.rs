@@ -1,14 +1,54 @@
-//! What targets are asked, as the plan in force has it.
+//! The health checks of targets, as the plan in force has them.
 
+use crate::system_clock::now;
+use crate::task_scope::TaskScope;
 use crate::tls::{LoadedTls, LoadedUpstreamTls};
-use proxy_health::{CheckTiming, Thresholds};
+use proxy_health::{CheckTiming, HealthCause, Thresholds};
 use proxy_model::{HealthCheck, HealthCheckKind, StatusRange};
 use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
 use proxy_probe::{Check, Probe, ProbeSettings};
+use proxy_upstream::TargetId;
 use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// One task for each target that is to be asked.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    tasks: TaskScope<TargetId, Probe>,
+    changes: Arc<Notify>,
+}
+
+impl Prober {
+    /// A prober without targets, which tells `changes` when a target's health has changed.
+    pub(crate) fn new(changes: Arc<Notify>) -> Self {
+        Self {
+            tasks: TaskScope::new(now),
+            changes,
+        }
+    }
+
+    /// Asks the targets of `plan` from now on, and no others. A target that was asked before keeps what
+    /// its results have come to; one that is not asked any more is taken to be well.
+    pub(crate) fn apply(&mut self, plan: &Plan, loaded: &LoadedTls) {
+        let mut tasks = self.tasks.begin();
+        for probe in for_plan(plan, loaded) {
+            let Probe {
+                upstream, settings, ..
+            } = &probe;
+            let name = format!("health check of {} in {upstream}", settings.authority);
+            let changes = Arc::clone(&self.changes);
+            tasks.add((probe.target, name), probe, |context| {
+                proxy_probe::run(context.settings, changes, context.now)
+            });
+        }
+        for ended in self.tasks.commit(tasks) {
+            ended.state.clear(HealthCause::ActiveCheck);
+        }
+    }
+}
 
 /// One probe for each target of an upstream with a health check.
-pub(crate) fn for_plan(plan: &Plan, loaded: &LoadedTls) -> Vec<Probe> {
+fn for_plan(plan: &Plan, loaded: &LoadedTls) -> Vec<Probe> {
     let model = plan.model();
     let upstreams = plan.upstreams().iter().zip(&model.upstreams);
     let upstreams = upstreams.zip(&loaded.upstreams);

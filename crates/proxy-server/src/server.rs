@@ -17,7 +17,7 @@ use crate::listener_set::ListenerSet;
 use crate::logs::OpenLogs;
 use crate::memory_watch::{self, MemoryWatch};
 use crate::pools::ConnectionLimits;
-use crate::probes;
+use crate::probes::Prober;
 use crate::socket_assignment::SocketAssignment;
 use crate::system_clock::now;
 use crate::target_health::TargetHealth;
@@ -28,16 +28,23 @@ use proxy_dns::Answer;
 use proxy_model::{BindAddress, LogLevel, Model};
 use proxy_pipeline::{Draining, IdSource, RouteLimits, Shared, Time, random_key};
 use proxy_plan::{Plan, TargetRegistry};
-use proxy_probe::Prober;
 use proxy_telemetry::{EventFields, Lifecycle, Registry};
 use proxy_upstream::StickyKey;
 use socket2::Socket;
 use std::sync::Arc;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 use transaction::{Preparation, Transaction};
 
-/// The running proxy.
+/// Results of background tasks, for the control loop.
+#[derive(Debug)]
+pub(crate) enum TaskResults {
+    /// Look-ups of one or more names.
+    Names(Vec<Answer>),
+    /// A check of the certificates.
+    Certificates(CertificateChanges),
+}
+
+/// The running proxy. Its background tasks end with it.
 #[derive(Debug)]
 pub(crate) struct Server {
     common: Common,
@@ -82,7 +89,7 @@ impl Server {
             .with_resolution(looked_up.resolution.clone());
         let plan = Arc::new(Plan::compile(1, model, &mut named));
         let health_changes = Arc::<Notify>::default();
-        let prober = Prober::new(Arc::clone(&health_changes), now);
+        let prober = Prober::new(Arc::clone(&health_changes));
         let ids = IdSource::of_the_system().map_err(ApplyError::Thread)?;
         let outside = (Arc::clone(&health_changes), lifecycle);
         let shared = shared_state::new(&plan, ids.key_seed(), outside);
@@ -127,13 +134,27 @@ impl Server {
         Ok(server)
     }
 
-    /// The answers of one or more look-ups of names, as soon as there are any.
-    pub(crate) async fn next_answers(&mut self) -> Vec<Answer> {
-        self.names.next().await
+    /// The next results of background tasks, as soon as there are any.
+    pub(crate) async fn next_results(&mut self) -> TaskResults {
+        tokio::select! {
+            answers = self.names.next() => TaskResults::Names(answers),
+            changes = self.certificates.next() => TaskResults::Certificates(changes),
+        }
     }
 
-    /// Activates the addresses in `answers`. Returns whether the plan is another one now.
-    pub(crate) fn adopt_answers(&mut self, answers: Vec<Answer>) -> bool {
+    /// Activates and reports `results`. Returns whether the plan is another one now.
+    pub(crate) fn adopt(&mut self, results: TaskResults) -> bool {
+        match results {
+            TaskResults::Names(answers) => self.adopt_answers(answers),
+            TaskResults::Certificates(changes) => {
+                self.certificates
+                    .report(changes, &self.common.registry, now());
+                false
+            }
+        }
+    }
+
+    fn adopt_answers(&mut self, answers: Vec<Answer>) -> bool {
         if !self.names.adopt(answers, now()) {
             return false;
         }
@@ -149,7 +170,7 @@ impl Server {
             connectors: connectors::for_plan(&plan, loaded_tls, &self.limits),
             pools: self.limits.pool_settings(&plan),
         };
-        self.prober.arrange(probes::for_plan(&plan, loaded_tls));
+        self.prober.apply(&plan, loaded_tls);
         TargetHealth::extend_overrides(&self.plan, &plan);
         self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
         self.plan = plan;
@@ -294,10 +315,9 @@ impl Server {
             (&loaded_tls, &route_states),
             (new_workers, fresh_logs),
         );
-        let probes = probes::for_plan(&plan, &loaded_tls);
         self.certificates.apply(loaded_tls, &self.common.registry);
         self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
-        self.prober.arrange(probes);
+        self.prober.apply(&plan, self.certificates.loaded());
         self.breakers = BreakerStates::new(&plan, &self.common.registry);
         self.plan = plan;
         self.workers.publish(plan_updates).await;
@@ -358,17 +378,6 @@ impl Server {
                 }
             });
         plan_updates.collect()
-    }
-
-    /// Starts checking certificates for changes on disk.
-    pub(crate) fn check_certificates(&self) -> JoinHandle<CertificateChanges> {
-        self.certificates.check(now())
-    }
-
-    /// Applies and reports the result of checking the certificates.
-    pub(crate) fn reload_certificates(&mut self, changed: CertificateChanges) {
-        self.certificates
-            .reload_changed(changed, &self.common.registry, now());
     }
 
     /// Checks that every worker runs. Returns the number of one that has died.

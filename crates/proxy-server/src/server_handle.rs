@@ -212,8 +212,8 @@ impl Control {
                     }
                     Some(Request::Stop) | None => break,
                 },
-                answers = self.server.next_answers() => {
-                    self.server.adopt_answers(answers);
+                results = self.server.next_results() => {
+                    self.server.adopt(results);
                 }
                 () = health_changes.notified() => self.server.refresh(),
                 _ = timer.tick() => self.look_after_workers(),

@@ -16,8 +16,7 @@ use std::time::SystemTime;
 
 pub(crate) use loaded::{LoadedTls, LoadedUpstreamTls};
 pub(crate) use manager::CertificateManager;
-pub(crate) use renewal::CHECK_INTERVAL;
-pub(crate) use watching::{CertificateChanges, end};
+pub(crate) use watching::CertificateChanges;
 
 /// Loads the files of `model` for a check only. Returns the warnings.
 ///

@@ -1,7 +1,9 @@
 //! Targets by name, resolved by a real name server.
 
 use crate::support::{Config, admin, reason, refusal, target};
-use proxy_testkit::{DnsReply, DnsServer, Proxyd, RawClient, SilentListener, Upstream, get, ok};
+use proxy_testkit::{
+    DnsReply, DnsServer, Proxyd, RawClient, Reload, SilentListener, Upstream, get, ok,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
@@ -362,14 +364,52 @@ fn a_reload_keeps_resolved_targets_and_their_connections() {
     let kdl = config
         .route("more", r#"matches { path "/x" }; upstream "u""#)
         .kdl();
-    assert!(matches!(
-        proxyd.reload(&kdl),
-        proxy_testkit::Reload::Applied
-    ));
+    assert!(matches!(proxyd.reload(&kdl), Reload::Applied));
 
     assert_eq!(answering(&mut client).len(), 2);
     let connections = upstreams.each_ref().map(Upstream::connections);
     assert_eq!(connections, [1, 1]);
+}
+
+#[test]
+fn a_name_is_looked_up_again_only_while_the_configuration_in_force_has_it() {
+    let server = DnsServer::start();
+    for name in ["first.test", "refused.test", "second.test"] {
+        server.set_addresses(name, &[ip(1)]);
+    }
+    let with = |name: &str| config(&server, &format!("target \"{name}:80\""));
+    let count = |wanted: &str| {
+        let queries = server.queries();
+        queries.iter().filter(|(_, name, _)| name == wanted).count()
+    };
+    let proxyd = with("first.test").start();
+
+    // The name is looked up before the listener is bound, which is refused.
+    let taken = TcpListener::bind((ip(1), 0)).unwrap();
+    let refused = with("refused.test").at(taken.local_addr().unwrap());
+    let refused = proxyd.reload(&refused.kdl());
+    assert!(matches!(refused, Reload::Refused(_)));
+    let (first, refused) = (count("first.test"), count("refused.test"));
+    assert!(refused > 0);
+    while count("first.test") < first + 4 {
+        server.wait_for_queries(1);
+    }
+    let applied = proxyd.reload(&with("second.test").kdl());
+    assert!(matches!(applied, Reload::Applied));
+    let wait_for_second = || {
+        let second = count("second.test");
+        while count("second.test") < second + 2 {
+            server.wait_for_queries(1);
+        }
+    };
+    // A query of the first name that was on its way is counted by then.
+    wait_for_second();
+    let first = count("first.test");
+    wait_for_second();
+    wait_for_second();
+
+    assert_eq!(count("refused.test"), refused);
+    assert_eq!(count("first.test"), first);
 }
 
 #[test]

@@ -12,7 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
-/// The task of an upgrade; aborting it kills the new process.
+/// The task of an upgrade; aborting it kills the new process. It belongs to no configuration: a reload
+/// waits for it.
 pub(crate) type Candidate = JoinHandle<Result<Successor, UpgradeError>>;
 
 /// The reason why an upgrade failed.

@@ -3,7 +3,7 @@
 use super::faults;
 use super::loaded::LoadedTls;
 use super::loader::Loader;
-use super::watching::SharedWatcher;
+use super::watching::CertificateWatch;
 use crate::delivery::PrivateKeys;
 use proxy_config::Diagnostic;
 use proxy_model::Model;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::task::{JoinError, spawn_blocking};
 
-/// TLS of the process: the loaded files, and their watcher.
+/// TLS of the process: the loaded files, and the watch of them.
 #[derive(Debug)]
 pub(crate) struct CertificateManager {
     pub(super) loader: Loader,
-    pub(super) watcher: SharedWatcher,
+    pub(super) watch: CertificateWatch,
     pub(super) expiry: Vec<Arc<Gauge>>,
 }
 
@@ -25,12 +25,12 @@ impl CertificateManager {
     pub(crate) fn new() -> Self {
         Self {
             loader: Loader::new(),
-            watcher: SharedWatcher::default(),
+            watch: CertificateWatch::new(),
             expiry: Vec::new(),
         }
     }
 
-    /// Loads the files of `model`, on a blocking thread. Values with unchanged settings are kept,
+    /// Loads the files of `model`, on a blocking thread that ends with the load. Values with unchanged settings are kept,
     /// and updated with the contents now on disk, which apply to every handshake from then on.
     pub(crate) async fn load(
         &self,
@@ -51,7 +51,7 @@ impl CertificateManager {
 
     /// Activates `loaded_tls`: only its files are watched from now on.
     pub(crate) fn apply(&mut self, loaded_tls: LoadedTls, registry: &Registry) {
-        self.watcher = loaded_tls.watcher();
+        self.watch.apply(loaded_tls.watcher());
         self.loader.held = loaded_tls;
         self.show_expiry(registry);
     }

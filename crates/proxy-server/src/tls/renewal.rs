@@ -1,24 +1,20 @@
-//! Periodic work: changed files are applied, ticket keys are rotated.
+//! Renewed certificates are reported, ticket keys are rotated.
 
 use super::manager::CertificateManager;
 use super::watching::CertificateChanges;
 use proxy_telemetry::Registry;
 use proxy_tls::{Change, TlsError};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
-use tokio::task::JoinHandle;
-
-/// Interval of calling [`CertificateManager::reload_changed`].
-pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+use std::time::SystemTime;
 
 impl CertificateManager {
-    /// Starts checking the files in use; changed ones are applied.
-    pub(crate) fn check(&self, now: SystemTime) -> JoinHandle<CertificateChanges> {
-        self.watcher.check(now)
+    /// The result of the next check of the files in use; changed ones are applied by then.
+    pub(crate) async fn next(&mut self) -> CertificateChanges {
+        self.watch.next().await
     }
 
     /// Reports the result of a check, and rotates ticket keys that are due.
-    pub(crate) fn reload_changed(
+    pub(crate) fn report(
         &mut self,
         changed: CertificateChanges,
         registry: &Registry,

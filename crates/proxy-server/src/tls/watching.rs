@@ -1,14 +1,61 @@
 //! Checking of certificate files on a blocking thread, so that the control thread never waits for a
 //! disk.
 
+use crate::system_clock;
+use crate::task_scope::{TaskContext, TaskScope};
 use proxy_tls::{Change, TlsError, Watcher};
 use std::future::pending;
 use std::sync::{Arc, PoisonError};
-use std::time::SystemTime;
-use tokio::task::{JoinHandle, spawn_blocking};
+use std::time::{Duration, SystemTime};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::spawn_blocking;
+use tokio::time::MissedTickBehavior;
+
+/// Interval of checking every file.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The task that checks the files in use: one from the first configuration to the end, so that the
+/// result of a check during a reload is not lost.
+#[derive(Debug)]
+pub(super) struct CertificateWatch {
+    tasks: TaskScope<(), SharedWatcher>,
+    sender: Sender<CertificateChanges>,
+    changes: Receiver<CertificateChanges>,
+}
+
+impl CertificateWatch {
+    /// Without a task.
+    pub(super) fn new() -> Self {
+        // The next check waits until the result of the last has been taken.
+        let (sender, changes) = channel(1);
+        Self {
+            tasks: TaskScope::new(system_clock::now),
+            sender,
+            changes,
+        }
+    }
+
+    /// Checks the files of `watcher` from now on, and no others.
+    pub(super) fn apply(&mut self, watcher: SharedWatcher) {
+        let mut tasks = self.tasks.begin();
+        let sender = self.sender.clone();
+        let name = "watch of certificates".to_owned();
+        tasks.add(((), name), watcher, |context| watch(context, sender));
+        self.tasks.commit(tasks);
+    }
+
+    /// The result of the next check.
+    pub(super) async fn next(&mut self) -> CertificateChanges {
+        match self.changes.recv().await {
+            Some(changes) => changes,
+            // The channel is open as long as its sender, which lives here.
+            None => pending().await,
+        }
+    }
+}
 
 /// A watcher that a blocking thread polls while the control thread continues.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct SharedWatcher(Arc<Lock>);
 
 #[expect(
@@ -37,22 +84,31 @@ impl SharedWatcher {
         let kept = watcher.faults().cloned().collect();
         CertificateChanges { changes, kept }
     }
+}
 
-    /// Like [`Self::poll`], on a blocking thread.
-    pub(super) fn check(&self, now: SystemTime) -> JoinHandle<CertificateChanges> {
-        let watcher = self.clone();
-        spawn_blocking(move || watcher.poll(now))
+/// Watchers are equal if they are the same.
+impl PartialEq for SharedWatcher {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-/// The result of the current check; pending if there is none.
-pub(crate) async fn end(
-    looking: &mut Option<JoinHandle<CertificateChanges>>,
-) -> CertificateChanges {
-    let Some(look) = looking else {
-        return pending().await;
-    };
-    let changed = look.await.unwrap_or_default();
-    *looking = None;
-    changed
+/// Checks every file once in each interval, on a blocking thread that takes as long as the disk does. A
+/// check that panics has changed nothing more, and the next one follows.
+async fn watch(context: TaskContext<SharedWatcher>, changes: Sender<CertificateChanges>) {
+    let TaskContext { settings, now } = context;
+    let mut timer = tokio::time::interval(CHECK_INTERVAL);
+    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        timer.tick().await;
+        let watcher = settings.borrow().clone();
+        let checked = spawn_blocking(move || watcher.poll(now())).await;
+        let checked = checked.unwrap_or_else(|error| {
+            tracing::error!(%error, "a check of the certificate files panicked");
+            CertificateChanges::default()
+        });
+        if changes.send(checked).await.is_err() {
+            return;
+        }
+    }
 }

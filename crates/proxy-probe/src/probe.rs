@@ -1,0 +1,108 @@
+//! The checks of one target, again and again.
+
+use crate::check::check;
+use crate::error::CheckError;
+use crate::settings::ProbeSettings;
+use proxy_health::{CheckState, HealthCause, Verdict};
+use proxy_upstream::{TargetId, TargetState};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::time::SystemTime;
+use tokio::sync::{Notify, watch};
+
+/// A target that is to be asked.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    /// The target.
+    pub target: TargetId,
+    /// Where the verdict goes.
+    pub state: Arc<TargetState>,
+    /// The name of its upstream, for the log.
+    pub upstream: Arc<str>,
+    /// What is asked, and how often.
+    pub settings: ProbeSettings,
+}
+
+/// Probes of the same target are equal if they ask the same, equally often.
+impl PartialEq for Probe {
+    fn eq(&self, other: &Self) -> bool {
+        self.target == other.target && self.settings.asks_the_same(&other.settings)
+    }
+}
+
+/// Asks the target of `probe` whether it is well, until the sender of `probe` is dropped; a changed
+/// probe begins with a first interval, and keeps what the results have come to. `changes` is told when
+/// the target's health has changed; `now` reads the time of day.
+pub async fn run(mut probe: watch::Receiver<Probe>, changes: Arc<Notify>, now: fn() -> SystemTime) {
+    let mut asked = AskedTarget {
+        counts: CheckState::default(),
+        changes,
+        now,
+    };
+    let first = probe.borrow().settings.timing.first_interval(random());
+    let mut pause = Box::pin(tokio::time::sleep(first));
+    loop {
+        tokio::select! {
+            () = &mut pause => {}
+            changed = probe.changed() => match changed {
+                Ok(()) => {
+                    let timing = probe.borrow_and_update().settings.timing;
+                    pause = Box::pin(tokio::time::sleep(timing.first_interval(random())));
+                    continue;
+                }
+                Err(_) => return,
+            },
+        }
+        let current = probe.borrow().clone();
+        // From the beginning of this check to that of the next.
+        let next = current.settings.timing.next_interval(random());
+        pause = Box::pin(tokio::time::sleep(next));
+        let result = check(current.state.address(), &current.settings).await;
+        asked.observe(result, &current);
+    }
+}
+
+/// A target as its task knows it.
+struct AskedTarget {
+    counts: CheckState,
+    changes: Arc<Notify>,
+    now: fn() -> SystemTime,
+}
+
+impl AskedTarget {
+    fn observe(&mut self, result: Result<(), CheckError>, probe: &Probe) {
+        let Probe {
+            target: _,
+            state,
+            upstream,
+            settings,
+        } = probe;
+        let passed = result.is_ok();
+        state.results().add(passed);
+        let changed = self.counts.observe(passed, settings.timing.thresholds);
+        if let (Err(error), Verdict::Unhealthy) = (&result, self.counts.verdict()) {
+            let last_error = format!("health check: {error}");
+            state.fail(HealthCause::ActiveCheck, &last_error, (self.now)());
+        }
+        let address = state.address().map(|address| address.to_string());
+        let target = address.as_deref().unwrap_or(&settings.authority);
+        match (changed, result) {
+            (Some(Verdict::Unhealthy), Err(error)) => {
+                tracing::warn!(%upstream, target, %error, "a target fails its health checks");
+            }
+            (Some(Verdict::Healthy), _) => {
+                state.clear(HealthCause::ActiveCheck);
+                tracing::info!(%upstream, target, "a target passes its health checks");
+            }
+            (Some(_) | None, _) => return,
+        }
+        self.changes.notify_one();
+    }
+}
+
+/// Random bits: the hash of nothing under a key of its own.
+fn random() -> u32 {
+    let bits = RandomState::new().hash_one(0_u8);
+    u32::try_from(bits >> 32).unwrap_or_default()
+}

@@ -1,0 +1,166 @@
+//! The background tasks of the control thread, bound to the configuration in force.
+
+use futures_util::FutureExt;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::time::SystemTime;
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+
+/// The running tasks of one kind, at most one for each identity `K`, on the runtime of the control
+/// thread. Drop ends all of them.
+///
+/// `S` is what may change while a task runs. A task that panics is logged with its name; the next
+/// [`Self::commit`] that has its identity starts it again.
+#[derive(Debug)]
+pub(crate) struct TaskScope<K, S> {
+    now: fn() -> SystemTime,
+    running: HashMap<K, RunningTask<S>>,
+}
+
+/// The tasks of a configuration that is not in force: none of them runs. Dropped instead of committed,
+/// none of them ever does.
+#[derive(Debug)]
+pub(crate) struct TaskTransaction<K, S> {
+    now: fn() -> SystemTime,
+    tasks: Vec<(K, PreparedTask<S>)>,
+}
+
+/// What a task works with. Its timers are those of the runtime, which a test can pause.
+#[derive(Debug)]
+pub(crate) struct TaskContext<S> {
+    /// The settings in force; another configuration may replace them. Closed when the task is to end.
+    pub(crate) settings: watch::Receiver<S>,
+    /// Reads the time of day, with the steps of the system's clock: certificates expire by it.
+    pub(crate) now: fn() -> SystemTime,
+}
+
+#[derive(Debug)]
+struct RunningTask<S> {
+    settings: watch::Sender<S>,
+    task: AbortOnDropHandle<()>,
+}
+
+struct PreparedTask<S> {
+    name: String,
+    settings: watch::Sender<S>,
+    task: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
+    /// Without tasks; `now` is their clock.
+    pub(crate) fn new(now: fn() -> SystemTime) -> Self {
+        Self {
+            now,
+            running: HashMap::new(),
+        }
+    }
+
+    /// A transaction without tasks: committed as it is, it ends all.
+    pub(crate) fn begin(&self) -> TaskTransaction<K, S> {
+        TaskTransaction {
+            now: self.now,
+            tasks: Vec::new(),
+        }
+    }
+
+    /// Runs the tasks of `transaction` from now on, and no others. One that runs already is kept with
+    /// its state, and told of its settings if they are not equal. Returns the last settings of those that
+    /// have ended.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub(crate) fn commit(&mut self, transaction: TaskTransaction<K, S>) -> Vec<S> {
+        let mut before = std::mem::take(&mut self.running);
+        let mut finished = Vec::new();
+        for (key, prepared) in transaction.tasks {
+            let running = match before.remove(&key) {
+                Some(running) if !running.task.is_finished() => running.keep(prepared),
+                other => {
+                    finished.extend(other);
+                    prepared.start()
+                }
+            };
+            self.running.insert(key, running);
+        }
+        let ended = before.into_values().chain(finished);
+        ended.map(|task| task.settings.borrow().clone()).collect()
+    }
+
+    /// The identities of the tasks.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &K> {
+        self.running.keys()
+    }
+}
+
+impl<K, S> TaskTransaction<K, S> {
+    /// Adds the task with the identity `key`, which must be its first here. `name` is for the log.
+    /// `work` is to do nothing before its result is polled.
+    pub(crate) fn add<F>(
+        &mut self,
+        (key, name): (K, String),
+        settings: S,
+        work: impl FnOnce(TaskContext<S>) -> F,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (sender, settings) = watch::channel(settings);
+        let now = self.now;
+        let prepared = PreparedTask {
+            name,
+            settings: sender,
+            task: Box::pin(work(TaskContext { settings, now })),
+        };
+        self.tasks.push((key, prepared));
+    }
+}
+
+impl<S: Clone + PartialEq> RunningTask<S> {
+    /// Applies the settings of `prepared`.
+    fn keep(self, prepared: PreparedTask<S>) -> Self {
+        let settings = prepared.settings.borrow().clone();
+        self.settings.send_if_modified(|held| {
+            let is_other = *held != settings;
+            *held = settings;
+            is_other
+        });
+        self
+    }
+}
+
+impl<S> PreparedTask<S> {
+    fn start(self) -> RunningTask<S> {
+        let Self {
+            name,
+            settings,
+            task,
+        } = self;
+        let running = async move {
+            if AssertUnwindSafe(task).catch_unwind().await.is_err() {
+                tracing::error!(
+                    task = name,
+                    "a background task panicked; a reload starts it again"
+                );
+            }
+        };
+        RunningTask {
+            settings,
+            task: AbortOnDropHandle::new(tokio::spawn(running)),
+        }
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for PreparedTask<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedTask")
+            .field("name", &self.name)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

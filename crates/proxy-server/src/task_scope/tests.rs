@@ -1,0 +1,223 @@
+//! What a scope promises of its tasks.
+
+use super::*;
+use std::future::pending;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{sleep, timeout};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// What the tasks of a test do, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Began(&'static str),
+    Told(&'static str, u32),
+    Ended(&'static str),
+}
+
+/// Sends [`Step::Ended`] when its task is dropped.
+struct EndOfTask(&'static str, UnboundedSender<Step>);
+
+impl Drop for EndOfTask {
+    fn drop(&mut self) {
+        drop(self.1.send(Step::Ended(self.0)));
+    }
+}
+
+struct Observed {
+    scope: TaskScope<&'static str, u32>,
+    sender: UnboundedSender<Step>,
+    steps: UnboundedReceiver<Step>,
+}
+
+fn observed() -> Observed {
+    let (sender, steps) = unbounded_channel();
+    Observed {
+        scope: TaskScope::new(|| SystemTime::UNIX_EPOCH),
+        sender,
+        steps,
+    }
+}
+
+impl Observed {
+    /// Tasks that report their steps until they are ended.
+    fn prepare(&self, tasks: &[(&'static str, u32)]) -> TaskTransaction<&'static str, u32> {
+        let mut transaction = self.scope.begin();
+        for (key, settings) in tasks.iter().copied() {
+            let sender = self.sender.clone();
+            let work = |mut context: TaskContext<u32>| async move {
+                let _end = EndOfTask(key, sender.clone());
+                drop(sender.send(Step::Began(key)));
+                while context.settings.changed().await.is_ok() {
+                    let told = *context.settings.borrow_and_update();
+                    drop(sender.send(Step::Told(key, told)));
+                }
+            };
+            transaction.add((key, key.to_owned()), settings, work);
+        }
+        transaction
+    }
+
+    fn commit(&mut self, tasks: &[(&'static str, u32)]) -> Vec<u32> {
+        let transaction = self.prepare(tasks);
+        self.scope.commit(transaction)
+    }
+
+    async fn next(&mut self) -> Step {
+        let step = timeout(Duration::from_secs(60), self.steps.recv()).await;
+        step.expect("a step in time").expect("a step")
+    }
+
+    /// Asserts that there is no step more, however long one waits. The clock is paused: an hour passes
+    /// once no task has anything to do.
+    async fn assert_quiet(&mut self) {
+        let more = timeout(Duration::from_secs(3600), self.steps.recv()).await;
+        assert!(more.is_err(), "{more:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_begins_with_the_commit_and_not_before() {
+    let mut observed = observed();
+    let transaction = observed.prepare(&[("a", 1)]);
+    observed.assert_quiet().await;
+
+    observed.scope.commit(transaction);
+
+    assert_eq!(observed.next().await, Step::Began("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_reload_starts_no_task_and_ends_none() {
+    let mut observed = observed();
+    observed.commit(&[("a", 1)]);
+    assert_eq!(observed.next().await, Step::Began("a"));
+
+    drop(observed.prepare(&[("a", 2), ("b", 2)]));
+
+    observed.assert_quiet().await;
+    assert_eq!(observed.scope.keys().collect::<Vec<_>>(), [&"a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_of_a_replaced_generation_ends() {
+    let mut observed = observed();
+    observed.commit(&[("a", 1)]);
+    assert_eq!(observed.next().await, Step::Began("a"));
+
+    let ended = observed.commit(&[("b", 2)]);
+
+    assert_eq!(ended, [1]);
+    let steps = [observed.next().await, observed.next().await];
+    assert!(steps.contains(&Step::Ended("a")), "{steps:?}");
+    assert!(steps.contains(&Step::Began("b")), "{steps:?}");
+    observed.assert_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_with_the_same_identity_goes_on_and_is_told_of_other_settings_alone() {
+    let mut observed = observed();
+    observed.commit(&[("a", 1)]);
+    assert_eq!(observed.next().await, Step::Began("a"));
+
+    assert!(observed.commit(&[("a", 1)]).is_empty());
+    observed.assert_quiet().await;
+    assert!(observed.commit(&[("a", 2)]).is_empty());
+
+    assert_eq!(observed.next().await, Step::Told("a", 2));
+    observed.assert_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_scope_ends_every_task() {
+    let mut observed = observed();
+    observed.commit(&[("a", 1), ("b", 1)]);
+    observed.next().await;
+    observed.next().await;
+
+    observed.scope = TaskScope::new(|| SystemTime::UNIX_EPOCH);
+
+    let ended = [observed.next().await, observed.next().await];
+    assert!(ended.contains(&Step::Ended("a")), "{ended:?}");
+    assert!(ended.contains(&Step::Ended("b")), "{ended:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_has_the_clock_of_its_scope_and_timers_that_a_test_moves() {
+    let (sender, mut read) = unbounded_channel();
+    let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(12 * 3600);
+    let mut scope: TaskScope<(), ()> =
+        TaskScope::new(|| SystemTime::UNIX_EPOCH + Duration::from_secs(12 * 3600));
+    let mut transaction = scope.begin();
+    let name = "clock".to_owned();
+    transaction.add(((), name), (), |context: TaskContext<()>| async move {
+        sleep(Duration::from_secs(86_400)).await;
+        sender.send((context.now)()).unwrap_or_default();
+    });
+
+    scope.commit(transaction);
+
+    assert_eq!(read.recv().await, Some(noon));
+}
+
+/// Lines of the log, as the subscriber of one thread writes them.
+#[derive(Clone)]
+struct LogLines(mpsc::Sender<String>);
+
+impl Write for LogLines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        drop(self.0.send(String::from_utf8_lossy(line).into_owned()));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'w> MakeWriter<'w> for LogLines {
+    type Writer = Self;
+
+    fn make_writer(&'w self) -> Self {
+        self.clone()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_panics_is_told_by_its_name_and_starts_again_with_the_next_commit() {
+    let (sender, lines) = mpsc::channel();
+    let subscriber = tracing_subscriber::fmt().with_writer(LogLines(sender));
+    let _logging = tracing::subscriber::set_default(subscriber.finish());
+    let starts = Arc::new(());
+    let mut scope: TaskScope<(), ()> = TaskScope::new(|| SystemTime::UNIX_EPOCH);
+    let with_task = |scope: &TaskScope<(), ()>, panics: bool| {
+        let mut transaction = scope.begin();
+        let runs = Arc::clone(&starts);
+        let work = move |_: TaskContext<()>| async move {
+            let _runs = runs;
+            if panics {
+                std::panic::resume_unwind(Box::new("a defect"));
+            }
+            pending::<()>().await;
+        };
+        transaction.add(((), "watch of one".to_owned()), (), work);
+        transaction
+    };
+
+    let transaction = with_task(&scope, true);
+    scope.commit(transaction);
+    // The paused clock goes on once the task has ended.
+    sleep(Duration::from_secs(1)).await;
+    let told: String = lines.try_iter().collect();
+    let transaction = with_task(&scope, false);
+    scope.commit(transaction);
+    sleep(Duration::from_secs(1)).await;
+
+    assert!(told.contains("a background task panicked"), "{told}");
+    assert!(told.contains("watch of one"), "{told}");
+    assert_eq!(Arc::strong_count(&starts), 2, "the new task runs");
+    assert_eq!(lines.try_iter().count(), 0);
+}
