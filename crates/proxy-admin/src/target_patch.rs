@@ -4,7 +4,11 @@ use crate::state::AdminState;
 use crate::upstreams;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
 use serde_json::{Map, Value};
+use std::fmt;
 use std::sync::Arc;
 
 /// The highest weight, as in a configuration.
@@ -62,11 +66,14 @@ fn find<'p>(plan: &'p Plan, upstream: &str, address: &str) -> Vec<&'p TargetPlan
 
 impl TargetPatch {
     fn read(body: &[u8]) -> Result<Self, String> {
-        let document: Value = serde_json::from_slice(body)
-            .map_err(|error| format!("the body is not JSON: {error}"))?;
-        let Value::Object(members) = document else {
-            return Err("the body is not an object".to_owned());
-        };
+        let document: Document = serde_json::from_slice(body).map_err(|error| {
+            let what = match error.classify() {
+                Category::Data => "cannot be used",
+                Category::Syntax | Category::Eof | Category::Io => "is not JSON",
+            };
+            format!("the body {what}: {error}")
+        })?;
+        let Document(members) = document;
         if members.is_empty() {
             return Err("write `weight` or `draining`".to_owned());
         }
@@ -84,6 +91,36 @@ impl TargetPatch {
                 Some(_) => return Err("`draining` is true or false".to_owned()),
             },
         })
+    }
+}
+
+/// An object that has no name twice: a reader before this one may have taken the other value.
+struct Document(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(DocumentVisitor)
+    }
+}
+
+struct DocumentVisitor;
+
+impl<'de> Visitor<'de> for DocumentVisitor {
+    type Value = Document;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Document, A::Error> {
+        let mut members = Map::new();
+        while let Some(name) = access.next_key::<String>()? {
+            if members.contains_key(&name) {
+                return Err(A::Error::custom(format!("`{name}` is set twice")));
+            }
+            members.insert(name, access.next_value()?);
+        }
+        Ok(Document(members))
     }
 }
 
@@ -126,6 +163,27 @@ mod tests {
             r#"{"weight":1,"wait":2}"#,
         ] {
             assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_there_twice_is_refused_with_its_place() {
+        for (body, said) in [
+            (
+                r#"{"weight":1,"weight":2}"#,
+                "`weight` is set twice at line 1 column 20",
+            ),
+            (
+                "{\"draining\": true,\n \"draining\": true}",
+                "`draining` is set twice at line 2 column 11",
+            ),
+            (
+                r#"{"weight":1,"w\u0065ight":1}"#,
+                "`weight` is set twice at line 1 column 25",
+            ),
+        ] {
+            let refused = TargetPatch::read(body.as_bytes()).unwrap_err();
+            assert_eq!(refused, format!("the body cannot be used: {said}"));
         }
     }
 }
