@@ -2,6 +2,7 @@
 //! `forwardAuth`.
 
 use crate::error::CallError;
+use crate::guarded_stream::{AnswerGuard, GuardedStream};
 use crate::http_answer::{HttpAnswer, limited_body};
 use agent_protocol::{Allow, Decision, Header, HeaderEdit, RequestHeaders, is_protected};
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use proxy_plan::AgentEndpoint;
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use tokio::net::UnixStream;
 
@@ -25,7 +27,13 @@ const MIN_BUFFER_BYTES: usize = 8_192;
 #[derive(Debug)]
 pub(crate) struct ForwardAuthClient {
     endpoint: Arc<AgentEndpoint>,
-    idle: RefCell<Vec<http1::SendRequest<Empty<Bytes>>>>,
+    idle: RefCell<Vec<HttpConnection>>,
+}
+
+#[derive(Debug)]
+struct HttpConnection {
+    sender: http1::SendRequest<Empty<Bytes>>,
+    guard: Rc<AnswerGuard>,
 }
 
 impl ForwardAuthClient {
@@ -44,24 +52,32 @@ impl ForwardAuthClient {
             let Some(mut connection) = idle else {
                 break;
             };
-            if connection.ready().await.is_ok()
-                && let Ok(response) = connection.send_request(self.request(head)).await
-            {
-                return self.finish(connection, response).await;
+            if connection.sender.ready().await.is_err() {
+                continue;
+            }
+            match connection.send(self.request(head)).await {
+                Ok(response) => return self.finish(connection, response).await,
+                Err(error @ CallError::BadReply(_)) => return Err(error),
+                Err(_) => {}
             }
         }
         let mut connection = self.connect().await?;
-        let sent = connection.send_request(self.request(head)).await;
-        let response = sent.map_err(|error| failed(&error))?;
+        let response = connection.send(self.request(head)).await?;
         self.finish(connection, response).await
     }
 
-    async fn connect(&self) -> Result<http1::SendRequest<Empty<Bytes>>, CallError> {
+    async fn connect(&self) -> Result<HttpConnection, CallError> {
         let stream = UnixStream::connect(&self.endpoint.socket).await;
         let stream = stream.map_err(|error| CallError::Unreachable(error.to_string()))?;
         let limit = usize::try_from(self.endpoint.max_response_bytes).unwrap_or(usize::MAX);
+        let limit = limit.max(MIN_BUFFER_BYTES);
+        let guard = Rc::new(AnswerGuard::new(limit));
+        let stream = GuardedStream {
+            stream,
+            guard: Rc::clone(&guard),
+        };
         let (sender, connection) = http1::Builder::new()
-            .max_buf_size(limit.max(MIN_BUFFER_BYTES))
+            .max_buf_size(limit)
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| CallError::Unreachable(error.to_string()))?;
@@ -69,18 +85,19 @@ impl ForwardAuthClient {
             // The request that fails with it tells the cause.
             connection.await.unwrap_or_default();
         });
-        Ok(sender)
+        Ok(HttpConnection { sender, guard })
     }
 
     async fn finish(
         &self,
-        connection: http1::SendRequest<Empty<Bytes>>,
+        connection: HttpConnection,
         response: Response<Incoming>,
     ) -> Result<Decision, CallError> {
         let (head, body) = response.into_parts();
-        let body = limited_body(body, self.endpoint.max_response_bytes).await?;
+        let body = limited_body(body, self.endpoint.max_response_bytes).await;
+        let body = body.map_err(|error| connection.guard.bad_reply().unwrap_or(error))?;
         let mut idle = self.idle.borrow_mut();
-        if !connection.is_closed() && idle.len() < MAX_IDLE {
+        if !connection.sender.is_closed() && idle.len() < MAX_IDLE {
             idle.push(connection);
         }
         drop(idle);
@@ -185,11 +202,19 @@ fn text(value: &HeaderValue) -> agent_protocol::Text<'static> {
     agent_protocol::Text(value.as_bytes().to_vec().into())
 }
 
-fn failed(error: &hyper::Error) -> CallError {
-    if error.is_parse() {
-        return CallError::BadReply(error.to_string());
+impl HttpConnection {
+    async fn send(
+        &mut self,
+        request: Request<Empty<Bytes>>,
+    ) -> Result<Response<Incoming>, CallError> {
+        self.guard.expect();
+        let sent = self.sender.send_request(request).await;
+        sent.map_err(|error| match self.guard.bad_reply() {
+            Some(refused) => refused,
+            None if error.is_parse() => CallError::BadReply(error.to_string()),
+            None => CallError::Closed,
+        })
     }
-    CallError::Closed
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod driver;
 mod error;
 mod ext_authz;
 mod forward_auth;
+mod guarded_stream;
 mod http_answer;
 mod native;
 mod outcome;

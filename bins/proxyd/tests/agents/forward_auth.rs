@@ -21,7 +21,7 @@ fn upstream() -> Upstream {
     })
 }
 
-/// An authentication server over HTTP/1.1, which answers every request so.
+/// An authentication server over HTTP/1.1.
 struct AuthServer {
     path: PathBuf,
     requests: Receiver<String>,
@@ -29,7 +29,13 @@ struct AuthServer {
 }
 
 impl AuthServer {
+    /// Answers every request so.
     fn start(answer: &'static str) -> Self {
+        Self::start_with([answer, answer])
+    }
+
+    /// Answers the first request of a connection with the one, and those after it with the other.
+    fn start_with(answers: [&'static str; 2]) -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("auth.sock");
         let listener = UnixListener::bind(&path).unwrap();
@@ -37,7 +43,7 @@ impl AuthServer {
         thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 let requests = requests_tx.clone();
-                thread::spawn(move || serve(stream, &requests, answer));
+                thread::spawn(move || serve(stream, &requests, answers));
             }
         });
         Self {
@@ -52,9 +58,9 @@ impl AuthServer {
     }
 }
 
-fn serve(mut stream: UnixStream, requests: &Sender<String>, answer: &str) {
+fn serve(mut stream: UnixStream, requests: &Sender<String>, [first, later]: [&str; 2]) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    loop {
+    for answer in std::iter::once(first).chain(std::iter::repeat(later)) {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             if reader.read_line(&mut head).unwrap_or(0) == 0 {
@@ -170,6 +176,50 @@ fn an_answer_that_is_no_http_or_too_large_is_a_bad_reply() {
         refusal(&response, 500, "AGENT");
         assert_eq!(reason(&proxyd, &response), "agent_bad_reply");
     }
+}
+
+/// Answers that two readers could take for different ones.
+const AMBIGUOUS: [&str; 9] = [
+    "HTTP/1.1 204 No Content\nX-User: ann\n\n",
+    "HTTP/1.1 204 No Content\r\nX-User: ann\n\r\n",
+    "HTTP/1.1 204 No Content\r\nX-User: ann\r\n mallory\r\n\r\n",
+    "HTTP/1.1 204 No Content\r\nX-User : ann\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nhello",
+    "HTTP/1.1 200 OK\r\nContent-Length: +0\r\n\r\n",
+    "HTTP/1.1 403 No\r\nTransfer-Encoding: chunked\r\n\r\n4\nstop\r\n0\r\n\r\n",
+];
+
+#[test]
+fn an_answer_that_can_be_read_in_two_ways_is_a_bad_reply() {
+    for answer in AMBIGUOUS {
+        let upstream = upstream();
+        let server = AuthServer::start(answer);
+        let proxyd = server.setup(&upstream).start();
+
+        let response = proxyd.connect().ask(get("/", &[]));
+
+        refusal(&response, 500, "AGENT");
+        assert_eq!(reason(&proxyd, &response), "agent_bad_reply", "{answer:?}");
+        assert!(upstream.requests().is_empty(), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_bad_answer_on_a_kept_connection_is_not_asked_for_again() {
+    let upstream = upstream();
+    let fine = "HTTP/1.1 204 No Content\r\n\r\n";
+    let server = AuthServer::start_with([fine, AMBIGUOUS[0]]);
+    let proxyd = server.setup(&upstream).start();
+    let mut client = proxyd.connect();
+
+    assert_eq!(client.ask(get("/", &[])).status, 200);
+    let response = client.ask(get("/", &[]));
+
+    refusal(&response, 500, "AGENT");
+    assert_eq!(reason(&proxyd, &response), "agent_bad_reply");
+    assert_eq!(server.requests.try_iter().count(), 2);
 }
 
 #[test]
