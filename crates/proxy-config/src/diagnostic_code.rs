@@ -84,6 +84,8 @@ fault_codes! {
     UnexpectedAnnotation = "unexpected-annotation", Error;
     /// A setting is written twice, so its value is ambiguous.
     RepeatedSetting = "repeated-setting", Error;
+    /// A list has a value twice.
+    RepeatedValue = "repeated-value", Error;
     /// Two blocks of one kind have the same name.
     DuplicateName = "duplicate-name", Error;
     /// A reference names a route, upstream or agent that does not exist.

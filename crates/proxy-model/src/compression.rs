@@ -25,7 +25,7 @@ pub struct Compression {
 }
 
 /// A media type, or several: `text/html`, `text/*`, `application/*+json`. Lower case.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MediaRange {
     text: Box<str>,
 }

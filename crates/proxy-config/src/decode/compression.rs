@@ -2,10 +2,12 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
+use crate::diagnostic_code::DiagnosticCode;
 use proxy_coding::Coding;
 use proxy_model::registry::policies as spec;
 use proxy_model::registry::{Kind, Many, Spec};
 use proxy_model::{Compression, MediaRange, Setting};
+use std::hash::Hash;
 
 /// Without a list: the one that compresses fastest for its size first.
 const PREFERRED: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
@@ -21,11 +23,27 @@ pub(super) fn compression<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<
         brotli_level: b.setting(d, &spec::BROTLI_LEVEL),
         zstd_level: b.setting(d, &spec::ZSTD_LEVEL),
     };
+    no_level_without_its_coding(d, &compression);
     b.close(d);
     Some(compression)
 }
 
-fn list_or<'t, K: Kind>(
+/// Reports levels of codings that are not used.
+fn no_level_without_its_coding(d: &mut Decoder<'_, '_>, compression: &Compression) {
+    for (coding, name, level) in [
+        (Coding::Gzip, "gzip-level", &compression.gzip_level),
+        (Coding::Brotli, "br-level", &compression.brotli_level),
+        (Coding::Zstd, "zstd-level", &compression.zstd_level),
+    ] {
+        let is_used = compression.codings.contains(&coding);
+        if let Some(place) = level.place().filter(|_| !is_used) {
+            let message = format!("`{name}` has no effect: `codings` is without its coding");
+            d.fault(DiagnosticCode::Conflict, place, message);
+        }
+    }
+}
+
+fn list_or<'t, K: Kind<Value: Eq + Hash>>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
     spec: &Spec<K, Many>,

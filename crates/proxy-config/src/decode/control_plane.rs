@@ -2,8 +2,9 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
-use proxy_model::ControlPlane;
+use super::values::{repeated, there_twice};
 use proxy_model::registry::control_plane as spec;
+use proxy_model::{ControlPlane, Label, Setting};
 
 pub(super) fn control_plane<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ControlPlane> {
     let url = b.required(d, &spec::URL);
@@ -13,7 +14,8 @@ pub(super) fn control_plane<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Optio
     let data_dir = b.setting(d, &spec::DATA_DIR);
     let ca_file = b.file(d, &spec::CA_FILE);
     let node_name = b.optional(d, &spec::NODE_NAME);
-    let labels = b.list(d, &spec::LABELS);
+    let labels = b.values(d, &spec::LABELS);
+    no_name_twice(d, &labels);
     Some(ControlPlane {
         place: b.place(d),
         url: url?,
@@ -24,4 +26,13 @@ pub(super) fn control_plane<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Optio
         node_name,
         labels,
     })
+}
+
+/// Reports labels of one name: a node has one value for it.
+fn no_name_twice(d: &mut Decoder<'_, '_>, labels: &[Setting<Label>]) {
+    let names = labels.iter();
+    let names = names.filter_map(|label| Some(Setting::at(&label.name, label.place()?)));
+    for (first, again) in repeated(&names.collect::<Vec<_>>()) {
+        d.push(there_twice(first, again, "a label of this name"));
+    }
 }

@@ -3,6 +3,7 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Field, Found};
+use super::values::no_value_twice;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::{Node, Value};
@@ -46,6 +47,9 @@ pub(super) fn edits<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows: &Rows) -> 
         add: fields(d, rows.add.path, Edit::Add),
         remove: removed(d, &b, rows),
     };
+    let set = edits.set.iter();
+    let names = set.filter_map(|field| Some(Setting::at(&field.name, field.place()?)));
+    no_value_twice(d, rows.set.name(), &names.collect::<Vec<_>>());
     b.close(d);
     edits
 }
@@ -143,6 +147,7 @@ fn removed<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows: &Rows) -> Vec<Setti
             removed.extend(name.map(|name| Setting::at(name, place)));
         }
     }
+    no_value_twice(d, rows.remove.name(), &removed);
     removed
 }
 

@@ -3,6 +3,7 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Field, Written};
+use super::values::no_value_twice;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Value;
@@ -10,6 +11,7 @@ use proxy_model::registry::matches as spec;
 use proxy_model::registry::{Many, Pair, Spec, Text};
 use proxy_model::{Matches, Place, Setting};
 use proxy_routing::{HeaderCondition, PathPattern, PatternError, QueryCondition};
+use std::hash::Hash;
 
 pub(super) fn matches<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Matches {
     let Some(b) = b.inner(d, &spec::MATCHES) else {
@@ -58,6 +60,7 @@ fn regexes<'t>(
             }
         }
     }
+    no_value_twice(d, spec.name(), &patterns);
     patterns
 }
 
@@ -79,7 +82,7 @@ fn bad_regex(fault: &PatternError, place: Place) -> Diagnostic {
 }
 
 /// Conditions with a name and an optional value: `header "N" "v"` or `header name="N" value="v"`.
-fn pairs<'t, T>(
+fn pairs<'t, T: Eq + Hash>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
     spec: &Spec<Pair, Many>,
@@ -101,6 +104,7 @@ fn pairs<'t, T>(
             }
         }
     }
+    no_value_twice(d, spec.name(), &conditions);
     conditions
 }
 

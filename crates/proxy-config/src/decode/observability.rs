@@ -2,6 +2,7 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
+use super::values::no_value_twice;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::observability as spec;
 use proxy_model::{AccessLog, ErrorLog, LogTarget, Observability, Setting, TraceContext};
@@ -14,7 +15,7 @@ pub(super) fn observability<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Obser
     let observability = Observability {
         access_log: access_log(d, &access),
         error_log: error_log(d, &error),
-        redact_query: lower(b.list(d, &spec::REDACT_QUERY)),
+        redact_query: redact_query(d, b),
         trace_context: TraceContext {
             begin: trace.setting(d, &spec::TRACE_BEGIN),
             sample_percent: trace.setting(d, &spec::TRACE_SAMPLE),
@@ -60,10 +61,11 @@ fn beside_its_file(d: &mut Decoder<'_, '_>, log: Setting<LogTarget>) -> Setting<
     Setting::at(LogTarget::File(path), place)
 }
 
-fn lower(names: Vec<Setting<String>>) -> Vec<Setting<String>> {
-    let lower = |name: Setting<String>| Setting {
-        value: name.value.to_lowercase(),
-        origin: name.origin,
-    };
-    names.into_iter().map(lower).collect()
+/// Names in lower case, each of them once.
+fn redact_query<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<String>> {
+    let names = b.values(d, &spec::REDACT_QUERY).into_iter();
+    let names = names.map(|name| name.map(|name| name.to_lowercase()));
+    let names: Vec<_> = names.collect();
+    no_value_twice(d, spec::REDACT_QUERY.name(), &names);
+    names
 }

@@ -8,6 +8,9 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::{Given, Kind, Many, Required, Spec, Text, Unset, ValueError};
 use proxy_model::{Place, Setting};
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::hash::Hash;
 use std::path::PathBuf;
 
 impl<'t> Block<'t> {
@@ -44,8 +47,20 @@ impl<'t> Block<'t> {
         self.read_one(d, spec, &field)
     }
 
-    /// Reads a setting that may occur any number of times, each with any number of values.
-    pub(super) fn list<K: Kind>(
+    /// Reads a setting that may occur any number of times, each with any number of values. Reports each
+    /// value that is there twice.
+    pub(super) fn list<K: Kind<Value: Eq + Hash>>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, Many>,
+    ) -> Vec<Setting<K::Value>> {
+        let list = self.values(d, spec);
+        no_value_twice(d, spec.name(), &list);
+        list
+    }
+
+    /// Like [`Self::list`], with values that are there twice.
+    pub(super) fn values<K: Kind>(
         &self,
         d: &mut Decoder<'t, '_>,
         spec: &Spec<K, Many>,
@@ -191,6 +206,35 @@ impl<'t> Block<'t> {
             }
         }
     }
+}
+
+/// Reports each value of the list `name` that is in it before.
+pub(super) fn no_value_twice<T: Eq + Hash>(
+    d: &mut Decoder<'_, '_>,
+    name: &str,
+    list: &[Setting<T>],
+) {
+    for (first, again) in repeated(list) {
+        let written = as_text(&d.text_at(again));
+        d.push(there_twice(first, again, format!("{written} in `{name}`")));
+    }
+}
+
+/// The fault of `what`, which is at two places of one list.
+pub(super) fn there_twice(first: Place, again: Place, what: impl Display) -> Diagnostic {
+    let message = format!("{what} is there twice");
+    let fault = Diagnostic::new(DiagnosticCode::RepeatedValue, again, message);
+    fault.label("again here").related(first, "first here")
+}
+
+/// The places of values that are in the list before: the one before, and their own.
+pub(super) fn repeated<T: Eq + Hash>(list: &[Setting<T>]) -> Vec<(Place, Place)> {
+    let mut seen = HashMap::new();
+    let again = list.iter().filter_map(|one| {
+        let place = one.place()?;
+        Some((seen.insert(&one.value, place)?, place))
+    });
+    again.collect()
 }
 
 fn existing(d: &mut Decoder<'_, '_>, written: Setting<PathBuf>) -> Setting<PathBuf> {
