@@ -1,8 +1,8 @@
-//! Settings that only a route with an upstream can have.
+//! Settings that have no effect on a route without an upstream.
 
 use super::decoder::Decoder;
 use crate::diagnostic_code::DiagnosticCode;
-use proxy_model::{CircuitBreaker, Place, Policies, RouteTimeouts, Service, Setting};
+use proxy_model::{CircuitBreaker, HeaderEdits, Place, Policies, RouteTimeouts, Service, Setting};
 
 /// Reports settings that have no effect on a route that forwards nothing.
 pub(super) fn check(
@@ -20,11 +20,15 @@ pub(super) fn check(
         read,
         idle,
     } = &policies.timeouts;
+    let HeaderEdits { remove, set, add } = &policies.request_headers;
+    let edits = set.iter().chain(add).filter_map(Setting::place);
+    let edits = edits.chain(remove.iter().filter_map(Setting::place));
     let switched_on = |switch: &Setting<bool>| switch.place().filter(|_| **switch);
     let written = [
         ("shadow", policies.shadow.as_ref().map(|block| block.place)),
         ("retry", policies.retry.as_ref().map(|block| block.place)),
         ("circuit-breaker", circuit_breaker.map(|block| block.place)),
+        ("request-headers", edits.min()),
         ("buffer-requests", switched_on(&policies.buffer_requests)),
         ("buffer-responses", switched_on(&policies.buffer_responses)),
         ("connect-secs", place(connect.as_ref())),
@@ -36,6 +40,16 @@ pub(super) fn check(
             let message = format!("`{name}` goes with an `upstream`");
             d.fault(DiagnosticCode::Conflict, place, message);
         }
+    }
+}
+
+/// Reports a time for the whole of a request that waits for nothing: its route has no agents either.
+pub(super) fn check_time(d: &mut Decoder<'_, '_>, service: Option<&Service>, policies: &Policies) {
+    let is_builtin = matches!(service, Some(Service::Builtin(_)));
+    let written = place(policies.timeouts.request.as_ref());
+    if let Some(place) = written.filter(|_| is_builtin) {
+        let message = "`request-secs` has no effect on a `builtin` route without agents";
+        d.fault(DiagnosticCode::Conflict, place, message);
     }
 }
 

@@ -86,8 +86,13 @@ fn rate_limit<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RateLimit> {
     let burst = b.optional(d, &spec::BURST);
     let key = b.setting(d, &spec::KEY);
     let observe_only = b.setting(d, &spec::OBSERVE_ONLY);
+    let has_store = b.has(spec::STORE.path);
     let store = b.optional(d, &spec::STORE);
     let store_timeout = b.setting(d, &spec::STORE_TIMEOUT);
+    if let Some(place) = store_timeout.place().filter(|_| !has_store) {
+        let message = "`store-timeout-ms` goes with a `store`";
+        d.fault(DiagnosticCode::Conflict, place, message);
+    }
     b.close(d);
     let requests_per_second = requests_per_second?;
     let burst = burst.unwrap_or_else(|| Setting::defaulted(requests_per_second.saturating_mul(10)));

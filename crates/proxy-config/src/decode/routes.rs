@@ -25,6 +25,9 @@ pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route>
     let circuit_breaker = breaker(d, b);
     forwarding::check(d, service.as_ref(), &policies, circuit_breaker.as_ref());
     let agents = b.list(d, &spec::AGENTS);
+    if agents.is_empty() {
+        forwarding::check_time(d, service.as_ref(), &policies);
+    }
     let agents: Vec<_> = agents
         .iter()
         .filter_map(|name| d.resolve_name(Among::Agents, name))

@@ -85,6 +85,9 @@ fn beside(block: &str, inner: &str) -> String {
         }
         "routes.route" if inner.starts_with("upstream ") => &[],
         "routes.route" => &["upstream \"other\""],
+        "routes.route.policies.rate-limit" if inner.starts_with("store-timeout-") => {
+            &["store \"redis://127.0.0.1:6379\""]
+        }
         "upstreams.upstream" if inner.starts_with("target") => &[],
         "upstreams.upstream" if inner.starts_with("sticky ") => {
             &["load-balancing \"sticky\"", "target \"127.0.0.1:9000\""]
