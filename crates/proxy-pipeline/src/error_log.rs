@@ -143,13 +143,16 @@ fn counted(detail: &Detail) -> (u64, u64) {
         Detail::Limit { current, limit } | Detail::LimitAtLeast { current, limit } => {
             (*current, *limit)
         }
-        // What it waited, in milliseconds, is all that it may.
-        Detail::After(time) => {
-            let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-            (millis, millis)
-        }
+        Detail::TimeLimit { current, limit } => (as_millis(*current), as_millis(*limit)),
+        // What it waited is all that it may.
+        Detail::After(time) => (as_millis(*time), as_millis(*time)),
         Detail::None | Detail::Text(_) | Detail::Named { .. } => (0, 0),
     }
+}
+
+/// In milliseconds, rounded up.
+fn as_millis(time: Duration) -> u64 {
+    u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
 
 /// The limit that this reason belongs to.

@@ -291,6 +291,7 @@ impl Progress {
             | Detail::Text(_)
             | Detail::Named { .. }
             | Detail::LimitAtLeast { .. }
+            | Detail::TimeLimit { .. }
             | Detail::After(_) => RequestBodyError::Malformed,
         })
     }

@@ -82,9 +82,13 @@ fn a_request_waits_in_the_queue_only_so_long() {
     let took = began.elapsed();
 
     let message = refusal(&response, 503, "LIMIT_EXCEEDED");
-    assert_eq!(
-        message,
-        "Limit exceeded: queue_depth - waited too long in the queue"
+    let waited = message
+        .strip_prefix("Limit exceeded: queue_depth - Current value ")
+        .and_then(|rest| rest.strip_suffix("ms exceeds limit 300ms"));
+    let waited: f64 = waited.unwrap_or(&message).parse().unwrap();
+    assert!(
+        (300.0..took.as_secs_f64() * 1_000.0 + 1.0).contains(&waited),
+        "{message}"
     );
     assert_eq!(response.fields.get("retry-after"), Some("1"));
     assert_eq!(reason(&proxyd, &response), "queue_timeout");
@@ -92,6 +96,7 @@ fn a_request_waits_in_the_queue_only_so_long() {
     let record = proxyd.limit_record(&response.correlation_id());
     assert_eq!(record.text("setting"), "limits.max-queue-wait-secs");
     assert_eq!(record.number("limit"), Some(300.0));
+    assert_eq!(record.number("actual"), Some(waited));
     gate.open();
     assert_eq!(first.response().status, 200);
 }
