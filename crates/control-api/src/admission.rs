@@ -131,7 +131,18 @@ async fn enter(
     }
     refuse_other_sites(&request)?;
     call.if_match = extract::if_match(request.headers());
-    idempotency::run(app, route, call, request, next).await
+    if !route.is_upload() {
+        return idempotency::run(app, route, call, request, next).await;
+    }
+    match app.upload_place().await {
+        Ok(_place) => idempotency::run(app, route, call, request, next).await,
+        Err(error) => {
+            let (parts, body) = request.into_parts();
+            let limit = BodyLimit(route.max_body_bytes);
+            limit.discard(&parts.headers, body).await;
+            Err(error.into())
+        }
+    }
 }
 
 fn call(actor: Actor, now: Timestamp, request: &Request) -> Call {

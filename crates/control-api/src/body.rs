@@ -44,6 +44,19 @@ impl BodyLimit {
             Err(_) => Err(Problem::too_slow(time)),
         }
     }
+
+    /// Reads the body and keeps nothing of it: without `Expect` the client is sending already, and would
+    /// see a broken connection in place of the answer.
+    pub(crate) async fn discard(self, headers: &HeaderMap, body: Body) {
+        if headers.contains_key(header::EXPECT) {
+            return;
+        }
+        let Self(limit) = self;
+        let mut body = Limited::new(body, limit);
+        let read = async { while let Some(Ok(_)) = body.frame().await {} };
+        // The answer is sent all the same.
+        timeout(PATIENCE, read).await.unwrap_or_default();
+    }
 }
 
 /// The value that a JSON text stands for.

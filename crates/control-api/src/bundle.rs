@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use control_app::{App, BundleSource, Diagnostic, Files, ListenAddresses, NewBundle};
 use control_domain::Bundle;
-use control_wire::{BundleId, NodeId, Order, ProjectId, SigningKeyId};
+use control_wire::{BundleId, ErrorResponse, NodeId, Order, ProjectId, SigningKeyId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -279,7 +279,10 @@ pub(crate) async fn list(
 /// diagnostics. Both are answered with 201.
 #[utoipa::path(
     post, path = "/projects/{project}/bundles", operation_id = "create_bundle", tag = "bundles",
-    request_body = NewBundleRequest, responses((status = 201, body = BundleView))
+    request_body = NewBundleRequest, responses(
+        (status = 201, body = BundleView),
+        (status = 503, description = "Four bundles are uploaded already, the database is away, or the program stops", body = ErrorResponse)
+    )
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,

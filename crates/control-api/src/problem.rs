@@ -270,7 +270,7 @@ impl From<Error> for Problem {
             Error::Store(Stale | Conflict | Reference) => {
                 Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, error.to_string())
             }
-            Error::TooManyWaiters => Self::busy(&error.to_string()),
+            Error::TooManyWaiters | Error::TooManyUploads => Self::busy(&error.to_string()),
             Error::Files(wrong) => Self::invalid("files", &wrong.to_string()),
             Error::Definition { field, reason } => Self::invalid(field, &reason),
             Error::Certificate(wrong) => {

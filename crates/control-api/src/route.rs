@@ -51,6 +51,11 @@ impl Route {
         self
     }
 
+    /// Whether its bodies are so large that few are taken at once.
+    pub(crate) fn is_upload(&self) -> bool {
+        BODY_BYTES < self.max_body_bytes
+    }
+
     /// With the lower rate, for what is worth guessing at.
     pub(crate) const fn strict(mut self) -> Self {
         self.rate = RateClass::Strict;

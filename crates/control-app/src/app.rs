@@ -14,14 +14,20 @@ use control_wire::ProjectId;
 use jiff::Timestamp;
 use metrics::{counter, gauge};
 use quick_cache::sync::Cache;
-use tokio::sync::Semaphore;
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 /// Credentials that were good before: they are looked up even while their address is held off.
 const KNOWN_CREDENTIALS: usize = 100_000;
 /// Configurations and archives that are worked on at once: each may take 200 MiB and a second.
 const HEAVY_TASKS: usize = 2;
+/// Bundles that are uploaded at once: each may take 100 MiB until it is stored.
+const MAX_UPLOADS: usize = 4;
+/// The longest time that a further upload waits for a place.
+const UPLOAD_WAIT: Duration = Duration::from_secs(2);
 
 /// The application. It keeps nothing that a second replica would miss.
 #[derive(Debug)]
@@ -35,6 +41,7 @@ pub struct App {
     pub(crate) writes: WriteQueue,
     pub(crate) orders: OrderSignals,
     heavy_tasks: Semaphore,
+    uploads: Semaphore,
     /// Wakes long polls and live pages.
     pub changes: Changes,
     /// What nodes are told of the time between two heartbeats; replicas have the same.
@@ -72,6 +79,7 @@ impl App {
             known_credentials: Cache::new(KNOWN_CREDENTIALS),
             orders: OrderSignals::default(),
             heavy_tasks: Semaphore::new(HEAVY_TASKS),
+            uploads: Semaphore::new(MAX_UPLOADS),
             changes: Changes::default(),
             heartbeat_interval: HeartbeatInterval::default(),
         }
@@ -106,6 +114,17 @@ impl App {
         let permit = self.heavy_tasks.acquire().await;
         let _permit = permit.map_err(|_| Error::Stopped)?;
         spawn_blocking(task).await.map_err(|_| Error::Stopped)
+    }
+
+    /// A place among the uploads, held until the bundle is stored.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooManyUploads`] if none becomes free in time.
+    pub async fn upload_place(&self) -> Result<SemaphorePermit<'_>, Error> {
+        let place = timeout(UPLOAD_WAIT, self.uploads.acquire()).await;
+        let place = place.map_err(|_| Error::TooManyUploads)?;
+        place.map_err(|_| Error::Stopped)
     }
 
     /// Whether the database answers.

@@ -49,6 +49,9 @@ pub enum Error {
     /// As many long polls wait as this replica holds.
     #[error("too many requests wait")]
     TooManyWaiters,
+    /// As many bundles are uploaded as this replica takes at once.
+    #[error("too many bundles are uploaded at once")]
+    TooManyUploads,
     /// A task was cancelled because the program stops.
     #[error("the program stops")]
     Stopped,

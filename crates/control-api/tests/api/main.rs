@@ -26,4 +26,5 @@ mod rollout_failures;
 mod rollouts;
 mod services;
 mod tokens;
+mod uploads;
 mod world;

@@ -1,0 +1,99 @@
+//! Uploads of bundles: few at once, whatever their clients do.
+
+use crate::world::{Answer, Credential, World, sample, worlds};
+use axum::body::{Body, Bytes};
+use axum::http::{Request, StatusCode, header};
+use control_domain::Role;
+use futures_util::future::join_all;
+use futures_util::stream;
+use std::convert::Infallible;
+use std::pin::pin;
+use tokio::sync::{mpsc, watch};
+
+const BUNDLES: &str = "/projects/{project}/bundles";
+/// As many bundles as are uploaded at once.
+const PLACES: usize = 4;
+
+/// A bundle whose body ends when `gate` opens. `begun` is told when its first byte is read.
+async fn slow_upload(
+    world: &World,
+    by: &Credential,
+    begun: mpsc::UnboundedSender<()>,
+    mut gate: watch::Receiver<bool>,
+) -> Answer {
+    let text = sample(BUNDLES).to_string();
+    let (first, rest) = text.split_at(10);
+    let (first, rest) = (Bytes::from(first.to_owned()), Bytes::from(rest.to_owned()));
+    let first = stream::once(async move {
+        begun.send(()).unwrap_or_default();
+        Ok::<_, Infallible>(first)
+    });
+    let rest = stream::once(async move {
+        gate.wait_for(|open| *open).await.unwrap();
+        Ok(rest)
+    });
+    let body = Body::from_stream(futures_util::StreamExt::chain(first, rest));
+    let Credential::Session(session) = by else {
+        unreachable!("a user uploads");
+    };
+    let path = BUNDLES.replace("{project}", &world.project.to_string());
+    let request = Request::post(format!("/api/v1{path}"))
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::COOKIE, format!("session={session}"));
+    world.send_request(request.body(body).unwrap()).await
+}
+
+#[tokio::test]
+async fn more_slow_uploads_than_places_are_told_to_come_back() {
+    for world in worlds().await {
+        let operator = world.user(world.org, Role::Operator).await;
+        let (gate, closed) = watch::channel(false);
+        let (begun, mut beginnings) = mpsc::unbounded_channel();
+        let uploads =
+            (0..PLACES).map(|_| slow_upload(&world, &operator, begun.clone(), closed.clone()));
+        let uploads = join_all(uploads);
+        let beside = async {
+            for _ in 0..PLACES {
+                beginnings.recv().await.unwrap();
+            }
+            let refused = world.post(BUNDLES, &operator, sample(BUNDLES)).await;
+            let listed = world.get(BUNDLES, &operator).await;
+            gate.send(true).unwrap();
+            (refused, listed)
+        };
+        let (uploaded, (refused, listed)) = tokio::join!(uploads, beside);
+
+        assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.code(), "SERVICE_UNAVAILABLE");
+        assert_eq!(refused.header("retry-after"), "30");
+        assert_eq!(listed.status, StatusCode::OK, "other requests are served");
+        for answer in uploaded {
+            assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
+        }
+        let next = world.post(BUNDLES, &operator, sample(BUNDLES)).await;
+        assert_eq!(next.status, StatusCode::CREATED, "{}", next.body);
+    }
+}
+
+#[tokio::test]
+async fn uploads_whose_clients_go_away_leave_their_places() {
+    for world in worlds().await {
+        let operator = world.user(world.org, Role::Operator).await;
+        let (gate, closed) = watch::channel(false);
+        let (begun, mut beginnings) = mpsc::unbounded_channel();
+        {
+            let uploads =
+                (0..PLACES).map(|_| slow_upload(&world, &operator, begun.clone(), closed.clone()));
+            let mut uploads = pin!(join_all(uploads));
+            for _ in 0..PLACES {
+                tokio::select! {
+                    _ = &mut uploads => unreachable!("the gate is closed"),
+                    begun = beginnings.recv() => begun.unwrap(),
+                }
+            }
+        }
+        let next = world.post(BUNDLES, &operator, sample(BUNDLES)).await;
+        assert_eq!(next.status, StatusCode::CREATED, "{}", next.body);
+        drop(gate);
+    }
+}
