@@ -78,7 +78,7 @@ impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
         let mut finished = Vec::new();
         for (key, prepared) in transaction.tasks {
             let running = match before.remove(&key) {
-                Some(running) if !running.task.is_finished() => running.keep(prepared),
+                Some(running) if !running.task.is_finished() => running.keep(&prepared),
                 other => {
                     finished.extend(other);
                     prepared.start()
@@ -120,7 +120,7 @@ impl<K, S> TaskTransaction<K, S> {
 
 impl<S: Clone + PartialEq> RunningTask<S> {
     /// Applies the settings of `prepared`.
-    fn keep(self, prepared: PreparedTask<S>) -> Self {
+    fn keep(self, prepared: &PreparedTask<S>) -> Self {
         let settings = prepared.settings.borrow().clone();
         self.settings.send_if_modified(|held| {
             let is_other = *held != settings;

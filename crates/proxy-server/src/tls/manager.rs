@@ -30,8 +30,9 @@ impl CertificateManager {
         }
     }
 
-    /// Loads the files of `model`, on a blocking thread that ends with the load. Values with unchanged settings are kept,
-    /// and updated with the contents now on disk, which apply to every handshake from then on.
+    /// Loads the files of `model`, on a blocking thread that ends with the load. Values with unchanged
+    /// settings are kept, and updated with the contents now on disk, which apply to every handshake from
+    /// then on.
     pub(crate) async fn load(
         &self,
         model: &Arc<Model>,
