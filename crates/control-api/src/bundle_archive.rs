@@ -208,7 +208,8 @@ pub(crate) async fn download(
     Ok(stream(app.download_bundle(&call, place).await?))
 }
 
-/// The archive of a signed bundle of the node's own project. Its `ETag` is the digest.
+/// The archive of a signed bundle that the node is ordered to run, was ordered to run before, or goes back
+/// to when its rollout fails. Its `ETag` is the digest.
 #[utoipa::path(
     get, path = "/nodes/{node}/bundles/{bundle}/archive", operation_id = "get_node_archive",
     tag = "nodes", responses(

@@ -69,7 +69,8 @@ impl App {
         self.open_archive(&found.value).await
     }
 
-    /// The archive of a signed bundle of its own project, for a node.
+    /// The archive of a signed bundle that a node may need. Others are not there for it: a node that was
+    /// taken over must not read what it was never to run.
     ///
     /// # Errors
     ///
@@ -85,7 +86,11 @@ impl App {
         };
         let project = tenant.project.filter(|_| *id == node);
         let project = project.ok_or(Refusal::NotFound)?;
-        let found = find(&mut self.store.read().await?, (project, bundle)).await?;
+        let mut tx = self.store.read().await?;
+        if !tx.may_need_bundle(node, bundle).await? {
+            return Err(Refusal::NotFound.into());
+        }
+        let found = find(&mut tx, (project, bundle)).await?;
         call.actor.require(Access::OwnNode, found.value.tenant)?;
         found.value.deliver()?;
         self.open_archive(&found.value).await

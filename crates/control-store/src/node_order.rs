@@ -5,7 +5,7 @@ use crate::row::{id, named, number, text, written_rows};
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_domain::SigningKeyState;
-use control_wire::{NodeId, Order, RolloutId};
+use control_wire::{BundleId, NodeId, Order, RolloutId};
 use jiff::Timestamp;
 
 /// An order as it is stored.
@@ -42,6 +42,26 @@ impl Transaction {
         };
         let key_state = named(&row, "state", SigningKeyState::from_name)?;
         Ok(Some(StoredOrder { order, key_state }))
+    }
+
+    /// Whether a node may need a bundle: its newest order names it, or the one before, or a rollout that
+    /// holds the node would lead it back there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn may_need_bundle(
+        &mut self,
+        node: NodeId,
+        bundle: BundleId,
+    ) -> Result<bool, StoreError> {
+        let found = "SELECT node_id FROM node_orders
+                     WHERE node_id = $1 AND (bundle_id = $2 OR previous_bundle_id = $2)
+                     UNION ALL
+                     SELECT node_id FROM rollout_nodes
+                     WHERE node_id = $1 AND held = 1 AND previous_bundle_id = $2";
+        let row = sql(found).bind(node).bind(bundle).row(self).await?;
+        Ok(row.is_some())
     }
 
     /// The counter of the newest order to a node; 0 without one.

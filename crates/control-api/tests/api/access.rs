@@ -40,6 +40,13 @@ async fn target(world: &World, route: &Route) -> String {
             path = path.replace(place, &made(noun).await);
         }
     }
+    if let Some(place) = path.strip_suffix("/archive") {
+        // A node gets the archives of its orders alone.
+        let bundle = place.rsplit('/').next().unwrap_or_default();
+        let assign = format!("/projects/{{project}}/bundles/{bundle}/assign");
+        let nodes = json!({"nodes": [world.node]});
+        world.post(&assign, &full, nodes).await;
+    }
     if path.ends_with("/diff") {
         path = format!("{path}?before={}", made("bundles").await);
     }

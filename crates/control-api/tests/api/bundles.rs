@@ -244,6 +244,50 @@ async fn a_revoked_bundle_gives_way_to_the_one_before() {
 }
 
 #[tokio::test]
+async fn a_node_gets_the_archives_of_its_orders_alone() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let (other, other_key) = world.new_node(world.tenant()).await;
+        let mut bundles = Vec::new();
+        for port in 1..=4 {
+            let made = create(&world, &full, &config(&format!("127.0.0.1:{port}"))).await;
+            bundles.push(made);
+        }
+        let fetch = async |(node, key), bundle: &Answer| {
+            let path = format!("/nodes/{node}/bundles/{}/archive", bundle.text("id"));
+            world.get(&path, key).await.status
+        };
+        let own = (world.node, &world.node_key);
+        assert_eq!(fetch(own, &bundles[0]).await, StatusCode::NOT_FOUND);
+        for (index, status) in [
+            (0, StatusCode::OK),
+            (1, StatusCode::OK),
+            (2, StatusCode::NOT_FOUND),
+        ] {
+            let place = format!("{}/assign", path(&bundles[index]));
+            let assigned = world
+                .post(&place, &full, json!({"nodes": [world.node]}))
+                .await;
+            assert_eq!(assigned.status, StatusCode::OK, "{}", assigned.body);
+            assert_eq!(fetch(own, &bundles[index]).await, StatusCode::OK);
+            // The order before may be under way, an older one not.
+            assert_eq!(fetch(own, &bundles[0]).await, status);
+        }
+        // What a node says opens nothing.
+        let said = json!({"health": {"cpu_percent": 1.0}, "status": {
+            "active": bundles[3].text("id"), "last_good": bundles[3].text("id"),
+        }});
+        let heard = world
+            .post("/nodes/{node}/heartbeat", &world.node_key, said)
+            .await;
+        assert_eq!(heard.status, StatusCode::OK, "{}", heard.body);
+        assert_eq!(fetch(own, &bundles[3]).await, StatusCode::NOT_FOUND);
+        let missing = fetch((other, &other_key), &bundles[2]).await;
+        assert_eq!(missing, StatusCode::NOT_FOUND, "it is another node's order");
+    }
+}
+
+#[tokio::test]
 async fn only_nodes_of_the_project_are_ordered() {
     for world in worlds().await {
         let full = world.full_key().await;
