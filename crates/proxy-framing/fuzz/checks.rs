@@ -108,8 +108,8 @@ pub(crate) fn chunks(data: &[u8]) {
     }
 }
 
-/// `data` is a client's frames: the cuts between pieces change neither an account nor what the
-/// parser gets, more time never causes a flood, and few frames are no flood.
+/// `data` is a client's frames: the cuts between pieces change neither an account, nor what the
+/// parser gets, nor the paths that are kept, more time never causes a flood, and few frames are no flood.
 pub(crate) fn h2_floods(data: &[u8]) {
     const PREFACE_AND_SIXTEEN_FRAMES: usize = 24 + 16 * 9;
     let mut meter = FrameMeter::new(256, 1 << 20);
@@ -118,6 +118,9 @@ pub(crate) fn h2_floods(data: &[u8]) {
     let pieces = data.chunks(1).map(|byte| (0, byte));
     assert_eq!(passed_on(&mut cut, pieces), whole);
     assert_eq!(cut.in_head(), meter.in_head());
+    for stream in (1..64).step_by(2) {
+        assert_eq!(cut.take_path(stream), meter.take_path(stream));
+    }
     if whole.is_err() {
         assert!(PREFACE_AND_SIXTEEN_FRAMES < data.len());
         return;

@@ -27,6 +27,18 @@ pub(crate) const fn is_query(byte: u8) -> bool {
     matches!(byte, b'!' | b'"' | b'$'..=b'~')
 }
 
+/// Whether the URI of the `http` crate holds this byte of a path or a query only escaped, though it
+/// is one of those that clients send unescaped.
+#[must_use]
+pub const fn needs_escape_in_uri(byte: u8, in_query: bool) -> bool {
+    match byte {
+        b'<' | b'>' => true,
+        b'`' => !in_query,
+        b'"' => in_query,
+        _ => false,
+    }
+}
+
 /// A byte of a registered name that needs no escaping. [RFC 3986 §2.3]
 pub(crate) const fn is_unreserved(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~')

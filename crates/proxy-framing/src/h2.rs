@@ -3,12 +3,17 @@
 //! Every frame costs its receiver work, and flow control bounds only `DATA` frames. A
 //! [`FrameMeter`] gives each other kind an allowance that is refilled by time and by useful
 //! traffic; a peer that exceeds it gets `ENHANCE_YOUR_CALM`. [RFC 9113 §10.5]
+//!
+//! As it sees every byte before the parser, the meter also rewrites header sections of which the
+//! parser would check or accept less than it should.
 
 mod field;
 mod flood_limits;
 mod frame;
+mod huffman;
 mod meter;
 mod pass;
+mod raw_paths;
 mod section;
 mod written;
 

@@ -77,6 +77,7 @@ mod values;
 pub mod h2;
 
 pub use authority::is_host;
+pub use chars::needs_escape_in_uri;
 pub use error::{FramingError, FramingErrorKind};
 pub use grpc_timeout::{read_grpc_timeout, write_grpc_timeout};
 pub use hops::client_of;

@@ -6,6 +6,7 @@ use crate::{buffer_pool, find_byte};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, Version};
+use proxy_framing::needs_escape_in_uri;
 
 /// A request head with its meaning for the message.
 #[derive(Debug)]
@@ -26,6 +27,15 @@ pub struct RequestHead {
 /// of their bytes unescaped, and the request's URI has them escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawTarget(pub Bytes);
+
+impl RawTarget {
+    /// The form for a URI, with those bytes escaped that the `http` crate does not hold; `None` if
+    /// that is longer than the crate allows, or the target is malformed.
+    #[must_use]
+    pub fn for_uri(&self) -> Option<PathAndQuery> {
+        PathAndQuery::from_maybe_shared(Bytes::from(escaped(&self.0))).ok()
+    }
+}
 
 /// The end of a request line; that of HTTP/1.0 has the same length.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";
@@ -79,8 +89,7 @@ fn read_target(method: &Method, target: Bytes) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// `target` with those bytes escaped that framing accepts and the `http` crate does not: `<`, `>`
-/// and `` ` `` in a path, `"`, `<` and `>` in a query. Every decoder reads the escaped form as the
+/// `target` with those bytes escaped that framing accepts and the `http` crate does not. Every decoder reads the escaped form as the
 /// same target.
 #[cold]
 fn escaped(target: &[u8]) -> Vec<u8> {
@@ -88,14 +97,11 @@ fn escaped(target: &[u8]) -> Vec<u8> {
     let mut in_query = false;
     for &byte in target {
         in_query |= byte == b'?';
-        let escape: &[u8] = match (byte, in_query) {
-            (b'<', _) => b"%3C",
-            (b'>', _) => b"%3E",
-            (b'`', false) => b"%60",
-            (b'"', true) => b"%22",
-            (_, _) => &[byte],
-        };
-        out.extend_from_slice(escape);
+        if needs_escape_in_uri(byte, in_query) {
+            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        } else {
+            out.push(byte);
+        }
     }
     out
 }

@@ -12,6 +12,7 @@ mod response_sender;
 mod session;
 pub(crate) mod settings;
 mod stream;
+mod target;
 pub(crate) mod task_pool;
 
 pub(crate) use connection::serve;

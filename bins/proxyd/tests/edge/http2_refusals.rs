@@ -106,10 +106,9 @@ fn trailers_with_a_pseudo_header_field_reset_the_stream_to_an_http2_upstream() {
 #[test]
 fn a_stream_that_never_became_a_request_leaves_a_record() {
     let with_connection = [GET, &literal(b"connection", b"close")].concat();
-    // The library refuses a quote in a query.
-    let path = literal(b":path", b"/?q=\"x\"");
-    let with_quote = [&b"\x82\x86\x41\x06a.test"[..], &path].concat();
-    for head in [with_connection, with_quote] {
+    let path = literal(b":path", b"/a b");
+    let with_space = [&b"\x82\x86\x41\x06a.test"[..], &path].concat();
+    for head in [with_connection, with_space] {
         let upstream = Upstream::saying("hello");
         let proxyd = start(&with_metrics(&to(&upstream, "h2c #true")), &[]);
 
@@ -138,10 +137,10 @@ fn get_of(path: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_path_that_the_library_cannot_hold_ends_its_stream_alone() {
+fn a_malformed_path_ends_its_stream_alone() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&with_metrics(&to(&upstream, "h2c #true")), &[]);
-    let paths = ["/<", "/>", "/`", "/?<", "/?>", "/?\""];
+    let paths = ["/< ", "/>\n", "/`\0", "/?<\x7f", "<", "/é>"];
     let ends = END_STREAM | END_HEADERS;
 
     live(async {
@@ -164,25 +163,6 @@ fn a_path_that_the_library_cannot_hold_ends_its_stream_alone() {
         });
         assert_eq!(record.text("reason"), "http2_protocol_error");
     }
-}
-
-#[test]
-fn other_raw_characters_of_a_path_pass_as_they_came() {
-    let upstream = Upstream::saying("hello");
-    let proxyd = start(&to(&upstream, "h2c #true"), &[]);
-    let ends = END_STREAM | END_HEADERS;
-    let paths = ["/a\"{}|^", "/?`{}|^"];
-
-    live(async {
-        let mut client = Frames::connect(proxyd.address(), &[]).await;
-        for (stream, path) in [1, 3].into_iter().zip(paths) {
-            client.send(HEADERS, ends, stream, &get_of(path)).await;
-            assert_eq!(client.next_of(HEADERS).await.stream, stream, "{path}");
-        }
-    });
-    let requests = upstream.requests();
-    let seen: Vec<_> = requests.iter().map(|request| &*request.target).collect();
-    assert_eq!(seen, paths);
 }
 
 #[test]

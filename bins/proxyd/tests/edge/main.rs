@@ -16,6 +16,7 @@ mod http2_ends;
 mod http2_floods;
 mod http2_heads;
 mod http2_policies;
+mod http2_raw_paths;
 mod http2_refusals;
 mod http2_requests;
 mod http2_targets;

@@ -39,8 +39,7 @@ reasons! {
     RepeatedHost "repeated_host" Parse, "http_request_error", "repeated Host";
     /// The host is not a host name, an address, or one of these with a port.
     InvalidHost "invalid_host" Parse, "http_request_error", "invalid Host";
-    /// The peer violated HTTP/2, or its `:path` has a raw `<` or `>`, a backtick before the query,
-    /// or a double quote in it; its stream or connection is reset.
+    /// The peer violated HTTP/2; its stream or connection is reset.
     Http2ProtocolError "http2_protocol_error" Parse, "http_request_error", "HTTP/2 protocol error";
     /// The PROXY protocol's header is missing or malformed; the connection is closed without a
     /// response.

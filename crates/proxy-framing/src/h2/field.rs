@@ -1,33 +1,94 @@
-//! Length of one field of a header section. [RFC 7541 §6]
+//! The fields of a header section as they are encoded. [RFC 7541 §6]
 
 /// Maximum number of bytes of an integer: the limit of the HTTP/2 library behind the meter.
 const MAX_INTEGER_BYTES: usize = 6;
 
-/// Length of the field, or of the table size update, at the beginning of `bytes`; `None` if it is
-/// incomplete or malformed.
-pub(super) fn field_bytes(bytes: &[u8]) -> Option<usize> {
-    let first = *bytes.first()?;
-    let prefix = match first {
-        0x80.. => return Some(integer(bytes, 7)?.1),
-        0x40.. => 6,
-        0x20.. => return Some(integer(bytes, 5)?.1),
-        _ => 4,
-    };
-    let (index, mut at) = integer(bytes, prefix)?;
-    if index == 0 {
-        at += string_bytes(bytes.get(at..)?)?;
-    }
-    at += string_bytes(bytes.get(at..)?)?;
-    Some(at)
+/// One field, or one table size update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    /// A field of the table with this index.
+    Indexed(usize),
+    Literal(Literal),
+    SizeUpdate,
 }
 
-/// Length of a string with its length prefix, Huffman-coded or not.
-fn string_bytes(bytes: &[u8]) -> Option<usize> {
+/// A field with a value of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Literal {
+    /// The name is `:path`, by its index in the static table or in plain text.
+    pub(super) names_path: bool,
+    /// The field is added to the dynamic table.
+    pub(super) is_inserted: bool,
+    /// Offset of the value's length prefix.
+    pub(super) value_at: usize,
+}
+
+/// A string, without its length prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EncodedString<'b> {
+    Plain(&'b [u8]),
+    Huffman(&'b [u8]),
+}
+
+/// The field, or the table size update, at the beginning of `bytes`, with its length; `None` if it
+/// is incomplete or malformed.
+pub(super) fn read_field(bytes: &[u8]) -> Option<(Field, usize)> {
+    let first = *bytes.first()?;
+    let (prefix, is_inserted) = match first {
+        0x80.. => {
+            let (index, length) = integer(bytes, 7)?;
+            return Some((Field::Indexed(index), length));
+        }
+        0x40.. => (6, true),
+        0x20.. => return Some((Field::SizeUpdate, integer(bytes, 5)?.1)),
+        _ => (4, false),
+    };
+    let (index, mut value_at) = integer(bytes, prefix)?;
+    // Two entries of the static table have the name. [RFC 7541 §A]
+    let mut names_path = matches!(index, 4 | 5);
+    if index == 0 {
+        let (name, length) = read_string(bytes.get(value_at..)?)?;
+        names_path = name == EncodedString::Plain(b":path");
+        value_at += length;
+    }
+    let literal = Literal {
+        names_path,
+        is_inserted,
+        value_at,
+    };
+    let (_, length) = read_string(bytes.get(value_at..)?)?;
+    Some((Field::Literal(literal), value_at + length))
+}
+
+/// The string at the beginning of `bytes`, and its length with the length prefix.
+pub(super) fn read_string(bytes: &[u8]) -> Option<(EncodedString<'_>, usize)> {
     let (length, at) = integer(bytes, 7)?;
     let whole = at.checked_add(length)?;
-    (whole <= bytes.len()).then_some(whole)
+    let string = bytes.get(at..whole)?;
+    let string = match bytes.first()? {
+        0x80.. => EncodedString::Huffman(string),
+        _ => EncodedString::Plain(string),
+    };
+    Some((string, whole))
 }
 
+/// Appends `text` as a string that is not Huffman-coded.
+pub(super) fn write_string(text: &[u8], out: &mut Vec<u8>) {
+    const PREFIX_MAX: usize = 0x7f;
+    match u8::try_from(text.len()) {
+        Ok(length) if usize::from(length) < PREFIX_MAX => out.push(length),
+        _ => {
+            out.push(0x7f);
+            let mut rest = text.len() - PREFIX_MAX;
+            while 0x80 <= rest {
+                out.push(0x80 | u8::try_from(rest & 0x7f).unwrap_or(0));
+                rest >>= 7;
+            }
+            out.extend(u8::try_from(rest));
+        }
+    }
+    out.extend_from_slice(text);
+}
 /// Parses an integer in the last `prefix` bits of the first byte and the bytes behind it; returns
 /// it with its length. [RFC 7541 §5.1]
 fn integer(bytes: &[u8], prefix: u32) -> Option<(usize, usize)> {
@@ -70,7 +131,39 @@ mod tests {
             (&long, Some(4006)),
         ];
         for (bytes, end) in cases {
-            assert_eq!(field_bytes(bytes), end, "{bytes:?}");
+            let read = read_field(bytes).map(|(_, length)| length);
+            assert_eq!(read, end, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_written_string_is_read_again() {
+        for length in [0, 1, 126, 127, 128, 254, 255, 300, 16_384] {
+            let (text, mut out) = (vec![b'x'; length], Vec::new());
+            write_string(&text, &mut out);
+            let read = Some((EncodedString::Plain(&text), out.len()));
+            assert_eq!(read_string(&out), read, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_known_by_index_or_by_name() {
+        for (bytes, names_path, is_inserted) in [
+            (&b"\x04\x01x"[..], true, false),
+            (b"\x15\x01x", true, false),
+            (b"\x44\x81x", true, true),
+            (b"\x00\x05:path\x01x", true, false),
+            (b"\x40\x05:pat_\x01x", false, true),
+            (b"\x7e\x01x", false, true),
+            (b"\x46\x01x", false, true),
+        ] {
+            let Some((Field::Literal(literal), length)) = read_field(bytes) else {
+                panic!("{bytes:?}");
+            };
+            assert_eq!(length, bytes.len());
+            assert_eq!(literal.value_at, bytes.len() - 2);
+            let read = (literal.names_path, literal.is_inserted);
+            assert_eq!(read, (names_path, is_inserted), "{bytes:?}");
         }
     }
 }

@@ -5,7 +5,9 @@ use super::frame::{
     CONTINUATION, DATA, FrameHeader, HEADER_BYTES, HEADERS, PING, PRIORITY, PRIORITY_UPDATE,
     RST_STREAM, SETTINGS, WINDOW_UPDATE,
 };
-use super::section::Section;
+use super::raw_paths::RawPaths;
+use super::section::{Section, fragment};
+use std::sync::Arc;
 
 /// Size of the connection preface that a client sends before any frame. [RFC 9113 §3.4]
 const PREFACE_BYTES: u32 = 24;
@@ -14,7 +16,8 @@ const PREFACE_BYTES: u32 = 24;
 ///
 /// It reads frame headers only; whether a frame is legal is decided by the parser behind it.
 /// Trailers, and header sections of several frames, are collected and rewritten before they reach
-/// the parser, so that the parser checks them completely.
+/// the parser, so that the parser checks them completely. A `:path` that the parser's URI cannot
+/// hold is replaced, see [`Self::take_path`].
 #[derive(Clone, Debug)]
 pub struct FrameMeter {
     state: State,
@@ -25,6 +28,7 @@ pub struct FrameMeter {
     last_stream: u32,
     /// The header section being collected.
     pub(super) section: Option<Box<Section>>,
+    raw_paths: RawPaths,
     /// Maximum size of a collected section, in bytes before decompression.
     max_section_bytes: usize,
     /// Bytes of the current frame, from its header on, that the parser has not got yet.
@@ -82,6 +86,7 @@ impl FrameMeter {
             in_head: false,
             last_stream: 0,
             section: None,
+            raw_paths: RawPaths::default(),
             max_section_bytes,
             held: Vec::new(),
             wanted: 0,
@@ -110,7 +115,7 @@ impl FrameMeter {
                     if let Some((header, behind)) = rest.split_first_chunk() =>
                 {
                     rest = behind;
-                    if let Some(frame) = self.enter(FrameHeader::parse(*header))? {
+                    if let Some(frame) = self.enter(FrameHeader::parse(*header), behind)? {
                         return Ok(Some(self.stop_for(frame, whole - rest.len())));
                     }
                 }
@@ -122,7 +127,7 @@ impl FrameMeter {
                     rest = behind;
                     let header = (*filled == HEADER_BYTES).then(|| FrameHeader::parse(*bytes));
                     if let Some(header) = header
-                        && let Some(frame) = self.enter(header)?
+                        && let Some(frame) = self.enter(header, behind)?
                     {
                         return Ok(Some(self.stop_for(frame, whole - rest.len())));
                     }
@@ -176,17 +181,35 @@ impl FrameMeter {
             out.extend_from_slice(frame);
             return Ok(out);
         }
-        if self.max_section_bytes < section.bytes() {
+        let (stream, opens) = section.stream();
+        let is_plain = opens && header.kind == HEADERS && header.ends_headers();
+        if !is_plain && self.max_section_bytes < section.bytes() {
             return Err(Flood {
                 kind: FrameKind::Continuation,
             });
         }
-        if header.ends_headers() {
-            section.write(true, &mut out);
-        } else {
+        if !header.ends_headers() {
             self.section = Some(section);
+            return Ok(out);
         }
+        match self.raw_paths.replace((stream, opens), section.fragment()) {
+            Some(replaced) => section.set_fragment(replaced),
+            None if is_plain => {
+                out.extend_from_slice(frame);
+                return Ok(out);
+            }
+            None => {}
+        }
+        section.write(true, &mut out);
         Ok(out)
+    }
+
+    /// Takes the `:path` of the request that opened `stream`, as it was sent, if it has a raw `<`
+    /// or `>`, `` ` `` before the query or `"` in it: the parser got another in its place. To be
+    /// called for every request of the parser; values of lower streams are dropped.
+    #[inline]
+    pub fn take_path(&mut self, stream: u32) -> Option<Arc<[u8]>> {
+        self.raw_paths.take(stream)
     }
 
     /// Whether a header section has begun and is not complete.
@@ -228,19 +251,30 @@ impl FrameMeter {
         }
     }
 
-    /// Returns the frame if it must be collected.
-    fn enter(&mut self, header: FrameHeader) -> Result<Option<FrameHeader>, Flood> {
+    /// Returns the frame if it must be collected. `behind` are the bytes received behind its
+    /// header.
+    fn enter(&mut self, header: FrameHeader, behind: &[u8]) -> Result<Option<FrameHeader>, Flood> {
         self.skip(header.length);
         let mut collects = self.section.is_some();
         if header.kind == HEADERS {
             let opens = self.opens(header);
-            collects |= (!opens || !header.ends_headers()) && header.is_in_size();
+            collects |= header.is_in_size()
+                && (!opens || !header.ends_headers() || self.may_replace(header, behind));
             if opens && !collects {
                 self.last_stream = header.stream;
             }
         }
         self.charge_for(header)?;
         Ok(collects.then_some(header))
+    }
+
+    /// Whether the `:path` of this frame, which opens a stream, may have to be replaced; true if
+    /// the frame is incomplete.
+    fn may_replace(&self, header: FrameHeader, behind: &[u8]) -> bool {
+        let payload = behind.get(..header.length as usize);
+        payload.is_none_or(|payload| {
+            fragment(header, payload).is_some_and(|fields| self.raw_paths.concerns(fields))
+        })
     }
 
     fn charge_for(&mut self, header: FrameHeader) -> Result<(), Flood> {

@@ -5,7 +5,7 @@
 //! it drops [RFC 9113 §8.1], and a malformed field before one that continues in the next frame. It
 //! refuses both if the section is divided between fields and a regular field precedes all trailers.
 
-use super::field::field_bytes;
+use super::field::{Field, read_field};
 use super::frame::{
     CONTINUATION, END_HEADERS, END_STREAM, FrameHeader, HEADERS, MAX_PAYLOAD_BYTES,
 };
@@ -49,6 +49,21 @@ impl Section {
         fragment.is_some()
     }
 
+    /// The stream, and whether the section opens it.
+    pub(super) fn stream(&self) -> (u32, bool) {
+        (self.stream, !self.is_trailers)
+    }
+
+    /// The encoded fields collected so far.
+    pub(super) fn fragment(&self) -> &[u8] {
+        &self.fragment
+    }
+
+    /// Replaces the collected fields.
+    pub(super) fn set_fragment(&mut self, fragment: Vec<u8>) {
+        self.fragment = fragment;
+    }
+
     /// Bytes collected so far.
     pub(super) fn bytes(&self) -> usize {
         self.fragment.len()
@@ -77,7 +92,7 @@ impl Section {
 
 /// The part of a `HEADERS` frame's payload that belongs to the section; `None` if its padding or
 /// priority is malformed. [RFC 9113 §6.2]
-fn fragment(header: FrameHeader, payload: &[u8]) -> Option<&[u8]> {
+pub(super) fn fragment(header: FrameHeader, payload: &[u8]) -> Option<&[u8]> {
     let mut rest = payload;
     let mut padding = 0;
     if header.is_padded() {
@@ -97,11 +112,10 @@ fn fragment(header: FrameHeader, payload: &[u8]) -> Option<&[u8]> {
 
 /// Length of the table size updates at the beginning of a section: no field may precede them. [RFC
 /// 7541 §4.2]
-fn size_updates(fragment: &[u8]) -> usize {
+pub(super) fn size_updates(fragment: &[u8]) -> usize {
     let mut at = 0;
     while let Some(rest) = fragment.get(at..)
-        && rest.first().is_some_and(|first| first & 0xe0 == 0x20)
-        && let Some(bytes) = field_bytes(rest)
+        && let Some((Field::SizeUpdate, bytes)) = read_field(rest)
     {
         at += bytes;
     }
@@ -113,7 +127,7 @@ fn size_updates(fragment: &[u8]) -> usize {
 fn pieces(fragment: &[u8]) -> Vec<&[u8]> {
     let mut pieces = Vec::new();
     let (mut rest, mut at) = (fragment, 0);
-    while let Some(bytes) = rest.get(at..).and_then(field_bytes) {
+    while let Some((_, bytes)) = rest.get(at..).and_then(read_field) {
         if MAX_PAYLOAD_BYTES < at + bytes && 0 < at {
             let (piece, behind) = rest.split_at(at);
             pieces.push(piece);

@@ -4,6 +4,7 @@ use crate::inbound_head::InboundHead;
 use http::HeaderMap;
 use http::uri::PathAndQuery;
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_http1::RawTarget;
 use proxy_model::Limits;
 
 /// Maximum length of a request target, in bytes.
@@ -35,10 +36,13 @@ impl From<&Limits> for FieldLimits {
 
 /// Counts the size that the same head has in HTTP/1.1.
 pub(crate) fn check(head: &InboundHead, limits: &Limits) -> Result<(), Problem> {
-    let target = head
-        .uri
-        .path_and_query()
-        .map_or(0, |target| bytes(PathAndQuery::as_str(target)));
+    let target = match head.extensions.get::<RawTarget>() {
+        Some(RawTarget(raw)) => bytes(raw),
+        None => head
+            .uri
+            .path_and_query()
+            .map_or(0, |target| bytes(PathAndQuery::as_str(target))),
+    };
     within(Reason::HeaderSizeLimit, target, MAX_TARGET_BYTES).map_err(Problem::without_setting)?;
     check_fields(head.headers.as_map(), FieldLimits::from(limits))
 }

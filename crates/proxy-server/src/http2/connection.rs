@@ -1,14 +1,16 @@
 //! An HTTP/2 connection, from its preface to its last frame.
 
 use super::io::SessionIo;
+use super::refused_streams::malformed;
 use super::session::Session;
 use super::stream::StreamTask;
+use super::target;
 use crate::ready_connection::ReadyConnection;
 use crate::settings::ConnectionSettings;
 use crate::timeout::ConnectionDeadline;
 use bytes::Bytes;
 use h2::Reason as Code;
-use h2::server::Connection;
+use h2::server::{Connection, SendResponse};
 use proxy_clock::{Deadline, Timer, TimerGuard};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::h2::FrameMeter;
@@ -126,8 +128,13 @@ impl ConnectionDriver<'_> {
             match self.http.poll_accept(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => return Poll::Ready(()),
-                Poll::Ready(Some(Ok((request, respond)))) => {
-                    let slot = self.session.open_stream(respond.stream_id().into());
+                Poll::Ready(Some(Ok((mut request, mut respond)))) => {
+                    let stream = u32::from(respond.stream_id());
+                    let slot = self.session.open_stream(stream);
+                    if target::restore(self.session, stream, &mut request).is_err() {
+                        self.refuse(stream, &mut respond);
+                        continue;
+                    }
                     let stream_task = StreamTask {
                         slot,
                         request,
@@ -141,6 +148,13 @@ impl ConnectionDriver<'_> {
                 }
             }
         }
+    }
+
+    /// Resets a stream whose target does not fit into a URI.
+    #[cold]
+    fn refuse(&self, stream: u32, respond: &mut SendResponse<Bytes>) {
+        log_connection_problem(self.worker, &self.session.client, &malformed(stream));
+        respond.send_reset(Code::PROTOCOL_ERROR);
     }
 
     /// Handles an expired `timer`. Breaks if the connection must end.

@@ -86,12 +86,11 @@ impl RefusedStreams {
     }
 }
 
-/// A stream's head or trailers are malformed, or the library cannot hold its path; it does not
-/// report how.
+/// A stream's head or trailers are malformed; the library does not report how.
 pub(super) fn malformed(stream: u32) -> Problem {
     let text = format!(
-        "stream {stream} was reset: its head or its trailers are malformed, or its path has a raw \
-         `<`, `>`, backtick or double quote, which must be escaped in HTTP/2"
+        "stream {stream} was reset: its head or its trailers are malformed, or its path has a \
+         character that must be escaped"
     );
     Problem::new(Reason::Http2ProtocolError, Detail::text(text))
 }
