@@ -46,7 +46,7 @@ pub(super) struct Symbols<'s> {
 }
 
 impl<'s> Symbols<'s> {
-    pub(super) fn of(string: &'s [u8]) -> Self {
+    pub(super) fn new(string: &'s [u8]) -> Self {
         Self {
             rest: string,
             window: u64::MAX,
@@ -84,7 +84,7 @@ impl Iterator for Symbols<'_> {
             return None;
         }
         let Some((symbol, bits)) = self.symbol().filter(|(_, bits)| *bits <= self.bits) else {
-            *self = Self::of(&[]);
+            *self = Self::new(&[]);
             return Some(Err(UnknownCode));
         };
         self.window = self.window << bits | ((1 << bits) - 1);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn decoded(string: &[u8]) -> Result<Vec<u8>, UnknownCode> {
-        Symbols::of(string).collect()
+        Symbols::new(string).collect()
     }
 
     #[test]

@@ -236,7 +236,7 @@ fn may_be_raw(value: EncodedString<'_>) -> bool {
         EncodedString::Plain(text) => text.iter().any(is_refused),
         EncodedString::Huffman(string) => {
             may_have_long_codes(string)
-                && Symbols::of(string).any(|symbol| symbol.as_ref().is_ok_and(is_refused))
+                && Symbols::new(string).any(|symbol| symbol.as_ref().is_ok_and(is_refused))
         }
     }
 }
@@ -245,7 +245,7 @@ fn may_be_raw(value: EncodedString<'_>) -> bool {
 fn raw_path(bytes: &[u8]) -> Option<Arc<[u8]>> {
     let path = match read_string(bytes)?.0 {
         EncodedString::Plain(text) => Some(text.to_vec()),
-        EncodedString::Huffman(string) => Symbols::of(string).collect::<Result<_, _>>().ok(),
+        EncodedString::Huffman(string) => Symbols::new(string).collect::<Result<_, _>>().ok(),
     };
     let path = path.filter(|path| path.len() <= MAX_PATH_BYTES && path.starts_with(b"/"))?;
     let is_legal = path.iter().all(|byte| is_query(*byte));
