@@ -40,13 +40,6 @@ async fn target(world: &World, route: &Route) -> String {
             path = path.replace(place, &made(noun).await);
         }
     }
-    if let Some(place) = path.strip_suffix("/archive") {
-        // A node gets the archives of its orders alone.
-        let bundle = place.rsplit('/').next().unwrap_or_default();
-        let assign = format!("/projects/{{project}}/bundles/{bundle}/assign");
-        let nodes = json!({"nodes": [world.node]});
-        world.post(&assign, &full, nodes).await;
-    }
     if path.ends_with("/diff") {
         path = format!("{path}?before={}", made("bundles").await);
     }
@@ -67,7 +60,19 @@ async fn target(world: &World, route: &Route) -> String {
         let key = world.standby_key().await;
         path = path.replace("{signing_key}", &key.to_string());
     }
+    order_archive(world, &path).await;
     fleet_target(world, route, path).await
+}
+
+/// Orders the node to run the bundle if `path` is of its archive: it gets no other.
+async fn order_archive(world: &World, path: &str) {
+    let Some(bundle) = path.strip_suffix("/archive") else {
+        return;
+    };
+    let bundle = bundle.rsplit('/').next().unwrap_or_default();
+    let assign = format!("/projects/{{project}}/bundles/{bundle}/assign");
+    let nodes = json!({"nodes": [world.node]});
+    world.post(&assign, &world.full_key().await, nodes).await;
 }
 
 async fn fleet_target(world: &World, route: &Route, mut path: String) -> String {

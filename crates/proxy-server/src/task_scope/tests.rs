@@ -67,14 +67,14 @@ impl Observed {
     }
 
     async fn next(&mut self) -> Step {
-        let step = timeout(Duration::from_secs(60), self.steps.recv()).await;
+        let step = timeout(Duration::from_mins(1), self.steps.recv()).await;
         step.expect("a step in time").expect("a step")
     }
 
     /// Asserts that there is no step more, however long one waits. The clock is paused: an hour passes
     /// once no task has anything to do.
     async fn assert_quiet(&mut self) {
-        let more = timeout(Duration::from_secs(3600), self.steps.recv()).await;
+        let more = timeout(Duration::from_hours(1), self.steps.recv()).await;
         assert!(more.is_err(), "{more:?}");
     }
 }
@@ -148,13 +148,13 @@ async fn a_dropped_scope_ends_every_task() {
 #[tokio::test(start_paused = true)]
 async fn a_task_has_the_clock_of_its_scope_and_timers_that_a_test_moves() {
     let (sender, mut read) = unbounded_channel();
-    let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(12 * 3600);
+    let noon = SystemTime::UNIX_EPOCH + Duration::from_hours(12);
     let mut scope: TaskScope<(), ()> =
-        TaskScope::new(|| SystemTime::UNIX_EPOCH + Duration::from_secs(12 * 3600));
+        TaskScope::new(|| SystemTime::UNIX_EPOCH + Duration::from_hours(12));
     let mut transaction = scope.begin();
     let name = "clock".to_owned();
     transaction.add(((), name), (), |context: TaskContext<()>| async move {
-        sleep(Duration::from_secs(86_400)).await;
+        sleep(Duration::from_hours(24)).await;
         sender.send((context.now)()).unwrap_or_default();
     });
 
@@ -197,11 +197,11 @@ async fn a_task_that_panics_is_told_by_its_name_and_starts_again_with_the_next_c
         let mut transaction = scope.begin();
         let runs = Arc::clone(&starts);
         let work = move |_: TaskContext<()>| async move {
-            let _runs = runs;
             if panics {
                 std::panic::resume_unwind(Box::new("a defect"));
             }
             pending::<()>().await;
+            drop(runs);
         };
         transaction.add(((), "watch of one".to_owned()), (), work);
         transaction
