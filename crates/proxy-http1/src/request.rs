@@ -89,8 +89,8 @@ fn read_target(method: &Method, target: Bytes) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// `target` with those bytes escaped that framing accepts and the `http` crate does not. Every decoder reads the escaped form as the
-/// same target.
+/// `target` with those bytes escaped that framing accepts and the `http` crate does not. Every
+/// decoder reads the escaped form as the same target.
 #[cold]
 fn escaped(target: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(target.len() + 16);
