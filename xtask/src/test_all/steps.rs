@@ -9,6 +9,8 @@ use crate::setup;
 use crate::task_error::TaskError;
 use crate::tidy;
 use crate::workspace::Workspace;
+use std::num::NonZero;
+use std::thread;
 
 /// A step.
 pub(super) struct Step {
@@ -89,9 +91,11 @@ fn document(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
 
 fn test(workspace: &Workspace, tally: &Tally) -> Result<Ending, TaskError> {
     let runner = if setup::has_subcommand(workspace, "nextest") {
-        "nextest run"
+        // Most tests wait for processes and timers: more of them than cores keep the cores busy.
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        format!("nextest run --test-threads {}", 2 * cores)
     } else {
-        "test --lib --bins --tests --examples"
+        "test --lib --bins --tests --examples".to_owned()
     };
     let words = format!("{runner} --workspace --locked --no-fail-fast");
     let arguments: Vec<&str> = words.split(' ').collect();

@@ -293,7 +293,10 @@ fn watch_connections(
     let (over, most) = (over.clone(), Arc::clone(most));
     std::thread::spawn(move || {
         let peer = format!("0100007F:{port:04X}");
-        while !over.is_open() {
+        let mut is_last = false;
+        while !is_last {
+            // The last look finds the idle connections that are left.
+            is_last = over.is_open();
             let table = std::fs::read_to_string(format!("/proc/{id}/net/tcp")).unwrap();
             let open = table.lines().filter(|line| {
                 let mut words = line.split_ascii_whitespace().skip(2);
