@@ -69,7 +69,7 @@ impl App {
         self.open_archive(&found.value).await
     }
 
-    /// The archive of a signed bundle that a node may need. Others are not there for it: a node that was
+    /// The archive of a signed bundle that a node may need. It gets no other bundle: a node that was
     /// taken over must not read what it was never to run.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ impl Prober {
         }
     }
 
-    /// Asks the targets of `plan` from now on, and no others. A target that was asked before keeps what
+    /// Asks exactly the targets of `plan` from now on. A target that was asked before keeps what
     /// its results have come to; one that is not asked any more is taken to be well.
     pub(crate) fn apply(&mut self, plan: &Plan, loaded: &LoadedTls) {
         let mut tasks = self.tasks.begin();

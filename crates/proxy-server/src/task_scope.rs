@@ -67,7 +67,7 @@ impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
         }
     }
 
-    /// Runs the tasks of `transaction` from now on, and no others. One that runs already is kept with
+    /// Runs exactly the tasks of `transaction` from now on. One that runs already is kept with
     /// its state, and told of its settings if they are not equal. Returns the last settings of those that
     /// have ended.
     ///

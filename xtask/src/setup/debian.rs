@@ -36,6 +36,12 @@ const PACKAGES: &[Package] = &[
         bench_only: false,
     },
     Package {
+        name: "curl",
+        program: "curl",
+        reason: "tests ask over HTTP/2 with it",
+        bench_only: false,
+    },
+    Package {
         name: "postgresql",
         program: "/usr/lib/postgresql/15/bin/postgres",
         reason: "the control plane's tests run on both databases",

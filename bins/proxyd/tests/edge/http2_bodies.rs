@@ -1,6 +1,8 @@
 //! Bodies and trailers over HTTP/2.
 
-use crate::support::{Answer, Http2, Http2Upstream, ask, get, live, plain, send_all, start, to};
+use crate::support::{
+    Answer, Http2, Http2Upstream, ask, get, live, plain, send_all, start, to, to_http2,
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use proxy_testkit::{Framing, Gate, Upstream, ok};
@@ -342,18 +344,7 @@ fn a_body_that_grows_too_large_behind_an_early_answer_is_not_an_http2_upstream_s
         }
     });
     let address = upstream.address;
-    let proxyd = start(
-        &format!(
-            r#"
-            listeners {{ listener "main" {{ address "127.0.0.1:0"; h2c #true }} }}
-            routes {{ route "all" {{ upstream "u" }} }}
-            upstreams {{ upstream "u" {{ target "{address}"; protocol "h2" }} }}
-            limits {{ max-body-size-bytes 10 }}
-            system {{ worker-threads 1 }}
-            "#
-        ),
-        &[],
-    );
+    let proxyd = start(&to_http2(address, "limits { max-body-size-bytes 10 }"), &[]);
 
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;

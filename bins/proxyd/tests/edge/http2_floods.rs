@@ -3,7 +3,7 @@
 use crate::support::{
     CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, GET, GOAWAY,
     HEADERS, Http2, Http2Upstream, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame,
-    live, start, to,
+    live, start, to, to_http2,
 };
 use proxy_testkit::{Proxyd, Upstream, get};
 
@@ -129,17 +129,7 @@ fn expired_deadlines_at_a_stalled_upstream_are_no_flood() {
         drop(std::future::poll_fn(|cx| respond.poll_reset(cx)).await);
     });
     let address = upstream.address;
-    let proxyd = start(
-        &format!(
-            r#"
-            listeners {{ listener "main" {{ address "127.0.0.1:0"; h2c #true }} }}
-            routes {{ route "all" {{ upstream "u" }} }}
-            upstreams {{ upstream "u" {{ target "{address}"; protocol "h2" }} }}
-            system {{ worker-threads 1 }}
-            "#
-        ),
-        &[],
-    );
+    let proxyd = start(&to_http2(address, ""), &[]);
 
     live(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;

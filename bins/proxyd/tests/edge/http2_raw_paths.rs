@@ -1,9 +1,10 @@
 //! Characters of a target that clients send unescaped, over HTTP/2.
 
-use crate::support::{END_HEADERS, END_STREAM, Frames, HEADERS, Http2Upstream, live, start, to};
+use crate::support::{
+    END_HEADERS, END_STREAM, Frames, HEADERS, Http2Upstream, curl, live, start, to, to_http2,
+};
 use http::Response;
 use proxy_testkit::{Proxyd, RawClient, Upstream, get};
-use std::process::Command;
 
 const ENDS: u8 = END_STREAM | END_HEADERS;
 
@@ -124,17 +125,7 @@ fn raw_characters_reach_an_http2_upstream_as_from_http1() {
         drop(request.respond.send_response(Response::new(()), true));
     });
     let address = upstream.address;
-    let proxyd = start(
-        &format!(
-            r#"
-            listeners {{ listener "main" {{ address "127.0.0.1:0"; h2c #true }} }}
-            routes {{ route "all" {{ upstream "u" }} }}
-            upstreams {{ upstream "u" {{ target "{address}"; protocol "h2" }} }}
-            system {{ worker-threads 1 }}
-            "#
-        ),
-        &[],
-    );
+    let proxyd = start(&to_http2(address, ""), &[]);
     let value = "/a`<b>?c=\"d\"";
     let mut client = RawClient::connect(proxyd.address());
     assert_eq!(client.ask(get(value, &[])).status, 200);
@@ -151,31 +142,10 @@ fn raw_characters_reach_an_http2_upstream_as_from_http1() {
 fn raw_characters_of_curl_pass() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
-    let Ok(known) = Command::new("curl").arg("--version").output() else {
-        return;
-    };
-    if !String::from_utf8_lossy(&known.stdout).contains("HTTP2") {
-        return;
-    }
     let value = "/a`<b>?c=\"d\"";
-    let output = Command::new("curl")
-        .args([
-            "--silent",
-            "--show-error",
-            "--globoff",
-            "--path-as-is",
-            "--http2-prior-knowledge",
-        ])
-        .args(["--write-out", " %{http_version}"])
-        .arg(format!("http://{}{value}", proxyd.address()))
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(
-        said,
-        "hello 2",
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let url = format!("http://{}{value}", proxyd.address());
+    let arguments = ["--globoff", "--path-as-is", "--http2-prior-knowledge"];
+    let said = curl(&[&arguments[..], &[&url]].concat());
+    assert_eq!(said, "hello 2");
     assert_eq!(targets(&upstream), [value]);
 }

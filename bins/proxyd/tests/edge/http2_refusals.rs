@@ -3,7 +3,7 @@
 
 use crate::support::{
     CANCEL, DATA, END_HEADERS, END_STREAM, Frames, GET, HEADERS, Http2, Http2Upstream, POST,
-    PROTOCOL_ERROR, RST_STREAM, frame, literal, live, start, to,
+    PROTOCOL_ERROR, RST_STREAM, frame, literal, live, start, to, to_http2,
 };
 use proxy_testkit::{Proxyd, Upstream, get};
 
@@ -83,17 +83,7 @@ fn trailers_with_a_pseudo_header_field_reset_the_stream_to_an_http2_upstream() {
         assert!(whole.is_none(), "{whole:?}");
     });
     let address = upstream.address;
-    let proxyd = start(
-        &format!(
-            r#"
-            listeners {{ listener "main" {{ address "127.0.0.1:0"; h2c #true }} }}
-            routes {{ route "all" {{ upstream "u" }} }}
-            upstreams {{ upstream "u" {{ target "{address}"; protocol "h2" }} }}
-            system {{ worker-threads 1 }}
-            "#
-        ),
-        &[],
-    );
+    let proxyd = start(&to_http2(address, ""), &[]);
 
     live(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;

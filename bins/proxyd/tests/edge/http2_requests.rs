@@ -1,10 +1,9 @@
 //! Requests over HTTP/2, at their upstreams and clients.
 
 use crate::support::{
-    Authority, Frames, Http2, SETTINGS, TlsClient, ask, get, live, over_tls, start, to,
+    Authority, Frames, Http2, SETTINGS, TlsClient, ask, curl, get, live, over_tls, start, to,
 };
 use proxy_testkit::{Gate, RawClient, Upstream, ok};
-use std::process::Command;
 
 const H2C: &str = "h2c #true";
 
@@ -87,40 +86,17 @@ fn a_widespread_client_is_understood() {
     let upstream = Upstream::echo();
     let secure = start(&to(&upstream, &over_tls("")), &[("site", &site)]);
     let plain = start(&to(&upstream, H2C), &[]);
-    let Ok(known) = Command::new("curl").arg("--version").output() else {
-        return;
-    };
-    if !String::from_utf8_lossy(&known.stdout).contains("HTTP2") {
-        return;
-    }
     let root = authority.write(secure.folder(), "root.pem");
     for (how, address, scheme) in [
         ("--http2", secure.address(), "https"),
         ("--http2-prior-knowledge", plain.address(), "http"),
     ] {
-        let output = Command::new("curl")
-            .args([
-                "--silent",
-                "--show-error",
-                "--data",
-                "hello",
-                how,
-                "--cacert",
-            ])
-            .arg(&root)
-            .arg("--resolve")
-            .arg(format!("a.test:{}:127.0.0.1", address.port()))
-            .args(["--write-out", " %{http_version}"])
-            .arg(format!("{scheme}://a.test:{}/", address.port()))
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(
-            said,
-            "hello 2",
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let resolve = format!("a.test:{}:127.0.0.1", address.port());
+        let url = format!("{scheme}://a.test:{}/", address.port());
+        let root = root.to_str().unwrap();
+        let trust = ["--cacert", root, "--resolve", &resolve];
+        let said = curl(&[&["--data", "hello", how][..], &trust, &[&url]].concat());
+        assert_eq!(said, "hello 2");
     }
 }
 

@@ -3,6 +3,7 @@
 mod certificates;
 mod client;
 mod config;
+mod curl;
 mod frames;
 mod grpc_service;
 mod http2;
@@ -13,7 +14,8 @@ mod tls_upstream;
 
 pub(crate) use certificates::{Authority, Identity};
 pub(crate) use client::TlsClient;
-pub(crate) use config::{BINARY, over_tls, start, to};
+pub(crate) use config::{BINARY, over_tls, start, to, to_http2};
+pub(crate) use curl::curl;
 pub(crate) use frames::{
     CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, GET, GOAWAY,
     HEADERS, INITIAL_WINDOW, PING, POST, PRIORITY, PROTOCOL_ERROR, REFUSED_STREAM, RST_STREAM,

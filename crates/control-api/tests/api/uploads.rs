@@ -14,7 +14,7 @@ const BUNDLES: &str = "/projects/{project}/bundles";
 /// As many bundles as are uploaded at once.
 const PLACES: usize = 4;
 
-/// A bundle whose body ends when `gate` opens. `begun` is told when its first byte is read.
+/// A bundle with a body that ends when `gate` opens. `begun` is told when its first byte is read.
 async fn slow_upload(
     world: &World,
     by: &Credential,

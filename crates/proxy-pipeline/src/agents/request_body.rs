@@ -79,8 +79,8 @@ fn wanted(exchange: &Exchange) -> Option<u64> {
     wanting.next().map(|one| one.agent.max_body_bytes)
 }
 
-/// The problem of a body whose announced length is more than an agent may see that lets none such pass. Its
-/// client is told before it sends it.
+/// The problem if the announced length of the body is more than an agent with `on-oversize "block"` may see:
+/// the client is told before it sends the body.
 fn announced_too_large(exchange: &Exchange, max_bytes: u64) -> Option<Problem> {
     let announced = exchange.head.headers.content_length();
     let current = announced.filter(|length| max_bytes < *length)?;

@@ -150,7 +150,7 @@ impl ConnectionDriver<'_> {
         }
     }
 
-    /// Resets a stream whose target does not fit into a URI.
+    /// Resets a stream with a target that does not fit into a URI.
     #[cold]
     fn refuse(&self, stream: u32, respond: &mut SendResponse<Bytes>) {
         log_connection_problem(self.worker, &self.session.client, &malformed(stream));

@@ -3,8 +3,6 @@
 use super::*;
 use std::future::pending;
 use std::io::{self, Write};
-use std::sync::Arc;
-use std::sync::mpsc;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
@@ -165,7 +163,7 @@ async fn a_task_has_the_clock_of_its_scope_and_timers_that_a_test_moves() {
 
 /// Lines of the log, as the subscriber of one thread writes them.
 #[derive(Clone)]
-struct LogLines(mpsc::Sender<String>);
+struct LogLines(UnboundedSender<String>);
 
 impl Write for LogLines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
@@ -188,20 +186,20 @@ impl<'w> MakeWriter<'w> for LogLines {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_panics_is_told_by_its_name_and_starts_again_with_the_next_commit() {
-    let (sender, lines) = mpsc::channel();
+    let (sender, mut lines) = unbounded_channel();
+    let (begins, mut begun) = unbounded_channel();
     let subscriber = tracing_subscriber::fmt().with_writer(LogLines(sender));
     let _logging = tracing::subscriber::set_default(subscriber.finish());
-    let starts = Arc::new(());
     let mut scope: TaskScope<(), ()> = TaskScope::new(|| SystemTime::UNIX_EPOCH);
     let with_task = |scope: &TaskScope<(), ()>, panics: bool| {
         let mut transaction = scope.begin();
-        let runs = Arc::clone(&starts);
+        let begins = begins.clone();
         let work = move |_: TaskContext<()>| async move {
             if panics {
                 std::panic::resume_unwind(Box::new("a defect"));
             }
+            begins.send(()).unwrap_or_default();
             pending::<()>().await;
-            drop(runs);
         };
         transaction.add(((), "watch of one".to_owned()), (), work);
         transaction
@@ -209,15 +207,12 @@ async fn a_task_that_panics_is_told_by_its_name_and_starts_again_with_the_next_c
 
     let transaction = with_task(&scope, true);
     scope.commit(transaction);
-    // The paused clock goes on once the task has ended.
-    sleep(Duration::from_secs(1)).await;
-    let told: String = lines.try_iter().collect();
+    let told = lines.recv().await.unwrap_or_default();
     let transaction = with_task(&scope, false);
     scope.commit(transaction);
-    sleep(Duration::from_secs(1)).await;
+    assert_eq!(begun.recv().await, Some(()), "the new task runs");
 
     assert!(told.contains("a background task panicked"), "{told}");
     assert!(told.contains("watch of one"), "{told}");
-    assert_eq!(Arc::strong_count(&starts), 2, "the new task runs");
-    assert_eq!(lines.try_iter().count(), 0);
+    assert!(lines.try_recv().is_err());
 }

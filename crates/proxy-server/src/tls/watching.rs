@@ -35,7 +35,7 @@ impl CertificateWatch {
         }
     }
 
-    /// Checks the files of `watcher` from now on, and no others.
+    /// Checks exactly the files of `watcher` from now on.
     pub(super) fn apply(&mut self, watcher: SharedWatcher) {
         let mut tasks = self.tasks.begin();
         let sender = self.sender.clone();

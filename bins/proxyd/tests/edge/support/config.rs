@@ -2,6 +2,7 @@
 
 use super::certificates::Identity;
 use proxy_testkit::{Launch, Proxyd, Upstream};
+use std::net::SocketAddr;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 
@@ -24,6 +25,20 @@ pub(crate) fn to(upstream: &Upstream, listener: &str) -> String {
         routes {{ route "all" {{ upstream "u" }} }}
         upstreams {{ upstream "u" {{ targets {{ target "{address}" }} }} }}
         system {{ worker-threads 1 }}
+        "#
+    )
+}
+
+/// A listener of HTTP/2 without TLS, and one route for every request to the HTTP/2 upstream at `address`,
+/// with `more` blocks.
+pub(crate) fn to_http2(address: SocketAddr, more: &str) -> String {
+    format!(
+        r#"
+        listeners {{ listener "main" {{ address "127.0.0.1:0"; h2c #true }} }}
+        routes {{ route "all" {{ upstream "u" }} }}
+        upstreams {{ upstream "u" {{ target "{address}"; protocol "h2" }} }}
+        system {{ worker-threads 1 }}
+        {more}
         "#
     )
 }
