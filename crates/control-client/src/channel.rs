@@ -52,6 +52,8 @@ pub(crate) struct Channel {
 pub(crate) enum Desired {
     Unchanged,
     Order(Assignment),
+    /// There is no order, by an answer with this `ETag`; empty without one.
+    NoOrder(String),
 }
 
 /// A client for any number of channels.
@@ -127,9 +129,10 @@ impl Channel {
     pub(crate) async fn tell(
         &self,
         own: &Identity,
-        events: Vec<NodeEvent>,
+        events: &[NodeEvent],
     ) -> Result<(), ChannelError> {
         let request = self.request(Method::POST, own, "events");
+        let events = events.to_vec();
         send(with_json(request, &EventsRequest { events })).await?;
         Ok(())
     }
@@ -156,12 +159,14 @@ impl Channel {
             order,
             certificates,
         } = state;
-        let assignment = order.map(|order| Assignment {
-            order,
-            renewals: certificates,
-            tag,
-        });
-        Ok(assignment.map_or(Desired::Unchanged, Desired::Order))
+        Ok(match order {
+            Some(order) => Desired::Order(Assignment {
+                order,
+                renewals: certificates,
+                tag,
+            }),
+            None => Desired::NoOrder(tag),
+        })
     }
 
     pub(crate) async fn archive(

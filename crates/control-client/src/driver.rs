@@ -361,15 +361,24 @@ impl Client {
             traffic,
         };
         let answer = self.channel.heartbeat(own, &body).await?;
-        if !self.events.is_empty() {
-            // Events inform; what is lost of them is not told again.
-            let events = std::mem::take(&mut self.events);
-            if let Err(error) = self.channel.tell(own, events).await {
-                self.complain(&told(error));
-            }
-        }
+        self.tell_events(own).await;
         let interval = Duration::from_secs(answer.heartbeat_interval_secs);
         Ok(Outcome::Reported(interval.min(self.max_interval)))
+    }
+
+    /// Events whose answer is lost are told again, and may then be told twice.
+    async fn tell_events(&mut self, own: &Identity) {
+        if self.events.is_empty() {
+            return;
+        }
+        match self.channel.tell(own, &self.events).await {
+            Ok(()) => self.events.clear(),
+            Err(ChannelError::Refused(why)) => {
+                self.events.clear();
+                self.complain(&why);
+            }
+            Err(error) => self.complain(&told(error)),
+        }
     }
 
     async fn poll(
@@ -383,6 +392,7 @@ impl Client {
         Ok(match desired {
             Desired::Unchanged => Outcome::Unchanged(clock.elapsed()),
             Desired::Order(offer) => Outcome::Assigned(offer),
+            Desired::NoOrder(tag) => Outcome::Unassigned(tag),
         })
     }
 

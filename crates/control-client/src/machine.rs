@@ -47,6 +47,8 @@ pub enum Outcome {
     Unchanged(Duration),
     /// There is an order.
     Assigned(Assignment),
+    /// There is no order, by an answer with this `ETag`; empty without one.
+    Unassigned(String),
     /// The archive.
     Fetched(Arc<[u8]>),
     /// The control plane will not give what was asked for: asking again is of no use.
@@ -236,6 +238,7 @@ impl Machine {
                 self.assigned_tag = assignment.tag;
                 self.consider(assignment.order, false)
             }
+            (Phase::Polling, Outcome::Unassigned(tag)) => self.learn_tag(tag),
             (Phase::Fetching(order), Outcome::Fetched(archive)) => self.open(&order, archive),
             (Phase::Fetching(order), Outcome::Refused(reason)) => self.reject(
                 &order,
@@ -335,14 +338,30 @@ impl Machine {
     fn pace(&mut self, took: Duration) -> Action {
         self.last_refusal = None;
         let rest = self.interval.saturating_sub(took);
-        if rest < MIN_INTERVAL {
+        if rest.is_zero() {
             self.wait = FIRST_WAIT;
             return self.resume();
         }
         let wait = self.wait.min(rest);
-        self.wait = (self.wait * 2).min(MAX_WAIT);
+        self.wait = if rest < MIN_INTERVAL {
+            FIRST_WAIT
+        } else {
+            (self.wait * 2).min(MAX_WAIT)
+        };
         self.phase = Phase::Waiting;
         Action::Wait(wait)
+    }
+
+    /// The answer was dealt with: the next one is awaited by a long poll. A tag that is another one in
+    /// each answer does not make the node ask without a pause.
+    fn learn_tag(&mut self, tag: String) -> Action {
+        let is_first = self.known.is_empty() && !tag.is_empty();
+        self.known = tag;
+        if is_first {
+            self.poll(self.interval)
+        } else {
+            self.pace(Duration::ZERO)
+        }
     }
 
     fn open(&mut self, order: &Order, archive: Arc<[u8]>) -> Action {

@@ -157,6 +157,7 @@ impl Sample {
             ("heartbeat taken", Outcome::Reported(secs(30))),
             ("no other order, in time", Outcome::Unchanged(secs(30))),
             ("no other order, early", Outcome::Unchanged(secs(0))),
+            ("no order at all", Outcome::Unassigned("\"0\"".to_owned())),
             ("a genuine order", assigned(self.order.clone(), 0)),
             ("an order by an unknown key", assigned(unknown, 0)),
             ("a forged order", assigned(forged, 0)),
@@ -202,7 +203,9 @@ fn belongs(phase: &Phase, outcome: &Outcome) -> bool {
         Outcome::TokenIssued => matches!(phase, Phase::ExchangingToken),
         Outcome::Keys(_) => matches!(phase, Phase::FetchingKeys(_)),
         Outcome::Reported(_) => matches!(phase, Phase::Reporting),
-        Outcome::Unchanged(_) | Outcome::Assigned(_) => matches!(phase, Phase::Polling),
+        Outcome::Unchanged(_) | Outcome::Assigned(_) | Outcome::Unassigned(_) => {
+            matches!(phase, Phase::Polling)
+        }
         Outcome::Fetched(_) => matches!(phase, Phase::Fetching(_)),
         Outcome::Refused(_) => matches!(
             phase,

@@ -272,6 +272,39 @@ fn a_tag_is_sent_back_as_it_came_and_a_new_one_each_time_makes_the_node_wait() {
 }
 
 #[test]
+fn a_node_without_an_order_waits_for_one_in_a_long_poll() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let none = || Outcome::Unassigned("\"0\"".to_owned());
+    let action = machine.next(none(), NOW);
+    let Action::Poll { known, wait } = action else {
+        panic!("no poll: {action:?}");
+    };
+    assert_eq!((&*known, wait), ("\"0\"", Duration::from_secs(30)));
+    let action = machine.next(none(), NOW);
+    assert!(matches!(action, Action::Wait(_)), "early: {action:?}");
+}
+
+#[test]
+fn answers_that_come_early_make_no_node_ask_without_a_pause() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let second = Duration::from_secs(1);
+    let mut waited = Duration::ZERO;
+    for _ in 0..10 {
+        let took = Duration::from_millis(5);
+        let action = machine.next(Outcome::Unchanged(took), NOW);
+        let Action::Wait(wait) = action else {
+            panic!("no pause: {action:?}");
+        };
+        waited += wait;
+        machine.next(Outcome::Waited, NOW);
+        machine.next(Outcome::Reported(second), NOW);
+    }
+    assert!(Duration::from_secs(9) < waited, "{waited:?} for ten polls");
+}
+
+#[test]
 fn a_token_is_renewed_by_elapsed_time_whatever_the_clock_says() {
     let sample = Sample::new();
     let mut machine = polling(&sample);

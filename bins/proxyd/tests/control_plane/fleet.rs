@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Nodes of a fleet.
 pub(crate) const NODES: usize = 5;
 /// An operator's key may ask five times a second.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// A rollout on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(100);
 /// Further arguments of `controld`: gates see what nodes serve every second.

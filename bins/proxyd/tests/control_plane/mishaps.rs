@@ -1,8 +1,8 @@
 //! Rollouts while nodes, the control plane, or its database go away, and while clocks are wrong.
 
-use crate::fleet::{ARGUMENTS, Fleet, FleetNode, NODES, wrong};
+use crate::fleet::{ARGUMENTS, Fleet, FleetNode, LOOK_INTERVAL, NODES, wrong};
 use crate::world::{PROXYD, World};
-use control_testkit::{Client, Database, Postgres};
+use control_testkit::{Client, Database, Postgres, until};
 use proxy_load::clock::pause;
 use proxy_testkit::{Launch, Proxyd, closed_port, free_port};
 use rustix::process::Signal;
@@ -102,14 +102,25 @@ fn nodes_whose_clocks_are_an_hour_wrong_take_part_in_a_rollout() {
     fleet.until_state(&rollout, "completed");
     fleet.until_all_run(&new);
     for (node, ahead) in fleet.nodes.iter().zip([60, DAY_MINUTES - 60]) {
-        let events = fleet.world.get(&format!("nodes/{}/events", node.id));
-        let by_node = minute(&events["items"][0]["at"]);
+        let by_node = minute(&first_event(&fleet, node)["at"]);
         let by_control_plane = minute(&fleet.world.view(&node.id)["seen_at"]);
         let found = (by_node - by_control_plane).rem_euclid(DAY_MINUTES);
         let expected = ahead - 5..=ahead + 5;
         assert!(expected.contains(&found), "{}: {found} minutes", node.name);
     }
     assert_served(&fleet, &[0, 1], &["old", "new"]);
+}
+
+/// An event of the node: it tells of them after the heartbeat that it ran a bundle by.
+fn first_event(fleet: &Fleet, node: &FleetNode) -> Value {
+    let mut found = Value::Null;
+    until("the node has told an event", || {
+        pause(LOOK_INTERVAL);
+        let events = fleet.world.get(&format!("nodes/{}/events", node.id));
+        found = events["items"][0].clone();
+        !found.is_null()
+    });
+    found
 }
 
 /// The minute of the day of a time as the interface writes it: `2026-01-02T03:04…`.

@@ -1,10 +1,14 @@
 //! What a node does with the orders of its own control plane.
 
+use crate::fleet::ARGUMENTS;
+use crate::relay::Relay;
 use crate::world::{PROXYD, Page, Running, World, said, until_says};
 use control_testkit::until;
+use proxy_load::clock::Stopwatch;
 use proxy_testkit::{Launch, Record, Reload, Upgrade};
 use serde_json::{Value, json};
 use std::net::TcpListener;
+use std::time::Duration;
 
 #[test]
 fn a_node_enrols_and_runs_the_bundle_of_its_order() {
@@ -38,6 +42,22 @@ fn a_node_enrols_and_runs_the_bundle_of_its_order() {
     let status = world.verdict(&node, &two);
     assert_eq!(status["active"], json!(two), "{status}");
     drop(proxyd);
+}
+
+#[test]
+fn a_node_without_an_order_waits_for_one_and_does_not_ask_without_a_pause() {
+    let world = World::start_with(&ARGUMENTS);
+    let relay = Relay::before(&world.url);
+    let since = Stopwatch::start();
+    let _proxyd = Launch::new(PROXYD, &world.own("node", &relay.url())).start();
+    // Three requests to enrol, and two in each of four intervals of a second.
+    relay.until_requests(11);
+    let took = since.elapsed();
+    assert!(Duration::from_secs(2) < took, "11 requests in {took:?}");
+    let node = world.node_id();
+    let page = Page::new("one");
+    world.assign(&world.bundle(&page.files), &node);
+    until_says(page.address, "one");
 }
 
 #[test]

@@ -55,6 +55,11 @@ impl Relay {
         Self { upstream, mode }
     }
 
+    /// Waits until so many requests have come by.
+    pub(crate) fn until_requests(&self, count: usize) {
+        self.upstream.wait_for_requests(count);
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.upstream.address())
     }

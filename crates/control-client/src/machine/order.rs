@@ -8,7 +8,6 @@ use crate::trust::Trust;
 use control_bundle::verify_order;
 use control_wire::{Order, Verdict};
 use std::mem::take;
-use std::time::Duration;
 
 impl Machine {
     /// An order that is not proven is not fetched, and its counter is not believed.
@@ -18,14 +17,8 @@ impl Machine {
                 self.phase = Phase::FetchingRenewal;
                 return Action::FetchCertificates(needed);
             }
-            let is_first = self.known.is_empty() && !self.assigned_tag.is_empty();
-            self.known = take(&mut self.assigned_tag);
-            // A tag that is another one in each answer does not make the node ask without a pause.
-            return if is_first {
-                self.poll(self.interval)
-            } else {
-                self.pace(Duration::ZERO)
-            };
+            let tag = take(&mut self.assigned_tag);
+            return self.learn_tag(tag);
         }
         match self.check(&order) {
             Ok(()) => {

@@ -136,6 +136,7 @@ impl Sample {
             Outcome::Keys(Vec::new()),
             Outcome::Reported(Duration::from_secs(30)),
             Outcome::Unchanged(Duration::from_secs(30)),
+            Outcome::Unassigned("\"0\"".to_owned()),
             assigned(self.order(1, &self.good), 0),
             assigned(newer, 0),
             assigned(self.order(2, &with_certificate), 0),
