@@ -127,7 +127,7 @@ pub(crate) async fn desired(
     Ok(Resource::tagged(tag, state))
 }
 
-/// A certificate of the node's project with its private key, which the node holds in memory.
+/// A certificate that a bundle of the node names, with its private key, which the node holds in memory.
 #[utoipa::path(
     get, path = "/nodes/{node}/certificates/{certificate}",
     operation_id = "get_node_certificate", tag = "node",

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use metrics::{counter, gauge};
 use quick_cache::sync::Cache;
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -42,6 +42,8 @@ pub struct App {
     pub(crate) orders: OrderSignals,
     heavy_tasks: Semaphore,
     uploads: Semaphore,
+    /// Held while an archive is read for the certificates that it names.
+    pub(crate) listing: Mutex<()>,
     /// Wakes long polls and live pages.
     pub changes: Changes,
     /// What nodes are told of the time between two heartbeats; replicas have the same.
@@ -80,6 +82,7 @@ impl App {
             orders: OrderSignals::default(),
             heavy_tasks: Semaphore::new(HEAVY_TASKS),
             uploads: Semaphore::new(MAX_UPLOADS),
+            listing: Mutex::new(()),
             changes: Changes::default(),
             heartbeat_interval: HeartbeatInterval::default(),
         }

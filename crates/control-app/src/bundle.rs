@@ -5,10 +5,10 @@ use crate::call::Call;
 use crate::compiler::{self, Definitions, ListenAddresses};
 use crate::configuration::{self, Checked, Diagnostic};
 use crate::error::Error;
-use control_bundle::{BundleError, Files, Requirements, digest, pack, sign};
+use control_bundle::{BundleError, Files, Requirements, certificates, digest, pack, sign};
 use control_domain::{Access, Bundle, BundleArchive, BundleSignature, BundleState, Refusal};
 use control_store::{Page, Transaction, Upload, Versioned};
-use control_wire::{BundleId, ProjectId};
+use control_wire::{BundleId, CertificateId, ProjectId};
 use jiff::Timestamp;
 
 /// The version of the configuration's language.
@@ -67,6 +67,7 @@ impl App {
                 compiler::compile(&definitions(&mut tx, project).await?, &listen)?
             }
         };
+        let certificates = certificates(&files);
         // Neither a connection nor, on SQLite, the writer's place is held while files are checked.
         drop(tx);
         let built = self.heavy(move || build(&files)).await?;
@@ -77,7 +78,7 @@ impl App {
         let diagnostics = serde_json::to_string(&diagnostics).unwrap_or_default();
         let Some(archive) = archive else {
             let rejected = draft.reject(diagnostics)?;
-            return self.insert_bundle(call, rejected, "bundle.rejected").await;
+            return self.insert_bundle(call, rejected, &certificates).await;
         };
         let stored = BundleArchive {
             digest: digest(&archive),
@@ -88,7 +89,7 @@ impl App {
         let object = validated.archive_object()?;
         self.note_upload(&validated, &object, call.now).await?;
         self.objects.put(&object, archive).await?;
-        self.insert_bundle(call, validated, "bundle.signed").await
+        self.insert_bundle(call, validated, &certificates).await
     }
 
     /// The bundles of a project, perhaps only those in one state.
@@ -170,12 +171,13 @@ impl App {
         Ok(tx.commit().await?)
     }
 
-    /// Signs a bundle that was validated, and stores it.
+    /// Signs a bundle that was validated, and stores it with the certificates that it names. One that was
+    /// rejected is stored as it is.
     async fn insert_bundle(
         &self,
         call: &Call,
         bundle: Bundle,
-        action: &str,
+        certificates: &[CertificateId],
     ) -> Result<Versioned<Bundle>, Error> {
         let mut tx = self.store.begin().await?;
         let bundle = match bundle.archive.clone() {
@@ -190,8 +192,11 @@ impl App {
             None => bundle,
         };
         tx.insert_bundle(&bundle).await?;
+        let mut action = "bundle.rejected";
         if bundle.archive.is_some() {
+            tx.list_certificates(bundle.id, certificates).await?;
             tx.finish_upload(bundle.id).await?;
+            action = "bundle.signed";
         }
         self.commit(tx, call, action, bundle.tenant, bundle.id.0)
             .await?;

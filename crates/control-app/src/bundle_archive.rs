@@ -7,7 +7,9 @@ use crate::configuration::{Checked, check};
 use crate::configuration_diff::{Comparison, compare};
 use crate::error::Error;
 use control_auth::PublicKey;
-use control_bundle::{BundleError, Contents, MAX_ARCHIVE_BYTES, digest, unpack, verify};
+use control_bundle::{
+    BundleError, Contents, MAX_ARCHIVE_BYTES, certificates, digest, unpack, verify,
+};
 use control_domain::{Access, Actor, Bundle, BundleArchive, BundleSignature, Refusal};
 use control_store::{ObjectBytes, ObjectError};
 use control_wire::{BundleId, NodeId, ProjectId};
@@ -175,6 +177,36 @@ impl App {
         // What was signed once had no errors, to the code of that time.
         let refused = Refusal::invalid("before", "is refused by this version of the checks");
         Ok(compared.await?.ok_or(refused)?)
+    }
+
+    /// Reads the archives of bundles whose certificates were not noted when they were made, and notes them.
+    /// One that cannot be read does not keep the others from it.
+    ///
+    /// # Errors
+    ///
+    /// The [`Error`] of the last one that cannot be read.
+    pub(crate) async fn list_certificates(&self, bundles: &[BundleId]) -> Result<(), Error> {
+        let mut outcome = Ok(());
+        for bundle in bundles {
+            // Nodes that come back together wait for one reader, and find the note of the first.
+            let _turn = self.listing.lock().await;
+            let mut tx = self.store.read().await?;
+            if tx.has_listed_certificates(*bundle).await? {
+                continue;
+            }
+            let found = tx.bundle(*bundle).await?.ok_or(Refusal::NotFound)?;
+            drop(tx);
+            match self.contents(&found.value).await {
+                Ok(contents) => {
+                    let mut tx = self.store.begin().await?;
+                    let named = certificates(&contents.files);
+                    tx.list_certificates(*bundle, &named).await?;
+                    tx.commit().await?;
+                }
+                Err(error) => outcome = Err(error),
+            }
+        }
+        outcome
     }
 
     async fn open_archive(&self, bundle: &Bundle) -> Result<Archive, Error> {

@@ -78,7 +78,8 @@ impl App {
         Ok(found)
     }
 
-    /// A certificate with its private key, for a node of its project.
+    /// A certificate with its private key, for a node with a bundle that names it. It gets no other: a node
+    /// that was taken over must not have the keys of what it was never to serve.
     ///
     /// Not audited: it changes nothing, and every node asks for it with each bundle.
     ///
@@ -92,6 +93,7 @@ impl App {
     ) -> Result<NodeCertificate, Error> {
         let tenant = Node::own(&call.actor, Access::OwnNode, node)?;
         let project = tenant.project.ok_or(Refusal::NotFound)?;
+        self.require_named(node, id).await?;
         let mut tx = self.store.read().await?;
         let found = find(&mut tx, (project, id)).await?.value;
         let stored = tx.secret(found.secret).await?.ok_or(Refusal::NotFound)?;
@@ -154,6 +156,27 @@ impl App {
         let tenant = found.value.tenant;
         self.commit(tx, call, "certificate.deleted", tenant, id.0)
             .await
+    }
+
+    /// Whether a bundle of the node names the certificate. Bundles whose certificates are not noted yet are
+    /// looked into first.
+    async fn require_named(&self, node: NodeId, id: CertificateId) -> Result<(), Error> {
+        let mut tx = self.store.read().await?;
+        if tx.may_have_certificate(node, id).await? {
+            return Ok(());
+        }
+        let unlisted = tx.unlisted_bundles(node).await?;
+        drop(tx);
+        let listed = self.list_certificates(&unlisted).await;
+        if !unlisted.is_empty() {
+            let mut tx = self.store.read().await?;
+            if tx.may_have_certificate(node, id).await? {
+                return Ok(());
+            }
+        }
+        // An archive that cannot be read may name it: that is no refusal.
+        listed?;
+        Err(Refusal::NotFound.into())
     }
 
     async fn seal_certificate(

@@ -3,7 +3,7 @@
 //! The text is written by the `kdl` crate from a tree, under the names of the proxy's own registry
 //! of settings; it is then read back like any other configuration.
 
-use control_bundle::{ENTRY_FILE, Files};
+use control_bundle::{ENTRY_FILE, Files, chain_file, key_file};
 use control_domain::{Certificate, Refusal, Service, Target, Upstream, UpstreamTls};
 use control_wire::{CertificateId, UpstreamId};
 use kdl::{KdlDocument, KdlNode, KdlValue};
@@ -28,16 +28,6 @@ pub(crate) struct Definitions {
     pub(crate) services: Vec<Service>,
     pub(crate) upstreams: Vec<Upstream>,
     pub(crate) certificates: Vec<Certificate>,
-}
-
-/// The name of a certificate's chain in a bundle.
-pub(crate) fn chain_file(id: CertificateId) -> String {
-    format!("certificates/{id}.pem")
-}
-
-/// The name of a certificate's private key: no bundle has such a file, the node gets it apart.
-fn key_file(id: CertificateId) -> String {
-    format!("certificates/{id}.key")
 }
 
 /// The files of a configuration that serves every service.

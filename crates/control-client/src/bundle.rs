@@ -1,16 +1,14 @@
 //! A bundle on its way into force.
 
-use control_bundle::{BundleError, Contents, Files, Version, digest, unpack};
+use control_bundle::{
+    BundleError, Contents, Files, Version, certificates, digest, key_file, unpack,
+};
 use control_wire::{CertificateId, Order};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use zeroize::Zeroizing;
-
-/// The folder of chains in a bundle; the private key of `certificates/ID.pem` is delivered apart.
-const CERTIFICATES: &str = "certificates/";
-const CHAIN: &str = ".pem";
 
 /// A bundle with the archive that the order names.
 #[derive(Clone, PartialEq, Eq)]
@@ -65,12 +63,7 @@ impl Bundle {
 
     /// The certificates that are delivered apart from it.
     pub fn certificates(&self) -> Vec<CertificateId> {
-        let names = self.files.keys();
-        let ids = names.filter_map(|name| {
-            let name = name.strip_prefix(CERTIFICATES)?.strip_suffix(CHAIN)?;
-            name.parse().ok()
-        });
-        ids.collect()
+        certificates(&self.files)
     }
 }
 
@@ -78,7 +71,7 @@ impl Certificates {
     /// The certificates by the names that the bundle has for the files of their private keys.
     pub fn by_key_file(&self) -> impl Iterator<Item = (PathBuf, &HeldCertificate)> {
         let held = self.0.iter();
-        held.map(|(id, held)| (format!("{CERTIFICATES}{id}.key").into(), held))
+        held.map(|(id, held)| (key_file(*id).into(), held))
     }
 }
 

@@ -8,7 +8,8 @@ use crate::store::Transaction;
 use control_wire::{HeartbeatRequest, NodeId, NodeStatus};
 use jiff::Timestamp;
 
-/// What a node served is of the bundle that it runs: it goes with a change of that one.
+/// What a node served is of the bundle that it runs: it goes with a change of that one. The bundle that a
+/// node says it runs is confirmed only if its orders name it: a node could say anything.
 macro_rules! update {
     ($status:literal) => {
         concat!(
@@ -52,6 +53,11 @@ impl Transaction {
                      WHEN NOT EXISTS (SELECT 1 FROM node_orders o WHERE o.node_id = $1
                                       AND o.bundle_id IS DISTINCT FROM $8) THEN NULL
                      ELSE COALESCE(diverged_at, $2)
+                   END,
+                 confirmed_bundle_id = CASE
+                     WHEN EXISTS (SELECT 1 FROM node_orders o WHERE o.node_id = $1
+                                  AND $8 IN (o.bundle_id, o.previous_bundle_id)) THEN $8
+                     ELSE confirmed_bundle_id
                    END,
                  desired_bundle_id = $6, staged_bundle_id = $7, active_bundle_id = $8,
                  last_good_bundle_id = $9, verdict_order = $10, verdict = $11, diagnostics = $12"

@@ -19,6 +19,7 @@ mod reply;
 
 mod api_key;
 mod bundle;
+mod bundle_certificate;
 mod certificate;
 mod drift;
 mod enrolment_token;

@@ -60,16 +60,24 @@ async fn target(world: &World, route: &Route) -> String {
         let key = world.standby_key().await;
         path = path.replace("{signing_key}", &key.to_string());
     }
-    order_archive(world, &path).await;
+    order_bundle(world, &path).await;
     fleet_target(world, route, path).await
 }
 
-/// Orders the node to run the bundle if `path` is of its archive: it gets no other.
-async fn order_archive(world: &World, path: &str) {
-    let Some(bundle) = path.strip_suffix("/archive") else {
+/// Orders the node to run the bundle of `path`, or one that names the certificate of `path`: it gets no
+/// other archives and certificates.
+async fn order_bundle(world: &World, path: &str) {
+    let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let bundle = if let Some(bundle) = path.strip_suffix("/archive") {
+        last(bundle)
+    } else if path.starts_with("/nodes/{node}/certificates/") {
+        let (all, full) = ("/projects/{project}/bundles", world.full_key().await);
+        let mut naming = sample(all);
+        naming["files"][format!("certificates/{}.pem", last(path))] = json!("");
+        world.post(all, &full, naming).await.text("id")
+    } else {
         return;
     };
-    let bundle = bundle.rsplit('/').next().unwrap_or_default();
     let assign = format!("/projects/{{project}}/bundles/{bundle}/assign");
     let nodes = json!({"nodes": [world.node]});
     world.post(&assign, &world.full_key().await, nodes).await;

@@ -17,6 +17,7 @@ mod forger;
 mod large_rollouts;
 mod lifecycle;
 mod members;
+mod node_certificates;
 mod nodes;
 mod orders;
 mod outsiders;

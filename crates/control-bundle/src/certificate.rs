@@ -1,0 +1,30 @@
+//! The names of certificates' files in a bundle.
+
+use crate::contents::Files;
+use control_wire::CertificateId;
+use std::collections::BTreeSet;
+
+const FOLDER: &str = "certificates/";
+const CHAIN: &str = ".pem";
+const KEY: &str = ".key";
+
+/// The name of a certificate's chain in a bundle.
+pub fn chain_file(id: CertificateId) -> String {
+    format!("{FOLDER}{id}{CHAIN}")
+}
+
+/// The name that a configuration has for a certificate's private key. No bundle has such a file: a node gets
+/// the key apart.
+pub fn key_file(id: CertificateId) -> String {
+    format!("{FOLDER}{id}{KEY}")
+}
+
+/// The certificates whose chains are among `files`, each once and in order.
+pub fn certificates(files: &Files) -> Vec<CertificateId> {
+    let id = |name: &String| -> Option<CertificateId> {
+        let id = name.strip_prefix(FOLDER)?.strip_suffix(CHAIN)?;
+        id.parse().ok()
+    };
+    let ids: BTreeSet<CertificateId> = files.keys().filter_map(id).collect();
+    ids.into_iter().collect()
+}

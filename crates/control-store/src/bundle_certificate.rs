@@ -1,0 +1,88 @@
+//! The certificates that bundles name, and the nodes that may have them.
+
+use crate::error::StoreError;
+use crate::row::id;
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_wire::{BundleId, CertificateId, NodeId};
+
+/// The bundles whose certificates the node `$1` may have: those of its orders, the one that a rollout would
+/// lead it back to, and the last one that it confirmed.
+macro_rules! of_node {
+    ($head:literal) => {
+        concat!(
+            $head,
+            " IN (SELECT bundle_id FROM node_orders WHERE node_id = $1
+                  UNION ALL
+                  SELECT previous_bundle_id FROM node_orders WHERE node_id = $1
+                  UNION ALL
+                  SELECT previous_bundle_id FROM rollout_nodes WHERE node_id = $1 AND held = 1
+                  UNION ALL
+                  SELECT confirmed_bundle_id FROM node_heartbeats WHERE node_id = $1)"
+        )
+    };
+}
+
+impl Transaction {
+    /// Notes the certificates that a bundle names; once and for all, for its files never change.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Reference`] if the bundle is gone.
+    pub async fn list_certificates(
+        &mut self,
+        bundle: BundleId,
+        certificates: &[CertificateId],
+    ) -> Result<(), StoreError> {
+        let insert = "INSERT INTO bundle_certificates (bundle_id, certificate_id) VALUES ($1, $2)
+                      ON CONFLICT (bundle_id, certificate_id) DO NOTHING";
+        for certificate in certificates {
+            let insert = sql(insert).bind(bundle).bind(*certificate);
+            insert.run(self).await?;
+        }
+        let update = sql("UPDATE bundles SET certificates_listed = 1 WHERE id = $1");
+        update.bind(bundle).run(self).await?;
+        Ok(())
+    }
+
+    /// Whether a node may have a certificate: a bundle that it was ordered to run and may be serving names it.
+    /// Bundles that [`Transaction::unlisted_bundles`] gives are not counted.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn may_have_certificate(
+        &mut self,
+        node: NodeId,
+        certificate: CertificateId,
+    ) -> Result<bool, StoreError> {
+        let found = of_node!(
+            "SELECT bundle_id FROM bundle_certificates WHERE certificate_id = $2 AND bundle_id"
+        );
+        let row = sql(found).bind(node).bind(certificate).row(self).await?;
+        Ok(row.is_some())
+    }
+
+    /// Whether the certificates of a bundle were noted.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn has_listed_certificates(&mut self, bundle: BundleId) -> Result<bool, StoreError> {
+        let found = sql("SELECT id FROM bundles WHERE id = $1 AND certificates_listed = 1");
+        Ok(found.bind(bundle).row(self).await?.is_some())
+    }
+
+    /// The bundles of a node whose certificates were not noted when they were made.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn unlisted_bundles(&mut self, node: NodeId) -> Result<Vec<BundleId>, StoreError> {
+        let found = of_node!(
+            "SELECT id FROM bundles WHERE certificates_listed = 0 AND digest IS NOT NULL AND id"
+        );
+        let rows = sql(found).bind(node).rows(self).await?;
+        rows.iter().map(|row| id(row, "id")).collect()
+    }
+}
