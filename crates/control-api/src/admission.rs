@@ -134,7 +134,7 @@ async fn enter(
     if !route.is_upload() {
         return idempotency::run(app, route, call, request, next).await;
     }
-    match app.upload_place().await {
+    match app.upload_place(&call.actor).await {
         Ok(_place) => idempotency::run(app, route, call, request, next).await,
         Err(error) => {
             let (parts, body) = request.into_parts();

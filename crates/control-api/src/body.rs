@@ -7,11 +7,13 @@ use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// A body may take this long, and a second more for each [`BYTES_A_SECOND`] of the largest one.
 const PATIENCE: Duration = Duration::from_secs(30);
 const BYTES_A_SECOND: u64 = 128 * 1024;
+/// A body that is slower than this after [`PATIENCE`] is given up: it may hold a place that others wait for.
+const MIN_BYTES_A_SECOND: u64 = 16 * 1024;
 
 /// The largest body of the route, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +37,9 @@ impl BodyLimit {
             return Err(Problem::too_large(declared, limit));
         }
         let time = PATIENCE + Duration::from_secs(bytes / BYTES_A_SECOND);
-        match timeout(time, Limited::new(body, limit).collect()).await {
-            Ok(Ok(read)) => Ok(read.to_bytes()),
+        match timeout(time, collect(Limited::new(body, limit))).await {
+            Ok(Ok(Some(read))) => Ok(read),
+            Ok(Ok(None)) => Err(Problem::too_slow(PATIENCE)),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 Err(Problem::too_large(declared, limit))
             }
@@ -56,6 +59,28 @@ impl BodyLimit {
         let read = async { while let Some(Ok(_)) = body.frame().await {} };
         // The answer is sent all the same.
         timeout(PATIENCE, read).await.unwrap_or_default();
+    }
+}
+
+/// The bytes of a body; `None` if it is slower than [`MIN_BYTES_A_SECOND`].
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the rate of a body is measured where it is read"
+)]
+async fn collect(mut body: Limited<Body>) -> Result<Option<Bytes>, axum::BoxError> {
+    let begin = Instant::now();
+    let mut read = Vec::new();
+    loop {
+        let received = u64::try_from(read.len()).unwrap_or(u64::MAX);
+        let due = PATIENCE + Duration::from_secs(received / MIN_BYTES_A_SECOND);
+        match timeout_at(begin + due, body.frame()).await {
+            Ok(Some(frame)) => {
+                let data = frame?.into_data().unwrap_or_default();
+                read.extend_from_slice(&data);
+            }
+            Ok(None) => return Ok(Some(read.into())),
+            Err(_) => return Ok(None),
+        }
     }
 }
 
@@ -112,9 +137,10 @@ mod tests {
     use axum::http::{HeaderValue, StatusCode};
     use axum::response::IntoResponse;
     use control_wire::HeartbeatRequest;
-    use futures_util::stream::pending;
+    use futures_util::stream::{pending, unfold};
     use serde_json::Value;
     use std::convert::Infallible;
+    use tokio::time::sleep;
 
     fn refusal(text: &str) -> (StatusCode, Value) {
         let problem = decode::<HeartbeatRequest>(text.as_bytes()).unwrap_err();
@@ -172,6 +198,25 @@ mod tests {
         let read = BodyLimit(1024).read(&HeaderMap::new(), body).await;
         let answer = read.unwrap_err().into_response();
         assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_is_given_up_long_before_the_largest_one_would_be() {
+        let drop_by_drop = |bytes: usize| {
+            Body::from_stream(unfold(0, move |sent| async move {
+                sleep(Duration::from_secs(1)).await;
+                let piece = Bytes::from(vec![b' '; bytes]);
+                (sent < 100).then_some((Ok::<_, Infallible>(piece), sent + 1))
+            }))
+        };
+        let limit = BodyLimit(32 * 1024 * 1024);
+        let none = HeaderMap::new();
+        let read = timeout(PATIENCE * 2, limit.read(&none, drop_by_drop(1))).await;
+        let answer = read.unwrap().unwrap_err().into_response();
+        assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
+        let steady = drop_by_drop(16 * 1024);
+        let read = limit.read(&HeaderMap::new(), steady).await.unwrap();
+        assert_eq!(read.len(), 100 * 16 * 1024);
     }
 
     #[tokio::test]

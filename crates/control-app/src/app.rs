@@ -6,28 +6,23 @@ use crate::error::Error;
 use crate::metric;
 use crate::order_signals::OrderSignals;
 use crate::rate_limit::{Allowance, RateLimiter};
+use crate::upload_places::{UploadPlace, UploadPlaces};
 use crate::write_queue::WriteQueue;
 use control_auth::{Sealer, Secret};
-use control_domain::{HeartbeatInterval, Refusal, Tenant};
+use control_domain::{Actor, HeartbeatInterval, Refusal, Tenant};
 use control_store::{AuditEntry, Objects, Rate, Store, StoreError, Transaction};
 use control_wire::ProjectId;
 use jiff::Timestamp;
 use metrics::{counter, gauge};
 use quick_cache::sync::Cache;
-use std::time::Duration;
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, Semaphore};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 use uuid::Uuid;
 
 /// Credentials that were good before: they are looked up even while their address is held off.
 const KNOWN_CREDENTIALS: usize = 100_000;
 /// Configurations and archives that are worked on at once: each may take 200 MiB and a second.
 const HEAVY_TASKS: usize = 2;
-/// Bundles that are uploaded at once: each may take 100 MiB until it is stored.
-const MAX_UPLOADS: usize = 4;
-/// The longest time that a further upload waits for a place.
-const UPLOAD_WAIT: Duration = Duration::from_secs(2);
 
 /// The application. It keeps nothing that a second replica would miss.
 #[derive(Debug)]
@@ -41,7 +36,7 @@ pub struct App {
     pub(crate) writes: WriteQueue,
     pub(crate) orders: OrderSignals,
     heavy_tasks: Semaphore,
-    uploads: Semaphore,
+    uploads: UploadPlaces,
     /// Held while an archive is read for the certificates that it names.
     pub(crate) listing: Mutex<()>,
     /// Wakes long polls and live pages.
@@ -81,7 +76,7 @@ impl App {
             known_credentials: Cache::new(KNOWN_CREDENTIALS),
             orders: OrderSignals::default(),
             heavy_tasks: Semaphore::new(HEAVY_TASKS),
-            uploads: Semaphore::new(MAX_UPLOADS),
+            uploads: UploadPlaces::default(),
             listing: Mutex::new(()),
             changes: Changes::default(),
             heartbeat_interval: HeartbeatInterval::default(),
@@ -119,15 +114,13 @@ impl App {
         spawn_blocking(task).await.map_err(|_| Error::Stopped)
     }
 
-    /// A place among the uploads, held until the bundle is stored.
+    /// A place among the uploads of `actor`, to be held until the bundle is stored.
     ///
     /// # Errors
     ///
     /// [`Error::TooManyUploads`] if none becomes free in time.
-    pub async fn upload_place(&self) -> Result<SemaphorePermit<'_>, Error> {
-        let place = timeout(UPLOAD_WAIT, self.uploads.acquire()).await;
-        let place = place.map_err(|_| Error::TooManyUploads)?;
-        place.map_err(|_| Error::Stopped)
+    pub async fn upload_place(&self, actor: &Actor) -> Result<UploadPlace, Error> {
+        self.uploads.take(actor.id()).await
     }
 
     /// Whether the database answers.

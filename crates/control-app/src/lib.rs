@@ -13,6 +13,7 @@ mod housekeeping;
 mod idempotency;
 mod order_signals;
 mod rate_limit;
+mod upload_places;
 mod write_queue;
 
 mod compiler;
@@ -71,4 +72,5 @@ pub use order::{OrderTarget, desired_tag};
 pub use rate_limit::Allowance;
 pub use rollout::{NodeSelection, RolloutProgress, StoredFigures, StoredSide};
 pub use setup::{Installation, NewInstallation};
+pub use upload_places::UploadPlace;
 pub use user::Identity;
