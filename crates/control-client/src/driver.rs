@@ -297,7 +297,10 @@ impl Client {
             Action::Report(status) => self.report(&own, status, host.measure()).await,
             Action::Poll { known, wait } => self.poll(&own, known, *wait).await,
             Action::Fetch(order) => {
-                let archive = self.channel.archive(&own, order).await?;
+                let archive = match self.storage.archive(&order.digest) {
+                    Some(archive) => archive,
+                    None => self.channel.archive(&own, order).await?,
+                };
                 Ok(Outcome::Fetched(archive.into()))
             }
             Action::FetchCertificates(needed) => {

@@ -221,10 +221,7 @@ impl Machine {
             (Phase::Enrolling | Phase::ExchangingToken, Outcome::Unauthorized) => {
                 self.back_off(None)
             }
-            (_, Outcome::Unauthorized) => {
-                self.token_since = None;
-                self.resume()
-            }
+            (_, Outcome::Unauthorized) => self.renew_token(),
             (Phase::Enrolling, Outcome::Enrolled(response)) => self.enrolled(response),
             (Phase::ExchangingToken, Outcome::TokenIssued) => {
                 self.token_since = Some(now);
@@ -238,7 +235,9 @@ impl Machine {
                 self.assigned_tag = assignment.tag;
                 self.consider(assignment.order, false)
             }
-            (Phase::Polling, Outcome::Unassigned(tag)) => self.learn_tag(tag),
+            (Phase::Polling, Outcome::Unassigned(tag)) => {
+                self.restore().unwrap_or_else(|| self.learn_tag(tag))
+            }
             (Phase::Fetching(order), Outcome::Fetched(archive)) => self.open(&order, archive),
             (Phase::Fetching(order), Outcome::Refused(reason)) => self.reject(
                 &order,
@@ -267,12 +266,24 @@ impl Machine {
         }
     }
 
+    /// A wait that the control plane asked for is doubled: the driver may halve it, and a node that comes
+    /// earlier than it was told is refused again.
     fn back_off(&mut self, wanted: Option<Duration>) -> Action {
-        let wait = self.wait.max(wanted.unwrap_or_default());
+        let wanted = wanted.unwrap_or_default().min(MAX_WAIT) * 2;
+        let wait = self.wait.max(wanted);
         self.wait = (self.wait * 2).min(MAX_WAIT);
         self.phase = Phase::Waiting;
         self.assigned_tag.clear();
-        Action::Wait(wait.min(MAX_WAIT))
+        Action::Wait(wait)
+    }
+
+    /// A new token that is refused, as by a replica with another clock, would be refused again at once.
+    fn renew_token(&mut self) -> Action {
+        let since = self.token_since.take();
+        if since.is_some_and(|since| self.now.saturating_sub(since) < MAX_WAIT) {
+            return self.back_off(None);
+        }
+        self.resume()
     }
 
     /// Goes on with what is needed first.

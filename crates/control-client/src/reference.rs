@@ -14,6 +14,8 @@ const HEAD: &str = "# What a node does\n\n\
     report.\n\n\
     | phase | outcome | next action | next phase |\n|---|---|---|---|\n";
 
+/// A token of this age was accepted before.
+const TOKEN_AGE: Duration = Duration::from_hours(1);
 /// No key and no node of the sample has this number.
 const OTHER: u128 = 20;
 
@@ -39,7 +41,7 @@ pub fn page() -> String {
 
 fn row(page: &mut String, mut machine: Machine, name: &str, outcome: Outcome) {
     let phase = machine.phase().name();
-    let action = action_name(&machine.next(outcome, Duration::ZERO));
+    let action = action_name(&machine.next(outcome, TOKEN_AGE));
     let next = machine.phase().name();
     page.extend(["| ", phase, " | ", name, " | ", action, " | ", next, " |\n"]);
 }

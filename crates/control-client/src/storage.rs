@@ -109,6 +109,16 @@ impl Storage {
         }
     }
 
+    /// The archive with this digest, if it is kept and whole.
+    pub fn archive(&self, digest: &str) -> Option<Vec<u8>> {
+        let Self::Folder { path, .. } = self else {
+            return None;
+        };
+        let kept = path.join(ARCHIVES).join(digest);
+        let bytes = read_bounded(&kept, MAX_ARCHIVE_BYTES as u64).ok()?;
+        (control_bundle::digest(&bytes) == digest).then_some(bytes)
+    }
+
     /// Keeps the archive, and unpacks its files into a folder of their own; returns that folder.
     ///
     /// # Errors

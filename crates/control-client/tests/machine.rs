@@ -97,7 +97,11 @@ fn check(before: &Node, outcome: &Outcome, after: &Node, sample: &Sample) {
     };
     if let Some(order) = order {
         assert!(sample.is_genuine(order), "an unproven order is followed");
-        assert!(new.counter <= order.counter, "an old order is followed");
+        let is_last_good = new.last_good.as_ref() == Some(order) && is.is_none();
+        assert!(
+            is_last_good || new.counter <= order.counter,
+            "an old order is followed"
+        );
         let answered = new.answer.as_ref();
         if let Some(answer) = answered.filter(|_| new.counter == order.counter) {
             let answered = (answer.bundle, &answer.digest);
@@ -317,6 +321,97 @@ fn a_token_is_renewed_by_elapsed_time_whatever_the_clock_says() {
     );
     let action = machine.next(unchanged(), Duration::from_hours(6));
     assert_eq!(action, Action::ExchangeToken);
+}
+
+#[test]
+fn a_token_that_is_refused_as_soon_as_it_was_issued_is_asked_for_ever_more_rarely() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let mut waits = Vec::new();
+    for _ in 0..4 {
+        // The heartbeat is accepted by one replica, the poll is refused by another.
+        match machine.next(Outcome::Unauthorized, NOW) {
+            Action::Wait(wait) => waits.push(wait.as_secs()),
+            other => panic!("no pause: {other:?}"),
+        }
+        assert_eq!(machine.next(Outcome::Waited, NOW), Action::ExchangeToken);
+        machine.next(Outcome::TokenIssued, NOW);
+        machine.next(Outcome::Keys(vec![sample.key.clone()]), NOW);
+        machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
+    }
+    assert_eq!(waits, [1, 2, 4, 8]);
+    let later = Duration::from_mins(5);
+    let action = machine.next(Outcome::Unauthorized, later);
+    assert_eq!(action, Action::ExchangeToken, "it was good for a while");
+}
+
+#[test]
+fn a_wait_that_the_control_plane_asks_for_is_kept_when_the_driver_halves_it() {
+    let sample = Sample::new();
+    for (asked, least) in [(10, 10), (30, 30), (60, 60), (3_600, 60), (u64::MAX, 60)] {
+        let mut machine = polling(&sample);
+        let asked = Some(Duration::from_secs(asked));
+        let Action::Wait(wait) = machine.next(Outcome::Failed(asked), NOW) else {
+            panic!("no pause");
+        };
+        assert_eq!((wait / 2).as_secs(), least);
+    }
+}
+
+/// A node that serves a bundle and rejected a newer one, as its disk knows it.
+fn rejecting(sample: &Sample) -> (Option<Identity>, PersistedState) {
+    let mut machine = polling(sample);
+    run(&mut machine, &sample.order(1, &sample.good), &sample.good);
+    machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
+    let newer = newer(sample);
+    machine.next(assigned(newer, 0), NOW);
+    machine.next(Outcome::Fetched(Arc::clone(&sample.tls)), NOW);
+    machine.next(Outcome::Staged, NOW);
+    machine.next(Outcome::Refused("gone".to_owned()), NOW);
+    (machine.identity().cloned(), machine.state().clone())
+}
+
+/// An order for another bundle than the first one.
+fn newer(sample: &Sample) -> Order {
+    let mut newer = sample.order(2, &sample.tls);
+    newer.bundle = BundleId(id(11));
+    sample.sign(&mut newer);
+    newer
+}
+
+#[test]
+fn a_node_that_rejected_the_newest_order_puts_the_bundle_before_in_force_after_a_failed_start() {
+    let sample = Sample::new();
+    let good = sample.order(1, &sample.good);
+    let unassigned = Outcome::Unassigned("\"0\"".to_owned());
+    for answer in [assigned(newer(&sample), 0), unassigned] {
+        let (identity, state) = rejecting(&sample);
+        let before = Machine::new(identity.clone(), state.clone(), support::versions()).status();
+        assert_eq!(before.verdict, Some(Verdict::Rejected));
+        let mut machine = Machine::new(identity, state, support::versions());
+        let away = vec!["the control plane does not answer".to_owned()];
+        machine.started_with(&sample.bundle(&good), Err(away));
+        machine.begin();
+        machine.next(Outcome::TokenIssued, NOW);
+        machine.next(Outcome::Keys(vec![sample.key.clone()]), NOW);
+        machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
+        assert_eq!(machine.next(answer, NOW), Action::Fetch(good.clone()));
+        machine.next(Outcome::Fetched(Arc::clone(&sample.good)), NOW);
+        machine.next(Outcome::Staged, NOW);
+        let Action::Report(status) = machine.next(Outcome::Activated, NOW) else {
+            panic!("no report");
+        };
+        assert_eq!(status.active, Some(good.bundle));
+        assert_eq!(
+            (status.order, status.verdict),
+            (before.order, before.verdict)
+        );
+        assert_eq!(
+            status.diagnostics, before.diagnostics,
+            "of the newest order"
+        );
+        assert_eq!(machine.state().counter, 2, "it never falls");
+    }
 }
 
 #[test]

@@ -8,6 +8,9 @@ use control_domain::SigningKeyState;
 use control_wire::{BundleId, NodeId, Order, RolloutId};
 use jiff::Timestamp;
 
+/// Orders to one node that a restored database may lack.
+const MAX_LOST_ORDERS: i64 = 1_000_000;
+
 /// An order as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredOrder {
@@ -64,19 +67,28 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// The counter of the newest order to a node; 0 without one.
+    /// The counter that the next order to a node must be above: that of its newest order, or the one that
+    /// the node has answered, if a restored database knows only older ones; 0 without either. What a node
+    /// says is believed within [`MAX_LOST_ORDERS`], so that it cannot use its counters up.
     ///
     /// # Errors
     ///
     /// [`StoreError`]
     pub async fn order_counter(&mut self, node: NodeId) -> Result<u64, StoreError> {
-        let counter = sql("SELECT counter FROM node_orders WHERE node_id = $1");
-        let row = counter.bind(node).row(self).await?;
+        let counter = "SELECT CASE
+                         WHEN h.verdict_order BETWEEN COALESCE(o.counter, 0)
+                           AND COALESCE(o.counter, 0) + $2 THEN h.verdict_order
+                         ELSE COALESCE(o.counter, 0)
+                       END AS counter
+                       FROM node_heartbeats h LEFT JOIN node_orders o ON o.node_id = h.node_id
+                       WHERE h.node_id = $1";
+        let counter = sql(counter).bind(node).bind(MAX_LOST_ORDERS);
+        let row = counter.row(self).await?;
         let counter = row.map_or(Ok(0), |row| number(&row, "counter"))?;
         u64::try_from(counter).map_err(|_| StoreError::Corrupt("counter"))
     }
 
-    /// Writes the order that follows the one before it by 1. `seq` is the audit entry of the
+    /// Writes an order with a counter above that of the one before. `seq` is the audit entry of the
     /// change, `rollout` the rollout that made it.
     ///
     /// # Errors
@@ -110,7 +122,7 @@ impl Transaction {
                           THEN node_orders.previous_bundle_id
                           ELSE node_orders.bundle_id
                         END
-                      WHERE node_orders.counter = excluded.counter - 1";
+                      WHERE node_orders.counter < excluded.counter";
         let counter = i64::try_from(*counter).map_err(|_| StoreError::Corrupt("counter"))?;
         let done = sql(upsert)
             .bind(*node)

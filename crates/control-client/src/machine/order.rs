@@ -13,6 +13,9 @@ impl Machine {
     /// An order that is not proven is not fetched, and its counter is not believed.
     pub(super) fn consider(&mut self, order: Order, keys_are_fresh: bool) -> Action {
         if self.is_done(&order) {
+            if let Some(action) = self.restore() {
+                return action;
+            }
             if let Some(needed) = self.renewal.needed() {
                 self.phase = Phase::FetchingRenewal;
                 return Action::FetchCertificates(needed);
@@ -29,6 +32,15 @@ impl Machine {
             Err(OrderError::UnknownKey(_)) if !keys_are_fresh => self.fetch_keys(Some(order)),
             Err(error) => self.refuse(&order, &error),
         }
+    }
+
+    /// Puts the last good bundle in force again, if the process could not start with it: without a control
+    /// plane it had no private keys, and a newer order that was rejected brings no bundle.
+    pub(super) fn restore(&mut self) -> Option<Action> {
+        let good = self.state.last_good.clone();
+        let good = good.filter(|_| self.status.active.is_none())?;
+        self.phase = Phase::Fetching(good.clone());
+        Some(Action::Fetch(good))
     }
 
     /// Whether the order was answered already, and what it orders is in force if it was accepted.

@@ -1,7 +1,7 @@
 //! Verdicts: what became of an order.
 
 use super::bounds::bound;
-use super::{Action, FIRST_WAIT, Machine};
+use super::{Action, FIRST_WAIT, Machine, diagnostics_of};
 use crate::event::{EventKind, RefusalReason};
 use crate::state::Answer;
 use control_wire::{Order, Verdict};
@@ -15,8 +15,13 @@ impl Machine {
         self.status.active = Some(order.bundle);
         self.status.last_good = Some(order.bundle);
         self.status.staged = None;
-        self.state.last_good = Some(order.clone());
-        self.answer(order, Verdict::Accepted, Vec::new());
+        if order.counter < self.state.counter {
+            // The bundle before is in force again; the newest order stays answered as it was.
+            self.repeat_answer();
+        } else {
+            self.state.last_good = Some(order.clone());
+            self.answer(order, Verdict::Accepted, Vec::new());
+        }
         self.settled()
     }
 
@@ -27,7 +32,7 @@ impl Machine {
         mut diagnostics: Vec<String>,
     ) -> Action {
         // An order that was carried out before the process ended stays carried out.
-        if order.counter == self.state.counter {
+        if order.counter <= self.state.counter {
             self.failed_again(reason, diagnostics);
             return self.back_off(None);
         }
@@ -55,6 +60,12 @@ impl Machine {
             verdict,
             diagnostics,
         });
+    }
+
+    fn repeat_answer(&mut self) {
+        let answer = self.state.answer.as_ref();
+        self.status.verdict = answer.map(|answer| answer.verdict);
+        self.status.diagnostics = diagnostics_of(&self.state);
     }
 
     /// What ran before the process ended does not run now; the node tries again.

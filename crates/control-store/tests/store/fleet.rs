@@ -269,6 +269,32 @@ async fn an_order_follows_the_one_before() {
 }
 
 #[tokio::test]
+async fn a_restored_database_goes_on_behind_the_orders_that_a_node_has_answered() {
+    for store in stores().await {
+        let (mut tx, nodes) = fleet(&store, &["n"]).await;
+        let order = signed_order(&mut tx, nodes[0].id).await;
+        tx.commit().await.unwrap();
+        store.add_bundle().await;
+        let mut tx = store.begin().await.unwrap();
+        tx.write_order(&order, (5, None), NOW).await.unwrap();
+        for (answered, counter) in [(Some(7), 7), (None, 1), (Some(2_000_000), 1), (Some(1), 1)] {
+            let mut said = full();
+            said.status.as_mut().unwrap().order = answered;
+            tx.write_heartbeat(order.node, &said, NOW).await.unwrap();
+            let found = tx.order_counter(order.node).await.unwrap();
+            assert_eq!(found, counter, "{answered:?}");
+        }
+        let next = Order {
+            counter: 8,
+            ..order
+        };
+        tx.write_order(&next, (6, None), NOW).await.unwrap();
+        let found = tx.order(next.node).await.unwrap().unwrap();
+        assert_eq!(found.order, next);
+    }
+}
+
+#[tokio::test]
 async fn the_newest_events_of_a_node_are_kept() {
     for store in stores().await {
         let (mut tx, nodes) = fleet(&store, &["n"]).await;
