@@ -35,6 +35,7 @@ pub(crate) async fn inspect_request(
     let timers = timers(exchange, end_by);
     for agent in &agents.agents {
         let Some(decision) = ask_about_request(exchange, agent, &timers).await? else {
+            remove_claims(exchange, agent);
             continue;
         };
         if let Some(response) = reply::to_request(exchange, agent, decision)? {
@@ -92,6 +93,13 @@ fn prepare_head(exchange: &mut Exchange) {
     let is_trusted = exchange.client().peer.trusted.get();
     hop_by_hop::strip_for_agents(&mut exchange.head.headers, is_trusted);
     exchange.has_believed_claims = !is_trusted;
+}
+
+/// Removes the client's own fields of the names that `agent` would have set: no agent has confirmed them.
+fn remove_claims(exchange: &mut Exchange, agent: &AgentPlan) {
+    for name in &agent.endpoint.copy_headers {
+        exchange.head.headers.remove(name);
+    }
 }
 
 fn timers(exchange: &Exchange, end_by: Option<Duration>) -> RequestTimers {

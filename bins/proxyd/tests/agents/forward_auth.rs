@@ -235,9 +235,16 @@ fn a_server_error_is_a_failure_of_the_agent_and_its_answer_the_clients_if_it_is_
             .start();
         let mut client = proxyd.connect();
 
-        let response = client.ask(get("/", &[]));
+        let response = client.ask(get("/", &[("X-User", "mallory")]));
 
         assert_eq!((response.status, response.text().as_str()), (status, body));
+        if mode == "open" {
+            let request = upstream.last_request();
+            assert!(
+                !request.fields.has("x-user"),
+                "a client's own is no agent's, though none was asked"
+            );
+        }
         let why = response.fields.get("x-why");
         assert_eq!(why, (mode == "closed").then_some("load"));
         assert_eq!(upstream.requests().len(), usize::from(mode == "open"));
