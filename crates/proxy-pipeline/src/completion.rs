@@ -9,7 +9,7 @@ use crate::places::Places;
 use crate::removal::ReloadWatch;
 use crate::request_body::Progress;
 use crate::route_limits::RateLimitStatus;
-use crate::state::Worker;
+use crate::state::{Draining, Worker};
 use crate::trace_context::TraceId;
 use agent_protocol::Completion;
 use http::{HeaderValue, StatusCode};
@@ -184,7 +184,7 @@ impl CompletionGuard {
         self.record.load = None;
         let aborted = self.attribute_to_client();
         self.leave_target();
-        let status = self.record.status.map_or(499, |status| status.as_u16());
+        let status = self.status();
         let failed = self.record.problem.is_some() && !aborted || status >= 500;
         let took = now.saturating_sub(self.record.began);
         let outcome = Outcome {
@@ -229,19 +229,30 @@ impl CompletionGuard {
     }
 
     /// Attributes an exchange without a complete response, and without another cause, to the
-    /// client. Returns whether it did.
+    /// client, unless this worker ends. Returns whether it did.
     fn attribute_to_client(&mut self) -> bool {
         let record = &mut self.record;
         if record.problem.is_none() && (record.status.is_none() || !record.complete) {
             let problem = match self.client.timed_out.get() {
                 Some((timer, after)) => timeout_problem(timer, after),
                 None if self.client.malformed.get() => malformed_body(),
+                None if self.worker.draining.get() == Draining::Cut => {
+                    Problem::new(Reason::Draining, Detail::None)
+                }
                 None => Problem::new(Reason::ClientAborted, Detail::None),
             };
             record.problem = Some(Box::new(problem));
         }
         let problem = record.problem.as_ref();
         problem.is_some_and(|problem| problem.reason() == Reason::ClientAborted)
+    }
+
+    /// The status of the response; of an exchange without one, 499 if the client ended it.
+    fn status(&self) -> u16 {
+        let problem = self.record.problem.as_deref();
+        let cut = problem.filter(|problem| problem.reason() == Reason::Draining);
+        let status = self.record.status.or(cut.map(Problem::status));
+        status.map_or(499, |status| status.as_u16())
     }
 
     fn bytes_in(&self) -> u64 {

@@ -87,6 +87,8 @@ pub enum Draining {
     Gently,
     /// As soon as they have no request in flight.
     Promptly,
+    /// Now, with the requests in flight: the worker ends.
+    Cut,
 }
 
 /// A worker's ends of the logs.

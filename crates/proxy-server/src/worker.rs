@@ -198,7 +198,11 @@ async fn run(
                     done.send(()).unwrap_or_default();
                 }
                 Some(Command::Drain(how)) => worker_loop.drain(how),
-                Some(Command::Stop) | None => break,
+                Some(Command::Stop) | None => {
+                    // What is still in flight ends with the worker, and not by its client.
+                    worker_loop.worker.draining.set(Draining::Cut);
+                    break;
+                }
             },
             () = worker_loop.tasks.watch() => {}
             ticked = tick_timer.next() => {
@@ -372,7 +376,7 @@ impl WorkerLoop {
                     listener.keep_only(&[]);
                 }
             }
-            Draining::Promptly | Draining::No => self.close_listeners(),
+            Draining::Promptly | Draining::Cut | Draining::No => self.close_listeners(),
         }
         self.worker.pool.clear();
         self.worker.timers.wake_all();

@@ -200,6 +200,32 @@ fn requests_are_cut_when_the_shutdown_timeout_is_over() {
 }
 
 #[test]
+fn a_request_that_the_process_cuts_is_not_blamed_on_its_client() {
+    let gate = Gate::new();
+    for quits in [false, true] {
+        let upstream = Upstream::slow_reader(&gate);
+        let config = Config::to(&upstream).top("system { graceful-shutdown-timeout-ms 300 }");
+        let mut proxyd = config.start();
+        let mut client = proxyd.connect();
+        client.send(request("GET /", "X-Correlation-Id: cut\r\n", ""));
+        upstream.wait_for_requests(1);
+
+        if quits {
+            proxyd.quit();
+        } else {
+            proxyd.terminate();
+        }
+
+        proxyd.wait();
+        let record = proxyd.access_record("cut");
+        assert_eq!(record.text("reason"), "draining");
+        assert_eq!(record.text("error_type"), "ServiceUnavailable");
+        assert_eq!(record.number("status"), Some(503.0));
+    }
+    gate.open();
+}
+
+#[test]
 fn a_tunnel_is_cut_when_the_shutdown_timeout_is_over() {
     let upstream = Upstream::websocket();
     let config = Config::to(&upstream).top("system { graceful-shutdown-timeout-ms 300 }");

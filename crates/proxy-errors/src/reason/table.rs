@@ -5,7 +5,8 @@ use crate::error_type::ErrorType;
 use crate::limit_type::LimitType;
 
 reasons! {
-    /// The request line is not `method target version`, or its version is not supported.
+    /// The request line is not `method target version`, its target has no form of RFC 9112 §3.2 that its
+    /// method allows, or its version is not supported.
     BadRequestLine "bad_request_line" Parse, "http_request_error", "malformed request line";
     /// A header name is empty or contains a character that is not allowed in names.
     BadHeaderName "bad_header_name" Parse, "http_request_error", "malformed header name";
@@ -208,8 +209,9 @@ reasons! {
     /// The target violated HTTP/2.
     UpstreamHttp2Error "upstream_http2_error" ResponseValidation, "http_protocol_error", "HTTP/2 protocol error";
 
-    /// The proxy is shutting down and accepts no new requests.
-    Draining "draining" ServiceUnavailable, "http_request_denied", "shutting down";
+    /// The proxy left before the request was over: the time to finish had passed,
+    /// `graceful-shutdown-timeout-secs`, or it was told to leave at once.
+    Draining "draining" ServiceUnavailable, "connection_terminated", "shutting down";
     /// A reload removed the stream's route, and the time to finish is over:
     /// `graceful-shutdown-timeout-secs`.
     RouteRemoved "route_removed" ServiceUnavailable, "connection_terminated", "route removed";
