@@ -198,9 +198,13 @@ fn send_problem(fault: &SendError, upstream: &str, body: Option<RequestBodyError
             },
             named(error.to_string()),
         ),
-        (SendError::Closed(None) | SendError::UnsentRequest | SendError::RequestBody, None) => {
-            Problem::new(Reason::UpstreamClosedEarly, named(fault.to_string()))
-        }
+        (
+            SendError::Closed(None)
+            | SendError::BrokenHead
+            | SendError::UnsentRequest
+            | SendError::RequestBody,
+            None,
+        ) => Problem::new(Reason::UpstreamClosedEarly, named(fault.to_string())),
         (SendError::Http2Request(fault), None) => {
             Problem::new(call_reason(fault), named(call_text(fault)))
         }

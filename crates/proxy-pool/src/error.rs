@@ -46,6 +46,9 @@ pub enum SendError {
     /// The connection ended after a part was sent and before a response arrived.
     #[error("the connection ended before a response came")]
     Closed(#[source] Option<io::Error>),
+    /// The connection ended within the head of the response.
+    #[error("the connection ended within the response's head")]
+    BrokenHead,
     /// The response was malformed.
     #[error("bad response: {}", .0.as_str())]
     BadResponse(FramingError),

@@ -108,9 +108,17 @@ impl ResponseReader {
                 }
             }
             if ready!(self.poll_fill(cx, transport)).map_err(SendError::from)? == 0 {
-                let end = self.guard.eof().map_err(SendError::BadResponse);
-                return Poll::Ready(end.and(Err(SendError::Closed(None))));
+                return Poll::Ready(Err(self.end_within_head()));
             }
+        }
+    }
+
+    /// The error of a connection that has ended before the response's head was complete.
+    fn end_within_head(&mut self) -> SendError {
+        match self.guard.eof() {
+            Ok(_) => SendError::Closed(None),
+            Err(FramingError::Truncated) => SendError::BrokenHead,
+            Err(fault) => SendError::BadResponse(fault),
         }
     }
 

@@ -65,7 +65,10 @@ impl Attempts<'_, '_> {
                 let is_late = *timer == Timer::ResponseHeader;
                 (is_late && self.replayable).then_some(RetryCause::Timeout)
             }
-            SendError::BadResponse(_) | SendError::RequestBody | SendError::Http2Request(_) => None,
+            SendError::BrokenHead
+            | SendError::BadResponse(_)
+            | SendError::RequestBody
+            | SendError::Http2Request(_) => None,
         }
     }
 
