@@ -94,7 +94,10 @@ fn expect(status: StatusCode, expected: &RangeInclusive<u16>) -> Result<(), Chec
     if expected.contains(&status.as_u16()) {
         return Ok(());
     }
-    Err(CheckError::Status(status))
+    Err(CheckError::Status {
+        status,
+        expected: expected.clone(),
+    })
 }
 
 /// A body of at most [`MAX_BODY_BYTES`], and its trailers.

@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use std::io;
+use std::ops::RangeInclusive;
 
 /// Why a target is not well.
 #[derive(Debug, thiserror::Error)]
@@ -16,8 +17,13 @@ pub(crate) enum CheckError {
     Exchange(#[from] hyper::Error),
     #[error("the request cannot be made: {0}")]
     Request(#[from] http::Error),
-    #[error("answered with status {0}")]
-    Status(StatusCode),
+    #[error("answered with status {status}, not {}", shown(.expected))]
+    Status {
+        /// The status of the answer.
+        status: StatusCode,
+        /// The statuses of a healthy target.
+        expected: RangeInclusive<u16>,
+    },
     #[error("the answer's body is too long or breaks off: {0}")]
     Body(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the list of models is not understood")]
@@ -28,4 +34,13 @@ pub(crate) enum CheckError {
     GrpcStatus(String),
     #[error("the gRPC health service does not say SERVING")]
     NotServing,
+}
+
+/// A range of statuses as `expected-status` has it.
+fn shown(expected: &RangeInclusive<u16>) -> String {
+    let (first, last) = (expected.start(), expected.end());
+    if first == last {
+        return first.to_string();
+    }
+    format!("{first}-{last}")
 }

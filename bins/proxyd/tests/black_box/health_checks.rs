@@ -108,7 +108,7 @@ fn a_target_leaves_and_comes_back_by_its_checks() {
     well.store(false, Ordering::Relaxed);
     let entry = wait(&proxyd, 0, false);
     assert_eq!(entry["causes"], json!(["active_check"]));
-    let last_error = "health check: answered with status 503 Service Unavailable";
+    let last_error = "health check: answered with status 503 Service Unavailable, not 200";
     assert_eq!(entry["last_error"], last_error);
     assert!(entry["unhealthy_since"].as_str().unwrap().ends_with('Z'));
     wait_for_answers(&proxyd, |answers| {
