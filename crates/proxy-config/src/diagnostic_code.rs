@@ -102,7 +102,7 @@ fault_codes! {
     AdminWithoutToken = "admin-without-token", Error;
     /// A test of the configuration expects another decision.
     ConfigTestFailed = "config-test-failed", Error;
-    /// Another process, or another listener of this file, is bound to the address.
+    /// Another process, another listener of this file or its admin interface has the address.
     AddressInUse = "address-in-use", Error;
     /// An address cannot be bound: it is not an address of this host, permission is missing, or the
     /// path of a Unix socket is occupied.

@@ -7,7 +7,10 @@ use super::references::Among;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::listeners as spec;
-use proxy_model::{Listener, ListenerProtocol, ListenerTimeouts, RouteIndex, Setting};
+use proxy_model::{
+    Admin, Listener, ListenerProtocol, ListenerTimeouts, Model, RouteIndex, Setting,
+};
+use std::net::SocketAddr;
 
 pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Listener> {
     let name = b.name(d);
@@ -130,18 +133,55 @@ pub(super) fn no_two_alike(d: &mut Decoder<'_, '_>, listeners: &[Listener]) {
     }
 }
 
-/// Whether two listeners cannot both be bound. Port 0 never conflicts: the kernel picks a free
-/// port.
+/// Reports listeners with an address or a socket of the admin interface.
+pub(super) fn no_listener_at_admin(d: &mut Decoder<'_, '_>, model: &Model) {
+    use proxy_model::BindAddress::{Tcp, Unix};
+    let Admin {
+        address,
+        unix_socket,
+        token_file: _,
+    } = &model.admin;
+    for listener in &model.listeners {
+        let other = match &listener.address.value {
+            Tcp(own) => address
+                .filter(|admin| tcp_alike(*own, *admin))
+                .map(|_| address.place()),
+            Unix(own) => unix_socket
+                .as_ref()
+                .filter(|socket| socket.value == *own)
+                .map(Setting::place),
+        };
+        let Some((admin, place)) = other.zip(listener.address.place()) else {
+            continue;
+        };
+        let message = format!(
+            "listener \"{}\" has the address of the admin interface",
+            listener.name
+        );
+        let fault = Diagnostic::new(DiagnosticCode::AddressInUse, place, message);
+        d.push(match admin {
+            Some(first) => fault.label("again here").related(first, "first here"),
+            None => fault
+                .label("the default of `admin { address … }`")
+                .help("write `admin { address … }` with another address, or \"off\""),
+        });
+    }
+}
+
+/// Whether two listeners cannot both be bound.
 fn bind_alike(one: &Listener, other: &Listener) -> bool {
     use proxy_model::BindAddress::{Tcp, Unix};
     match (&one.address.value, &other.address.value) {
-        (Tcp(one), Tcp(other)) => {
-            let covers = one.ip() == other.ip()
-                || one.is_ipv4() == other.is_ipv4()
-                    && (one.ip().is_unspecified() || other.ip().is_unspecified());
-            one.port() == other.port() && one.port() != 0 && covers
-        }
+        (Tcp(one), Tcp(other)) => tcp_alike(*one, *other),
         (Unix(one), Unix(other)) => one == other,
         (Tcp(_), Unix(_)) | (Unix(_), Tcp(_)) => false,
     }
+}
+
+/// Whether two addresses cannot both be bound. Port 0 never conflicts: the kernel picks a free port.
+fn tcp_alike(one: SocketAddr, other: SocketAddr) -> bool {
+    let covers = one.ip() == other.ip()
+        || one.is_ipv4() == other.is_ipv4()
+            && (one.ip().is_unspecified() || other.ip().is_unspecified());
+    one.port() == other.port() && one.port() != 0 && covers
 }

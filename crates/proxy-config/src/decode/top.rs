@@ -5,7 +5,7 @@ use super::agents::agent;
 use super::block::Block;
 use super::config_tests::config_test;
 use super::decoder::Decoder;
-use super::listeners::{listener, no_two_alike};
+use super::listeners::{listener, no_listener_at_admin, no_two_alike};
 use super::names::Names;
 use super::routes::route;
 use super::upstreams::upstream;
@@ -42,6 +42,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
         sources: d.sources().clone(),
     };
     no_two_alike(d, &model.listeners);
+    no_listener_at_admin(d, &model);
     model
 }
 

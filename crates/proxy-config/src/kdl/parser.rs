@@ -298,7 +298,8 @@ fn only_block(node: &Node, block: Span) -> Read<()> {
 
 fn behind_block(entry: &Entry) -> SyntaxError {
     let span = entry.name.as_ref().map_or(entry.span, |name| name.span);
-    SyntaxError::new(span, "a value stands before the block, or on a new line")
+    let fault = SyntaxError::new(span, "a value stands before the block, or on a new line");
+    fault.help("what begins another setting stands on a new line, or behind `;`")
 }
 
 fn line_start(text: &str, at: usize) -> usize {
