@@ -5,16 +5,20 @@ use crate::clock::now;
 use crate::state::{AdminState, BuildInfo};
 use crate::{agents, explain, stats, target_patch, upstreams};
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, patch, post};
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, VARY};
+use http::{HeaderMap, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_telemetry::Format;
 use serde_json::{Value, json as object};
 use std::sync::Arc;
+
+/// Maximum size of a request's body.
+const MAX_BODY_BYTES: usize = 64 * 1024;
 
 type AdminRequest = State<Arc<AdminState>>;
 
@@ -96,25 +100,44 @@ pub(crate) fn router(state: Arc<AdminState>) -> Router {
     router
         .fallback(move || async move { refuse(Reason::RouteNotFound) })
         .method_not_allowed_fallback(move || async move { refuse(Reason::MethodNotAllowed) })
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(state)
 }
 
 async fn change_target(
     State(state): AdminRequest,
-    Path((upstream, address)): Path<(String, String)>,
-    body: Bytes,
-) -> Response {
-    match target_patch::apply(&state, (&upstream, &address), &body) {
-        Ok(entry) => json(&entry),
-        Err(problem) => Refused(problem).into_response(),
-    }
+    path: Result<Path<(String, String)>, PathRejection>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Refused> {
+    // A path whose escapes are no text names no target.
+    let Path((upstream, address)) =
+        path.map_err(|_| Refused(Problem::new(Reason::RouteNotFound, Detail::None)))?;
+    let body = body.map_err(|rejection| body_problem(&rejection))?;
+    let entry = target_patch::apply(&state, (&upstream, &address), &body).map_err(Refused)?;
+    Ok(json(&entry))
 }
 
-async fn explain_request(State(state): AdminRequest, body: Bytes) -> Response {
-    match explain::document(&state.plan.load().plan, &body) {
-        Ok(document) => json(&document),
-        Err(problem) => Refused(problem).into_response(),
+async fn explain_request(
+    State(state): AdminRequest,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Refused> {
+    let body = body.map_err(|rejection| body_problem(&rejection))?;
+    let document = explain::document(&state.plan.load().plan, &body).map_err(Refused)?;
+    Ok(json(&document))
+}
+
+/// The problem of a body that could not be read: it is too large, or it breaks off.
+fn body_problem(rejection: &BytesRejection) -> Refused {
+    let limit = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX);
+    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        let detail = Detail::LimitAtLeast {
+            current: limit + 1,
+            limit,
+        };
+        return Refused(Problem::new(Reason::BodySizeLimit, detail).without_setting());
     }
+    let detail = Detail::text("the body is malformed or breaks off");
+    Refused(Problem::new(Reason::AdminBodyInvalid, detail))
 }
 
 fn metrics(state: &AdminState, headers: &HeaderMap) -> Response {

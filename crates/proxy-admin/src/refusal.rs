@@ -4,7 +4,7 @@ use crate::answer::{add_common, local_reply};
 use crate::correlation;
 use http::HeaderValue;
 use proxy_errors::{Detail, ErrorType, Problem, Reason};
-use proxy_framing::{FramingError, FramingErrorKind};
+use proxy_framing::FramingError;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -18,8 +18,8 @@ const MAX_UNREAD_BYTES: u64 = 64 * 1024;
 
 /// The problem for a malformed head.
 pub(crate) fn framing_problem(fault: FramingError) -> Problem {
-    if fault.group() == FramingErrorKind::Limit {
-        return Problem::new(Reason::HeaderSizeLimit, Detail::text(fault.to_string()));
+    if let Some(problem) = limit_problem(fault) {
+        return problem;
     }
     // Reasons with the same meaning have the same name in both enumerations.
     let known = Reason::ALL.iter().copied();
@@ -27,6 +27,22 @@ pub(crate) fn framing_problem(fault: FramingError) -> Problem {
     let reason = known.find(|reason| reason.as_str() == fault.as_str());
     let reason = reason.unwrap_or(Reason::BadRequestLine);
     Problem::new(reason, Detail::text(fault.to_string()))
+}
+
+/// The problem of a head that is larger than the interface takes, whose limits are no settings.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other faults are no limits")]
+fn limit_problem(fault: FramingError) -> Option<Problem> {
+    let (reason, actual, limit) = match fault {
+        FramingError::TargetSize { actual, limit } | FramingError::HeaderSize { actual, limit } => {
+            (Reason::HeaderSizeLimit, actual, limit)
+        }
+        FramingError::HeaderCount { actual, limit } => (Reason::HeaderCountLimit, actual, limit),
+        FramingError::NameSize { actual, limit } => (Reason::HeaderNameLimit, actual, limit),
+        FramingError::ValueSize { actual, limit } => (Reason::HeaderValueLimit, actual, limit),
+        _ => return None,
+    };
+    let (current, limit) = (u64::from(actual), u64::from(limit));
+    Some(Problem::new(reason, Detail::Limit { current, limit }).without_setting())
 }
 
 /// Responds with `problem` and closes. The client's correlation ID is used if there is one.

@@ -47,13 +47,38 @@ async fn heads_that_are_too_large_are_refused() {
     let admin = Admin::open();
     let long_value = format!("X-Long: {}\r\n", "v".repeat(5_000));
     let many = "X-Many: v\r\n".repeat(100);
-    for fields in [long_value, many] {
+    for (fields, limit) in [(long_value, "header_size"), (many, "header_count")] {
         let answer = admin.ask("GET", "/health", &fields).await;
         assert_eq!(answer.status, 429, "{answer:?}");
         assert_eq!(answer.error_code(), "LIMIT_EXCEEDED");
+        let document = answer.json();
+        let message = document["error"]["message"].as_str().unwrap();
+        let beginning = format!("Limit exceeded: {limit} - Current value ");
+        assert!(message.starts_with(&beginning), "{message}");
+        assert!(message.contains(" exceeds limit "), "{message}");
     }
     let path = format!("/{}", "p".repeat(3_000));
     assert_eq!(admin.get(&path).await.error_code(), "LIMIT_EXCEEDED");
+}
+
+#[tokio::test]
+async fn bodies_that_cannot_be_read_are_refused_as_all_other_errors_are() {
+    let admin = Admin::open();
+    let large = format!("Content-Length: 65537\r\n\r\n{}", " ".repeat(65_537));
+    let malformed = "Transfer-Encoding: chunked\r\n\r\nzz\r\n".to_owned();
+    for (fields, status, code) in [
+        (large, 413, "LIMIT_EXCEEDED"),
+        (malformed, 400, "REQUEST_VALIDATION"),
+    ] {
+        let answer = admin.ask("POST", "/admin/explain", &fields).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert_eq!(answer.error_code(), code);
+    }
+    let path = "/admin/upstreams/%ff/targets/a";
+    assert_eq!(
+        admin.ask("PATCH", path, "").await.error_code(),
+        "ROUTE_NOT_FOUND"
+    );
 }
 
 #[tokio::test]
