@@ -2,6 +2,7 @@
 
 use crate::object::Objects;
 use crate::problem::Problem;
+use crate::wording::reworded;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -128,7 +129,7 @@ fn wrong_field(path: &str, error: &serde_json::Error) -> Problem {
         (path, Some(name)) if !path.ends_with(name) => format!("{path}.{name}"),
         (path, _) => path.to_owned(),
     };
-    Problem::invalid(&field, reason)
+    Problem::invalid(&field, &reworded(reason))
 }
 
 #[cfg(test)]

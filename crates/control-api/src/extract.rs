@@ -2,6 +2,7 @@
 
 use crate::body::{self, BodyLimit};
 use crate::problem::Problem;
+use crate::wording::reworded;
 use axum::body::Bytes;
 use axum::extract::{self, FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
@@ -107,7 +108,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         let extract::Query(value) = query.map_err(|rejection| {
             let text = rejection.body_text();
             let reason = text.strip_prefix("Failed to deserialize query string: ");
-            Problem::bad_query(reason.unwrap_or(&text))
+            Problem::bad_query(&reworded(reason.unwrap_or(&text)))
         })?;
         Ok(Self(value))
     }

@@ -44,6 +44,7 @@ mod setup;
 mod signing_key;
 mod upstream;
 mod user;
+mod wording;
 
 pub use rate::RateClass;
 pub use reference::reference_md;

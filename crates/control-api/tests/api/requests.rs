@@ -133,6 +133,9 @@ async fn a_cursor_leads_to_the_next_page() {
             let wrong = world.get(&format!("{PROJECTS}?{query}"), &full).await;
             assert_eq!(wrong.status, StatusCode::BAD_REQUEST, "{query}");
             assert_eq!(wrong.code(), "REQUEST_VALIDATION", "{query}");
+            let message = wrong.body["error"]["message"].as_str().unwrap();
+            assert!(!message.contains("digit"), "{message}");
+            assert!(!message.contains("parsing"), "{message}");
         }
     }
 }
