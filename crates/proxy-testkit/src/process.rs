@@ -23,6 +23,12 @@ enum Kind {
     Adopted(Pid, OwnedFd),
 }
 
+/// Makes this process the parent of every process that loses its own one from now on, among those that
+/// it has started: then it can be waited for.
+pub(crate) fn adopt_orphans() {
+    set_child_subreaper(Some(getpid())).expect("orphans can be taken in");
+}
+
 impl From<Child> for Process {
     fn from(child: Child) -> Self {
         Self(Kind::Child(child))
@@ -31,9 +37,8 @@ impl From<Child> for Process {
 
 impl Process {
     /// The process with this id, which a child has started.
+    /// [`adopt_orphans`] was called before its parent could end.
     pub(crate) fn adopted(id: f64) -> Self {
-        // So that it is adopted and can be waited for when its parent has ended.
-        set_child_subreaper(Some(getpid())).expect("orphans can be taken in");
         let id: i32 = format!("{id:.0}").parse().expect("a number");
         let id = Pid::from_raw(id).expect("a process has a number");
         let handle = pidfd_open(id, PidfdFlags::empty()).expect("the process runs");

@@ -4,7 +4,7 @@ use crate::client::RawClient;
 use crate::configuration::with_admin;
 use crate::log::{Log, Record};
 use crate::patience::EVENT_TIMEOUT;
-use crate::process::Process;
+use crate::process::{Process, adopt_orphans};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -190,6 +190,7 @@ impl Proxyd {
     #[track_caller]
     pub fn upgrade(&mut self) -> Upgrade {
         let since = self.stderr.len();
+        adopt_orphans();
         self.signal(Signal::USR2);
         let said = self.stderr.find(since, |record| {
             let message = record.text("message");
