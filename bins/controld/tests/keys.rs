@@ -3,7 +3,7 @@
 
 use control_auth::{MasterKey, Sealer};
 use control_store::{Store, StoredSecret};
-use control_testkit::{Database, Program, databases, until};
+use control_testkit::{Database, Program, SlowUpdates, databases, until};
 use control_wire::SecretId;
 use jiff::Timestamp;
 use serde_json::json;
@@ -128,12 +128,14 @@ fn a_rotation_that_is_killed_loses_no_secret() {
         world.fill(&store);
         let old = world.used(&store);
 
+        let slow = SlowUpdates::start(&world.database, "secrets");
         let mut rotate = world.rotate();
         until("some secrets have the new key", || {
             world.used(&store) != old
         });
         rotate.kill().unwrap();
         rotate.wait().unwrap();
+        slow.end();
         assert_eq!(world.used(&store).len(), 2, "it was killed on its way");
         assert_eq!(world.keys().len(), 2);
         world.all_open(&store);

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop")]
 
 use control_testkit::Database;
+use proxy_testkit::free_port;
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
@@ -40,11 +40,6 @@ fn commands(page: &str) -> String {
     blocks
         .map(|rest| rest.split("```").next().unwrap())
         .collect()
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// The folder of PostgreSQL's programs.

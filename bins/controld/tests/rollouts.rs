@@ -64,7 +64,9 @@ impl World {
     }
 
     fn client(&self) -> Client {
-        self.program.client().with_bearer(&self.key)
+        // A control plane that was killed has lost the tokens of the rate limit that it held in memory.
+        let client = self.program.client().with_bearer(&self.key);
+        client.obeying_rate_limits()
     }
 
     fn path(&self, rest: &str) -> String {
@@ -241,7 +243,7 @@ fn of_two_replicas_one_is_killed_and_the_other_goes_on() {
     let new = world.bundle(82);
     let id = world.plan(&new, &json!({}));
     world.command(&id, "start");
-    world.until_rollout(&id, |found| found["batch"] == 2);
+    world.until_rollout(&id, |found| found["batch"].as_i64() >= Some(2));
     world.program.kill();
     world.fleet.follow(second.base_url());
     world.program = second;

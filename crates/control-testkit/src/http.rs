@@ -4,15 +4,20 @@
 use serde_json::Value;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::thread::park_timeout;
 use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_mins(1);
+/// Refusals by a rate limit in a row, of a second or more each.
+const MAX_REFUSALS: u32 = 60;
+const TOO_MANY_REQUESTS: u16 = 429;
 
 /// Sends requests to one server.
 #[derive(Clone, Debug)]
 pub struct Client {
     authority: String,
     credential: Option<String>,
+    obeys_rate_limits: bool,
 }
 
 /// An answer, read to its end.
@@ -37,6 +42,7 @@ impl Client {
         Self {
             authority: authority.to_owned(),
             credential: None,
+            obeys_rate_limits: false,
         }
     }
 
@@ -44,8 +50,17 @@ impl Client {
     #[must_use]
     pub fn with_bearer(&self, secret: &str) -> Self {
         Self {
-            authority: self.authority.clone(),
             credential: Some(format!("authorization: Bearer {secret}\r\n")),
+            ..self.clone()
+        }
+    }
+
+    /// The same, which waits as long as `Retry-After` of a 429 says and sends the request again.
+    #[must_use]
+    pub fn obeying_rate_limits(&self) -> Self {
+        Self {
+            obeys_rate_limits: true,
+            ..self.clone()
         }
     }
 
@@ -81,6 +96,25 @@ impl Client {
     ///
     /// If there is no whole answer in 60 seconds.
     pub fn attempt(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> io::Result<Answer> {
+        let mut answer = self.exchange(method, path, headers, body)?;
+        for _ in 0..MAX_REFUSALS {
+            if !self.obeys_rate_limits || answer.status != TOO_MANY_REQUESTS {
+                break;
+            }
+            let seconds = answer.header("retry-after").parse().unwrap_or(1);
+            park_timeout(Duration::from_secs(seconds));
+            answer = self.exchange(method, path, headers, body)?;
+        }
+        Ok(answer)
+    }
+
+    fn exchange(
         &self,
         method: &str,
         path: &str,

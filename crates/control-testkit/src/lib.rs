@@ -10,6 +10,7 @@ mod postgres;
 mod program;
 mod refused_write;
 mod sbom;
+mod slow_updates;
 mod wait;
 
 pub use database::{Database, databases};
@@ -20,4 +21,5 @@ pub use postgres::Postgres;
 pub use program::{Program, kill, lift_file_limit};
 pub use refused_write::RefusedWrite;
 pub use sbom::check_cyclonedx;
-pub use wait::until;
+pub use slow_updates::SlowUpdates;
+pub use wait::{until, until_every};

@@ -4,8 +4,8 @@
 
 use crate::fleet::{ARGUMENTS, Fleet, wrong};
 use crate::traffic::Outcome;
-use crate::world::World;
-use control_testkit::{Client, Database, RefusedWrite};
+use crate::world::{World, operator};
+use control_testkit::{Database, RefusedWrite};
 use proxy_testkit::closed_port;
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ impl CrashTest {
         let world = &self.fleet.world;
         let body = json!({"name": "second", "project": world.project});
         let made = world.operator.post("/api/v1/api-keys", &body).json();
-        let second = Client::new(&world.url).with_bearer(made["secret"].as_str().unwrap());
+        let second = operator(&world.url, made["secret"].as_str().unwrap());
         let path = world.path(&format!("rollouts/{rollout}/approve"));
         let answer = second.post(&path, &Value::Null);
         assert_eq!(answer.status, 200, "{}", answer.text);

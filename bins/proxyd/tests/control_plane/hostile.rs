@@ -1,7 +1,7 @@
 //! What a node does when its control plane, or what stands before it, is hostile.
 
 use crate::relay::{Mode, Relay};
-use crate::world::{PROXYD, Running, World, said_of, until_says};
+use crate::world::{PROXYD, Running, World, said_of, until_says, until_told};
 use control_testkit::until;
 use proxy_testkit::Launch;
 use serde_json::json;
@@ -52,7 +52,7 @@ fn an_order_with_a_wrong_signature_is_refused_until_a_genuine_one_comes() {
     victim.relay.set(Mode::OtherSignature);
     let two = victim.order("two");
     let mut status = json!(null);
-    until("the node has refused", || {
+    until_told("the node has refused", || {
         status = said_of(&victim.world.view(&victim.node));
         status["verdict"] == "rejected"
     });
@@ -61,7 +61,7 @@ fn an_order_with_a_wrong_signature_is_refused_until_a_genuine_one_comes() {
     assert_eq!(victim.said(), "one");
     victim.relay.set(Mode::Pass);
     until_says(victim.page.address, "two");
-    until("the node has accepted", || {
+    until_told("the node has accepted", || {
         let status = &victim.world.view(&victim.node)["status"];
         status["verdict"] == "accepted" && status["active"] == json!(two)
     });

@@ -1,8 +1,8 @@
 //! Rollouts while nodes, the control plane, or its database go away, and while clocks are wrong.
 
-use crate::fleet::{ARGUMENTS, Fleet, FleetNode, LOOK_INTERVAL, NODES, wrong};
-use crate::world::{PROXYD, World};
-use control_testkit::{Client, Database, Postgres, until};
+use crate::fleet::{ARGUMENTS, Fleet, FleetNode, NODES, wrong};
+use crate::world::{PROXYD, World, operator, until_told, wrapper};
+use control_testkit::{Database, Postgres};
 use proxy_load::clock::pause;
 use proxy_testkit::{Launch, Proxyd, closed_port, free_port};
 use rustix::process::Signal;
@@ -96,7 +96,7 @@ fn nodes_whose_clocks_are_an_hour_wrong_take_part_in_a_rollout() {
     let world = World::start_with(&ARGUMENTS);
     let fast = clocked(&world, "fast", "+1h");
     let slow = clocked(&world, "slow", "-1h");
-    let fleet = Fleet::with_nodes(world, vec![fast, slow]);
+    let mut fleet = Fleet::with_nodes(world, vec![fast, slow]);
     let new = fleet.bundle("new", fleet.upstream.address(), "");
     let rollout = fleet.start_rollout(&new, &json!({}));
     fleet.until_state(&rollout, "completed");
@@ -109,13 +109,17 @@ fn nodes_whose_clocks_are_an_hour_wrong_take_part_in_a_rollout() {
         assert!(expected.contains(&found), "{}: {found} minutes", node.name);
     }
     assert_served(&fleet, &[0, 1], &["old", "new"]);
+    // A node that is killed leaves the objects of its clock behind.
+    for node in &mut fleet.nodes {
+        node.proxyd.terminate();
+        node.proxyd.wait();
+    }
 }
 
 /// An event of the node: it tells of them after the heartbeat that it ran a bundle by.
 fn first_event(fleet: &Fleet, node: &FleetNode) -> Value {
     let mut found = Value::Null;
-    until("the node has told an event", || {
-        pause(LOOK_INTERVAL);
+    until_told("the node has told an event", || {
         let events = fleet.world.get(&format!("nodes/{}/events", node.id));
         found = events["items"][0].clone();
         !found.is_null()
@@ -139,8 +143,15 @@ fn clocked(world: &World, name: &str, offset: &str) -> FleetNode {
     });
     let library = library.into_iter().find(|path| path.is_file());
     let library = library.expect("no libfaketime: run `cargo xtask setup`, or install `faketime`");
-    let proxyd = Launch::new(PROXYD, &world.own(name, &world.url))
-        .env("LD_PRELOAD", library)
+    // The library names its objects by the process id, and ends a process whose id a killed one had. The
+    // shell has the id of the node: what lies under it is a leftover.
+    let script = format!(
+        "rm -f /dev/shm/faketime_shm_$$ /dev/shm/sem.faketime_sem_$$\n\
+         export LD_PRELOAD={}\nexec {PROXYD} \"$@\"",
+        library.display()
+    );
+    let clocked = wrapper(world.folder.path(), name, &script);
+    let proxyd = Launch::new(&clocked, &world.own(name, &world.url))
         .env("FAKETIME", offset)
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
         .start();
@@ -167,7 +178,7 @@ fn of_two_control_planes_one_is_killed_and_the_rollout_goes_on() {
     let mut world = World::start_with(&[heartbeat, secs, "--database", &database.url]);
     let second = world.replica();
     let (_balancer, url) = balancer([&world.url, second.base_url()]);
-    world.operator = Client::new(second.base_url()).with_bearer(&world.key);
+    world.operator = operator(second.base_url(), &world.key);
     world.url = url;
     let mut fleet = Fleet::of_five(world);
     let new = fleet.bundle("new", fleet.upstream.address(), "");

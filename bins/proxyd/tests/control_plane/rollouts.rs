@@ -1,8 +1,10 @@
 //! Rollouts over real nodes with real traffic: the good one to its end, bad ones back from their first
 //! batch.
 
-use crate::fleet::{Fleet, NODES, gate, wrong};
+use crate::fleet::{ARGUMENTS, Fleet, NODES, gate, wrong};
 use crate::traffic::Outcome;
+use crate::world::World;
+use control_testkit::{Database, RefusedWrite};
 use proxy_load::clock::pause;
 use proxy_testkit::{Upstream, closed_port, ok};
 use serde_json::{Value, json};
@@ -69,8 +71,13 @@ impl BadRollout<'_> {
 
 #[test]
 fn a_good_rollout_completes_by_the_word_of_its_nodes_and_no_request_is_lost() {
-    let fleet = Fleet::start();
+    let database = Database::sqlite();
+    let [heartbeat, secs] = ARGUMENTS;
+    let world = World::start_with(&[heartbeat, secs, "--database", &database.url]);
+    let fleet = Fleet::of_five(world);
     let new = fleet.bundle("new", fleet.upstream.address(), "");
+    let third_batch = RefusedWrite::in_database(&database.url);
+    third_batch.set("INSERT ON rollout_batches WHEN NEW.number = 3");
     let rollout = fleet.start_rollout(&new, &json!({"batch_count": 2}));
     let halfway = fleet.until_rollout(&rollout, |found| found["batch"] == 2);
     assert_eq!(halfway["batches"][0]["state"], "passed", "{halfway}");
@@ -79,6 +86,7 @@ fn a_good_rollout_completes_by_the_word_of_its_nodes_and_no_request_is_lost() {
         (&*served[0], &*served[1], &*served[4]),
         ("new", "new", "old")
     );
+    third_batch.clear();
     let done = fleet.until_state(&rollout, "completed");
     assert_eq!(done["batch"], 3, "{done}");
     for node in &fleet.nodes {

@@ -2,6 +2,7 @@
 
 use proxy_load::clock::{Stopwatch, pause};
 use proxy_testkit::{RawClient, Wire};
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
@@ -14,13 +15,18 @@ const CLIENTS: usize = 4;
 /// Between an answer and the client's next request.
 const PAUSE: Duration = Duration::from_millis(80);
 
+/// Above that of an answer.
+const TIMEOUT: Duration = Duration::from_mins(1);
+
 /// What became of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// The index of the node.
     pub(crate) node: usize,
-    /// Since the traffic began, when the request was over.
-    pub(crate) at: Duration,
+    /// The index of the client among those of the node.
+    client: usize,
+    /// Since the traffic began, when the request was sent.
+    began: Duration,
     /// 0 for a request without an answer.
     pub(crate) status: u16,
     /// The bundle by its header, or what the client saw in place of an answer.
@@ -32,6 +38,7 @@ pub(crate) struct Traffic {
     ports: Arc<Vec<AtomicU16>>,
     stop: Arc<AtomicBool>,
     outcomes: Receiver<Outcome>,
+    since: Stopwatch,
     clients: Vec<JoinHandle<()>>,
 }
 
@@ -43,17 +50,19 @@ impl Traffic {
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, outcomes) = channel();
         let since = Stopwatch::start();
-        let nodes = (0..addresses.len()).flat_map(|node| [node; CLIENTS]);
-        let clients = nodes.map(|node| {
+        let nodes = 0..addresses.len();
+        let all = nodes.flat_map(|node| (0..CLIENTS).map(move |client| (node, client)));
+        let clients = all.map(|own| {
             let (ports, stop) = (Arc::clone(&ports), Arc::clone(&stop));
             let sender = sender.clone();
-            spawn(move || send(node, &ports[node], &stop, since, &sender))
+            spawn(move || send(own, &ports[own.0], &stop, since, &sender))
         });
         Self {
             clients: clients.collect(),
             ports,
             stop,
             outcomes,
+            since,
         }
     }
 
@@ -62,9 +71,20 @@ impl Traffic {
         self.ports[node].store(address.port(), Ordering::SeqCst);
     }
 
-    /// What became of the requests since the last call.
+    /// What became of the requests since the last call. Waits for those that are on their way, so that
+    /// the next call has none that was sent before this one.
     pub(crate) fn take(&self) -> Vec<Outcome> {
-        self.outcomes.try_iter().collect()
+        let called = self.since.elapsed();
+        let mut taken = Vec::new();
+        let mut settled = HashSet::new();
+        while settled.len() < self.clients.len() {
+            let outcome = self.outcomes.recv_timeout(TIMEOUT).unwrap();
+            if called < outcome.began {
+                settled.insert((outcome.node, outcome.client));
+            }
+            taken.push(outcome);
+        }
+        taken
     }
 }
 
@@ -78,7 +98,7 @@ impl Drop for Traffic {
 }
 
 fn send(
-    node: usize,
+    (node, client): (usize, usize),
     port: &AtomicU16,
     stop: &AtomicBool,
     since: Stopwatch,
@@ -86,11 +106,12 @@ fn send(
 ) {
     while !stop.load(Ordering::SeqCst) {
         let address = SocketAddr::from(([127, 0, 0, 1], port.load(Ordering::SeqCst)));
+        let began = since.elapsed();
         let (status, bundle) = ask(address);
-        let at = since.elapsed();
         let outcome = Outcome {
             node,
-            at,
+            client,
+            began,
             status,
             bundle,
         };

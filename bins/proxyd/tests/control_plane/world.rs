@@ -1,14 +1,17 @@
 //! A running control plane, and nodes that follow it.
 
-use control_testkit::{Answer, Client, Program, until};
+use control_testkit::{Answer, Client, Program, until, until_every};
 use proxy_testkit::{Launch, Proxyd, RawClient, free_port};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 
+/// An operator's key may ask five times a second.
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 pub(crate) const PROXYD: &str = env!("CARGO_BIN_EXE_proxyd");
 
 /// A control plane with a project, an operator and an enrolment token for ten nodes.
@@ -33,6 +36,17 @@ fn program() -> String {
     program.display().to_string()
 }
 
+/// Who holds the key, at the control plane at `url`. A control plane that was killed has lost the tokens
+/// that it held in memory, so that the rate limit may refuse the next request.
+pub(crate) fn operator(url: &str, key: &str) -> Client {
+    Client::new(url).with_bearer(key).obeying_rate_limits()
+}
+
+/// Looks at what the control plane tells until it is so, as often as a key may.
+pub(crate) fn until_told(what: &str, is_so: impl FnMut() -> bool) {
+    until_every(LOOK_INTERVAL, what, is_so);
+}
+
 impl World {
     pub(crate) fn start() -> Self {
         Self::start_with(&[])
@@ -44,7 +58,10 @@ impl World {
         let data = folder.path().join("controld");
         let mut arguments = vec!["--data-dir".to_owned(), data.display().to_string()];
         arguments.extend(further.iter().map(|&argument| argument.to_owned()));
-        let mut controld = Program::start(&program(), &arguments);
+        // A port that stays free while the control plane is away.
+        let address = format!("127.0.0.1:{}", free_port());
+        let listen = ["--listen".to_owned(), address];
+        let mut controld = Program::start_on(&program(), &[&listen[..], &arguments].concat());
         let token = controld.setup_token();
         let body = json!({
             "org_name": "acme", "project_name": "edge", "api_key_name": "first",
@@ -62,7 +79,7 @@ impl World {
                 .to_owned()
         };
         let key = text(&made["api_key"]["secret"]);
-        let operator = Client::new(&url).with_bearer(&key);
+        let operator = operator(&url, &key);
         let (org, project) = (text(&made["org"]["id"]), text(&made["project"]["id"]));
         let path = format!("/api/v1/projects/{project}/enrolment-tokens");
         let made = operator
@@ -136,7 +153,7 @@ impl World {
     /// The only node of the project, once it has enrolled.
     pub(crate) fn node_id(&self) -> String {
         let mut id = String::new();
-        until("a node has enrolled", || {
+        until_told("a node has enrolled", || {
             let nodes = self.get("nodes");
             let found = nodes["items"][0]["id"].as_str();
             found.unwrap_or_default().clone_into(&mut id);
@@ -168,7 +185,7 @@ impl World {
     /// Waits until the node has answered its newest order, which is for `bundle`.
     pub(crate) fn verdict(&self, node: &str, bundle: &str) -> Value {
         let mut view = Value::Null;
-        until("the node has answered", || {
+        until_told("the node has answered", || {
             view = self.view(node);
             let (desired, status) = (&view["desired"], &view["status"]);
             desired["bundle"] == bundle
@@ -308,10 +325,15 @@ pub(crate) fn until_says(address: SocketAddr, word: &str) {
 
 /// A program that runs proxyd with files of at most `kibibytes`, as on a disk that is full.
 pub(crate) fn on_a_full_disk(folder: &Path, kibibytes: u32) -> PathBuf {
-    let wrapper = folder.join("limited");
     // A shell counts in blocks of 512 or 1024 bytes.
-    let script = format!("#!/bin/sh\ntrap '' XFSZ\nulimit -f {kibibytes}\nexec {PROXYD} \"$@\"\n");
-    fs::write(&wrapper, script).unwrap();
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
-    wrapper
+    let script = format!("trap '' XFSZ\nulimit -f {kibibytes}\nexec {PROXYD} \"$@\"");
+    wrapper(folder, "limited", &script)
+}
+
+/// A program in `folder` that a shell runs.
+pub(crate) fn wrapper(folder: &Path, name: &str, script: &str) -> PathBuf {
+    let path = folder.join(format!("{name}.sh"));
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
 }
