@@ -93,9 +93,10 @@ impl Connector {
     }
 
     async fn try_connect(&self) -> Result<(), String> {
+        // The client's own bound on answers must not be below that of the configuration.
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(Some(CONNECT_TIMEOUT));
+            .set_response_timeout(Some(CONNECT_TIMEOUT.max(self.answer_timeout)));
         let client = &self.client;
         let connecting = client.get_multiplexed_async_connection_with_config(&config);
         let connected = timeout(CONNECT_TIMEOUT, connecting).await;
