@@ -42,19 +42,19 @@ const FLAWS: &[(Flaw, &str)] = &[
     (Flaw::DiesOfBrokenConnections, "unknown-type"),
 ];
 
-fn checked(flaw: Flaw) -> Report {
+fn checked(flaw: Flaw, timeout: Duration) -> Report {
     let folder = tempfile::tempdir().unwrap();
     let agent = FlawedAgent::start(&folder.path().join("agent.sock"), flaw);
     check(&Settings {
         socket: agent.path().to_path_buf(),
-        timeout: Duration::from_millis(400),
+        timeout,
         headers: Vec::new(),
     })
 }
 
 #[test]
 fn a_correct_agent_passes_all_cases() {
-    let report = checked(Flaw::None);
+    let report = checked(Flaw::None, Duration::from_secs(10));
     assert_eq!(report.failed, 0, "{report}");
     assert_eq!(report.passed, report.cases.len());
     assert!(report.passed > 20, "{report}");
@@ -65,7 +65,7 @@ fn every_broken_agent_fails_the_case_of_its_flaw() {
     thread::scope(|scope| {
         for (flaw, case) in FLAWS {
             scope.spawn(move || {
-                let report = checked(*flaw);
+                let report = checked(*flaw, Duration::from_millis(400));
                 let mut failed = report.cases.iter().filter(|case| !case.passed);
                 let is_found = failed.any(|found| found.name == *case && found.reason.is_some());
                 assert!(is_found, "{flaw:?}\n{report}");

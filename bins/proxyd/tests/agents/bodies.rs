@@ -6,7 +6,7 @@ use proxy_coding::{Coding, CompressionLevels, Encoder};
 use proxy_testkit::{AgentReply, FakeAgent, Proxyd, Response, Upstream, ok};
 use std::fmt::Write as _;
 
-const SETTINGS: &str = "failure-mode \"closed\"; events \"request-body\"; timeout-ms 2000";
+const SETTINGS: &str = "failure-mode \"closed\"; events \"request-body\"; timeout-ms 30000";
 
 fn upstream() -> Upstream {
     Upstream::start(|served| {

@@ -12,7 +12,7 @@ use std::thread;
 use tempfile::TempDir;
 use tokio::net::{UnixListener, UnixStream};
 
-const SETTINGS: &str = "failure-mode \"closed\"; protocol \"ext-authz\"; timeout-ms 2000";
+const SETTINGS: &str = "failure-mode \"closed\"; protocol \"ext-authz\"; timeout-ms 30000";
 
 fn upstream() -> Upstream {
     Upstream::start(|served| {

@@ -112,13 +112,22 @@ fn wrong_answers() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
     ]
 }
 
+/// How long the agent may take: little where only time tells of the failure.
+fn time(expected: &str) -> &'static str {
+    if expected == "agent_timeout" {
+        "timeout-ms 200"
+    } else {
+        "timeout-ms 30000"
+    }
+}
+
 #[test]
 fn a_failing_agent_that_is_closed_refuses_by_its_failure() {
     for (what, reply, status, expected) in failures() {
         let upstream = upstream();
         let agent = head_agent(move |_| reply.clone());
-        let settings = "failure-mode \"closed\"; timeout-ms 200";
-        let proxyd = Setup::to(&upstream).agent("waf", &agent, settings).start();
+        let settings = format!("failure-mode \"closed\"; {}", time(expected));
+        let proxyd = Setup::to(&upstream).agent("waf", &agent, &settings).start();
 
         let response = proxyd.connect().ask(get("/", &[]));
 
@@ -141,8 +150,8 @@ fn a_failing_agent_that_is_open_lets_requests_pass() {
     for (what, reply, _, expected) in failures() {
         let upstream = upstream();
         let agent = head_agent(move |_| reply.clone());
-        let settings = "failure-mode \"open\"; timeout-ms 200";
-        let proxyd = Setup::to(&upstream).agent("waf", &agent, settings).start();
+        let settings = format!("failure-mode \"open\"; {}", time(expected));
+        let proxyd = Setup::to(&upstream).agent("waf", &agent, &settings).start();
 
         let response = proxyd.connect().ask(get("/", &[]));
 
@@ -221,7 +230,7 @@ fn a_late_answer_is_skipped_and_the_connection_goes_on() {
         _ => AgentReply::allow(),
     });
     let proxyd = Setup::to(&upstream)
-        .agent("waf", &agent, "failure-mode \"closed\"; timeout-ms 200")
+        .agent("waf", &agent, "failure-mode \"closed\"; timeout-ms 2000")
         .start();
     let mut client = proxyd.connect();
 
@@ -247,7 +256,7 @@ fn a_breaker_stops_calling_an_agent_that_fails_and_tries_again() {
         }
     });
     let settings =
-        "failure-mode \"closed\"; circuit-breaker { failure-threshold 2; timeout-seconds 1 }";
+        "failure-mode \"closed\"; circuit-breaker { failure-threshold 2; timeout-seconds 3 }";
     let proxyd = Setup::to(&upstream).agent("waf", &agent, settings).start();
     let mut client = proxyd.connect();
     let mut statuses = |count| -> Vec<u16> {

@@ -11,7 +11,7 @@ use std::thread;
 use tempfile::TempDir;
 
 const SETTINGS: &str = "failure-mode \"closed\"; protocol \"forward-auth\"; \
-    request-path \"/verify?x=1\"; copy-headers \"x-user\" \"x-groups\"; timeout-ms 2000";
+    request-path \"/verify?x=1\"; copy-headers \"x-user\" \"x-groups\"; timeout-ms 30000";
 
 fn upstream() -> Upstream {
     Upstream::start(|served| {

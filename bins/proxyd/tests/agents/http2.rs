@@ -5,6 +5,7 @@ use crate::runtime::live;
 use crate::stage::{AMPLE, Phase, Stage, wait_for_metric};
 use agent_protocol::ProxyMessage;
 use proxy_testkit::{AgentReply, Proxyd};
+use std::thread;
 
 const BODY: &[u8] = b"this is the body";
 
@@ -77,20 +78,26 @@ fn a_block_at_each_phase_ends_its_stream_alone() {
 
 #[test]
 fn a_timeout_at_each_phase_ends_its_stream_alone() {
-    for phase in Phase::ASKED {
-        let stage = start(phase, AgentReply::Silence, "timeout-ms 1000", "");
-        stage.chosen.choose(0);
-        live(async {
-            let mut http = Http2::knowing(stage.proxyd.address()).await;
-            let answer = post(&mut http, "/silent").await;
-            assert_eq!(answer.status, 504, "{phase:?}");
-            assert_eq!(answer.error_code(), "AGENT");
-            stage.chosen.clear();
-            assert_eq!(post(&mut http, "/").await.text(), "served", "{phase:?}");
-        });
-        let record = record_of(&stage.proxyd, "/silent");
-        assert_eq!(record.text("reason"), "agent_timeout", "{phase:?}");
-    }
+    thread::scope(|scope| {
+        for phase in Phase::ASKED {
+            scope.spawn(move || time_out_at(phase));
+        }
+    });
+}
+
+fn time_out_at(phase: Phase) {
+    let stage = start(phase, AgentReply::Silence, "timeout-ms 2500", "");
+    stage.chosen.choose(0);
+    live(async {
+        let mut http = Http2::knowing(stage.proxyd.address()).await;
+        let answer = post(&mut http, "/silent").await;
+        assert_eq!(answer.status, 504, "{phase:?}");
+        assert_eq!(answer.error_code(), "AGENT");
+        stage.chosen.clear();
+        assert_eq!(post(&mut http, "/").await.text(), "served", "{phase:?}");
+    });
+    let record = record_of(&stage.proxyd, "/silent");
+    assert_eq!(record.text("reason"), "agent_timeout", "{phase:?}");
 }
 
 #[test]

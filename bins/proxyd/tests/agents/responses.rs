@@ -4,7 +4,7 @@ use crate::support::{Setup, reason, refusal};
 use agent_protocol::{Allow, BodyMode, Decision, HeaderEdit, ProxyMessage, Wants};
 use proxy_testkit::{AgentReply, FakeAgent, Upstream, get, ok};
 
-const SETTINGS: &str = "failure-mode \"closed\"; events \"response-headers\"; timeout-ms 300";
+const SETTINGS: &str = "failure-mode \"closed\"; events \"response-headers\"; timeout-ms 30000";
 
 fn upstream() -> Upstream {
     Upstream::start(|served| {
@@ -95,7 +95,7 @@ fn an_agent_that_fails_at_the_response_is_treated_as_its_mode_says() {
     for (mode, status) in [("closed", 504), ("open", 200)] {
         let upstream = upstream();
         let agent = on_response(AgentReply::Silence);
-        let settings = SETTINGS.replace("closed", mode);
+        let settings = SETTINGS.replace("closed", mode).replace("30000", "300");
         let proxyd = Setup::to(&upstream).agent("waf", &agent, &settings).start();
 
         let response = proxyd.connect().ask(get("/", &[]));
@@ -122,7 +122,7 @@ fn a_switch_of_protocols_that_an_agent_blocks_is_none() {
     assert_eq!(response.status, 403);
 }
 
-const BODY_SETTINGS: &str = "failure-mode \"closed\"; events \"response-body\"; timeout-ms 2000";
+const BODY_SETTINGS: &str = "failure-mode \"closed\"; events \"response-body\"; timeout-ms 30000";
 
 /// An agent that blocks responses with "evil" in their bodies.
 fn on_body(response_body: BodyMode) -> FakeAgent {

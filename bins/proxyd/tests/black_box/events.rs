@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 /// Maximum time for a process to exit with nothing in flight and no reader of its logs.
-const LEAVES_WITHIN: Duration = Duration::from_secs(8);
+const LEAVES_WITHIN: Duration = Duration::from_secs(20);
 
 /// A socket that listens, and its address.
 fn listening() -> (TcpListener, SocketAddr) {

@@ -4,12 +4,11 @@ use crate::installed::upgrade;
 use crate::support::{BINARY, Config};
 use proxy_testkit::{Launch, Proxyd, RawClient, Reload, Upstream, free_port, get};
 use rustix::process::Signal;
-use std::fs::{self, Permissions};
-use std::io::Write;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStream};
+use std::fs::{self, DirEntry, Permissions};
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 fn at(upstream: &Upstream, address: impl Into<SocketAddr>) -> Config {
@@ -58,7 +57,7 @@ fn ipv4_clients_of_a_socket_for_both_families_are_told_by_their_own_address() {
 
 fn skip(why: &str) {
     let said = format!("skipped: {why}\n");
-    std::io::stderr().lock().write_all(said.as_bytes()).unwrap();
+    io::stderr().lock().write_all(said.as_bytes()).unwrap();
 }
 
 /// A link-local address of this host, with the index of its interface.
@@ -110,8 +109,12 @@ fn a_port_in_use_is_told_with_its_place_and_what_to_do() {
 /// Number of connections that the kernel accepts while the process does not.
 fn queue_of(proxyd: &Proxyd) -> usize {
     proxyd.signal(Signal::STOP);
-    let stat = format!("/proc/{}/stat", proxyd.id());
-    while !fs::read_to_string(&stat).unwrap().contains(") T ") {
+    let tasks = format!("/proc/{}/task", proxyd.id());
+    let runs = |task: io::Result<DirEntry>| {
+        let stat = fs::read_to_string(task.unwrap().path().join("stat"));
+        !stat.unwrap_or_default().contains(") T ")
+    };
+    while fs::read_dir(&tasks).unwrap().any(runs) {
         std::thread::yield_now();
     }
     let wait = Duration::from_millis(150);
@@ -164,12 +167,13 @@ fn a_backlog_that_the_system_does_not_grant_is_told() {
     assert_eq!(told.number("limit"), Some(limit.into()));
 }
 
-/// A free port below 1024 that no earlier call returned.
-fn free_privileged_port() -> Option<u16> {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = u16::try_from(std::process::id() % 300).unwrap();
-    let mut ports = (0..100).map(|_| 600 + first + NEXT.fetch_add(1, Ordering::Relaxed) % 100);
-    ports.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+/// A free port below 1024, which no other call returns as long as the socket is open.
+fn free_privileged_port() -> Option<(u16, UdpSocket)> {
+    let mut claims = (600..1_000).filter_map(|port| {
+        let claim = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
+        Some((port, claim))
+    });
+    claims.find(|(port, _)| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
 }
 
 #[test]
@@ -206,6 +210,7 @@ fn systemd_understands_the_units() {
 struct Nobody {
     folder: tempfile::TempDir,
     port: u16,
+    _claim: UdpSocket,
 }
 
 impl Nobody {
@@ -218,6 +223,7 @@ impl Nobody {
                 .is_ok_and(|tried| tried.status.success());
         let first = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").ok();
         let port = free_privileged_port();
+        let (port, claim) = port.unzip();
         let privileged = first.is_some_and(|first| first.trim() == "1024");
         if !may || !privileged {
             skip("it takes root, setpriv, and privileged ports below 1024");
@@ -229,6 +235,7 @@ impl Nobody {
         Some(Self {
             folder,
             port: port?,
+            _claim: claim?,
         })
     }
 

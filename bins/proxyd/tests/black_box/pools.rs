@@ -117,7 +117,7 @@ fn the_limit_on_idle_connections_holds_over_all_workers() {
 #[test]
 fn a_connection_that_is_too_old_serves_no_further_request() {
     let upstream = Upstream::saying("");
-    let settings = "connection-pool { max-lifetime-ms 300 }";
+    let settings = "connection-pool { max-lifetime-ms 2000 }";
     let proxyd = Config::to_with(&upstream, settings).start();
     let mut client = proxyd.connect();
 
@@ -233,7 +233,7 @@ fn the_limit_on_connections_holds_over_all_workers() {
 fn a_connection_that_another_worker_keeps_idle_is_no_obstacle() {
     let upstream = Upstream::saying("done");
     // Longer than a worker waits for another worker's sweep.
-    let settings = "connection-pool { max-connections 1 }; timeouts { connect-ms 300 }";
+    let settings = "connection-pool { max-connections 1 }; timeouts { connect-secs 5 }";
     let config = Config::to_with(&upstream, settings);
     let proxyd = config.top("system { worker-threads 2 }").start();
 
@@ -249,7 +249,7 @@ fn clients_of_all_workers_share_few_connections() {
     const CLIENTS: usize = 6;
     const REQUESTS: usize = 40;
     let upstream = Upstream::saying("done");
-    let settings = "connection-pool { max-connections 2 }; timeouts { connect-ms 300 }";
+    let settings = "connection-pool { max-connections 2 }; timeouts { connect-secs 5 }";
     let config = Config::to_with(&upstream, settings);
     let proxyd = config.top("system { worker-threads 2 }").start();
     let (over, most) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
@@ -311,7 +311,7 @@ fn watch_connections(
 #[test]
 fn a_request_that_waits_long_is_not_passed_over_for_ever() {
     let upstream = Upstream::saying("done");
-    let settings = "connection-pool { max-connections 1 }; timeouts { connect-secs 3 }";
+    let settings = "connection-pool { max-connections 1 }; timeouts { connect-secs 10 }";
     let config = Config::to_with(&upstream, settings);
     let proxyd = config.top("system { worker-threads 2 }").start();
     let (address, over) = (proxyd.address(), Gate::new());

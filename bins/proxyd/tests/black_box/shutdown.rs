@@ -12,6 +12,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+/// Well below the 30 s of the drain timeout.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+
 #[test]
 fn what_is_in_flight_finishes() {
     let mut busy = Busy::with("");
@@ -48,7 +51,7 @@ fn a_disk_that_hangs_does_not_keep_sigterm_waiting() {
     assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
     proxyd.terminate();
 
-    assert!(proxyd.has_ended_within(Duration::from_secs(5)));
+    assert!(proxyd.has_ended_within(EXIT_TIMEOUT));
     assert!(proxyd.wait().success());
     drop(file);
 }
@@ -99,7 +102,7 @@ fn a_log_that_cannot_be_opened_yet_does_not_keep_sigterm_waiting() {
     assert_eq!(client.ask(get("/", &[])).status, 200);
     proxyd.terminate();
 
-    assert!(proxyd.has_ended_within(Duration::from_secs(5)));
+    assert!(proxyd.has_ended_within(EXIT_TIMEOUT));
     assert!(proxyd.wait().success());
 }
 
@@ -118,7 +121,7 @@ fn a_token_file_that_cannot_be_read_yet_does_not_keep_sigterm_waiting() {
     let file = fs::OpenOptions::new().write(true).open(&token);
     proxyd.terminate();
 
-    assert!(proxyd.has_ended_within(Duration::from_secs(5)));
+    assert!(proxyd.has_ended_within(EXIT_TIMEOUT));
     assert!(proxyd.wait().success());
     drop(file);
 }
@@ -265,8 +268,7 @@ fn sigquit_leaves_at_once() {
 
     busy.proxyd.quit();
 
-    // Well below the 30 s of the drain timeout.
-    assert!(busy.proxyd.has_ended_within(Duration::from_secs(5)));
+    assert!(busy.proxyd.has_ended_within(EXIT_TIMEOUT));
     busy.proxyd.wait();
     busy.gate.open();
 }
@@ -278,7 +280,7 @@ fn sigquit_ends_a_drain() {
 
     busy.proxyd.quit();
 
-    assert!(busy.proxyd.has_ended_within(Duration::from_secs(5)));
+    assert!(busy.proxyd.has_ended_within(EXIT_TIMEOUT));
     busy.proxyd.wait();
     busy.gate.open();
 }
@@ -296,7 +298,7 @@ fn a_process_with_nothing_to_do_leaves_soon() {
 
     assert_eq!(client.end(), End::Closed);
     drop(client);
-    assert!(proxyd.has_ended_within(Duration::from_secs(2)));
+    assert!(proxyd.has_ended_within(EXIT_TIMEOUT));
     assert!(proxyd.wait().success());
 }
 

@@ -170,11 +170,8 @@ fn a_socket_of_the_manager_s_comes_back_with_its_listener() {
     let with = Config::to(&upstream).at(address);
     let without = Config::to(&upstream).at(elsewhere);
     let second = format!("listeners {{ listener \"x\" {{ address \"{address}\" }} }}");
-    let taken = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let taken_again = TcpListener::bind(taken).unwrap();
+    let in_use = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = in_use.local_addr().unwrap();
     let mut proxyd = Launch::new(BINARY, &with.kdl()).socket(socket).start();
 
     for _ in 0..2 {
@@ -193,7 +190,7 @@ fn a_socket_of_the_manager_s_comes_back_with_its_listener() {
         assert_eq!(proxyd.reload(&without.kdl()), Reload::Applied);
         assert_eq!(proxyd.upgrade(), Upgrade::Done);
     }
-    drop(taken_again);
+    drop(in_use);
 }
 
 #[test]

@@ -95,14 +95,14 @@ fn metric_or_zero(client: &mut RawClient, name: &str) -> f64 {
 #[test]
 fn a_body_that_comes_slowly_is_not_cut_while_it_moves() {
     let upstream = Upstream::echo();
-    let proxyd = impatient(&upstream, "body-idle-ms 600").start();
+    let proxyd = impatient(&upstream, "body-idle-ms 2500").start();
     let mut client = proxyd.connect();
-    client.be_patient_for(std::time::Duration::from_millis(150));
+    client.be_patient_for(std::time::Duration::from_millis(400));
 
     let piece = "x".repeat(512);
     client.send(request("POST /", "Content-Length: 4096\r\n", ""));
     for _ in 0..8 {
-        // Waits 150 ms for a response that cannot arrive yet: 1.2 s in total.
+        // Waits 400 ms for a response that cannot arrive yet: 3.2 s in total.
         assert!(client.peek().is_err());
         client.send(&piece);
     }
@@ -230,9 +230,10 @@ fn a_late_response_head_is_answered_504() {
 #[test]
 fn the_time_for_the_response_begins_when_the_request_is_sent() {
     let upstream = Upstream::echo();
-    let proxyd = Config::to_with(&upstream, "timeouts { request-ms 400 }").start();
+    let proxyd = Config::to_with(&upstream, "timeouts { request-ms 2000 }").start();
     let mut client = proxyd.connect();
-    client.be_patient_for(std::time::Duration::from_millis(200));
+    // Four times this is longer than the time for the response.
+    client.be_patient_for(std::time::Duration::from_millis(600));
 
     client.send(request("POST /", "Content-Length: 4\r\n", ""));
     for _ in 0..4 {
@@ -329,7 +330,10 @@ fn an_upstream_that_takes_no_body_is_answered_504() {
 
     client.send(request("POST /", "Content-Length: 500000000\r\n", ""));
     client.be_patient_for(std::time::Duration::from_millis(100));
-    while client.send_some(&[0; 65536]).is_ok() {}
+    // A proxy that stands still for a moment takes more afterwards.
+    while client.peek().is_err() {
+        while client.send_some(&[0; 65536]).is_ok() {}
+    }
     client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
     let response = client.response();
 
@@ -398,14 +402,14 @@ fn a_response_that_moves_is_not_cut_by_any_total() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n");
-        served.be_patient_for(std::time::Duration::from_millis(150));
+        served.be_patient_for(std::time::Duration::from_millis(400));
         for _ in 0..8 {
-            // 1.2 s in all.
+            // 3.2 s in all.
             assert!(served.some().is_err());
             served.send("x");
         }
     });
-    let proxyd = Config::to_with(&upstream, "timeouts { read-ms 500; request-ms 500 }").start();
+    let proxyd = Config::to_with(&upstream, "timeouts { read-ms 2500; request-ms 2500 }").start();
 
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "xxxxxxxx");
 }
@@ -422,7 +426,7 @@ fn after_a_timeout_the_target_is_asked_on_a_new_connection() {
             served.send(ok(served.number().to_string()));
         }
     });
-    let proxyd = Config::to_with(&upstream, "timeouts { request-ms 300 }").start();
+    let proxyd = Config::to_with(&upstream, "timeouts { request-ms 2000 }").start();
     let mut client = proxyd.connect();
 
     assert_eq!(client.ask(get("/", &[])).status, 504);

@@ -174,13 +174,13 @@ fn a_client_that_disappears_takes_its_upstream_connection_along() {
 #[test]
 fn an_upgraded_connection_that_rests_is_closed() {
     let upstream = Upstream::websocket();
-    let config = Config::to_with(&upstream, "timeouts { idle-ms 400 }");
+    let config = Config::to_with(&upstream, "timeouts { idle-ms 2000 }");
     let proxyd = config.start();
     let mut client = proxyd.connect();
     let answer = client.ask(handshake());
-    client.be_patient_for(std::time::Duration::from_millis(200));
+    client.be_patient_for(std::time::Duration::from_millis(550));
     for _ in 0..4 {
-        // 0.8 s in all: longer than it may rest, and never resting.
+        // 2.2 s in all: longer than it may rest, and never resting.
         assert!(client.peek().is_err());
         echoes(&mut client, b"ping");
     }
@@ -198,14 +198,14 @@ fn an_upgraded_connection_that_rests_is_closed() {
 #[test]
 fn only_the_idle_time_counts_after_the_switch() {
     let upstream = Upstream::websocket();
-    let timeouts = "timeouts { request-ms 300; read-ms 300; connect-ms 300; idle-secs 30 }";
+    let timeouts = "timeouts { request-ms 1500; read-ms 1500; connect-ms 1500; idle-secs 30 }";
     let proxyd = Config::to_with(&upstream, timeouts)
         .listener(
-            "timeouts { header-ms 300; body-idle-ms 300; keep-alive-ms 300; write-idle-ms 300 }",
+            "timeouts { header-ms 1500; body-idle-ms 1500; keep-alive-ms 1500; write-idle-ms 1500 }",
         )
         .start();
     let mut client = switched(&proxyd);
-    client.be_patient_for(std::time::Duration::from_millis(900));
+    client.be_patient_for(std::time::Duration::from_millis(2_500));
     assert!(client.peek().is_err());
     client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
 

@@ -16,7 +16,10 @@ use std::time::{Duration, Instant};
 const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 const SLOW: usize = 2_000;
 /// Deadlines of two seconds, the clock's tick, and a margin for a busy machine.
-const IN_TIME: Duration = Duration::from_secs(8);
+const IN_TIME: Duration = Duration::from_secs(15);
+
+/// Above what a request waits on the same machine without slow clients.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 /// A client that has sent half a head, or a head without a body, and continues byte by byte or not
 /// at all.
@@ -63,10 +66,8 @@ fn slow_clients_block_no_client_and_are_closed_in_time() {
     let _turn = alone();
     let upstream = Upstream::saying("ok");
     let address = upstream.address();
-    let proxyd = Proxyd::start(
-        BINARY,
-        &format!(
-            r#"
+    let kdl = format!(
+        r#"
             listeners {{
                 listener "main" {{
                     address "127.0.0.1:0"
@@ -78,28 +79,36 @@ fn slow_clients_block_no_client_and_are_closed_in_time() {
             system {{ worker-threads 1 }}
             limits {{ max-connections-per-client 10000; max-connections-per-route 10000; max-in-flight-requests-per-worker 10000 }}
             "#
-        ),
     );
+    let proxyd = Proxyd::start(BINARY, &kdl);
+    // What the machine makes of a request to a proxy without such clients, at the same time.
+    let undisturbed = Proxyd::start(BINARY, &kdl);
     let before = proxyd.rss_bytes();
     let over = AtomicBool::new(false);
-    let mut waits = thread::scope(|scope| {
+    let (waits, baseline) = thread::scope(|scope| {
         let bystander = scope.spawn(|| ask_on(&proxyd, &over));
+        let baseline = scope.spawn(|| ask_on(&undisturbed, &over));
         let left = besiege(&proxyd);
         over.store(true, Ordering::Relaxed);
         assert_eq!(left, 0, "of {SLOW} slow clients");
-        bystander.join().unwrap()
+        (bystander.join().unwrap(), baseline.join().unwrap())
     });
 
-    waits.sort();
-    // Not the 99th: when two thousand deadlines expire at once, a concurrent request waits for
-    // their responses.
-    let p95 = waits[waits.len() * 95 / 100];
     let asked = waits.len();
-    println!("{asked} requests beside {SLOW} slow clients, p95 {p95:?}");
-    assert!(asked > 20 && p95 < Duration::from_millis(50), "{p95:?}");
+    let (wait, usual) = (p95(waits), p95(baseline));
+    println!("{asked} requests beside {SLOW} slow clients, p95 {wait:?}, without them {usual:?}");
+    let most = LONGEST_WAIT + 2 * usual;
+    assert!(asked > 20 && wait < most, "{wait:?} of {most:?}");
     let grown = proxyd.rss_bytes().saturating_sub(before);
     println!("resident memory grew by {grown} bytes");
     assert!(grown < 50 << 20, "{grown} bytes");
+}
+
+/// Not the 99th percentile: when two thousand deadlines expire at once, a concurrent request waits for their
+/// responses.
+fn p95(mut waits: Vec<Duration>) -> Duration {
+    waits.sort();
+    waits[waits.len() * 95 / 100]
 }
 
 /// Number of slow clients left after [`IN_TIME`].

@@ -100,14 +100,14 @@ fn a_callers_deadline_ends_its_call() {
 
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;
-        let answer = http.ask(call(&[("grpc-timeout", "300m")])).await;
+        let answer = http.ask(call(&[("grpc-timeout", "2000m")])).await;
         assert_eq!(told(&answer).0, "4");
         let id = answer.header("x-correlation-id").unwrap();
         assert_eq!(proxyd.error_record(id).text("reason"), "request_timeout");
     });
     let seen = upstream.requests.entries().pop().unwrap();
     let left = micros(seen.headers["grpc-timeout"].to_str().unwrap());
-    assert!((1..300_000).contains(&left), "{left}");
+    assert!((1..2_000_000).contains(&left), "{left}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_routes_deadline_goes_before_a_callers_that_is_later() {
     let upstream = Http2Upstream::start(|mut request| async move {
         drop(std::future::poll_fn(|cx| request.respond.poll_reset(cx)).await);
     });
-    let route = "policies { timeouts { request-ms 300 } }";
+    let route = "policies { timeouts { request-ms 2000 } }";
     let proxyd = start(&to(upstream.address, route), &[]);
 
     live(async {
@@ -124,7 +124,7 @@ fn a_routes_deadline_goes_before_a_callers_that_is_later() {
         assert_eq!(told(&answer).0, "4");
     });
     let seen = upstream.requests.entries().pop().unwrap();
-    assert!(micros(seen.headers["grpc-timeout"].to_str().unwrap()) < 300_000);
+    assert!(micros(seen.headers["grpc-timeout"].to_str().unwrap()) < 2_000_000);
 }
 
 #[test]

@@ -226,7 +226,7 @@ fn a_status_comes_back_as_it_was_told() {
 #[test]
 fn our_own_failures_are_statuses_too() {
     live(async {
-        let mut line = in_clear("policies { timeouts { request-ms 300 } }", "").await;
+        let mut line = in_clear("policies { timeouts { request-ms 3000 } }", "").await;
         let call =
             ready(&mut line.grpc)
                 .await
@@ -278,7 +278,7 @@ fn a_deadline_is_passed_on_and_kept() {
     live(async {
         let mut line = in_clear("", "").await;
         let mut request = Request::new(text("x"));
-        request.set_timeout(Duration::from_millis(300));
+        request.set_timeout(Duration::from_secs(2));
         let status = ready(&mut line.grpc)
             .await
             .unary(request, method("Hang"), Plain)
@@ -344,14 +344,14 @@ fn a_large_message_passes_both_ways() {
 #[test]
 fn a_stream_lives_on_while_the_caller_speaks() {
     live(async {
-        let mut line = in_clear("", "timeouts { read-ms 1000; request-ms 1000 }").await;
+        let mut line = in_clear("", "timeouts { read-ms 2500; request-ms 2500 }").await;
         let (sender, receiver) = mpsc::channel(1);
         let request = Request::new(ReceiverStream::new(receiver));
         let call = ready(&mut line.grpc)
             .await
             .streaming(request, method("JoinLate"), Plain);
         let mut messages = call.await.unwrap().into_inner();
-        let mut pace = tokio::time::interval(Duration::from_millis(300));
+        let mut pace = tokio::time::interval(Duration::from_millis(400));
         for _ in 0..8 {
             pace.tick().await;
             sender.send(text("x")).await.unwrap();

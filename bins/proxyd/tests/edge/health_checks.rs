@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-const QUICK: &str = "interval-ms 300; timeout-ms 300; healthy-threshold 2; unhealthy-threshold 2";
+const QUICK: &str = "interval-ms 800; timeout-ms 800; healthy-threshold 2; unhealthy-threshold 2";
 
 fn running(address: SocketAddr, settings: &str, root: &Authority) -> Proxyd {
     let kdl = format!(

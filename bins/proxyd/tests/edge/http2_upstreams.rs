@@ -453,7 +453,7 @@ fn early_hints_are_passed_on() {
 #[test]
 fn an_idle_connection_to_a_target_is_closed_in_time() {
     let upstream = Http2Upstream::start(|request| async { request.say("hello") });
-    let pool = "connection-pool { idle-timeout-ms 300 }";
+    let pool = "connection-pool { idle-timeout-ms 2000 }";
     let proxyd = start(&to(&[upstream.address], pool), &[]);
 
     let mut client = proxyd.connect();
@@ -625,7 +625,7 @@ fn a_get_on_a_fresh_connection_that_closes_silently_is_sent_again() {
 #[test]
 fn an_http2_connection_that_another_worker_keeps_idle_is_no_obstacle() {
     let upstream = Http2Upstream::start(|request| async { request.say("hello") });
-    let settings = "connection-pool { max-connections 1 }; timeouts { connect-ms 300 }";
+    let settings = "connection-pool { max-connections 1 }; timeouts { connect-secs 5 }";
     let kdl = to(&[upstream.address], settings).replace("worker-threads 1", "worker-threads 2");
     let proxyd = start(&kdl, &[]);
 

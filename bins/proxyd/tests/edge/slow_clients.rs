@@ -193,5 +193,5 @@ fn a_client_that_reads_slowly_by_http2_does_not_outlast_the_route_s_total() {
     let record = proxyd.stdout().find(0, |record| record.has("path"));
     assert_eq!(record.text("reason"), "request_timeout");
     let took = record.number("duration_ms").unwrap();
-    assert!(took < 5_000.0, "{took}");
+    assert!(took < 15_000.0, "{took}");
 }

@@ -3,7 +3,7 @@
 
 use crate::support::{Config, METRICS, Proxy, metric, pause, reason, refusal, target};
 use proxy_testkit::{Gate, Response, Upstream, closed_port, get};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 const BEHIND_A_BALANCER: &str = r#"trusted-proxies "127.0.0.0/8""#;
 
@@ -34,6 +34,14 @@ fn statuses(proxyd: &Proxy, count: usize, path: &str, address: &str) -> Vec<u16>
     (0..count)
         .map(|_| ask(proxyd, path, address).status)
         .collect()
+}
+
+/// The first answer that is a refusal: a bucket is filled again while a busy machine stands still.
+#[track_caller]
+fn refused(proxyd: &Proxy, path: &str, address: &str) -> Response {
+    let mut answers = (0..100).map(|_| ask(proxyd, path, address));
+    let refused = answers.find(|answer| answer.status != 200);
+    refused.unwrap()
 }
 
 /// A field of `response` that holds a number.
@@ -175,7 +183,7 @@ fn all_clients_together_have_a_rate() {
 
     assert_eq!(statuses(&proxyd, 5, "/a", "192.0.2.1"), [200; 5]);
     assert_eq!(statuses(&proxyd, 5, "/b", "192.0.2.2"), [200; 5]);
-    let response = ask(&proxyd, "/a", "192.0.2.3");
+    let response = refused(&proxyd, "/a", "192.0.2.3");
 
     let setting = "limits.max-requests-per-second-global";
     too_fast(&proxyd, &response, "global_rate_limit", setting);
@@ -187,7 +195,7 @@ fn each_client_has_a_rate_of_its_own() {
     let proxyd = by_limits(&upstream, "max-requests-per-second-per-client 1").start();
 
     assert_eq!(statuses(&proxyd, 10, "/a", "192.0.2.1"), [200; 10]);
-    let response = ask(&proxyd, "/b", "192.0.2.1");
+    let response = refused(&proxyd, "/b", "192.0.2.1");
 
     let setting = "limits.max-requests-per-second-per-client";
     too_fast(&proxyd, &response, "client_rate_limit", setting);
@@ -200,7 +208,7 @@ fn each_route_has_a_rate_of_its_own() {
     let proxyd = by_limits(&upstream, "max-requests-per-second-per-route 1").start();
 
     assert_eq!(statuses(&proxyd, 10, "/a", "192.0.2.1"), [200; 10]);
-    let response = ask(&proxyd, "/a", "192.0.2.2");
+    let response = refused(&proxyd, "/a", "192.0.2.2");
 
     let setting = "limits.max-requests-per-second-per-route";
     too_fast(&proxyd, &response, "route_rate_limit", setting);
@@ -288,9 +296,11 @@ fn a_rate_limit_holds_over_all_workers() {
     let limit = "requests-per-second 1; burst 20; key \"route\"";
     let proxyd = by_policy(&upstream, limit).top("worker-threads 4").start();
 
+    let began = Instant::now();
     let told = statuses(&proxyd, 60, "/", "192.0.2.1");
 
-    let admitted = told.iter().filter(|status| **status == 200).count();
+    let admitted = told.iter().filter(|status| **status == 200).count() as u64;
     // And those of the rate while the test lasts.
-    assert!((20..=25).contains(&admitted), "{admitted}");
+    let most = 20 + began.elapsed().as_secs() + 1;
+    assert!((20..=most).contains(&admitted), "{admitted} of {most}");
 }

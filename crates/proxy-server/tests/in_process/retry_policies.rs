@@ -137,7 +137,7 @@ fn an_attempt_has_a_time_of_its_own() {
     let gate = Gate::new();
     let (mute, well) = (Upstream::gated(&gate, "late"), Upstream::saying("well"));
     let both = [target(&mute), target(&well)];
-    let proxyd = through(&both, "on \"timeout\"; per-try-timeout-ms 300").start();
+    let proxyd = through(&both, "on \"timeout\"; per-try-timeout-ms 2000").start();
     let mut client = proxyd.connect();
     for _ in 0..2 {
         assert_eq!(client.ask(get("/", &[])).text(), "well");
