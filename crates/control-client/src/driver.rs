@@ -1,6 +1,7 @@
 //! Carries out what the machine asks for: one action, one outcome, and again.
 
 mod certificates;
+mod jitter;
 
 use crate::bundle::{Bundle, Certificates};
 use crate::channel::{self, Channel, ChannelError, Desired};
@@ -14,9 +15,7 @@ use crate::storage::{Kept, Storage};
 use control_bundle::Version;
 use control_wire::{Health, HeartbeatRequest, NodeEvent, NodeStatus, RegisterRequest};
 use jiff::Timestamp;
-use std::collections::hash_map::RandomState;
 use std::fs;
-use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -246,11 +245,12 @@ impl Client {
             Err(ChannelError::Refused(why)) => {
                 self.complain(&why);
                 match action {
-                    Action::Fetch(_) | Action::FetchCertificates(_) => Outcome::Refused(why),
+                    Action::Report(_) | Action::Fetch(_) | Action::FetchCertificates(_) => {
+                        Outcome::Refused(why)
+                    }
                     Action::Enrol
                     | Action::ExchangeToken
                     | Action::FetchKeys(_)
-                    | Action::Report(_)
                     | Action::Poll { .. }
                     | Action::Stage(_)
                     | Action::Activate(_)
@@ -272,7 +272,7 @@ impl Client {
     ) -> Result<Outcome, ChannelError> {
         match action {
             Action::Wait(wait) => {
-                sleep(jittered(*wait)).await;
+                sleep(jitter::of_wait(*wait)).await;
                 return Ok(Outcome::Waited);
             }
             Action::Enrol => return self.enrol().await,
@@ -366,6 +366,7 @@ impl Client {
         let answer = self.channel.heartbeat(own, &body).await?;
         self.tell_events(own).await;
         let interval = Duration::from_secs(answer.heartbeat_interval_secs);
+        let interval = jitter::of_interval(interval);
         Ok(Outcome::Reported(interval.min(self.max_interval)))
     }
 
@@ -464,11 +465,4 @@ fn told(error: ChannelError) -> String {
         ChannelError::Unauthorized => "the credential is not accepted".to_owned(),
         ChannelError::Refused(why) | ChannelError::Failed(why, _) => why,
     }
-}
-
-/// Between a half and the whole of `wait`.
-fn jittered(wait: Duration) -> Duration {
-    let random = RandomState::new().hash_one(0) % 1_000;
-    let share = 500 + u32::try_from(random / 2).unwrap_or_default();
-    wait * share / 1_000
 }

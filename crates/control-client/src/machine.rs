@@ -229,6 +229,8 @@ impl Machine {
             }
             (Phase::FetchingKeys(order), Outcome::Keys(keys)) => self.take_keys(order, &keys),
             (Phase::Reporting, Outcome::Reported(interval)) => self.poll(interval),
+            // An older control plane may not understand the report; its orders are good all the same.
+            (Phase::Reporting, Outcome::Refused(_)) => self.poll(self.interval),
             (Phase::Polling, Outcome::Unchanged(took)) => self.pace(took),
             (Phase::Polling, Outcome::Assigned(assignment)) => {
                 self.renewal.count = assignment.renewals;

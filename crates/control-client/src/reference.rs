@@ -211,7 +211,10 @@ fn belongs(phase: &Phase, outcome: &Outcome) -> bool {
         Outcome::Fetched(_) => matches!(phase, Phase::Fetching(_)),
         Outcome::Refused(_) => matches!(
             phase,
-            Phase::Fetching(_) | Phase::FetchingCertificates(_) | Phase::FetchingRenewal
+            Phase::Reporting
+                | Phase::Fetching(_)
+                | Phase::FetchingCertificates(_)
+                | Phase::FetchingRenewal
         ),
         Outcome::Staged => matches!(phase, Phase::Staging(_)),
         Outcome::CertificatesFetched => matches!(

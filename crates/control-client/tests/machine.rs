@@ -290,6 +290,20 @@ fn a_node_without_an_order_waits_for_one_in_a_long_poll() {
 }
 
 #[test]
+fn a_report_that_is_refused_keeps_no_node_from_its_orders() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let whole = Outcome::Unchanged(Duration::from_secs(30));
+    let action = machine.next(whole, NOW);
+    assert!(matches!(action, Action::Report(_)), "{action:?}");
+    let action = machine.next(Outcome::Refused("422".to_owned()), NOW);
+    assert!(matches!(action, Action::Poll { .. }), "{action:?}");
+    let order = sample.order(1, &sample.good);
+    run(&mut machine, &order, &sample.good);
+    assert_eq!(machine.status().active, Some(order.bundle));
+}
+
+#[test]
 fn answers_that_come_early_make_no_node_ask_without_a_pause() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
