@@ -69,7 +69,7 @@ impl Transaction {
 
     /// The counter that the next order to a node must be above: that of its newest order, or the one that
     /// the node has answered, if a restored database knows only older ones; 0 without either. What a node
-    /// says is believed within [`MAX_LOST_ORDERS`], so that it cannot use its counters up.
+    /// says is believed up to a million above the former, so that it cannot use its counters up.
     ///
     /// # Errors
     ///

@@ -44,8 +44,8 @@ impl Transaction {
         row.map(|row| id(&row, "id")).transpose()
     }
 
-    /// Up to `limit` nodes that are ordered to run `bundle`, with what they go back to: their own last
-    /// good bundle, or the one that they were ordered before, if it is signed still. Nodes that a
+    /// Up to `limit` nodes that are ordered to run `bundle`, with what they go back to: the last bundle
+    /// that they confirmed, or the one that they were ordered before, if it is signed still. Nodes that a
     /// rollout of the bundle holds go back with it.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Transaction {
         let recalls = "SELECT o.node_id AS node_id, COALESCE(g.id, p.id) AS bundle_id,
                          COALESCE(g.digest, p.digest) AS digest
                        FROM node_orders o JOIN node_heartbeats h ON h.node_id = o.node_id
-                       LEFT JOIN bundles g ON g.id = h.last_good_bundle_id
+                       LEFT JOIN bundles g ON g.id = h.confirmed_bundle_id
                          AND g.project_id = h.project_id AND g.state = 'signed'
                        LEFT JOIN bundles p ON p.id = o.previous_bundle_id AND p.state = 'signed'
                        WHERE o.bundle_id = $1 AND COALESCE(g.id, p.id) IS NOT NULL

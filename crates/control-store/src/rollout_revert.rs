@@ -16,7 +16,7 @@ const UNORDERED: &str = "SELECT r.node_id AS node_id, COALESCE(p.id, g.id) AS bu
                          JOIN node_heartbeats h ON h.node_id = r.node_id
                          LEFT JOIN bundles p ON p.id = r.previous_bundle_id
                            AND p.state = 'signed'
-                         LEFT JOIN bundles g ON g.id = h.last_good_bundle_id
+                         LEFT JOIN bundles g ON g.id = h.confirmed_bundle_id
                            AND g.state = 'signed' AND g.project_id = h.project_id
                            AND g.id <> a.bundle_id
                          WHERE r.rollout_id = $1 AND r.order_counter IS NOT NULL
@@ -66,7 +66,7 @@ pub struct Revert {
 
 impl Transaction {
     /// Up to `limit` nodes that were switched and not ordered back yet, with what they go back to:
-    /// what they ran before, or else their own last good bundle, if it is signed still.
+    /// what they ran before, or else the last bundle that they confirmed, if it is signed still.
     ///
     /// # Errors
     ///

@@ -282,6 +282,13 @@ async fn a_node_gets_the_archives_of_its_orders_alone() {
             .await;
         assert_eq!(heard.status, StatusCode::OK, "{}", heard.body);
         assert_eq!(fetch(own, &bundles[3]).await, StatusCode::NOT_FOUND);
+        // Nor does it choose what the node goes back to.
+        let revoke = format!("{}/revoke", path(&bundles[2]));
+        world.post(&revoke, &full, Value::Null).await;
+        let desired = world.get("/nodes/{node}/desired", &world.node_key).await;
+        let back = &desired.body["order"]["bundle"];
+        assert_eq!(*back, bundles[1].text("id"), "{}", desired.body);
+        assert_eq!(fetch(own, &bundles[3]).await, StatusCode::NOT_FOUND);
         let missing = fetch((other, &other_key), &bundles[2]).await;
         assert_eq!(missing, StatusCode::NOT_FOUND, "it is another node's order");
     }
