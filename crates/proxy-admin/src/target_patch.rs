@@ -33,7 +33,7 @@ pub(crate) fn apply(
     let shown = found
         .first()
         .map(|target| Arc::clone(&target.label))
-        .ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))?;
+        .ok_or_else(|| Problem::new(Reason::AdminTargetUnknown, Detail::None))?;
     let TargetPatch { weight, draining } = TargetPatch::read(body)
         .map_err(|wrong| Problem::new(Reason::AdminBodyInvalid, Detail::text(wrong)))?;
     for target in found {
@@ -49,7 +49,7 @@ pub(crate) fn apply(
     state.sources.health_changes.notify_one();
     let snapshot = state.sources.registry.snapshot();
     let document = upstreams::target_document(&documents.plan, &snapshot, (upstream, &shown));
-    document.ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))
+    document.ok_or_else(|| Problem::new(Reason::AdminTargetUnknown, Detail::None))
 }
 
 /// The target at `address`, or all present addresses of the name.

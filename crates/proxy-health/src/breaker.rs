@@ -140,7 +140,8 @@ impl Inner {
             let (phase, generation) = Phase::unpack(seen);
             let Step { next, admitted } = phase.step(BreakerEvent::Request, &self.settings, now_ns);
             if !admitted {
-                let retry_after = phase.retry_after(now_ns);
+                // The end is rounded up to a millisecond, and a worker's clock may lag.
+                let retry_after = phase.retry_after(now_ns).min(self.settings.timeout);
                 return Err(BreakerOpen { retry_after });
             }
             let generation = next_generation(generation, phase, next);

@@ -74,11 +74,16 @@ async fn bodies_that_cannot_be_read_are_refused_as_all_other_errors_are() {
         assert_eq!(answer.status, status, "{answer:?}");
         assert_eq!(answer.error_code(), code);
     }
-    let path = "/admin/upstreams/%ff/targets/a";
-    assert_eq!(
-        admin.ask("PATCH", path, "").await.error_code(),
-        "ROUTE_NOT_FOUND"
-    );
+    for path in [
+        "/admin/upstreams/%ff/targets/a",
+        "/admin/upstreams/none/targets/a",
+    ] {
+        let answer = admin.ask("PATCH", path, "").await;
+        assert_eq!(answer.error_code(), "ROUTE_NOT_FOUND", "{path}");
+        let document = answer.json();
+        let message = &document["error"]["message"];
+        assert_eq!(message, "Not found: no such upstream or target", "{path}");
+    }
 }
 
 #[tokio::test]

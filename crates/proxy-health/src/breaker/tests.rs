@@ -50,6 +50,16 @@ fn failures_in_a_row_open_it_and_a_success_begins_anew() {
 }
 
 #[test]
+fn no_client_is_told_to_wait_longer_than_the_timeout() {
+    let breaker = open(settings(1, 1, 1), 7);
+
+    for now_ns in [0, 7, MS] {
+        let refused = breaker.admit(now_ns).unwrap_err();
+        assert!(refused.retry_after <= TIMEOUT, "{:?}", refused.retry_after);
+    }
+}
+
+#[test]
 fn it_half_opens_after_its_timeout_and_not_before() {
     let breaker = open(settings(1, 1, 1), 7);
 
