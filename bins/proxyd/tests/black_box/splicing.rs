@@ -139,7 +139,7 @@ fn a_long_body_that_stands_still_is_given_up() {
     let upstream = beginning(1_000_000, |served| {
         served.end();
     });
-    let proxyd = Config::to_with(&upstream, "timeouts { read-ms 300 }").start();
+    let proxyd = Config::to_with(&upstream, "timeouts { read-ms 2000 }").start();
 
     let record = a_million_bytes(&proxyd);
 

@@ -252,7 +252,7 @@ fn a_response_that_stands_still_is_cut_off() {
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
         served.end();
     });
-    let proxyd = Config::to_with(&upstream, "timeouts { read-ms 300 }").start();
+    let proxyd = Config::to_with(&upstream, "timeouts { read-ms 2000 }").start();
     let mut client = proxyd.connect();
 
     client.send(get("/", &[]));
@@ -381,7 +381,7 @@ fn a_route_has_its_own_read_and_connect_times() {
         served.end();
     });
     let proxyd = Config::new()
-        .route("quick", r#"upstream "u"; timeouts { read-ms 300 }"#)
+        .route("quick", r#"upstream "u"; timeouts { read-ms 2000 }"#)
         .upstream(
             "u",
             &format!("{}; timeouts {{ read-secs 60 }}", target(&upstream)),
