@@ -179,7 +179,7 @@ impl App {
         Ok(compared.await?.ok_or(refused)?)
     }
 
-    /// Reads the archives of bundles whose certificates were not noted when they were made, and notes them.
+    /// Reads the archives of bundles made before certificates were noted, and notes their certificates.
     /// One that cannot be read does not keep the others from it.
     ///
     /// # Errors

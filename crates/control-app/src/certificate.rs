@@ -158,7 +158,7 @@ impl App {
             .await
     }
 
-    /// Whether a bundle of the node names the certificate. Bundles whose certificates are not noted yet are
+    /// Whether a bundle of the node names the certificate. Bundles without such a note are
     /// looked into first.
     async fn require_named(&self, node: NodeId, id: CertificateId) -> Result<(), Error> {
         let mut tx = self.store.read().await?;

@@ -19,7 +19,7 @@ pub fn key_file(id: CertificateId) -> String {
     format!("{FOLDER}{id}{KEY}")
 }
 
-/// The certificates whose chains are among `files`, each once and in order.
+/// The certificates that have their chain among `files`, each once and in order.
 pub fn certificates(files: &Files) -> Vec<CertificateId> {
     let id = |name: &String| -> Option<CertificateId> {
         let id = name.strip_prefix(FOLDER)?.strip_suffix(CHAIN)?;

@@ -370,7 +370,7 @@ impl Client {
         Ok(Outcome::Reported(interval.min(self.max_interval)))
     }
 
-    /// Events whose answer is lost are told again, and may then be told twice.
+    /// Events without an answer are told again, and may then be told twice.
     async fn tell_events(&mut self, own: &Identity) {
         if self.events.is_empty() {
             return;

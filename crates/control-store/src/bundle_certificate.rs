@@ -6,7 +6,7 @@ use crate::statement::sql;
 use crate::store::Transaction;
 use control_wire::{BundleId, CertificateId, NodeId};
 
-/// The bundles whose certificates the node `$1` may have: those of its orders, the one that a rollout would
+/// The bundles that give the node `$1` their certificates: those of its orders, the one that a rollout would
 /// lead it back to, and the last one that it confirmed.
 macro_rules! of_node {
     ($head:literal) => {
@@ -73,7 +73,7 @@ impl Transaction {
         Ok(found.bind(bundle).row(self).await?.is_some())
     }
 
-    /// The bundles of a node whose certificates were not noted when they were made.
+    /// The bundles of a node that were made before certificates were noted.
     ///
     /// # Errors
     ///

@@ -143,7 +143,7 @@ fn clocked(world: &World, name: &str, offset: &str) -> FleetNode {
     });
     let library = library.into_iter().find(|path| path.is_file());
     let library = library.expect("no libfaketime: run `cargo xtask setup`, or install `faketime`");
-    // The library names its objects by the process id, and ends a process whose id a killed one had. The
+    // The library names its objects by the process id, and ends a process with the id of a killed one. The
     // shell has the id of the node: what lies under it is a leftover.
     let script = format!(
         "rm -f /dev/shm/faketime_shm_$$ /dev/shm/sem.faketime_sem_$$\n\

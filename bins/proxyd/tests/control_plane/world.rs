@@ -36,7 +36,7 @@ fn program() -> String {
     program.display().to_string()
 }
 
-/// Who holds the key, at the control plane at `url`. A control plane that was killed has lost the tokens
+/// A client with the key, at the control plane at `url`. A control plane that was killed has lost the tokens
 /// that it held in memory, so that the rate limit may refuse the next request.
 pub(crate) fn operator(url: &str, key: &str) -> Client {
     Client::new(url).with_bearer(key).obeying_rate_limits()
