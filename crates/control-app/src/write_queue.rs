@@ -1,8 +1,9 @@
 //! Small writes that come in floods, heartbeats and tokens of rate limits, are written in groups:
 //! those that come while one group is written are the next.
 //!
-//! SQLite has one writer, and a commit waits for the disk: alone, each write would do so. A write
-//! is answered when its group is committed, so what was acknowledged is not lost.
+//! SQLite has one writer: a transaction for each would keep the others waiting. A write is answered
+//! when its group is committed. On SQLite the commit does not wait for the disk: a loss of power may
+//! take heartbeats that the nodes tell again, and counts that were over in seconds.
 
 use crate::error::Error;
 use control_store::{Group, Rate, Store, StoreError, Transaction};
@@ -145,7 +146,7 @@ async fn write_groups(store: Store, mut waiting: mpsc::Receiver<Waiting>) {
 }
 
 async fn write_group(store: &Store, group: &[Waiting]) -> Result<Vec<Written>, StoreError> {
-    let mut tx = store.begin().await?;
+    let mut tx = store.begin_unsynced().await?;
     let mut written = Vec::with_capacity(group.len());
     for one in group {
         written.push(one.write.run(&mut tx, one.now).await?);
@@ -158,7 +159,7 @@ async fn write_group(store: &Store, group: &[Waiting]) -> Result<Vec<Written>, S
 async fn write_each(store: &Store, group: impl Iterator<Item = Waiting>) {
     for Waiting { write, now, done } in group {
         let written = async {
-            let mut tx = store.begin().await?;
+            let mut tx = store.begin_unsynced().await?;
             let written = write.run(&mut tx, now).await?;
             tx.commit().await?;
             Ok(written)

@@ -6,7 +6,9 @@
 
 mod error;
 mod objects;
+mod pool;
 mod row;
+mod sqlite;
 mod statement;
 mod store;
 mod versioned;

@@ -1,21 +1,21 @@
 //! The database and its transactions.
 
 use crate::error::StoreError;
-use sqlx::any::{AnyPoolOptions, install_default_drivers};
+use crate::pool::{MAX_WAIT, pool_options};
+use crate::sqlite::{self, Sqlite};
+use sqlx::any::install_default_drivers;
 use sqlx::migrate::Migrator;
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, query};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 const MAX_CONNECTIONS: u32 = 16;
-/// The longest wait for a connection, or for the place of SQLite's writer.
-const MAX_WAIT: Duration = Duration::from_secs(10);
 /// The longest wait for the answer to a ping: a load balancer asks often, and gives up soon.
 const MAX_PING: Duration = Duration::from_secs(2);
 
@@ -24,9 +24,7 @@ const MAX_PING: Duration = Duration::from_secs(2);
 pub struct Store {
     pool: AnyPool,
     begin: &'static str,
-    /// The permit of SQLite's one writer, granted in the order of waiting. SQLite alone would let
-    /// them try again after a pause, and the unlucky ones for seconds.
-    writer: Option<Arc<Semaphore>>,
+    sqlite: Option<Sqlite>,
     rows_written: Arc<AtomicU64>,
 }
 
@@ -55,29 +53,14 @@ impl Store {
     /// [`StoreError`] if the database cannot be reached, or a migration fails.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         install_default_drivers();
-        let mut options = AnyPoolOptions::new()
-            .max_connections(MAX_CONNECTIONS)
-            .acquire_timeout(MAX_WAIT)
-            // SQLite ends a transaction by itself when the disk is full; the library does not
-            // notice, and the connection would refuse every later one.
-            .before_acquire(|connection, _| {
-                Box::pin(async move { Ok(!connection.is_in_transaction()) })
-            });
         let is_sqlite = url.starts_with("sqlite:");
-        if is_sqlite {
-            options = options.after_connect(|connection, _| {
-                Box::pin(async move {
-                    connection.execute("PRAGMA journal_mode = WAL").await?;
-                    Ok(())
-                })
-            });
-        }
         if is_sqlite {
             // The pool would try again for half a minute with a file that is no database.
             let mut connection = AnyConnection::connect(url).await?;
             connection.execute("PRAGMA schema_version").await?;
             connection.close().await?;
         }
+        let options = pool_options(MAX_CONNECTIONS, if is_sqlite { sqlite::SETUP } else { "" });
         let pool = match options.connect(url).await {
             // The pool tries again until its time is over, and forgets why: one more try tells.
             Err(sqlx::Error::PoolTimedOut) => {
@@ -94,12 +77,13 @@ impl Store {
         } else {
             "BEGIN"
         };
-        let writer = is_sqlite.then(|| Arc::new(Semaphore::new(1)));
+        let rows_written = Arc::default();
+        let sqlite = is_sqlite.then(|| Sqlite::start(url, &pool, &rows_written));
         Ok(Self {
             pool,
             begin,
-            writer,
-            rows_written: Arc::default(),
+            sqlite: sqlite.transpose()?,
+            rows_written,
         })
     }
 
@@ -109,16 +93,34 @@ impl Store {
     ///
     /// [`StoreError::Unavailable`] if no connection is free in 10 seconds.
     pub async fn begin(&self) -> Result<Transaction, StoreError> {
-        let writer = match &self.writer {
-            Some(writer) => {
-                let turn = timeout(MAX_WAIT, Arc::clone(writer).acquire_owned()).await;
+        self.begin_in(&self.pool).await
+    }
+
+    /// A transaction that writes, and on SQLite commits without waiting for the disk. It survives
+    /// the end of this process; a machine that loses its power may take along what was committed
+    /// in the last second or two. Whatever [`Store::begin`] commits later takes it to the disk.
+    ///
+    /// PostgreSQL waits: a commit that does not would be lost with its process.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if no connection is free in 10 seconds.
+    pub async fn begin_unsynced(&self) -> Result<Transaction, StoreError> {
+        let unsynced = self.sqlite.as_ref().map(|sqlite| &sqlite.unsynced);
+        self.begin_in(unsynced.unwrap_or(&self.pool)).await
+    }
+
+    async fn begin_in(&self, pool: &AnyPool) -> Result<Transaction, StoreError> {
+        let writer = match &self.sqlite {
+            Some(sqlite) => {
+                let turn = timeout(MAX_WAIT, Arc::clone(&sqlite.writer).acquire_owned()).await;
                 let turn = turn.map_err(|_| sqlx::Error::PoolTimedOut)?;
                 Some(turn.map_err(|_| sqlx::Error::PoolClosed)?)
             }
             None => None,
         };
         let inner = Inner::Write {
-            transaction: self.pool.begin_with(self.begin).await?,
+            transaction: pool.begin_with(self.begin).await?,
             _writer: writer,
         };
         Ok(self.transaction(inner))
@@ -179,6 +181,9 @@ impl Store {
 
     /// Waits for running transactions, and closes all connections.
     pub async fn close(&self) {
+        if let Some(sqlite) = &self.sqlite {
+            sqlite.unsynced.close().await;
+        }
         self.pool.close().await;
     }
 }
