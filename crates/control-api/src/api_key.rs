@@ -172,7 +172,8 @@ pub(crate) async fn create(
     let place = ApiKeyPlace { org, project };
     let (key, secret) = app.create_api_key(&call, place, new).await?;
     let view = CreatedApiKey::new(&key, &secret, call.now);
-    Ok(Resource::secret(key.version, view))
+    let path = format!("/api-keys/{}", key.value.id);
+    Ok(Resource::secret(key.version, view).at(&path))
 }
 
 /// One API key.

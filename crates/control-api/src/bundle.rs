@@ -292,7 +292,8 @@ pub(crate) async fn create(
 ) -> Result<Resource<BundleView>, Problem> {
     let made = app.create_bundle(&call, project, request.read()?).await?;
     let view = BundleView::from(&made.value);
-    Ok(Resource::created(made.version, view))
+    let path = format!("/projects/{project}/bundles/{}", made.value.id);
+    Ok(Resource::created(made.version, view).at(&path))
 }
 
 /// One bundle.

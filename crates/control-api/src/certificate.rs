@@ -137,7 +137,8 @@ pub(crate) async fn create(
         .create_certificate(&call, project, request.into())
         .await?;
     let view = CertificateView::new(&made.value, call.now);
-    Ok(Resource::created(made.version, view))
+    let path = format!("/projects/{project}/certificates/{}", made.value.id);
+    Ok(Resource::created(made.version, view).at(&path))
 }
 
 /// One certificate.

@@ -5,7 +5,7 @@ use crate::problem::Problem;
 use crate::route::Route;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use control_app::{App, Call, Reply, Reservation};
@@ -78,19 +78,29 @@ async fn keep(app: &App, id: Uuid, response: Response) -> Result<Response, Probl
     let (parts, body) = response.into_parts();
     let bytes = to_bytes(body, MAX_ANSWER_BYTES).await;
     let bytes = bytes.map_err(|_| Problem::too_large(None, MAX_ANSWER_BYTES))?;
-    let etag = parts.headers.get(header::ETAG);
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let reply = Reply {
         status: parts.status.as_u16(),
-        etag: etag.and_then(|etag| Some(etag.to_str().ok()?.to_owned())),
+        etag: field(&parts.headers, header::ETAG),
+        location: field(&parts.headers, header::LOCATION),
         body: (!is_secret).then_some(text),
     };
     app.keep_reply(id, Some(&reply)).await?;
     Ok(Response::from_parts(parts, Body::from(bytes)))
 }
 
+fn field(headers: &HeaderMap, name: HeaderName) -> Option<String> {
+    let value = headers.get(name)?;
+    Some(value.to_str().ok()?.to_owned())
+}
+
 fn replay(reply: Reply) -> Result<Response, Problem> {
-    let Reply { status, etag, body } = reply;
+    let Reply {
+        status,
+        etag,
+        location,
+        body,
+    } = reply;
     let body = body.ok_or_else(|| {
         Problem::repeated("carried out before; the answer held a secret that is shown once")
     })?;
@@ -102,8 +112,10 @@ fn replay(reply: Reply) -> Result<Response, Problem> {
         let json = HeaderValue::from_static("application/json");
         headers.insert(header::CONTENT_TYPE, json);
     }
-    if let Some(etag) = etag.and_then(|etag| HeaderValue::try_from(etag).ok()) {
-        headers.insert(header::ETAG, etag);
+    for (name, value) in [(header::ETAG, etag), (header::LOCATION, location)] {
+        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            headers.insert(name, value);
+        }
     }
     Ok(response)
 }

@@ -121,7 +121,22 @@ pub(crate) async fn create(
         invitation: InvitationView::from(&invitation),
         secret: secret.reveal().to_owned(),
     };
-    Ok(Resource::secret(1, view))
+    let path = format!("/orgs/{org}/invitations/{}", invitation.id);
+    Ok(Resource::secret(1, view).at(&path))
+}
+
+/// One invitation.
+#[utoipa::path(
+    get, path = "/orgs/{org}/invitations/{invitation}", operation_id = "get_invitation",
+    tag = "invitations", responses((status = 200, body = InvitationView))
+)]
+pub(crate) async fn view(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path((org, invitation)): Path<(OrgId, InvitationId)>,
+) -> Result<Resource<InvitationView>, Problem> {
+    let found = app.invitation(&call, org, invitation).await?;
+    Ok(Resource::found(1, InvitationView::from(&found)))
 }
 
 /// Withdraws an invitation.
@@ -163,7 +178,8 @@ pub(crate) async fn accept(
         org: membership.org,
         role: membership.role.into(),
     };
-    let mut response = Resource::secret(1, view).into_response();
+    let path = format!("/orgs/{}/members/{}", view.org, view.user);
+    let mut response = Resource::secret(1, view).at(&path).into_response();
     if let Ok(cookie) = HeaderValue::try_from(cookie::set_session(&session)) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }

@@ -100,10 +100,9 @@ pub(crate) async fn add(
     Body(NewMemberRequest { email, role }): Body<NewMemberRequest>,
 ) -> Result<Resource<MemberView>, Problem> {
     let made = app.add_member(&call, org, (&email, role.into())).await?;
-    Ok(Resource::created(
-        made.version,
-        MemberView::from(&made.value),
-    ))
+    let path = format!("/orgs/{org}/members/{}", made.value.membership.user);
+    let view = MemberView::from(&made.value);
+    Ok(Resource::created(made.version, view).at(&path))
 }
 
 /// One member.

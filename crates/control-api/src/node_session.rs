@@ -74,7 +74,8 @@ pub(crate) async fn register(
         signing_keys: signing_keys.iter().map(web_key).collect(),
         heartbeat_interval_secs: app.heartbeat_interval.secs().into(),
     };
-    Ok(Resource::secret(1, response))
+    let path = format!("/projects/{project}/nodes/{}", response.node_id);
+    Ok(Resource::secret(1, response).at(&path))
 }
 
 /// Exchanges the node's key for a token of 12 hours.

@@ -103,6 +103,11 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
             });
             responses.entry(status).or_insert(failure);
         }
+        if let Some(path) = route.creates
+            && let Some(created) = responses.get_mut("201").and_then(Value::as_object_mut)
+        {
+            created.insert("headers".to_owned(), location_of(path));
+        }
         if route.method == Method::GET {
             let unchanged =
                 json!({"description": "The resource still has an `ETag` of `If-None-Match`"});
@@ -111,6 +116,16 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
     }
     operation.insert("security".to_owned(), security_of(route.access));
     operation.insert("x-access".to_owned(), json!(access_text(route.access)));
+}
+
+fn location_of(path: &str) -> Value {
+    json!({
+        "Location": {
+            "description": format!("The path of what was created: `{PREFIX}{path}`"),
+            "required": true,
+            "schema": {"type": "string", "format": "uri-reference"},
+        },
+    })
 }
 
 fn parameters_of(route: &Route) -> Vec<Value> {

@@ -75,7 +75,9 @@ pub(crate) async fn create(
     Body(OrgRequest { name }): Body<OrgRequest>,
 ) -> Result<Resource<OrgView>, Problem> {
     let made = app.create_org(&call, &name).await?;
-    Ok(Resource::created(made.version, OrgView::from(&made.value)))
+    let path = format!("/orgs/{}", made.value.id);
+    let view = OrgView::from(&made.value);
+    Ok(Resource::created(made.version, view).at(&path))
 }
 
 /// One organization.

@@ -82,7 +82,8 @@ pub(crate) async fn create(
 ) -> Result<Resource<ProjectView>, Problem> {
     let made = app.create_project(&call, org, &name).await?;
     let view = ProjectView::from(&made.value);
-    Ok(Resource::created(made.version, view))
+    let path = format!("/projects/{}", made.value.id);
+    Ok(Resource::created(made.version, view).at(&path))
 }
 
 /// One project.

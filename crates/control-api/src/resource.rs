@@ -1,5 +1,6 @@
 //! Answers that are resources: a body, with the version as `ETag`.
 
+use crate::route::PREFIX;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,6 +13,8 @@ pub(crate) struct Resource<T> {
     status: StatusCode,
     /// The `ETag`, without quotes.
     tag: Option<String>,
+    /// The path of its own, with the prefix of the interface.
+    location: Option<String>,
     is_secret: bool,
     body: T,
 }
@@ -27,6 +30,7 @@ impl<T> Resource<T> {
         Self {
             status: StatusCode::OK,
             tag: Some(tag),
+            location: None,
             is_secret: false,
             body,
         }
@@ -54,11 +58,20 @@ impl<T> Resource<T> {
         }
     }
 
+    /// The same with the `Location` of the resource that was made: a path below `/api/v1`.
+    pub(crate) fn at(self, path: &str) -> Self {
+        Self {
+            location: Some(format!("{PREFIX}{path}")),
+            ..self
+        }
+    }
+
     /// 200 with a secret that was issued, and is no resource.
     pub(crate) fn issued(body: T) -> Self {
         Self {
             status: StatusCode::OK,
             tag: None,
+            location: None,
             is_secret: true,
             body,
         }
@@ -70,6 +83,7 @@ impl<T: Serialize> IntoResponse for Resource<T> {
         let Self {
             status,
             tag,
+            location,
             is_secret,
             body,
         } = self;
@@ -77,6 +91,10 @@ impl<T: Serialize> IntoResponse for Resource<T> {
         let tag = tag.and_then(|tag| HeaderValue::try_from(format!("\"{tag}\"")).ok());
         if let Some(tag) = tag {
             response.headers_mut().insert(header::ETAG, tag);
+        }
+        let location = location.and_then(|path| HeaderValue::try_from(path).ok());
+        if let Some(location) = location {
+            response.headers_mut().insert(header::LOCATION, location);
         }
         if is_secret {
             let no_store = HeaderValue::from_static("no-store");

@@ -179,7 +179,8 @@ pub(crate) async fn create(
     let (new, selection) = request.read()?;
     let made = app.create_rollout(&call, project, new, selection).await?;
     let view = RolloutSummary::from(&made.value);
-    Ok(Resource::created(made.version, view))
+    let path = format!("/projects/{project}/rollouts/{}", made.value.id);
+    Ok(Resource::created(made.version, view).at(&path))
 }
 
 /// One rollout: its settings, its batches, and how the batch under way stands.

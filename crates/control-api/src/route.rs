@@ -24,6 +24,8 @@ pub struct Route {
     pub rate: RateClass,
     /// The largest body, in bytes.
     pub max_body_bytes: usize,
+    /// The path below `/api/v1` of what it creates: the `Location` of its answer.
+    pub creates: Option<&'static str>,
     pub(crate) handler: fn() -> UtoipaMethodRouter<Arc<App>>,
 }
 
@@ -40,6 +42,7 @@ pub(crate) const fn row(
         access,
         rate: RateClass::General,
         max_body_bytes: BODY_BYTES,
+        creates: None,
         handler,
     }
 }
@@ -48,6 +51,12 @@ impl Route {
     /// With another size of the largest body.
     pub(crate) const fn with_body(mut self, max_bytes: usize) -> Self {
         self.max_body_bytes = max_bytes;
+        self
+    }
+
+    /// Creates a resource with a path of its own.
+    pub(crate) const fn creates(mut self, path: &'static str) -> Self {
+        self.creates = Some(path);
         self
     }
 

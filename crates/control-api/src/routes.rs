@@ -29,26 +29,32 @@ const DELETE: Method = Method::DELETE;
 /// Every route, by noun.
 #[rustfmt::skip]
 pub static ROUTES: &[Route] = &[
-    row(POST, "/setup", Access::SetUp, || routes!(setup::set_up)).strict(),
+    row(POST, "/setup", Access::SetUp, || routes!(setup::set_up)).strict()
+        .creates("/orgs/{org}"),
 
     row(GET, "/users/me", Access::SignedIn, || routes!(user::me)),
 
     row(GET, "/orgs", Access::SignedIn, || routes!(org::list)),
-    row(POST, "/orgs", Access::InstanceAdmin, || routes!(org::create)),
+    row(POST, "/orgs", Access::InstanceAdmin, || routes!(org::create))
+        .creates("/orgs/{org}"),
     row(GET, "/orgs/{org}", Access::READ_ORG, || routes!(org::view)),
     row(PATCH, "/orgs/{org}", Access::ADMINISTER, || routes!(org::rename)),
     row(DELETE, "/orgs/{org}", Access::ADMINISTER, || routes!(org::delete)),
 
     row(GET, "/orgs/{org}/members", Access::ADMINISTER, || routes!(member::list)),
-    row(POST, "/orgs/{org}/members", Access::ADMINISTER, || routes!(member::add)),
+    row(POST, "/orgs/{org}/members", Access::ADMINISTER, || routes!(member::add))
+        .creates("/orgs/{org}/members/{user}"),
     row(GET, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::view)),
     row(PATCH, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::change_role)),
     row(DELETE, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::remove)),
 
     row(GET, "/orgs/{org}/invitations", Access::ADMINISTER, || routes!(invitation::list)),
-    row(POST, "/orgs/{org}/invitations", Access::ADMINISTER, || routes!(invitation::create)),
+    row(POST, "/orgs/{org}/invitations", Access::ADMINISTER, || routes!(invitation::create))
+        .creates("/orgs/{org}/invitations/{invitation}"),
+    row(GET, "/orgs/{org}/invitations/{invitation}", Access::ADMINISTER, || routes!(invitation::view)),
     row(DELETE, "/orgs/{org}/invitations/{invitation}", Access::ADMINISTER, || routes!(invitation::delete)),
-    row(POST, "/invitations/accept", Access::Invitee, || routes!(invitation::accept)).strict(),
+    row(POST, "/invitations/accept", Access::Invitee, || routes!(invitation::accept)).strict()
+        .creates("/orgs/{org}/members/{user}"),
 
     row(GET, "/orgs/{org}/audit", Access::ADMINISTER, || routes!(audit::list)),
     row(GET, "/orgs/{org}/audit/export", Access::ADMINISTER, || routes!(audit::export)),
@@ -60,7 +66,8 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/orgs/{org}/jwks.json", Access::Public, || routes!(signing_key::jwks)),
 
     row(GET, "/orgs/{org}/projects", Access::READ_ORG, || routes!(project::list)),
-    row(POST, "/orgs/{org}/projects", Access::WRITE_PROJECTS, || routes!(project::create)),
+    row(POST, "/orgs/{org}/projects", Access::WRITE_PROJECTS, || routes!(project::create))
+        .creates("/projects/{project}"),
     row(GET, "/projects/{project}", Access::READ_ORG, || routes!(project::view)),
     row(PATCH, "/projects/{project}", Access::WRITE_PROJECTS, || routes!(project::rename)),
     row(DELETE, "/projects/{project}", Access::ADMINISTER, || routes!(project::delete)),
@@ -77,7 +84,8 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/projects/{project}/nodes/{node}/rotate-key", Access::WRITE_NODES, || routes!(node::rotate_key)),
     row(GET, "/projects/{project}/nodes/{node}/events", Access::READ_NODES, || routes!(node::events)),
 
-    row(POST, "/projects/{project}/nodes/register", Access::Enrolment, || routes!(node_session::register)).strict(),
+    row(POST, "/projects/{project}/nodes/register", Access::Enrolment, || routes!(node_session::register)).strict()
+        .creates("/projects/{project}/nodes/{node}"),
     row(POST, "/nodes/{node}/token", Access::OwnNodeKey, || routes!(node_session::token)).strict(),
     row(POST, "/nodes/{node}/heartbeat", Access::OwnNode, || routes!(node_session::heartbeat)).with_body(HEARTBEAT_BYTES),
     row(GET, "/nodes/{node}/desired", Access::OwnNode, || routes!(node_session::desired)),
@@ -87,7 +95,8 @@ pub static ROUTES: &[Route] = &[
 
     row(GET, "/projects/{project}/bundles", Access::READ_BUNDLES, || routes!(bundle::list)),
     row(POST, "/projects/{project}/bundles", Access::WRITE_BUNDLES, || routes!(bundle::create))
-        .with_body(bundle::MAX_BODY_BYTES),
+        .with_body(bundle::MAX_BODY_BYTES)
+        .creates("/projects/{project}/bundles/{bundle}"),
     row(GET, "/projects/{project}/bundles/{bundle}", Access::READ_BUNDLES, || routes!(bundle::view)),
     row(POST, "/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || routes!(bundle::revoke)),
     row(POST, "/projects/{project}/bundles/{bundle}/assign", Access::WRITE_BUNDLES, || routes!(bundle::assign)),
@@ -97,7 +106,8 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/projects/{project}/bundles/{bundle}/diff", Access::READ_BUNDLES, || routes!(bundle_archive::diff)),
 
     row(GET, "/projects/{project}/rollouts", Access::READ_ROLLOUTS, || routes!(rollout::list)),
-    row(POST, "/projects/{project}/rollouts", Access::WRITE_ROLLOUTS, || routes!(rollout::create)),
+    row(POST, "/projects/{project}/rollouts", Access::WRITE_ROLLOUTS, || routes!(rollout::create))
+        .creates("/projects/{project}/rollouts/{rollout}"),
     row(GET, "/projects/{project}/rollouts/{rollout}", Access::READ_ROLLOUTS, || routes!(rollout::view)),
     row(GET, "/projects/{project}/rollouts/{rollout}/nodes", Access::READ_ROLLOUTS, || routes!(rollout::nodes)),
     row(POST, "/projects/{project}/rollouts/{rollout}/start", Access::WRITE_ROLLOUTS, || routes!(rollout::start)),
@@ -112,25 +122,29 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/projects/{project}/drift/{drift}/resolve", Access::WRITE_NODES, || routes!(drift::resolve)),
 
     row(GET, "/projects/{project}/services", Access::READ_SERVICES, || routes!(service::list)),
-    row(POST, "/projects/{project}/services", Access::WRITE_SERVICES, || routes!(service::create)),
+    row(POST, "/projects/{project}/services", Access::WRITE_SERVICES, || routes!(service::create))
+        .creates("/projects/{project}/services/{service}"),
     row(GET, "/projects/{project}/services/{service}", Access::READ_SERVICES, || routes!(service::view)),
     row(PUT, "/projects/{project}/services/{service}", Access::WRITE_SERVICES, || routes!(service::update)),
     row(DELETE, "/projects/{project}/services/{service}", Access::WRITE_SERVICES, || routes!(service::delete)),
 
     row(GET, "/projects/{project}/upstreams", Access::READ_SERVICES, || routes!(upstream::list)),
-    row(POST, "/projects/{project}/upstreams", Access::WRITE_SERVICES, || routes!(upstream::create)),
+    row(POST, "/projects/{project}/upstreams", Access::WRITE_SERVICES, || routes!(upstream::create))
+        .creates("/projects/{project}/upstreams/{upstream}"),
     row(GET, "/projects/{project}/upstreams/{upstream}", Access::READ_SERVICES, || routes!(upstream::view)),
     row(PUT, "/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || routes!(upstream::update)),
     row(DELETE, "/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || routes!(upstream::delete)),
 
     row(GET, "/projects/{project}/certificates", Access::READ_SERVICES, || routes!(certificate::list)),
-    row(POST, "/projects/{project}/certificates", Access::WRITE_SERVICES, || routes!(certificate::create)),
+    row(POST, "/projects/{project}/certificates", Access::WRITE_SERVICES, || routes!(certificate::create))
+        .creates("/projects/{project}/certificates/{certificate}"),
     row(GET, "/projects/{project}/certificates/{certificate}", Access::READ_SERVICES, || routes!(certificate::view)),
     row(PUT, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::update)),
     row(DELETE, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::delete)),
 
     row(GET, "/api-keys", Access::API_KEYS, || routes!(api_key::list)),
-    row(POST, "/api-keys", Access::API_KEYS, || routes!(api_key::create)),
+    row(POST, "/api-keys", Access::API_KEYS, || routes!(api_key::create))
+        .creates("/api-keys/{api_key}"),
     row(GET, "/api-keys/{api_key}", Access::API_KEYS, || routes!(api_key::view)),
     row(POST, "/api-keys/{api_key}/revoke", Access::API_KEYS, || routes!(api_key::revoke)),
     row(DELETE, "/api-keys/{api_key}", Access::API_KEYS, || routes!(api_key::delete)),

@@ -136,7 +136,8 @@ pub(crate) async fn create(
 ) -> Result<Resource<ServiceView>, Problem> {
     let made = app.create_service(&call, project, request.into()).await?;
     let view = ServiceView::from(&made.value);
-    Ok(Resource::created(made.version, view))
+    let path = format!("/projects/{project}/services/{}", made.value.id);
+    Ok(Resource::created(made.version, view).at(&path))
 }
 
 /// One service.

@@ -92,7 +92,8 @@ pub(crate) async fn set_up(
         api_key: api_key
             .map(|(key, secret)| CreatedApiKey::new(&Versioned::new(key), &secret, call.now)),
     };
-    let mut response = Resource::secret(1, view).into_response();
+    let path = format!("/orgs/{}", org.id);
+    let mut response = Resource::secret(1, view).at(&path).into_response();
     if let Ok(cookie) = HeaderValue::try_from(cookie::set_session(&session)) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }

@@ -156,7 +156,8 @@ pub(crate) async fn create(
 ) -> Result<Resource<UpstreamView>, Problem> {
     let made = app.create_upstream(&call, project, request.into()).await?;
     let view = UpstreamView::from(&made.value);
-    Ok(Resource::created(made.version, view))
+    let path = format!("/projects/{project}/upstreams/{}", made.value.id);
+    Ok(Resource::created(made.version, view).at(&path))
 }
 
 /// One upstream.

@@ -61,6 +61,21 @@ impl App {
         Ok(self.store.read().await?.invitations(org, page).await?)
     }
 
+    /// One invitation that was not accepted yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn invitation(
+        &self,
+        call: &Call,
+        org: OrgId,
+        id: InvitationId,
+    ) -> Result<Invitation, Error> {
+        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        find(&mut self.store.read().await?, (org, id)).await
+    }
+
     /// Withdraws an invitation.
     ///
     /// # Errors
@@ -74,11 +89,8 @@ impl App {
     ) -> Result<(), Error> {
         call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, id).await?;
+        let found = find(&mut tx, (org, id)).await?;
         found.delete(&call.actor)?;
-        if found.org != org {
-            return Err(Refusal::NotFound.into());
-        }
         tx.delete_invitation(id).await?;
         let tenant = found.tenant();
         self.commit(tx, call, "invitation.deleted", tenant, id.0)
@@ -108,8 +120,9 @@ impl App {
         new.check()?;
         let hash = self.hash_password(&new).await?;
         let mut tx = self.store.begin().await?;
-        let invitation = find(&mut tx, id).await?;
         // The link is gone with the first use: of two at once, one finds it spent.
+        let invitation = tx.invitation(id).await?;
+        let invitation = invitation.ok_or(Refusal::NotFound)?;
         let spent = tx.delete_invitation(id).await;
         spent.map_err(|_| Error::Unauthenticated)?;
         let user = UserId::new(call.now, self.random_id());
@@ -134,6 +147,9 @@ impl App {
     }
 }
 
-async fn find(tx: &mut Transaction, id: InvitationId) -> Result<Invitation, Error> {
-    Ok(tx.invitation(id).await?.ok_or(Refusal::NotFound)?)
+/// An invitation of another organization looks like one that does not exist.
+async fn find(tx: &mut Transaction, (org, id): (OrgId, InvitationId)) -> Result<Invitation, Error> {
+    let found = tx.invitation(id).await?;
+    let found = found.filter(|invitation| invitation.org == org);
+    Ok(found.ok_or(Refusal::NotFound)?)
 }

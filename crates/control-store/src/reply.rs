@@ -23,6 +23,8 @@ pub struct Reply {
     pub status: u16,
     /// The header `ETag`.
     pub etag: Option<String>,
+    /// The header `Location`.
+    pub location: Option<String>,
     /// The body; `None` if it held a secret, which is shown once and never stored.
     pub body: Option<String>,
 }
@@ -60,7 +62,7 @@ impl Transaction {
                    ON CONFLICT (name) DO UPDATE SET
                      request_hash = excluded.request_hash, reservation = excluded.reservation,
                      created_at = excluded.created_at, committed = 0,
-                     status = NULL, etag = NULL, body = NULL
+                     status = NULL, etag = NULL, location = NULL, body = NULL
                    WHERE replies.created_at <= $5
                      OR (replies.committed = 0 AND replies.status IS NULL
                          AND replies.created_at <= $6)";
@@ -76,7 +78,8 @@ impl Transaction {
         if done.rows_affected() == 1 {
             return Ok(Reservation::Taken);
         }
-        let sql = "SELECT request_hash, committed, status, etag, body FROM replies WHERE name = $1";
+        let sql = "SELECT request_hash, committed, status, etag, location, body FROM replies
+                   WHERE name = $1";
         let row = query(sql).bind(name).fetch_one(self.connection()).await?;
         if text(&row, "request_hash")? != request_hash {
             return Ok(Reservation::Other);
@@ -93,6 +96,7 @@ impl Transaction {
         Ok(Reservation::Replied(Reply {
             status: u16::try_from(status).map_err(|_| StoreError::Corrupt("status"))?,
             etag: optional_text(&row, "etag")?,
+            location: optional_text(&row, "location")?,
             body: optional_text(&row, "body")?,
         }))
     }
@@ -116,11 +120,19 @@ impl Transaction {
     ///
     /// [`StoreError`]
     pub async fn keep_reply(&mut self, reservation: Uuid, reply: &Reply) -> Result<(), StoreError> {
-        let Reply { status, etag, body } = reply;
-        query("UPDATE replies SET status = $2, etag = $3, body = $4 WHERE reservation = $1")
+        let Reply {
+            status,
+            etag,
+            location,
+            body,
+        } = reply;
+        let sql = "UPDATE replies SET status = $2, etag = $3, location = $4, body = $5
+                   WHERE reservation = $1";
+        query(sql)
             .bind(reservation.to_string())
             .bind(i64::from(*status))
             .bind(etag.as_deref())
+            .bind(location.as_deref())
             .bind(body.as_deref())
             .write_in(self)
             .await?;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 type Case = (&'static str, Credential, StatusCode);
 
 /// The route's path with a value of the right organization in each place.
-async fn target(world: &World, route: &Route) -> String {
+pub(crate) async fn target(world: &World, route: &Route) -> String {
     let full = world.full_key().await;
     let made = async |noun: &str| {
         let path = format!("/projects/{{project}}/{noun}");
@@ -171,7 +171,7 @@ async fn body(world: &World, path: &str) -> Value {
     body
 }
 
-async fn right(world: &World, access: Access) -> Vec<Credential> {
+pub(crate) async fn right(world: &World, access: Access) -> Vec<Credential> {
     let mut right = Vec::new();
     match member(access) {
         Access::Public => right.push(Credential::None),
@@ -401,7 +401,7 @@ async fn no_wrong_actor_passes_any_route() {
 }
 
 /// A body that the route accepts again and again.
-async fn fresh_body(world: &World, path: &str) -> Value {
+pub(crate) async fn fresh_body(world: &World, path: &str) -> Value {
     let mut body = body(world, path).await;
     if path == "/orgs/{org}/members" {
         body["email"] = world.stranger().await.into();

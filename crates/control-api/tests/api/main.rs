@@ -16,6 +16,7 @@ mod fleet;
 mod forger;
 mod large_rollouts;
 mod lifecycle;
+mod locations;
 mod members;
 mod node_certificates;
 mod nodes;

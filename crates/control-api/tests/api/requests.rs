@@ -24,6 +24,9 @@ async fn a_repeated_key_repeats_the_answer() {
         assert_eq!(first.status, StatusCode::CREATED);
         assert_eq!((again.status, &again.body), (first.status, &first.body));
         assert_eq!(again.header("etag"), first.header("etag"));
+        let location = format!("/api/v1/projects/{}", first.text("id"));
+        assert_eq!(first.header("location"), location);
+        assert_eq!(again.header("location"), location);
         let other = create(&world, &full, "b", "one").await;
         assert_eq!(other.status, StatusCode::UNPROCESSABLE_ENTITY);
         let stranger = world.full_key().await;

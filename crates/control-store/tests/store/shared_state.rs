@@ -80,6 +80,7 @@ async fn a_key_gives_the_answer_it_stands_for() {
         let reply = Reply {
             status: 201,
             etag: Some("\"1\"".to_owned()),
+            location: Some("/api/v1/orgs/1".to_owned()),
             body: Some("{}".to_owned()),
         };
         tx.keep_reply(id(1), &reply).await.unwrap();
