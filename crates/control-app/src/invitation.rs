@@ -122,7 +122,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         // The link is gone with the first use: of two at once, one finds it spent.
         let invitation = tx.invitation(id).await?;
-        let invitation = invitation.ok_or(Refusal::NotFound)?;
+        let invitation = invitation.ok_or(Error::Unauthenticated)?;
         let spent = tx.delete_invitation(id).await;
         spent.map_err(|_| Error::Unauthenticated)?;
         let user = UserId::new(call.now, self.random_id());

@@ -185,6 +185,22 @@ async fn an_invitation_makes_one_user_once() {
 }
 
 #[tokio::test]
+async fn of_acceptances_at_once_the_second_has_no_credential() {
+    for world in worlds().await {
+        let (_, link) = world.invitation(SignedDuration::ZERO).await;
+        let path = "/invitations/accept";
+        let (first, second) = tokio::join!(
+            world.post(path, &link, sample(path)),
+            world.post(path, &link, sample(path)),
+        );
+        let mut statuses = [first.status, second.status];
+        statuses.sort();
+        let expected = [StatusCode::CREATED, StatusCode::UNAUTHORIZED];
+        assert_eq!(statuses, expected, "{} {}", first.body, second.body);
+    }
+}
+
+#[tokio::test]
 async fn a_withdrawn_invitation_admits_no_user() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
