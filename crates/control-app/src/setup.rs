@@ -115,6 +115,7 @@ impl App {
         (org, user): (Org, User),
     ) -> Result<Installation, Error> {
         tx.insert_user(&user).await.map_err(taken("email"))?;
+        tx.delete_setup_links().await?;
         let membership = Membership {
             org: org.id,
             user: user.id,

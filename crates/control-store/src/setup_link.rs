@@ -19,13 +19,23 @@ impl Transaction {
         link: SetupLink,
         secret_hash: &str,
     ) -> Result<(), StoreError> {
-        query("DELETE FROM setup_links").write_in(self).await?;
+        self.delete_setup_links().await?;
         query("INSERT INTO setup_links (id, secret_hash, created_at) VALUES ($1, $2, $3)")
             .bind(link.id.to_string())
             .bind(secret_hash)
             .bind(link.created_at.as_millisecond())
             .write_in(self)
             .await?;
+        Ok(())
+    }
+
+    /// Ends every link: there is a user now.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn delete_setup_links(&mut self) -> Result<(), StoreError> {
+        query("DELETE FROM setup_links").write_in(self).await?;
         Ok(())
     }
 

@@ -2,7 +2,9 @@
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
-use control_domain::{Role, Scope, Tenant};
+use control_app::{Call, NewInstallation};
+use control_auth::Password;
+use control_domain::{NewUser, Role, Scope, Tenant};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -46,6 +48,27 @@ async fn a_setup_link_works_once() {
         assert_eq!(me.body["memberships"][0]["role"], "admin");
         let link = world.app.bootstrap(world.app.now()).await.unwrap();
         assert!(link.is_none(), "there is a user");
+    }
+}
+
+#[tokio::test]
+async fn a_setup_link_ends_with_the_first_administrator() {
+    for world in worlds().await {
+        let link = world.setup_link(SignedDuration::ZERO).await;
+        let new = NewInstallation {
+            org_name: "default".to_owned(),
+            project_name: None,
+            admin: NewUser {
+                email: "ann@example.com".to_owned(),
+                name: "Ann".to_owned(),
+                password: Password::new("correct horse".to_owned()),
+            },
+            api_key_name: None,
+        };
+        let call = Call::system(world.app.now());
+        world.app.create_admin(&call, &new).await.unwrap();
+        let late = world.post("/setup", &link, sample("/setup")).await;
+        assert_eq!(late.status, StatusCode::UNAUTHORIZED, "{}", late.body);
     }
 }
 
