@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::error::Error;
 use crate::metric;
+use crate::node_session::first_second;
 use control_auth::{Secret, UnverifiedToken};
 use control_domain::{Actor, NodeCredential, Tenant};
 use control_wire::NodeId;
@@ -119,7 +120,7 @@ impl App {
         let issuer = issuer.ok_or(Error::Unauthenticated)?;
         let claims = token.verify(&issuer.public_key, now).map_err(refused)?;
         let own = Tenant::project(claims.org, claims.prj) == issuer.tenant;
-        if !own || claims.issued_at() < issuer.tokens_since.as_second() {
+        if !own || claims.issued_at() < first_second(issuer.tokens_since) {
             return Err(Error::Unauthenticated);
         }
         Ok(node(id, issuer.tenant, NodeCredential::Token))

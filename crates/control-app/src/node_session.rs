@@ -22,8 +22,14 @@ impl App {
         let tenant = Node::own(&call.actor, Access::OwnNodeKey, id)?;
         let project = tenant.project.ok_or(Refusal::NotFound)?;
         let mut tx = self.store.read().await?;
+        let since = tx.tokens_since(id).await?.ok_or(Refusal::NotFound)?;
+        if call.now < since {
+            // The key was good when the request came, and was replaced meanwhile.
+            return Err(Error::Unauthenticated);
+        }
         let (key, pair) = self.signer(&mut tx, tenant.org).await?;
-        let exp = (call.now + TOKEN_LIFETIME).as_second();
+        let issued = call.now.as_second().max(first_second(since));
+        let exp = issued.saturating_add(TOKEN_LIFETIME.as_secs());
         let claims = Claims {
             sub: id,
             prj: project,
@@ -86,4 +92,10 @@ impl App {
         }
         Ok(tx.commit().await?)
     }
+}
+
+/// The first whole second, since 1970, that is not before `since`. Tokens have whole seconds: one of the
+/// second in which a key was replaced may be of either key.
+pub(crate) fn first_second(since: Timestamp) -> i64 {
+    since.as_second() + i64::from(since.subsec_nanosecond() > 0)
 }

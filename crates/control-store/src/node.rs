@@ -52,7 +52,7 @@ impl Transaction {
         } = node;
         let insert = "INSERT INTO nodes (id, org_id, project_id, name, labels, key_hash,
                       tokens_since, created_at, version)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $7, 1)";
+                      VALUES ($1, $2, $3, $4, $5, $6, 0, $7, 1)";
         sql(insert)
             .bind(*id)
             .bind(*org)

@@ -93,6 +93,17 @@ impl Transaction {
         update.write(self, version).await
     }
 
+    /// The time of the last rotation that ended all tokens of `node`; 1970 if there was none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn tokens_since(&mut self, node: NodeId) -> Result<Option<Timestamp>, StoreError> {
+        let since = sql("SELECT tokens_since FROM nodes WHERE id = $1");
+        let row = since.bind(node).row(self).await?;
+        row.map(|row| time(&row, "tokens_since")).transpose()
+    }
+
     /// What a token of `node` is compared with, if `kid` is a key of its organization that
     /// verifies.
     ///
