@@ -10,7 +10,7 @@ const EMAIL_BYTES: usize = 254;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
-/// An e-mail address in lower case: one `@`, at most 254 bytes, no spaces.
+/// An e-mail address in lower case: one `@`, at most 254 bytes, no spaces or invisible characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Email(String);
 
@@ -52,9 +52,9 @@ impl Email {
     pub fn parse(field: &'static str, text: &str) -> Result<Self, Refusal> {
         let wrong = Refusal::invalid(field, "is no e-mail address");
         let (user, domain) = text.split_once('@').ok_or(wrong)?;
-        let has_space = |c: char| c.is_whitespace() || c.is_control();
+        let is_unseen = |c: char| c.is_whitespace() || is_hidden(c) || is_joiner(c);
         let bad = user.is_empty() || domain.is_empty() || domain.contains('@');
-        if bad || text.len() > EMAIL_BYTES || text.contains(has_space) {
+        if bad || text.len() > EMAIL_BYTES || text.contains(is_unseen) {
             return Err(wrong);
         }
         Ok(Self(text.to_lowercase()))
@@ -71,16 +71,25 @@ impl Email {
     }
 }
 
-/// Not seen on a page, or changes what is seen beside it. The joiners U+200C and U+200D are part of
-/// the spelling of words and of emoji.
+/// Not seen on a page, or changes what is seen beside it, and no part of the spelling of a word.
 fn is_hidden(c: char) -> bool {
     let hidden = matches!(
         c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}'..='\u{200f}'
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180e}' | '\u{3164}' | '\u{ffa0}' | '\u{1d173}'..='\u{1d17a}' | '\u{200b}' | '\u{200e}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
     );
     hidden || c.is_control()
+}
+
+/// Joiners and selectors of variants: not seen alone, but part of the spelling of words and of emoji.
+fn is_joiner(c: char) -> bool {
+    matches!(
+        c,
+        '\u{180b}'..='\u{180f}' | '\u{200c}'..='\u{200d}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{e0100}'..='\u{e01ef}'
+    )
 }
 
 impl fmt::Display for Name {
@@ -104,7 +113,13 @@ mod tests {
         for good in ["a", "Ünïcode 1", &"x".repeat(100)] {
             assert!(Name::parse("name", good).is_ok(), "{good}");
         }
-        let invisible = ["\u{200b}", "a\u{202e}b", "a\u{2028}b", "\u{feff}a"];
+        let invisible = [
+            "\u{200b}",
+            "\u{3164}",
+            "a\u{202e}b",
+            "a\u{2028}b",
+            "\u{feff}a",
+        ];
         let wrong = ["", " a", "a ", "a\nb", &"x".repeat(101)];
         for bad in wrong.into_iter().chain(invisible) {
             assert!(Name::parse("name", bad).is_err(), "{bad:?}");
@@ -122,6 +137,10 @@ mod tests {
             "a@",
             "a@b@c",
             "a b@c",
+            "a\u{200b}@b",
+            "a\u{200d}@b",
+            "a\u{202e}@b",
+            "a@b\u{3164}",
             &format!("a@{}", "b".repeat(254)),
         ] {
             assert!(Email::parse("email", bad).is_err(), "{bad:?}");
