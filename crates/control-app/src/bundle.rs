@@ -137,6 +137,7 @@ impl App {
         (project, id): (ProjectId, BundleId),
     ) -> Result<Versioned<Bundle>, Error> {
         let mut tx = self.store.begin().await?;
+        tx.lock_audit().await?;
         let found = find(&mut tx, (project, id)).await?;
         let value = found.value.revoke(&call.actor, call.now)?;
         call.expect_version(found.version)?;

@@ -189,6 +189,8 @@ impl App {
         id: NodeId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
+        // A step of a rollout locks it before the rows that go with this one.
+        tx.lock_audit().await?;
         let found = find(&mut tx, project, id).await?;
         found
             .value

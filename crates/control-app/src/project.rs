@@ -86,6 +86,8 @@ impl App {
     /// [`Error`]
     pub async fn delete_project(&self, call: &Call, id: ProjectId) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
+        // A step of a rollout locks it before the rows that go with this one.
+        tx.lock_audit().await?;
         let found = find(&mut tx, id).await?;
         let has_nodes = tx.has_nodes(id).await?;
         found.value.delete(&call.actor, has_nodes)?;

@@ -139,6 +139,8 @@ impl App {
         command: RolloutCommand,
     ) -> Result<Versioned<Rollout>, Error> {
         let mut tx = self.store.begin().await?;
+        // A step under way ends first, so that no operator is refused for it.
+        tx.lock_audit().await?;
         let found = find(&mut tx, place).await?;
         let change = found.value.decide(&call.actor, command, call.now)?;
         call.expect_version(found.version)?;
@@ -218,8 +220,8 @@ impl App {
 
     /// Stores a step with all that follows from it, in one transaction; gives the next version.
     ///
-    /// The rollout's row is written first: of two replicas with the same step, one waits here and
-    /// then finds another version.
+    /// The audit log is locked first, as by all that writes to rollouts, orders or bundles: two transactions
+    /// never wait for each other. Of two replicas with the same step, the second finds another version.
     pub(crate) async fn store_change(
         &self,
         mut tx: Transaction,
@@ -228,6 +230,7 @@ impl App {
         version: i64,
     ) -> Result<i64, Error> {
         let RolloutChange { rollout, event } = change;
+        tx.lock_audit().await?;
         let version = tx.update_rollout(rollout, version).await?;
         // The samples of the last batch are gone when the rollout completes: its figures are kept already.
         if let Some(seen) = seen
@@ -277,6 +280,8 @@ impl App {
             RolloutEvent::Complete | RolloutEvent::FinishRollback | RolloutEvent::Cancel => {
                 tx.hold_nodes(rollout.id, false).await?;
                 tx.drop_samples(rollout.id).await?;
+                // A revocation left these nodes to the rollout, which leads them nowhere any more.
+                tx.recall_if_revoked(rollout.bundle).await?;
             }
             RolloutEvent::Submit
             | RolloutEvent::Resume
@@ -295,13 +300,15 @@ impl App {
         now: Timestamp,
     ) -> Result<Vec<NodeId>, Error> {
         let number = rollout.batch.as_ref().map_or(0, |batch| batch.number);
-        // Before any counter is read.
-        tx.lock_audit().await?;
+        let found = tx.bundle(rollout.bundle).await?.ok_or(Refusal::NotFound)?;
+        if found.value.state != BundleState::Signed {
+            // Revoked since the step was decided on: the next one leads the nodes back.
+            return Err(StoreError::Stale.into());
+        }
         let nodes = tx.pending_nodes((rollout.id, number), ORDER_CHUNK).await?;
         for node in &nodes {
             tx.note_previous(rollout.id, *node).await?;
         }
-        let found = tx.bundle(rollout.bundle).await?.ok_or(Refusal::NotFound)?;
         let archive = found.value.archive.ok_or(Refusal::NotFound)?;
         let target = target(rollout, rollout.bundle, archive.digest);
         for order in self.write_orders(tx, &target, &nodes, now).await? {
@@ -317,7 +324,6 @@ impl App {
         rollout: &Rollout,
         now: Timestamp,
     ) -> Result<Vec<NodeId>, Error> {
-        tx.lock_audit().await?;
         let mut targets: BTreeMap<(BundleId, String), Vec<NodeId>> = BTreeMap::new();
         for Revert { node, to } in tx.reverts(rollout.id, ORDER_CHUNK).await? {
             match to {

@@ -27,12 +27,17 @@ impl App {
         if !self.has_lease("scheduler", replica, now).await? {
             return Ok(0);
         }
-        let moving = self.store.read().await?.moving_rollouts().await?;
-        let mut steps = 0;
-        for id in moving {
-            steps += self.advance_rollout(id, now).await?;
+        let (mut steps, mut last) = (0, None);
+        loop {
+            let page = self.store.read().await?.moving_rollouts(last).await?;
+            for id in &page {
+                steps += self.advance_rollout(*id, now).await?;
+            }
+            last = page.last().copied();
+            if last.is_none() {
+                return Ok(steps);
+            }
         }
-        Ok(steps)
     }
 
     /// Takes the lease, or extends it. It saves work; the versions of rows keep replicas apart.

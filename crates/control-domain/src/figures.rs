@@ -143,10 +143,10 @@ impl From<&RouteTraffic> for Served {
     }
 }
 
-/// 5xx in thousandths of all requests.
+/// 5xx in thousandths of all requests. A node may say anything: it is at most 1 000.
 pub fn error_permille(served: impl Into<Served>) -> i64 {
     let Served { requests, errors } = served.into();
-    count(errors.saturating_mul(1_000) / requests.max(1))
+    count(errors.min(requests).saturating_mul(1_000) / requests.max(1))
 }
 
 /// The 99th percentile of latency in milliseconds, by even distribution within its bucket; none without

@@ -257,3 +257,17 @@ fn a_bad_node_is_named() {
         "{text}"
     );
 }
+
+#[test]
+fn more_errors_than_requests_are_no_more_than_all_of_them() {
+    let gate = Gate {
+        min_requests: 1,
+        ..GATE
+    };
+    let liar = || node(10.0, &[("api", route(1, u64::MAX, 2))]);
+    let compared = Comparison {
+        batch: liar(),
+        rest: liar(),
+    };
+    assert_eq!(gate.judge(&compared), GateVerdict::Passed);
+}

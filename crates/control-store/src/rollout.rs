@@ -15,7 +15,7 @@ use control_domain::{
 use control_wire::{BundleId, ProjectId, RolloutId};
 use sqlx::any::AnyRow;
 
-/// Rollouts that one look takes up.
+/// Rollouts of one page that the scheduler looks at.
 const MAX_MOVING: i64 = 1_000;
 
 macro_rules! select {
@@ -167,19 +167,24 @@ impl Transaction {
         list.page(self, page).await
     }
 
-    /// Rollouts that the scheduler has to look at. A paused one is among them if its bundle was
-    /// revoked.
+    /// Up to 1 000 rollouts behind `after` that the scheduler has to look at. A paused one is among them if
+    /// its bundle was revoked.
     ///
     /// # Errors
     ///
     /// [`StoreError`]
-    pub async fn moving_rollouts(&mut self) -> Result<Vec<RolloutId>, StoreError> {
+    pub async fn moving_rollouts(
+        &mut self,
+        after: Option<RolloutId>,
+    ) -> Result<Vec<RolloutId>, StoreError> {
         let moving = "SELECT r.id AS id FROM rollouts r
-                      WHERE r.state IN ('running', 'paused', 'failed', 'rolling_back')
+                      WHERE r.id > $1 AND r.state IN ('running', 'paused', 'failed', 'rolling_back')
                         AND (r.state <> 'paused' OR EXISTS (
                           SELECT 1 FROM bundles b WHERE b.id = r.bundle_id AND b.state = 'revoked'))
-                      ORDER BY r.id LIMIT $1";
-        let rows = sql(moving).bind(MAX_MOVING).rows(self).await?;
+                      ORDER BY r.id LIMIT $2";
+        let after = after.map(|id| id.to_string()).unwrap_or_default();
+        let moving = sql(moving).bind(after).bind(MAX_MOVING);
+        let rows = moving.rows(self).await?;
         rows.iter().map(|row| id(row, "id")).collect()
     }
 

@@ -211,8 +211,8 @@ impl Transaction {
         rows.iter().map(|row| id(row, "node_id")).collect()
     }
 
-    /// Notes the order to a node, and at the first one what it goes back to: the last bundle that
-    /// it confirmed, or else the one that it was ordered to run. To be called before the order is written.
+    /// Notes at the first order to a node what it goes back to: the last bundle that it confirmed, if it is
+    /// signed still, or else the one that it was ordered to run. To be called before the order is written.
     ///
     /// # Errors
     ///
@@ -225,7 +225,7 @@ impl Transaction {
         let previous = "UPDATE rollout_nodes SET previous_bundle_id = (
                           SELECT COALESCE(b.id, o.bundle_id) FROM node_heartbeats h
                           LEFT JOIN bundles b ON b.id = h.confirmed_bundle_id
-                            AND b.project_id = h.project_id
+                            AND b.project_id = h.project_id AND b.state = 'signed'
                           LEFT JOIN node_orders o ON o.node_id = h.node_id
                           WHERE h.node_id = $2)
                         WHERE rollout_id = $1 AND node_id = $2 AND order_counter IS NULL";

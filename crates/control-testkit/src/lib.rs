@@ -4,6 +4,7 @@
 mod database;
 mod http;
 mod installed;
+mod lock_waits;
 mod nodes;
 mod object_server;
 mod postgres;
@@ -15,6 +16,7 @@ mod wait;
 
 pub use database::{Database, databases};
 pub use http::{Answer, Client};
+pub use lock_waits::until_lock_wait;
 pub use nodes::{Behaviour, NodeFleet};
 pub use object_server::ObjectServer;
 pub use postgres::Postgres;

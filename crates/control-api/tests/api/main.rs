@@ -25,6 +25,7 @@ mod outsiders;
 mod rates;
 mod requests;
 mod rollout_failures;
+mod rollout_races;
 mod rollouts;
 mod services;
 mod tokens;

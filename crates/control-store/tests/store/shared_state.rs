@@ -33,6 +33,30 @@ async fn a_lease_has_one_holder_until_it_ends() {
 }
 
 #[tokio::test]
+async fn a_lease_by_a_clock_that_was_ahead_is_taken_over() {
+    let (ahead, right) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    let lifetime = SignedDuration::from_secs(5);
+    for store in stores().await {
+        for (holder, secs, held) in [
+            (ahead, 3_600, true),
+            (right, 0, true),
+            (ahead, 3_600, true),
+            // A clock may be a little ahead: the lease is waited for.
+            (ahead, 3_630, true),
+            (right, 3_601, false),
+            (right, 3_635, true),
+        ] {
+            let mut tx = store.begin().await.unwrap();
+            let got = tx
+                .acquire_lease("work", holder, after(secs), lifetime)
+                .await;
+            tx.commit().await.unwrap();
+            assert_eq!(got.unwrap(), held, "{} at {secs}", store.database.kind);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_bucket_gives_its_burst_and_then_its_rate() {
     let rate = Rate {
         per_minute: 60,
