@@ -6,10 +6,10 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::order::OrderTarget;
 use control_domain::Refusal;
-use control_store::{Recall, Transaction};
+use control_store::Transaction;
 use control_wire::{BundleId, NodeId, Order, ProjectId};
 use jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Nodes of one assignment; a rollout moves more.
 const MAX_NODES: usize = 200;
@@ -73,26 +73,9 @@ impl App {
         if i64::try_from(recalls.len()).is_ok_and(|count| count < RECALL_CHUNK) {
             tx.set_recalling(id, false).await?;
         }
-        let mut targets: BTreeMap<(BundleId, String), Vec<NodeId>> = BTreeMap::new();
-        for Recall {
-            node,
-            bundle,
-            digest,
-        } in recalls
-        {
-            targets.entry((bundle, digest)).or_default().push(node);
-        }
-        let mut ordered = Vec::new();
-        for ((older, digest), nodes) in targets {
-            let target = OrderTarget {
-                org: bundle.tenant.org,
-                bundle: older,
-                digest,
-                rollout: None,
-            };
-            self.write_orders(&mut tx, &target, &nodes, now).await?;
-            ordered.extend(nodes);
-        }
+        let org = bundle.tenant.org;
+        let orders = self.write_each(&mut tx, (org, None), recalls, now).await?;
+        let ordered: Vec<NodeId> = orders.iter().map(|order| order.node).collect();
         let call = Call::system(now);
         self.commit(tx, &call, "bundle.recalled", bundle.tenant, id.0)
             .await?;

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, Node, Refusal, SigningKeyState, Tenant};
-use control_store::Transaction;
+use control_store::{NodeTarget, Transaction};
 use control_wire::{BundleId, DesiredState, NodeId, Order, OrgId, RolloutId};
 use jiff::Timestamp;
 use std::time::Duration;
@@ -47,21 +47,48 @@ impl App {
             digest,
             rollout,
         } = target;
+        let wanted = nodes.iter().map(|node| NodeTarget {
+            node: *node,
+            bundle: *bundle,
+            digest: digest.clone(),
+        });
+        let wanted = wanted.collect();
+        self.write_each(tx, (*org, *rollout), wanted, now).await
+    }
+
+    /// Orders each node to run a bundle of its own, as [`App::write_orders`] does one bundle for all. They come in
+    /// the order of their identifiers, as heartbeats do: two transactions never wait for each other.
+    pub(crate) async fn write_each(
+        &self,
+        tx: &mut Transaction,
+        (org, rollout): (OrgId, Option<RolloutId>),
+        mut wanted: Vec<NodeTarget>,
+        now: Timestamp,
+    ) -> Result<Vec<Order>, Error> {
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        wanted.sort_by_key(|wanted| wanted.node);
         // Before any counter is read: of two transactions the second sees what the first wrote.
         let seq = tx.lock_audit().await?;
-        let (key, pair) = self.signer(tx, *org).await?;
-        let mut orders = Vec::with_capacity(nodes.len());
-        for node in nodes {
+        let (key, pair) = self.signer(tx, org).await?;
+        let mut orders = Vec::with_capacity(wanted.len());
+        for NodeTarget {
+            node,
+            bundle,
+            digest,
+        } in wanted
+        {
             let mut order = Order {
-                node: *node,
-                bundle: *bundle,
-                digest: digest.clone(),
-                counter: tx.order_counter(*node).await? + 1,
+                node,
+                bundle,
+                digest,
+                counter: tx.order_counter(node).await? + 1,
                 kid: key.id,
                 signature: String::new(),
             };
             order.signature = pair.sign(order.signed_text().as_bytes());
-            tx.write_order(&order, (seq, *rollout), now).await?;
+            tx.write_order(&order, (seq, rollout), now).await?;
             orders.push(order);
         }
         Ok(orders)

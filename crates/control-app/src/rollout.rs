@@ -8,10 +8,11 @@ use crate::metric;
 use crate::order::OrderTarget;
 use control_domain::{
     Access, BatchCounts, BundleState, Comparison, Figures, NewRollout, Observation, Refusal,
-    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Tenant, error_permille,
-    p99_ms,
+    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, error_permille, p99_ms,
 };
-use control_store::{Page, Revert, RolloutNode, StoreError, StoredBatch, Transaction, Versioned};
+use control_store::{
+    NodeTarget, Page, Revert, RolloutNode, StoreError, StoredBatch, Transaction, Versioned,
+};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
 use metrics::counter;
@@ -310,7 +311,12 @@ impl App {
             tx.note_previous(rollout.id, *node).await?;
         }
         let archive = found.value.archive.ok_or(Refusal::NotFound)?;
-        let target = target(rollout, rollout.bundle, archive.digest);
+        let target = OrderTarget {
+            org: rollout.tenant.org,
+            bundle: rollout.bundle,
+            digest: archive.digest,
+            rollout: Some(rollout.id),
+        };
         for order in self.write_orders(tx, &target, &nodes, now).await? {
             let counter = i64::try_from(order.counter).unwrap_or(i64::MAX);
             tx.note_order(rollout.id, order.node, counter).await?;
@@ -324,33 +330,24 @@ impl App {
         rollout: &Rollout,
         now: Timestamp,
     ) -> Result<Vec<NodeId>, Error> {
-        let mut targets: BTreeMap<(BundleId, String), Vec<NodeId>> = BTreeMap::new();
+        let mut wanted = Vec::new();
         for Revert { node, to } in tx.reverts(rollout.id, ORDER_CHUNK).await? {
             match to {
-                Some(to) => targets.entry(to).or_default().push(node),
+                Some((bundle, digest)) => wanted.push(NodeTarget {
+                    node,
+                    bundle,
+                    digest,
+                }),
                 None => tx.note_revert(rollout.id, node, 0).await?,
             }
         }
-        let mut ordered = Vec::new();
-        for ((bundle, digest), nodes) in targets {
-            let target = target(rollout, bundle, digest);
-            for order in self.write_orders(tx, &target, &nodes, now).await? {
-                let counter = i64::try_from(order.counter).unwrap_or(i64::MAX);
-                tx.note_revert(rollout.id, order.node, counter).await?;
-            }
-            ordered.extend(nodes);
+        let by = (rollout.tenant.org, Some(rollout.id));
+        let orders = self.write_each(tx, by, wanted, now).await?;
+        for order in &orders {
+            let counter = i64::try_from(order.counter).unwrap_or(i64::MAX);
+            tx.note_revert(rollout.id, order.node, counter).await?;
         }
-        Ok(ordered)
-    }
-}
-
-fn target(rollout: &Rollout, bundle: BundleId, digest: String) -> OrderTarget {
-    let Tenant { org, project: _ } = rollout.tenant;
-    OrderTarget {
-        org,
-        bundle,
-        digest,
-        rollout: Some(rollout.id),
+        Ok(orders.iter().map(|order| order.node).collect())
     }
 }
 

@@ -59,7 +59,7 @@ pub use node_list::{NodeCounts, NodeFilter};
 pub use node_order::StoredOrder;
 pub use objects::{ObjectBytes, ObjectError, Objects};
 pub use rate_limit::{Group, Rate};
-pub use recall::Recall;
+pub use recall::NodeTarget;
 pub use reply::{Reply, Reservation};
 pub use rollout::StoredBatch;
 pub use rollout_node::RolloutNode;

@@ -22,12 +22,12 @@ macro_rules! taken_back {
     };
 }
 
-/// A node that is ordered to run a revoked bundle, and the bundle that it goes back to.
+/// A node and the bundle that it is to be ordered to run, such as the one before a revoked one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recall {
+pub struct NodeTarget {
     /// The node.
     pub node: NodeId,
-    /// A signed bundle that it ran, or was ordered to run, before.
+    /// The bundle, which is signed.
     pub bundle: BundleId,
     /// The digest of that bundle.
     pub digest: String,
@@ -83,7 +83,7 @@ impl Transaction {
         &mut self,
         bundle: BundleId,
         limit: i64,
-    ) -> Result<Vec<Recall>, StoreError> {
+    ) -> Result<Vec<NodeTarget>, StoreError> {
         let recalls = concat!(
             "SELECT o.node_id AS node_id, COALESCE(g.id, p.id) AS bundle_id,
                COALESCE(g.digest, p.digest) AS digest
@@ -101,7 +101,7 @@ impl Transaction {
         );
         let rows = sql(recalls).bind(bundle).bind(limit).rows(self).await?;
         let recall = |row| {
-            Ok(Recall {
+            Ok(NodeTarget {
                 node: id(row, "node_id")?,
                 bundle: id(row, "bundle_id")?,
                 digest: text(row, "digest")?,
