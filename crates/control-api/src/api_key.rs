@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use control_app::{ApiKeyPlace, App, Versioned};
 use control_auth::Secret;
 use control_domain::{ApiKey, NewApiKey, Scope, Tenant};
-use control_wire::{ApiKeyId, OrgId, ProjectId, rfc3339};
+use control_wire::{ApiKeyId, OrgId, ProjectId, UserId, rfc3339};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -36,6 +36,9 @@ pub(crate) struct ApiKeyView {
     expires_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime)]
     revoked_at: Option<Timestamp>,
+    /// The user that made the key, by another key or not; absent for keys from before this was noted. All keys
+    /// of a user count together where one user may not take everything.
+    made_by: Option<UserId>,
 }
 
 /// A new API key with its secret, which is shown this once.
@@ -94,6 +97,7 @@ impl ApiKeyView {
             created_at,
             expires_at,
             revoked_at,
+            made_by,
         } = key;
         Self {
             id: *id,
@@ -105,6 +109,7 @@ impl ApiKeyView {
             created_at: *created_at,
             expires_at: *expires_at,
             revoked_at: *revoked_at,
+            made_by: *made_by,
         }
     }
 }

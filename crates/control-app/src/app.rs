@@ -114,13 +114,13 @@ impl App {
         spawn_blocking(task).await.map_err(|_| Error::Stopped)
     }
 
-    /// A place among the uploads of `actor`, to be held until the bundle is stored.
+    /// A place among the uploads of the user behind `actor`, to be held until the bundle is stored.
     ///
     /// # Errors
     ///
     /// [`Error::TooManyUploads`] if none becomes free in time.
     pub async fn upload_place(&self, actor: &Actor) -> Result<UploadPlace, Error> {
-        self.uploads.take(actor.id()).await
+        self.uploads.take(actor.quota_owner()).await
     }
 
     /// Whether the database answers.

@@ -52,6 +52,7 @@ impl App {
                 tenant,
                 scopes,
                 expires_at,
+                made_by: _,
             } => Ok(Identity::ApiKey {
                 id,
                 tenant,

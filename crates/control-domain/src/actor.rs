@@ -47,6 +47,8 @@ pub enum Actor {
         scopes: BTreeSet<Scope>,
         /// When it ends.
         expires_at: Option<Timestamp>,
+        /// The user that made it, if that is known.
+        made_by: Option<UserId>,
     },
     /// The bearer of an enrolment token.
     Enrolment {
@@ -99,6 +101,29 @@ impl Actor {
             Self::ApiKey { id, .. } => id.0,
             Self::Enrolment { id, .. } => id.0,
             Self::Node { id, .. } => id.0,
+        }
+    }
+
+    /// The user that acts, or that made the key that does.
+    pub fn user(&self) -> Option<UserId> {
+        match self {
+            Self::User { id, .. } => Some(*id),
+            Self::ApiKey { made_by, .. } => *made_by,
+            Self::System
+            | Self::SetUp { .. }
+            | Self::Invitee { .. }
+            | Self::Enrolment { .. }
+            | Self::Node { .. } => None,
+        }
+    }
+
+    /// What is shared by all credentials of one user: the user's identifier. Keys whose user is not known
+    /// share that of their organization.
+    pub fn quota_owner(&self) -> Uuid {
+        match (self.user(), self) {
+            (Some(user), _) => user.0,
+            (None, Self::ApiKey { tenant, .. }) => tenant.org.0,
+            (None, _) => self.id(),
         }
     }
 
@@ -243,7 +268,26 @@ mod tests {
             tenant,
             scopes: scopes.iter().copied().collect(),
             expires_at: None,
+            made_by: None,
         }
+    }
+
+    #[test]
+    fn a_user_and_the_keys_that_it_made_have_one_quota() {
+        let made_by = |user: Option<u128>, id: u128| Actor::ApiKey {
+            id: ApiKeyId(Uuid::from_u128(id)),
+            tenant: Tenant::project(ORG, PROJECT),
+            scopes: BTreeSet::new(),
+            expires_at: None,
+            made_by: user.map(|user| UserId(Uuid::from_u128(user))),
+        };
+        let own = user(ORG, Role::Admin).quota_owner();
+        assert_eq!(made_by(Some(4), 10).quota_owner(), own);
+        assert_eq!(made_by(Some(4), 11).quota_owner(), own);
+        assert_ne!(made_by(Some(5), 12).quota_owner(), own);
+        // Older keys of an organization count together.
+        assert_eq!(made_by(None, 13).quota_owner(), ORG.0);
+        assert_eq!(made_by(None, 14).quota_owner(), ORG.0);
     }
 
     #[test]

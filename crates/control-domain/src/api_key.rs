@@ -6,7 +6,7 @@ use crate::machine::{Transition, next_state};
 use crate::named::named;
 use crate::refusal::Refusal;
 use crate::text::Name;
-use control_wire::ApiKeyId;
+use control_wire::{ApiKeyId, UserId};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
@@ -77,6 +77,8 @@ pub struct ApiKey {
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
+    /// The user that made it, by another key or not; none for keys of before this was noted.
+    pub made_by: Option<UserId>,
 }
 
 /// What the creator of an API key chooses.
@@ -120,6 +122,7 @@ impl ApiKey {
             created_at: now,
             expires_at,
             revoked_at: None,
+            made_by: actor.user(),
         };
         key.within(actor)?;
         Ok(key)
@@ -193,6 +196,7 @@ impl ApiKey {
             tenant: self.tenant,
             scopes: self.scopes,
             expires_at: self.expires_at,
+            made_by: self.made_by,
         })
     }
 

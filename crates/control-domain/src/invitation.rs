@@ -98,6 +98,7 @@ mod tests {
             tenant: Tenant::org(org),
             scopes: BTreeSet::new(),
             expires_at: None,
+            made_by: None,
         };
         let made = Invitation::create(&admin, org, id, ("A@b", Role::Reader), now);
         let made = made.unwrap();

@@ -105,6 +105,7 @@ mod tests {
             tenant: Tenant::org(ORG),
             scopes: BTreeSet::new(),
             expires_at: None,
+            made_by: None,
         };
         let last = Err(Refusal::LastAdmin);
         assert_eq!(member(Role::Admin).remove(by, false), last);

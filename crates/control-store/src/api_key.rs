@@ -14,7 +14,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, org_id, project_id, name, scopes, created_at, expires_at, revoked_at,
-             version FROM api_keys ",
+             made_by, version FROM api_keys ",
             $rest
         )
     };
@@ -39,10 +39,11 @@ impl Transaction {
             created_at,
             expires_at,
             revoked_at,
+            made_by,
         } = key;
         let insert = "INSERT INTO api_keys (id, org_id, project_id, name, scopes, secret_hash,
-                      created_at, expires_at, revoked_at, version)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)";
+                      created_at, expires_at, revoked_at, made_by, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1)";
         sql(insert)
             .bind(*id)
             .bind(*org)
@@ -53,6 +54,7 @@ impl Transaction {
             .bind(*created_at)
             .bind(*expires_at)
             .bind(*revoked_at)
+            .bind(*made_by)
             .run(self)
             .await?;
         Ok(())
@@ -144,6 +146,7 @@ impl Record for ApiKey {
             created_at: time(row, "created_at")?,
             expires_at: optional_time(row, "expires_at")?,
             revoked_at: optional_time(row, "revoked_at")?,
+            made_by: optional_id(row, "made_by")?,
         };
         versioned(key, row)
     }

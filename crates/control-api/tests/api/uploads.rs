@@ -7,6 +7,7 @@ use control_domain::Role;
 use control_testkit::Database;
 use futures_util::future::join_all;
 use futures_util::stream;
+use serde_json::json;
 use std::convert::Infallible;
 use std::pin::pin;
 use tokio::sync::{mpsc, watch};
@@ -34,13 +35,15 @@ async fn slow_upload(
         Ok(rest)
     });
     let body = Body::from_stream(futures_util::StreamExt::chain(first, rest));
-    let Credential::Session(session) = by else {
-        unreachable!("a user uploads");
+    let (name, credential) = match by {
+        Credential::Session(session) => (header::COOKIE, format!("session={session}")),
+        Credential::Bearer(key) => (header::AUTHORIZATION, format!("Bearer {key}")),
+        Credential::None | Credential::NodeKey(_) => unreachable!("a user uploads"),
     };
     let path = BUNDLES.replace("{project}", &world.project.to_string());
     let request = Request::post(format!("/api/v1{path}"))
         .header(header::CONTENT_TYPE, "application/json")
-        .header(header::COOKIE, format!("session={session}"));
+        .header(name, credential);
     world.send_request(request.body(body).unwrap()).await
 }
 
@@ -76,6 +79,43 @@ async fn slow_uploads_of_one_actor_leave_places_to_others() {
     }
     let next = world.post(BUNDLES, &slow, sample(BUNDLES)).await;
     assert_eq!(next.status, StatusCode::CREATED, "{}", next.body);
+}
+
+/// A key without scopes that `by` makes.
+async fn key_of(world: &World, by: &Credential) -> Credential {
+    let made = world.post("/api-keys", by, json!({"name": "deploy"})).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+    Credential::Bearer(made.text("secret"))
+}
+
+#[tokio::test]
+async fn the_keys_of_one_administrator_leave_places_to_others() {
+    let world = World::new(Database::sqlite()).await;
+    let admin = world.user(world.org, Role::Admin).await;
+    let own = key_of(&world, &admin).await;
+    let made_by_key = key_of(&world, &own).await;
+    let other = world.user(world.org, Role::Operator).await;
+    let (gate, closed) = watch::channel(false);
+    let (begun, mut beginnings) = mpsc::unbounded_channel();
+    let upload = |by| slow_upload(&world, by, begun.clone(), closed.clone());
+    let uploads = join_all([&own, &made_by_key].map(upload));
+    let beside = async {
+        for _ in 0..PLACES / 2 {
+            beginnings.recv().await.unwrap();
+        }
+        let (by_session, of_other) = tokio::join!(
+            world.post(BUNDLES, &admin, sample(BUNDLES)),
+            world.post(BUNDLES, &other, sample(BUNDLES)),
+        );
+        gate.send(true).unwrap();
+        (by_session, of_other)
+    };
+    let (uploaded, (by_session, of_other)) = tokio::join!(uploads, beside);
+    assert_eq!(by_session.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(of_other.status, StatusCode::CREATED, "{}", of_other.body);
+    for answer in uploaded {
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
+    }
 }
 
 #[tokio::test]

@@ -140,6 +140,7 @@ impl World {
             created_at: self.app.now(),
             expires_at: None,
             revoked_at: None,
+            made_by: None,
         }
     }
 

@@ -99,6 +99,7 @@ pub(crate) fn api_key(tenant: Tenant, scopes: &[Scope]) -> ApiKey {
         created_at: NOW,
         expires_at: None,
         revoked_at: None,
+        made_by: None,
     }
 }
 
