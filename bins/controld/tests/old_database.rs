@@ -1,0 +1,191 @@
+//! A database of an older version under the program of today: nothing of it is lost.
+//!
+//! `fixtures/control-plane/schema-0008` has rows of every table as a program with the migrations 0001 to 0008
+//! wrote them, two years earlier by the clock, and the archives of its bundles.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test may stop"
+)]
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use control_testkit::{Client, Database, Program, databases, lay_down, until_every};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
+const MIGRATIONS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../crates/control-store/migrations"
+);
+const ROWS: &str = include_str!("../../../fixtures/control-plane/schema-0008/rows.sql");
+const SECRETS: &str = include_str!("../../../fixtures/control-plane/schema-0008/rows.json");
+const LAST_MIGRATION: i64 = 8;
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// The program on such a database.
+struct World {
+    folder: TempDir,
+    database: Database,
+    /// What stands behind the hashes of the rows.
+    secrets: Value,
+}
+
+impl World {
+    fn new(database: Database) -> Self {
+        lay_down(&database, (Path::new(MIGRATIONS), LAST_MIGRATION), ROWS);
+        let secrets: Value = serde_json::from_str(SECRETS).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let keys = secrets["master_key"].as_str().unwrap();
+        fs::write(folder.path().join("master.key"), keys).unwrap();
+        for (name, archive) in secrets["objects"].as_object().unwrap() {
+            let file = folder.path().join("objects").join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            let archive = BASE64_STANDARD.decode(archive.as_str().unwrap());
+            fs::write(file, archive.unwrap()).unwrap();
+        }
+        Self {
+            folder,
+            database,
+            secrets,
+        }
+    }
+
+    fn arguments(&self) -> [String; 4] {
+        let data = self.folder.path().display().to_string();
+        let url = self.database.url.clone();
+        ["--data-dir".to_owned(), data, "--database".to_owned(), url]
+    }
+
+    fn secret(&self, name: &str) -> &str {
+        self.secrets[name].as_str().unwrap()
+    }
+
+    fn operator(&self, program: &Program) -> Client {
+        let client = program.client().with_bearer(self.secret("api_key"));
+        client.obeying_rate_limits()
+    }
+
+    /// The path with the identifiers of the rows in the place of their names.
+    fn path(&self, path: &str) -> String {
+        let names = [
+            "org",
+            "project",
+            "bundle",
+            "node",
+            "certificate",
+            "paused_rollout",
+        ];
+        let filled = names.iter().fold(path.to_owned(), |path, name| {
+            path.replace(&format!("{{{name}}}"), self.secret(name))
+        });
+        format!("/api/v1{filled}")
+    }
+
+    fn get(&self, client: &Client, path: &str) -> Value {
+        let answer = client.get(&self.path(path));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+        answer.json()
+    }
+}
+
+/// Every list, the number of its items, and whether an item has a page of its own under it.
+const LISTS: [(&str, usize, bool); 16] = [
+    ("/orgs", 1, true),
+    ("/orgs/{org}/projects", 2, false),
+    ("/orgs/{org}/members", 1, false),
+    ("/orgs/{org}/invitations", 1, false),
+    ("/orgs/{org}/signing-keys", 1, false),
+    ("/api-keys", 2, true),
+    ("/projects/{project}/enrolment-tokens", 1, false),
+    ("/projects/{project}/nodes", 3, true),
+    ("/projects/{project}/nodes/{node}/events", 1, false),
+    ("/projects/{project}/drift", 2, true),
+    ("/projects/{project}/bundles", 5, true),
+    ("/projects/{project}/rollouts", 3, true),
+    (
+        "/projects/{project}/rollouts/{paused_rollout}/nodes",
+        2,
+        false,
+    ),
+    ("/projects/{project}/services", 1, true),
+    ("/projects/{project}/upstreams", 1, true),
+    ("/projects/{project}/certificates", 1, true),
+];
+
+/// What operators find.
+fn check_objects(world: &World, operator: &Client) {
+    for (path, count, has_pages) in LISTS {
+        let found = world.get(operator, path);
+        let items = found["items"].as_array().unwrap();
+        assert_eq!(items.len(), count, "{path}: {found}");
+        for item in items.iter().filter(|_| has_pages) {
+            let id = item["id"].as_str().unwrap();
+            let one = world.get(operator, &format!("{path}/{id}"));
+            assert_eq!(one["id"], id, "{path}");
+        }
+    }
+    let keys = world.get(operator, "/orgs/{org}/jwks.json");
+    assert_eq!(keys["keys"].as_array().map(Vec::len), Some(1), "{keys}");
+    let verified = world.get(operator, "/projects/{project}/bundles/{bundle}/verify");
+    assert_eq!(verified["valid"], true, "{verified}");
+    let upstreams = world.get(operator, "/projects/{project}/upstreams");
+    let targets = upstreams["items"][0]["targets"].as_array().map(Vec::len);
+    assert_eq!(targets, Some(2), "{upstreams}");
+}
+
+/// What a node finds: a token for its key, its order, and the private key of the certificate in its bundle.
+fn check_node(world: &World, program: &Program) {
+    let key = [("x-service-node-key", world.secret("node_key"))];
+    let client = program.client();
+    let token = client.send("POST", &world.path("/nodes/{node}/token"), &key, None);
+    assert_eq!(token.status, 200, "{}", token.text);
+    let node = client.with_bearer(token.json()["token"].as_str().unwrap());
+    let body = json!({"health": {"cpu_percent": 1.0}});
+    let beat = node.post(&world.path("/nodes/{node}/heartbeat"), &body);
+    assert_eq!((beat.status, &beat.json()["order"]), (200, &json!(2)));
+    let desired = world.get(&node, "/nodes/{node}/desired");
+    let order = &desired["order"];
+    assert_eq!(order["bundle"], world.secret("bundle"), "{desired}");
+    let served = world.get(&node, "/nodes/{node}/certificates/{certificate}");
+    let private = served["private_key_pem"].as_str().unwrap();
+    assert_eq!(private.trim(), world.secret("private_key_pem").trim());
+}
+
+fn verify_audit(world: &World) {
+    let mut verify = Command::new(CONTROLD);
+    let done = verify.args(["audit", "verify"]).args(world.arguments());
+    let done = done.output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+#[test]
+fn a_database_of_the_eighth_migration_is_served_whole() {
+    for database in databases() {
+        let world = World::new(database);
+        let mut program = Program::start(CONTROLD, &world.arguments());
+        let operator = world.operator(&program);
+        check_objects(&world, &operator);
+        check_node(&world, &program);
+        // A rollout that was under way is late by now, and pauses as it was told to.
+        let rollout = "/projects/{project}/rollouts/{paused_rollout}";
+        let mut found = Value::Null;
+        until_every(PAUSE, "the rollout pauses", || {
+            found = world.get(&operator, rollout);
+            found["state"] == "paused"
+        });
+        let reason = found["reason"].as_str().unwrap();
+        assert!(reason.contains("did not switch in time"), "{found}");
+        // The log of the older version goes on.
+        let projects = world.path("/orgs/{org}/projects");
+        let made = operator.post(&projects, &json!({"name": "third"}));
+        assert_eq!(made.status, 201, "{}", made.text);
+        assert!(program.terminate().success());
+        verify_audit(&world);
+    }
+}
