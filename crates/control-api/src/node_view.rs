@@ -28,6 +28,10 @@ pub(crate) struct NodeView {
     version: Option<String>,
     /// Whether a second key waits for its first use.
     key_rotation_pending: bool,
+    /// Since when two running processes take turns as this node, which refuses neither: a data folder was
+    /// copied. Absent otherwise, and 15 minutes after one of them is gone.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    duplicated_since: Option<Timestamp>,
     /// What the node shall run.
     desired: Option<DesiredView>,
     /// What it says that it runs; absent before the first heartbeat.
@@ -82,6 +86,7 @@ pub(crate) struct NodeDetailView {
 impl NodeView {
     pub(crate) fn new(node: &Node, interval: HeartbeatInterval, now: Timestamp) -> Self {
         let state = node.state(interval, now).into();
+        let duplicated_since = node.duplicated_since(now);
         let Node {
             id,
             tenant: Tenant { org: _, project },
@@ -104,6 +109,7 @@ impl NodeView {
             cpu_percent: report.map(|report| report.cpu_percent),
             version: report.and_then(|report| report.version.clone()),
             key_rotation_pending: *rotating,
+            duplicated_since,
             desired: order.map(DesiredView::from),
             status: report.map(|report| StatusView::from(&report.status)),
         }
@@ -172,5 +178,9 @@ pub(crate) fn revision(
     let seen = |report: &NodeReport| report.seen_at.as_millisecond();
     let seen = node.report.as_ref().map_or(0, seen);
     let order = node.order.map_or(0, |order| order.counter);
-    format!("{seen}-{order}-{}", node.state(interval, now))
+    let duplicated = match node.duplicated_since(now) {
+        Some(_) => "-duplicated",
+        None => "",
+    };
+    format!("{seen}-{order}-{}{duplicated}", node.state(interval, now))
 }

@@ -70,6 +70,7 @@ metrics! {
     ROLLOUT_EVENTS "control_rollout_events_total" Counter ["event"] "Steps of rollouts, by the event of the state machine.";
     ROLLOUT_STEP_DURATION "control_rollout_step_duration_seconds" Histogram [] "From a look at a rollout that moves to its next step, or to the finding that it waits.";
     DRIFT_EVENTS "control_drift_events_total" Counter ["event"] "Drifts that were `opened` and `resolved`.";
+    NODE_DUPLICATES "control_node_duplicates_total" Counter [] "Nodes of which a second running process was noticed: a copied data folder.";
     ARCHIVES_SWEPT "control_archives_swept_total" Counter [] "Archives that were deleted because their bundles never came into the database.";
     HOUSEKEEPING_DELETED "control_housekeeping_deleted_total" Counter [] "Rows that housekeeping has deleted.";
 }
@@ -106,6 +107,7 @@ pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
         counter!(ROLLOUT_EVENTS, "event" => event.name()).increment(0);
     }
     counter!(CONNECTIONS_REFUSED).increment(0);
+    counter!(NODE_DUPLICATES).increment(0);
     counter!(ARCHIVES_SWEPT).increment(0);
     for event in ["opened", "resolved"] {
         counter!(DRIFT_EVENTS, "event" => event).increment(0);

@@ -3,12 +3,15 @@
 use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;
+use crate::metric;
 use control_auth::{Claims, TOKEN_LIFETIME};
 use control_domain::{Access, Node, Refusal, check_events, check_heartbeat};
+use control_store::WrittenHeartbeat;
 use control_wire::{
     EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeEventId, NodeId, TokenResponse,
 };
 use jiff::Timestamp;
+use metrics::counter;
 
 impl App {
     /// Exchanges the node's key for a token of 12 hours.
@@ -56,8 +59,16 @@ impl App {
     ) -> Result<HeartbeatResponse, Error> {
         Node::own(&call.actor, Access::OwnNode, id)?;
         check_heartbeat(&said)?;
-        let written = self.writes.heartbeat(id, said, call.now).await?;
-        let order = written.ok_or(Refusal::NotFound)?;
+        let event = NodeEventId::new(call.now, self.random_id());
+        let written = self.writes.heartbeat((id, event), said, call.now).await?;
+        let WrittenHeartbeat {
+            order,
+            has_found_duplicate,
+        } = written.ok_or(Refusal::NotFound)?;
+        if has_found_duplicate {
+            tracing::warn!(node = %id, "two running processes report as this node");
+            counter!(metric::NODE_DUPLICATES).increment(1);
+        }
         Ok(HeartbeatResponse {
             heartbeat_interval_secs: self.heartbeat_interval.secs().into(),
             order: u64::try_from(order).unwrap_or_default(),

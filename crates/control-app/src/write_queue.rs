@@ -6,8 +6,8 @@
 //! take heartbeats that the nodes tell again, and counts that were over in seconds.
 
 use crate::error::Error;
-use control_store::{Group, Rate, Store, StoreError, Transaction};
-use control_wire::{HeartbeatRequest, NodeId};
+use control_store::{Group, Rate, Store, StoreError, Transaction, WrittenHeartbeat};
+use control_wire::{HeartbeatRequest, NodeEvent, NodeEventId, NodeId};
 use jiff::Timestamp;
 use std::sync::OnceLock;
 use tokio::sync::{mpsc, oneshot};
@@ -27,7 +27,12 @@ pub(crate) struct WriteQueue {
 /// What is written.
 #[derive(Debug)]
 enum Write {
-    Heartbeat(NodeId, Box<HeartbeatRequest>),
+    Heartbeat {
+        node: NodeId,
+        said: Box<HeartbeatRequest>,
+        /// Names the event that a second process with the node's identity leaves.
+        event: NodeEventId,
+    },
     Tokens {
         bucket: String,
         rate: Rate,
@@ -37,8 +42,8 @@ enum Write {
 
 #[derive(Debug)]
 enum Written {
-    /// The counter of the node's newest order; `None` if the node is gone.
-    Heartbeat(Option<i64>),
+    /// `None` if the node is gone.
+    Heartbeat(Option<WrittenHeartbeat>),
     Tokens(Group),
 }
 
@@ -57,16 +62,20 @@ impl WriteQueue {
         }
     }
 
-    /// Writes what a node says; gives the counter of its newest order, `None` if it is gone.
+    /// Writes what a node says; `None` if it is gone. A second process with its identity is noted as `event`.
     pub(crate) async fn heartbeat(
         &self,
-        node: NodeId,
+        (node, event): (NodeId, NodeEventId),
         said: HeartbeatRequest,
         now: Timestamp,
-    ) -> Result<Option<i64>, Error> {
-        let write = Write::Heartbeat(node, Box::new(said));
+    ) -> Result<Option<WrittenHeartbeat>, Error> {
+        let write = Write::Heartbeat {
+            node,
+            said: Box::new(said),
+            event,
+        };
         match self.write(write, now).await? {
-            Written::Heartbeat(counter) => Ok(counter),
+            Written::Heartbeat(written) => Ok(written),
             Written::Tokens(_) => Err(Error::Stopped),
         }
     }
@@ -108,15 +117,21 @@ impl Write {
     /// other.
     fn key(&self) -> (Option<NodeId>, String) {
         match self {
-            Self::Heartbeat(node, _) => (Some(*node), String::new()),
+            Self::Heartbeat { node, .. } => (Some(*node), String::new()),
             Self::Tokens { bucket, .. } => (None, bucket.clone()),
         }
     }
 
     async fn run(&self, tx: &mut Transaction, now: Timestamp) -> Result<Written, StoreError> {
         Ok(match self {
-            Self::Heartbeat(node, said) => {
-                Written::Heartbeat(tx.write_heartbeat(*node, said, now).await?)
+            Self::Heartbeat { node, said, event } => {
+                let written = tx.write_heartbeat(*node, said, now).await?;
+                if written.is_some_and(|written| written.has_found_duplicate) {
+                    let told = duplicate_event(now);
+                    let told = [(*event, &told)].into_iter();
+                    tx.insert_node_events(*node, told).await?;
+                }
+                Written::Heartbeat(written)
             }
             Self::Tokens {
                 bucket,
@@ -124,6 +139,14 @@ impl Write {
                 wanted,
             } => Written::Tokens(tx.take_tokens(bucket, *rate, *wanted, now).await?),
         })
+    }
+}
+
+fn duplicate_event(now: Timestamp) -> NodeEvent {
+    NodeEvent {
+        at: now,
+        kind: "node.duplicated".to_owned(),
+        message: "two running processes report as this node: its data folder was copied".to_owned(),
     }
 }
 

@@ -13,13 +13,14 @@ use crate::settings::Settings;
 use crate::state::{Identity, PersistedState};
 use crate::storage::{Kept, Storage};
 use control_bundle::Version;
-use control_wire::{Health, HeartbeatRequest, NodeEvent, NodeStatus, RegisterRequest};
+use control_wire::{Health, HeartbeatRequest, InstanceId, NodeEvent, NodeStatus, RegisterRequest};
 use jiff::Timestamp;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 use zeroize::Zeroizing;
 
 /// A client that is given up at once would miss what it said before.
@@ -47,6 +48,9 @@ pub struct Client {
     connected: bool,
     last_contact: Option<Timestamp>,
     refusals: Vec<RefusalReason>,
+    /// Told with each heartbeat, so that a copy of the node's folder is noticed. None: the control plane does
+    /// not know the field.
+    instance: Option<InstanceId>,
     /// A simulated node may report more often than the control plane asks for.
     max_interval: Duration,
 }
@@ -83,6 +87,7 @@ impl Client {
             connected: false,
             last_contact: None,
             refusals: Vec::new(),
+            instance: Some(InstanceId(Uuid::now_v7())),
             max_interval: Duration::MAX,
         };
         let started = bundle.and_then(|bundle| client.prepare_start(bundle));
@@ -109,6 +114,7 @@ impl Client {
             connected: false,
             last_contact: None,
             refusals: Vec::new(),
+            instance: Some(InstanceId(Uuid::now_v7())),
             max_interval,
         }
     }
@@ -244,6 +250,9 @@ impl Client {
             }
             Err(ChannelError::Refused(why)) => {
                 self.complain(&why);
+                if matches!(action, Action::Report(_)) {
+                    self.instance = None;
+                }
                 match action {
                     Action::Report(_) | Action::Fetch(_) | Action::FetchCertificates(_) => {
                         Outcome::Refused(why)
@@ -362,6 +371,7 @@ impl Client {
             version: Some(self.settings.version.to_owned()),
             status: Some(status.clone()),
             traffic,
+            instance: self.instance,
         };
         let answer = self.channel.heartbeat(own, &body).await?;
         self.tell_events(own).await;

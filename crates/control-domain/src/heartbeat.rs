@@ -24,6 +24,7 @@ pub fn check_heartbeat(request: &HeartbeatRequest) -> Result<(), Refusal> {
         version,
         status,
         traffic,
+        instance: _,
     } = request;
     if !(0.0..=MAX_CPU_PERCENT).contains(&health.cpu_percent) {
         return Err(Refusal::invalid("health.cpu_percent", "is not 0 to 100000"));

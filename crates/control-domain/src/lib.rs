@@ -54,8 +54,8 @@ pub use labels::Labels;
 pub use machine::{Transition, next_state};
 pub use membership::Membership;
 pub use node::{
-    HeartbeatInterval, NODE_TRANSITIONS, Node, NodeReport, NodeState, NodeTransitionEvent,
-    OrderSummary,
+    DUPLICATE_MEMORY, DuplicateNode, HeartbeatInterval, NODE_TRANSITIONS, Node, NodeReport,
+    NodeState, NodeTransitionEvent, OrderSummary,
 };
 pub use org::Org;
 pub use project::Project;

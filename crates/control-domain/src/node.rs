@@ -15,6 +15,10 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatInterval(u16);
 
+/// Two processes with one identity take turns at least every five minutes, the longest interval. When they have
+/// not for this time, one of them is gone.
+pub const DUPLICATE_MEMORY: SignedDuration = SignedDuration::from_mins(15);
+
 named! {
     /// Whether a node is there.
     NodeState {
@@ -89,6 +93,17 @@ pub struct NodeReport {
     pub status: NodeStatus,
     /// What it served.
     pub traffic: Option<Traffic>,
+    /// Two processes with its identity, if there ever were.
+    pub duplicate: Option<DuplicateNode>,
+}
+
+/// Two running processes that say that they are one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DuplicateNode {
+    /// When they were noticed.
+    pub since: Timestamp,
+    /// When one of them last took over from the other.
+    pub seen_at: Timestamp,
 }
 
 /// A node's newest order, without its signature.
@@ -164,6 +179,12 @@ impl Node {
             Some(report) if interval.online_since(now) < report.seen_at => Online,
             Some(_) => Offline,
         }
+    }
+
+    /// Since when two processes take turns as this node; `None` if that is over, or never was.
+    pub fn duplicated_since(&self, now: Timestamp) -> Option<Timestamp> {
+        let seen = self.report.as_ref().and_then(|report| report.duplicate)?;
+        (now - DUPLICATE_MEMORY < seen.seen_at).then_some(seen.since)
     }
 
     /// The node with changed labels; `None` removes one.

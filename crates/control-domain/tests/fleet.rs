@@ -105,6 +105,7 @@ fn node(seen_at: Option<Timestamp>) -> Node {
         version: None,
         status: NodeStatus::default(),
         traffic: None,
+        duplicate: None,
     });
     Node {
         report,

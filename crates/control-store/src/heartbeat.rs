@@ -2,11 +2,20 @@
 
 use crate::error::StoreError;
 use crate::node::{to_json, verdict_name};
-use crate::row::number;
+use crate::row::{number, optional_number};
 use crate::statement::sql;
 use crate::store::Transaction;
+use control_domain::DUPLICATE_MEMORY;
 use control_wire::{HeartbeatRequest, NodeId, NodeStatus};
 use jiff::Timestamp;
+
+/// Whether the process that reports came back twice after another one had taken over. Once, it may be a last
+/// heartbeat that was late.
+macro_rules! came_back {
+    () => {
+        "COALESCE($6 <> instance AND earlier_instances LIKE '%' || $6 || '%' || $6 || '%', false)"
+    };
+}
 
 /// What a node served is of the bundle that it runs: it goes with a change of that one. The bundle that a
 /// node says it runs is confirmed only if its orders name it: a node could say anything.
@@ -14,18 +23,41 @@ macro_rules! update {
     ($status:literal) => {
         concat!(
             "UPDATE node_heartbeats SET seen_at = $2, cpu_percent = $3,
-               software = COALESCE($4, software)",
+               software = COALESCE($4, software),
+               instance = COALESCE($6, instance),
+               earlier_instances = CASE
+                 WHEN $6 <> instance
+                 THEN SUBSTR(instance || ' ' || COALESCE(earlier_instances, ''), 1, 296)
+                 ELSE earlier_instances
+               END,
+               duplicated_at = CASE WHEN ",
+            came_back!(),
+            " THEN $2 ELSE duplicated_at END,
+               duplicated_since = CASE
+                 WHEN NOT ",
+            came_back!(),
+            " OR duplicated_at > $7 THEN duplicated_since
+                 ELSE $2
+               END",
             $status,
             " WHERE node_id = $1
              RETURNING COALESCE((SELECT o.counter FROM node_orders o WHERE o.node_id = $1), 0)
-               AS order_counter"
+               AS order_counter, duplicated_since"
         )
     };
 }
 
+/// What a heartbeat brought to light.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrittenHeartbeat {
+    /// The counter of the node's newest order; 0 without one.
+    pub order: i64,
+    /// Whether a second process with the node's identity was noticed just now.
+    pub has_found_duplicate: bool,
+}
+
 impl Transaction {
-    /// Writes what a node says; gives the counter of its newest order, 0 without one. `None` if
-    /// the node is gone.
+    /// Writes what a node says; `None` if the node is gone.
     ///
     /// # Errors
     ///
@@ -35,32 +67,33 @@ impl Transaction {
         node: NodeId,
         said: &HeartbeatRequest,
         now: Timestamp,
-    ) -> Result<Option<i64>, StoreError> {
+    ) -> Result<Option<WrittenHeartbeat>, StoreError> {
         let HeartbeatRequest {
             health,
             version,
             status,
             traffic,
+            instance,
         } = said;
         let text = match status {
             None => update!(", traffic = COALESCE($5, traffic)"),
             Some(_) => update!(
                 ", traffic = CASE
-                     WHEN $5 IS NULL AND active_bundle_id IS NOT DISTINCT FROM $8 THEN traffic
+                     WHEN $5 IS NULL AND active_bundle_id IS NOT DISTINCT FROM $10 THEN traffic
                      ELSE $5
                    END,
                  diverged_at = CASE
                      WHEN NOT EXISTS (SELECT 1 FROM node_orders o WHERE o.node_id = $1
-                                      AND o.bundle_id IS DISTINCT FROM $8) THEN NULL
+                                      AND o.bundle_id IS DISTINCT FROM $10) THEN NULL
                      ELSE COALESCE(diverged_at, $2)
                    END,
                  confirmed_bundle_id = CASE
                      WHEN EXISTS (SELECT 1 FROM node_orders o WHERE o.node_id = $1
-                                  AND $8 IN (o.bundle_id, o.previous_bundle_id)) THEN $8
+                                  AND $10 IN (o.bundle_id, o.previous_bundle_id)) THEN $10
                      ELSE confirmed_bundle_id
                    END,
-                 desired_bundle_id = $6, staged_bundle_id = $7, active_bundle_id = $8,
-                 last_good_bundle_id = $9, verdict_order = $10, verdict = $11, diagnostics = $12"
+                 desired_bundle_id = $8, staged_bundle_id = $9, active_bundle_id = $10,
+                 last_good_bundle_id = $11, verdict_order = $12, verdict = $13, diagnostics = $14"
             ),
         };
         let mut update = sql(text)
@@ -68,7 +101,9 @@ impl Transaction {
             .bind(now)
             .bind(health.cpu_percent)
             .bind(version.clone())
-            .bind(traffic.as_ref().map(to_json).transpose()?);
+            .bind(traffic.as_ref().map(to_json).transpose()?)
+            .bind(*instance)
+            .bind(now - DUPLICATE_MEMORY);
         if let Some(status) = status {
             let NodeStatus {
                 desired,
@@ -90,7 +125,13 @@ impl Transaction {
                 .bind(verdict.map(verdict_name))
                 .bind(reasons.transpose()?);
         }
-        let row = update.row(self).await?;
-        row.map(|row| number(&row, "order_counter")).transpose()
+        let Some(row) = update.row(self).await? else {
+            return Ok(None);
+        };
+        let since = optional_number(&row, "duplicated_since")?;
+        Ok(Some(WrittenHeartbeat {
+            order: number(&row, "order_counter")?,
+            has_found_duplicate: since == Some(now.as_millisecond()),
+        }))
     }
 }

@@ -53,6 +53,7 @@ pub use audit::{AuditEntry, AuditFault};
 pub use audit_log::{AuditFilter, AuditPage, AuditRecord};
 pub use drift::Divergence;
 pub use error::StoreError;
+pub use heartbeat::WrittenHeartbeat;
 pub use membership::Member;
 pub use node_key::TokenIssuer;
 pub use node_list::{NodeCounts, NodeFilter};

@@ -8,7 +8,7 @@ use crate::row::{
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::Versioned;
-use control_domain::{Labels, Name, Node, NodeReport, OrderSummary, Tenant};
+use control_domain::{DuplicateNode, Labels, Name, Node, NodeReport, OrderSummary, Tenant};
 use control_wire::{NodeId, NodeStatus, Verdict};
 use jiff::Timestamp;
 use sqlx::Row;
@@ -25,6 +25,7 @@ macro_rules! select_nodes {
                h.staged_bundle_id AS staged, h.active_bundle_id AS active,
                h.last_good_bundle_id AS last_good, h.verdict_order AS verdict_order,
                h.verdict AS verdict, h.diagnostics AS diagnostics, h.traffic AS traffic,
+               h.duplicated_since AS duplicated_since, h.duplicated_at AS duplicated_at,
                o.counter AS order_counter, o.bundle_id AS order_bundle, o.made_at AS order_made_at
              FROM ",
             $from
@@ -163,7 +164,16 @@ fn report(row: &AnyRow) -> Result<Option<NodeReport>, StoreError> {
             diagnostics: optional_json(row, "diagnostics")?.unwrap_or_default(),
         },
         traffic: optional_json(row, "traffic")?,
+        duplicate: duplicate(row)?,
     }))
+}
+
+fn duplicate(row: &AnyRow) -> Result<Option<DuplicateNode>, StoreError> {
+    let since = optional_time(row, "duplicated_since")?;
+    let seen_at = optional_time(row, "duplicated_at")?;
+    Ok(since
+        .zip(seen_at)
+        .map(|(since, seen_at)| DuplicateNode { since, seen_at }))
 }
 
 fn order(row: &AnyRow) -> Result<Option<OrderSummary>, StoreError> {

@@ -1,6 +1,6 @@
 //! A node's requests and the answers to them.
 
-use crate::id::{BundleId, NodeId, OrgId, ProjectId};
+use crate::id::{BundleId, InstanceId, NodeId, OrgId, ProjectId};
 use crate::jwk::JsonWebKey;
 use crate::rfc3339;
 use jiff::Timestamp;
@@ -63,6 +63,9 @@ pub struct HeartbeatRequest {
     /// What the node served; absent: as before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
+    /// Drawn at random by each process at its start: two that take turns are two nodes with one identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<InstanceId>,
 }
 
 /// How the machine is.

@@ -283,6 +283,7 @@ impl Copy {
                     ..NodeStatus::default()
                 }),
                 traffic: None,
+                instance: None,
             };
             let written = tx.write_heartbeat(*node, &said, self.now).await;
             assert!(written.unwrap().is_some());

@@ -33,6 +33,7 @@ async fn obey(fleet: &Fleet<'_>, order: u64, bundle: &str) {
             ..NodeStatus::default()
         }),
         traffic: None,
+        instance: None,
     };
     let mut tx = fleet.world.store.begin().await.unwrap();
     for node in &fleet.nodes {

@@ -6,6 +6,7 @@ use control_domain::Role;
 use control_wire::{Health, HeartbeatRequest, NodeId};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 const NODES: &str = "/projects/{project}/nodes";
 const TOKENS: &str = "/projects/{project}/enrolment-tokens";
@@ -162,6 +163,7 @@ async fn a_node_that_misses_three_heartbeats_is_offline() {
                 version: None,
                 status: None,
                 traffic: None,
+                instance: None,
             };
             let then = world.app.now() - SignedDuration::from_secs(age);
             tx.write_heartbeat(world.node, &said, then).await.unwrap();
@@ -365,5 +367,33 @@ async fn events_of_a_node_are_kept_in_their_order() {
             .collect();
         let expected: Vec<String> = (0..102).map(|number| number.to_string()).collect();
         assert_eq!(messages, expected);
+    }
+}
+
+#[tokio::test]
+async fn two_processes_of_one_identity_are_shown_and_refused_nothing() {
+    for world in worlds().await {
+        let path = format!("{NODES}/{}", world.node);
+        let key = world.full_key().await;
+        let before = world.get(&path, &key).await;
+        assert_eq!(before.body["duplicated_since"], Value::Null);
+        let heartbeat = format!("/nodes/{}/heartbeat", world.node);
+        let copies = [Uuid::from_u128(1), Uuid::from_u128(2)];
+        for instance in copies.iter().cycle().take(6) {
+            let body = json!({"health": {"cpu_percent": 1.0}, "instance": instance});
+            let answer = world.post(&heartbeat, &world.node_key, body).await;
+            assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+        }
+        let view = world.get(&path, &key).await;
+        assert!(view.body["duplicated_since"].is_string(), "{}", view.body);
+        assert!(
+            view.header("etag").ends_with("-duplicated\""),
+            "{:?}",
+            view.headers
+        );
+        let events = world.get(&format!("{path}/events"), &key).await;
+        let events = events.body["items"].as_array().unwrap().clone();
+        assert_eq!(events.len(), 1, "one event for all turns: {events:?}");
+        assert_eq!(events[0]["kind"], "node.duplicated");
     }
 }

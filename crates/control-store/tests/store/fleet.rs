@@ -2,11 +2,11 @@
 
 use crate::stores::{NOW, TestStore, enrolment_token, node, org, project, signing_key, stores};
 use control_auth::Sealed;
-use control_domain::{Labels, Node, NodeState};
+use control_domain::{DuplicateNode, Labels, Node, NodeState};
 use control_store::{NodeFilter, Page, StoreError, StoredSecret, Transaction, Versioned};
 use control_wire::{
-    BundleId, Health, HeartbeatRequest, NodeEvent, NodeEventId, NodeId, NodeStatus, Order,
-    ProjectId, SecretId, SigningKeyId, Traffic, Verdict,
+    BundleId, Health, HeartbeatRequest, InstanceId, NodeEvent, NodeEventId, NodeId, NodeStatus,
+    Order, ProjectId, SecretId, SigningKeyId, Traffic, Verdict,
 };
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -42,6 +42,7 @@ fn bare() -> HeartbeatRequest {
         version: None,
         status: None,
         traffic: None,
+        instance: None,
     }
 }
 
@@ -66,6 +67,54 @@ fn full() -> HeartbeatRequest {
     }
 }
 
+/// Heartbeats of processes, one each second, with whether a second process was noticed by each.
+async fn heard(store: &TestStore, processes: &[(u128, bool)]) -> Option<DuplicateNode> {
+    let (mut tx, nodes) = fleet(store, &["n"]).await;
+    let id = nodes[0].id;
+    for ((process, noticed), secs) in processes.iter().zip(1..) {
+        let said = HeartbeatRequest {
+            instance: Some(InstanceId(Uuid::from_u128(*process))),
+            ..bare()
+        };
+        let written = tx.write_heartbeat(id, &said, after(secs)).await;
+        let found = written.unwrap().unwrap().has_found_duplicate;
+        assert_eq!(found, *noticed, "{process} after {secs} s");
+    }
+    let found = tx.node(id).await.unwrap().unwrap();
+    found.value.report.unwrap().duplicate
+}
+
+#[tokio::test]
+async fn processes_that_take_turns_are_noticed_once() {
+    for store in stores().await {
+        let turns = [1, 2, 1, 2, 1, 2, 1].map(|process| (process, false));
+        let mut turns = turns.to_vec();
+        turns[4].1 = true;
+        let duplicate = heard(&store, &turns).await.unwrap();
+        assert_eq!((duplicate.since, duplicate.seen_at), (after(5), after(7)));
+    }
+    for store in stores().await {
+        let mut turns = [1, 2, 3, 4, 1, 2, 3, 4, 1].map(|process| (process, false));
+        turns[8].1 = true;
+        assert!(heard(&store, &turns).await.is_some(), "four copies");
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_replaces_another_is_no_duplicate() {
+    for processes in [
+        // Restarts.
+        vec![1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        // The last heartbeat of the old process comes late.
+        vec![1, 2, 1, 2, 2, 2, 3, 4],
+    ] {
+        for store in stores().await {
+            let turns: Vec<_> = processes.iter().map(|one| (*one, false)).collect();
+            assert_eq!(heard(&store, &turns).await, None, "{processes:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_node_says_what_it_runs_and_keeps_what_it_leaves_out() {
     for store in stores().await {
@@ -74,7 +123,7 @@ async fn a_node_says_what_it_runs_and_keeps_what_it_leaves_out() {
         let found = tx.node(id).await.unwrap().unwrap();
         assert_eq!(found, Versioned::new(nodes[0].clone()));
         let told = tx.write_heartbeat(id, &full(), after(1)).await.unwrap();
-        assert_eq!(told, Some(0), "there is no order");
+        assert_eq!(told.map(|told| told.order), Some(0), "there is no order");
         tx.write_heartbeat(id, &bare(), after(2)).await.unwrap();
         let found = tx.node(id).await.unwrap().unwrap();
         assert_eq!(found.version, 1, "a heartbeat is no change of the node");
@@ -244,7 +293,7 @@ async fn an_order_follows_the_one_before() {
         let found = tx.order(order.node).await.unwrap().unwrap();
         assert_eq!(found.order, next(2));
         let told = tx.write_heartbeat(order.node, &bare(), after(2)).await;
-        assert_eq!(told.unwrap(), Some(2));
+        assert_eq!(told.unwrap().map(|told| told.order), Some(2));
         assert_eq!(tx.order_counter(order.node).await.unwrap(), 2);
         assert_eq!(tx.order_counter(nodes[1].id).await.unwrap(), 0);
         let newer = tx.nodes_ordered_after(5, 10).await.unwrap();
