@@ -212,3 +212,38 @@ impl Transaction {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::MIGRATIONS;
+    use std::fmt::Write;
+
+    /// The beginning of each migration's SHA-384. A database that ran another text refuses to start.
+    const RELEASED: [(i64, &str); 11] = [
+        (1, "733d2674e568d31b"),
+        (2, "f87873b2f26b8fd5"),
+        (3, "b61231e418b52ecb"),
+        (4, "22d78e1ef032afde"),
+        (5, "e98769e8c7f0b86f"),
+        (6, "eaf498824b37f875"),
+        (7, "6ef6a54d2f323827"),
+        (8, "8b367a61a5247f41"),
+        (9, "423e7a37c64d7689"),
+        (10, "4d9290eafd39016d"),
+        (11, "dac85a4d7eda13e7"),
+    ];
+
+    #[test]
+    fn a_migration_never_changes_once_a_database_ran_it() {
+        let known = MIGRATIONS.iter().map(|migration| {
+            let mut text = String::new();
+            for byte in migration.checksum.iter().take(8) {
+                write!(text, "{byte:02x}").unwrap();
+            }
+            (migration.version, text)
+        });
+        let known: Vec<_> = known.collect();
+        let released = RELEASED.map(|(version, text)| (version, text.to_owned()));
+        assert_eq!(known, released, "add a migration instead");
+    }
+}
