@@ -18,9 +18,10 @@ use tempfile::TempDir;
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 /// The planted faults of the small run: one of each kind of evidence.
 const PLANTED_FAULTS: [&str; 6] = ["error", "slow", "reason", "invalid", "silent", "dead"];
-/// Nodes that a step of a measured rollout moves.
-const STEP_BATCH: usize = 10;
-const STEP_BATCHES: u64 = 3;
+/// The most nodes of a batch whose steps are measured.
+const MAX_STEP_BATCH: usize = 10;
+/// Batches whose steps are measured; one more is opened behind them.
+const STEP_BATCHES: u8 = 3;
 
 /// What is simulated.
 struct Size {
@@ -150,22 +151,31 @@ fn roll_out_well(world: &World, fleet: &SimulatedFleet, (name, pace): (&str, Pac
     assert_eq!(fleet.running(&bundle), fleet.options().nodes);
 }
 
+/// Nodes of a batch, so that the nodes are enough for every batch that is opened.
+fn step_batch(nodes: usize) -> usize {
+    (nodes / usize::from(STEP_BATCHES + 1)).min(MAX_STEP_BATCH)
+}
+
 /// The mean time of a step beside so many nodes that are in the rollout and not in the batch.
-fn step_time(world: &World, bundle: &str) -> Duration {
+fn step_time(world: &World, bundle: &str, batch: usize) -> Duration {
     let measurement = Measurement::start(&world.operator);
-    world
-        .operator
-        .begin_rollout(bundle, STEP_BATCH, STEP_BATCHES);
+    { &world.operator }.begin_rollout(bundle, batch, STEP_BATCHES.into());
     let usage = measurement.usage(&world.operator);
-    println!("{STEP_BATCHES} batches of {STEP_BATCH}: {usage}");
+    println!("{STEP_BATCHES} batches of {batch}: {usage}");
     usage.step_time
 }
 
 /// Four times the nodes outside the batch must not double the cost of a step.
 fn compare_steps(size: &Size) {
+    let batch = step_batch(size.nodes);
+    assert!(
+        batch > 0,
+        "--steps takes {} nodes or more",
+        STEP_BATCHES + 1
+    );
     let world = World::new(&size.database);
     let fleet = world.fleet(size);
-    let few = step_time(&world, &world.operator.bundle("few"));
+    let few = step_time(&world, &world.operator.bundle("few"), batch);
     let more = FleetOptions {
         first: size.nodes,
         nodes: size.nodes * 3,
@@ -175,7 +185,7 @@ fn compare_steps(size: &Size) {
     world
         .operator
         .install(&beside, &world.operator.bundle("second"));
-    let many = step_time(&world, &world.operator.bundle("many"));
+    let many = step_time(&world, &world.operator.bundle("many"), batch);
     println!(
         "a step: {few:?} with {} nodes, {many:?} with four times as many",
         size.nodes
@@ -207,6 +217,16 @@ fn simulate(given: &Value) {
     );
     assert!(slipped.is_empty(), "not stopped: {slipped:#?}");
     roll_out_well(&world, &fleet, ("good", size.pace));
+}
+
+#[test]
+fn a_measured_rollout_has_nodes_for_every_batch_that_it_opens() {
+    let opened = usize::from(STEP_BATCHES) + 1;
+    for nodes in opened..200 {
+        let batch = step_batch(nodes);
+        assert!((1..=MAX_STEP_BATCH).contains(&batch), "{nodes}");
+        assert!(batch * opened <= nodes, "{nodes}");
+    }
 }
 
 #[test]
