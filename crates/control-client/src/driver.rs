@@ -65,17 +65,37 @@ impl Client {
     pub fn open(settings: Settings) -> Result<(Self, Option<Started>), ClientError> {
         let storage = Storage::open(&settings.data_dir)?;
         let http = channel::client(&settings)?;
-        let versions = versions(&settings);
         let Kept {
             identity,
             state,
             bundle,
-        } = storage.load(versions);
-        let mut client = Self {
+        } = storage.load(versions(&settings));
+        let mut client = Self::new(settings, http, storage, (identity, state));
+        let started = bundle.and_then(|bundle| client.prepare_start(bundle));
+        Ok((client, started))
+    }
+
+    /// A node without a disk, with an HTTP client from outside. It reports as often as the control
+    /// plane asks for, and at least every `max_interval`, so that a simulation takes seconds.
+    pub fn simulated(settings: Settings, http: reqwest::Client, max_interval: Duration) -> Self {
+        let nothing = (None, PersistedState::default());
+        Self {
+            max_interval,
+            ..Self::new(settings, http, Storage::Memory, nothing)
+        }
+    }
+
+    fn new(
+        settings: Settings,
+        http: reqwest::Client,
+        storage: Storage,
+        (identity, state): (Option<Identity>, PersistedState),
+    ) -> Self {
+        Self {
             channel: Channel::new(http, &settings.url),
             saved_identity: identity.is_some(),
             saved: Some(state.clone()),
-            machine: Machine::new(identity, state, versions),
+            machine: Machine::new(identity, state, versions(&settings)),
             settings,
             storage,
             folder: PathBuf::new(),
@@ -89,33 +109,6 @@ impl Client {
             refusals: Vec::new(),
             instance: Some(InstanceId(Uuid::now_v7())),
             max_interval: Duration::MAX,
-        };
-        let started = bundle.and_then(|bundle| client.prepare_start(bundle));
-        Ok((client, started))
-    }
-
-    /// A node without a disk, with an HTTP client from outside. It reports as often as the control
-    /// plane asks for, and at least every `max_interval`, so that a simulation takes seconds.
-    pub fn simulated(settings: Settings, http: reqwest::Client, max_interval: Duration) -> Self {
-        let versions = versions(&settings);
-        Self {
-            channel: Channel::new(http, &settings.url),
-            saved_identity: false,
-            saved: None,
-            machine: Machine::new(None, PersistedState::default(), versions),
-            settings,
-            storage: Storage::Memory,
-            folder: PathBuf::new(),
-            in_use: Vec::new(),
-            certificates: Certificates::default(),
-            served: Certificates::default(),
-            last_fault: None,
-            events: Vec::new(),
-            connected: false,
-            last_contact: None,
-            refusals: Vec::new(),
-            instance: Some(InstanceId(Uuid::now_v7())),
-            max_interval,
         }
     }
 
