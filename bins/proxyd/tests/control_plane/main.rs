@@ -15,6 +15,7 @@ mod world;
 mod certificates;
 mod crashes;
 mod hostile;
+mod identities;
 mod mishaps;
 mod orders;
 mod outages;

@@ -23,9 +23,11 @@ pub(crate) enum Mode {
     Flood,
     /// No answer.
     Silence,
+    /// Heartbeats with an instance are refused, as by a version that does not know the field.
+    NoInstances,
 }
 
-const MODES: [Mode; 7] = [
+const MODES: [Mode; 8] = [
     Mode::Pass,
     Mode::TamperedArchive,
     Mode::OtherSignature,
@@ -33,6 +35,7 @@ const MODES: [Mode; 7] = [
     Mode::Garbage,
     Mode::Flood,
     Mode::Silence,
+    Mode::NoInstances,
 ];
 
 pub(crate) struct Relay {
@@ -97,7 +100,15 @@ fn relay(
             drop(served.end());
             return;
         }
-        Mode::Pass | Mode::TamperedArchive | Mode::OtherSignature | Mode::FirstOrder => {}
+        Mode::NoInstances if find(&request.body, b"\"instance\"").is_some() => {
+            served.send("HTTP/1.1 422 Unprocessable Content\r\ncontent-length: 0\r\n\r\n");
+            return;
+        }
+        Mode::Pass
+        | Mode::TamperedArchive
+        | Mode::OtherSignature
+        | Mode::FirstOrder
+        | Mode::NoInstances => {}
     }
     let Some(mut answer) = forward(request, target) else {
         return;
@@ -128,6 +139,7 @@ fn relay(
         | Mode::FirstOrder
         | Mode::Garbage
         | Mode::Flood
+        | Mode::NoInstances
         | Mode::Silence => {}
     }
     served.send(answer);
