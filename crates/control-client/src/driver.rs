@@ -243,9 +243,6 @@ impl Client {
             }
             Err(ChannelError::Refused(why)) => {
                 self.complain(&why);
-                if matches!(action, Action::Report(_)) {
-                    self.instance = None;
-                }
                 match action {
                     Action::Report(_) | Action::Fetch(_) | Action::FetchCertificates(_) => {
                         Outcome::Refused(why)
@@ -359,14 +356,20 @@ impl Client {
             cpu_percent,
             traffic,
         } = measured;
-        let body = HeartbeatRequest {
+        let mut body = HeartbeatRequest {
             health: Health { cpu_percent },
             version: Some(self.settings.version.to_owned()),
             status: Some(status.clone()),
             traffic,
             instance: self.instance,
         };
-        let answer = self.channel.heartbeat(own, &body).await?;
+        let mut answer = self.channel.heartbeat(own, &body).await;
+        if body.instance.is_some() && matches!(answer, Err(ChannelError::Refused(_))) {
+            self.instance = None;
+            body.instance = None;
+            answer = self.channel.heartbeat(own, &body).await;
+        }
+        let answer = answer?;
         self.tell_events(own).await;
         let interval = Duration::from_secs(answer.heartbeat_interval_secs);
         let interval = jitter::of_interval(interval);

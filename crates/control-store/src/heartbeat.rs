@@ -52,7 +52,8 @@ macro_rules! update {
 pub struct WrittenHeartbeat {
     /// The counter of the node's newest order; 0 without one.
     pub order: i64,
-    /// Whether a second process with the node's identity was noticed just now.
+    /// Whether a second process with the node's identity was noticed just now, and no event `node.duplicated`
+    /// tells of it yet.
     pub has_found_duplicate: bool,
 }
 
@@ -129,9 +130,18 @@ impl Transaction {
             return Ok(None);
         };
         let since = optional_number(&row, "duplicated_since")?;
+        let is_new = since == Some(now.as_millisecond());
         Ok(Some(WrittenHeartbeat {
             order: number(&row, "order_counter")?,
-            has_found_duplicate: since == Some(now.as_millisecond()),
+            has_found_duplicate: is_new && !self.has_event_at(node, now).await?,
         }))
+    }
+
+    /// Whether a heartbeat of the same millisecond has noticed the second process: its event is written already.
+    async fn has_event_at(&mut self, node: NodeId, now: Timestamp) -> Result<bool, StoreError> {
+        let event = "SELECT id FROM node_events
+                     WHERE node_id = $1 AND at = $2 AND kind = 'node.duplicated' LIMIT 1";
+        let event = sql(event).bind(node).bind(now);
+        Ok(event.row(self).await?.is_some())
     }
 }
