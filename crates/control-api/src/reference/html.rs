@@ -22,7 +22,7 @@ pub(crate) fn page(document: &Value) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{0}</title>\n<link rel=\"stylesheet\" href=\"/api/docs/style.css\">\n</head>\n\
-         <body>\n<nav aria-label=\"Contents\">\n<p><strong>{0}</strong></p>\n<ul>\n",
+         <body>\n<a class=\"skip\" href=\"#main\">To the interface</a>\n<nav aria-label=\"Contents\">\n<p><strong>{0}</strong></p>\n<ul>\n",
         escaped(title)
     )
     .unwrap_or_default();
@@ -33,7 +33,7 @@ pub(crate) fn page(document: &Value) -> String {
     write!(
         html,
         "<li><a href=\"#schemas\">schemas</a></li>\n</ul>\n\
-         <p><a href=\"/api/v1/openapi.json\">openapi.json</a></p>\n</nav>\n<main>\n\
+         <p><a href=\"/api/v1/openapi.json\">openapi.json</a></p>\n</nav>\n<main id=\"main\" tabindex=\"-1\">\n\
          <h1>{}</h1>\n<p>{}</p>\n",
         escaped(title),
         escaped(about)
@@ -68,14 +68,14 @@ fn describe(html: &mut String, operation: &Operation) {
     } = operation;
     write!(
         html,
-        "<details id=\"{}\">\n<summary><code class=\"{}\">{method}</code> <code>{}</code> {}</summary>\n\
-         <p>For {}.</p>\n",
-        escaped(id),
-        method.to_lowercase(),
+        "<details>\n<summary><code>{method}</code> <code>{}</code> {}</summary>\n\
+         <div id=\"{}\">\n<p>For {}.</p>\n",
         escaped(path),
         escaped(about),
+        escaped(id),
         escaped(access)
-    ).unwrap_or_default();
+    )
+    .unwrap_or_default();
     if !parameters.is_empty() {
         fields(html, "Parameters", parameters);
     }
@@ -83,7 +83,10 @@ fn describe(html: &mut String, operation: &Operation) {
         writeln!(html, "<p>Body: {}</p>", told(body)).unwrap_or_default();
     }
     html.push_str("<table>\n<caption>Answers</caption>\n");
-    html.push_str("<tr><th>status</th><th>body</th><th>meaning</th></tr>\n");
+    html.push_str(
+        "<thead><tr><th scope=\"col\">status</th><th scope=\"col\">body</th>\
+         <th scope=\"col\">meaning</th></tr></thead>\n",
+    );
     for answer in answers {
         let Answer {
             status,
@@ -100,7 +103,7 @@ fn describe(html: &mut String, operation: &Operation) {
     }
     writeln!(
         html,
-        "</table>\n<pre>{}</pre>\n</details>",
+        "</table>\n<pre tabindex=\"0\" role=\"group\" aria-label=\"As a command\">{}</pre>\n</div>\n</details>",
         command(operation)
     )
     .unwrap_or_default();
@@ -135,7 +138,7 @@ fn describe_schema(html: &mut String, schema: &Schema) {
     let name = escaped(name);
     writeln!(
         html,
-        "<details id=\"schema-{name}\">\n<summary><code>{name}</code> {}</summary>",
+        "<details>\n<summary><code>{name}</code> {}</summary>\n<div id=\"schema-{name}\">",
         escaped(about)
     )
     .unwrap_or_default();
@@ -149,14 +152,15 @@ fn describe_schema(html: &mut String, schema: &Schema) {
     if !properties.is_empty() {
         fields(html, "Fields", properties);
     }
-    html.push_str("</details>\n");
+    html.push_str("</div>\n</details>\n");
 }
 
 fn fields(html: &mut String, caption: &str, fields: &[Field]) {
     writeln!(
         html,
         "<table>\n<caption>{caption}</caption>\n\
-         <tr><th>name</th><th>type</th><th>meaning</th></tr>"
+         <thead><tr><th scope=\"col\">name</th><th scope=\"col\">type</th>\
+         <th scope=\"col\">meaning</th></tr></thead>"
     )
     .unwrap_or_default();
     for field in fields {
