@@ -5,7 +5,7 @@ use crate::trust::TrustedProxies;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{HeaderValue, Request, Response, header};
+use axum::http::{Request, Response};
 use control_app::metric;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -41,8 +41,6 @@ pub(crate) struct Connections {
     pub(crate) trusted: TrustedProxies,
     /// One for each connection that may be open.
     pub(crate) permits: Arc<Semaphore>,
-    /// Clients are asked to send cookies by TLS alone.
-    pub(crate) secure_cookies: bool,
 }
 
 impl Connections {
@@ -117,24 +115,7 @@ impl Connections {
         let mut request = request.map(Body::new);
         let client = self.trusted.client(peer, request.headers());
         request.extensions_mut().insert(ConnectInfo(client));
-        let Ok(mut response) = self.router.clone().oneshot(request).await;
-        if self.secure_cookies {
-            secure(&mut response);
-        }
-        Ok(response)
-    }
-}
-
-fn secure(response: &mut Response<Body>) {
-    let header::Entry::Occupied(mut cookies) = response.headers_mut().entry(header::SET_COOKIE)
-    else {
-        return;
-    };
-    for value in cookies.iter_mut() {
-        let secured = [value.as_bytes(), b"; Secure"].concat();
-        if let Ok(secured) = HeaderValue::from_bytes(&secured) {
-            *value = secured;
-        }
+        self.router.clone().oneshot(request).await
     }
 }
 
@@ -148,26 +129,5 @@ async fn pause(error: &std::io::Error) {
 async fn drain(connections: GracefulShutdown) {
     if timeout(DRAIN, connections.shutdown()).await.is_err() {
         tracing::warn!("requests were cut off when their time to end was over");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_cookie_is_for_tls_alone() {
-        let mut response = Response::new(Body::empty());
-        for cookie in ["a=1; Path=/", "b=2"] {
-            let value = HeaderValue::from_static(cookie);
-            response.headers_mut().append(header::SET_COOKIE, value);
-        }
-        secure(&mut response);
-        let all: Vec<_> = response
-            .headers()
-            .get_all(header::SET_COOKIE)
-            .iter()
-            .collect();
-        assert_eq!(all, ["a=1; Path=/; Secure", "b=2; Secure"]);
     }
 }

@@ -12,6 +12,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use control_api::SessionCookie;
 use control_app::metric::describe_metrics;
 use control_app::{App, Error};
 use control_domain::HeartbeatInterval;
@@ -59,9 +60,14 @@ pub(crate) async fn run(
         tls: tls.clone(),
     };
     let background = tokio::spawn(background.run());
+    let in_clear = tls.is_none() && args.trusted_proxies.is_empty() && address.ip().is_loopback();
+    let cookie = if in_clear {
+        SessionCookie::Loopback
+    } else {
+        SessionCookie::Tls
+    };
     let connections = Connections {
-        router: router(&app, metrics),
-        secure_cookies: tls.is_some() || !address.ip().is_loopback(),
+        router: router(&app, metrics, cookie),
         tls,
         trusted: TrustedProxies::new(args.trusted_proxies),
         permits: permits(args.max_connections),
@@ -104,7 +110,7 @@ fn permits(max_connections: u32) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(permits))
 }
 
-fn router(app: &Arc<App>, metrics: PrometheusHandle) -> Router {
+fn router(app: &Arc<App>, metrics: PrometheusHandle, cookie: SessionCookie) -> Router {
     let ready = get(ready).with_state(Arc::clone(app));
     let beside = Router::new()
         .route("/setup", get(setup_hint))
@@ -114,7 +120,7 @@ fn router(app: &Arc<App>, metrics: PrometheusHandle) -> Router {
         )
         .route("/ready", ready)
         .route("/metrics", get(async move || metrics.render()));
-    control_api::router(app, beside)
+    control_api::router(app, beside, cookie)
 }
 
 async fn ready(State(app): State<Arc<App>>) -> Response {

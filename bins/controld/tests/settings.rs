@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop")]
 
 use control_testkit::{Program, until};
+use serde_json::json;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -134,6 +135,37 @@ fn only_a_trusted_proxy_names_the_client() {
         (60..1_000).contains(&guesses),
         "a stranger's word does not count: {guesses}"
     );
+}
+
+#[test]
+fn a_session_behind_a_balancer_is_sent_by_tls_alone() {
+    let folder = Folder::new();
+    let alone = ["--data-dir", &folder.path("one")];
+    let behind = [
+        "--data-dir",
+        &folder.path("two"),
+        "--trusted-proxies",
+        "127.0.0.0/8",
+    ];
+    for (arguments, name, is_secure) in [
+        (&alone[..], "session=", false),
+        (&behind, "__Host-session=", true),
+    ] {
+        let mut program = Program::start(CONTROLD, arguments);
+        let link = program.client().with_bearer(&program.setup_token());
+        let body = json!({
+            "org_name": "acme", "email": "ann@example.com", "user_name": "Ann",
+            "password": "correct horse",
+        });
+        let made = link.post("/api/v1/setup", &body);
+        let cookie = made.header("set-cookie");
+        assert!(cookie.starts_with(name), "{cookie}");
+        assert_eq!(cookie.ends_with("; Secure"), is_secure, "{cookie}");
+        let pair = cookie.split(';').next().unwrap_or_default();
+        let client = program.client();
+        let me = client.send("GET", "/api/v1/users/me", &[("cookie", pair)], None);
+        assert_eq!(me.status, 200, "{}", me.text);
+    }
 }
 
 #[test]

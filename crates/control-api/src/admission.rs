@@ -1,7 +1,7 @@
 //! The way in: limit, authenticate, admit.
 
 use crate::body::BodyLimit;
-use crate::cookie::SESSION_COOKIE;
+use crate::cookie::SessionCookie;
 use crate::correlation::CorrelationId;
 use crate::problem::Problem;
 use crate::rate::RateClass;
@@ -9,7 +9,8 @@ use crate::route::Route;
 use crate::{extract, idempotency, rate};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::http::uri::Authority;
+use axum::http::{Extensions, HeaderMap, HeaderName, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use control_app::{Allowance, App, Call, Error, Presented, metric};
@@ -86,7 +87,8 @@ async fn identify(
 ) -> Result<(Allowance, Option<Actor>), Error> {
     let class = route.rate;
     let address = class.address_bucket(&request.extensions);
-    let presented = presented(&request.headers).filter(|_| route.access != Access::Public);
+    let presented =
+        presented(&request.headers, &request.extensions).filter(|_| route.access != Access::Public);
     let Some(presented) = presented else {
         let allowance = app.take_token(&address, class.rate(), now).await?;
         return Ok((allowance, None));
@@ -158,21 +160,39 @@ fn call(actor: Actor, now: Timestamp, request: &Request) -> Call {
 
 /// A browser sends its cookie for pages of other sites too, and says that it does.
 fn refuse_other_sites(request: &Request) -> Result<(), Problem> {
-    let site = request.headers().get(FETCH_SITE);
-    let own = site.is_none_or(|site| site == "same-origin" || site == "none");
-    let by_cookie = matches!(presented(request.headers()), Some(Presented::Session(_)));
-    if by_cookie && !own && *request.method() != Method::GET {
+    let presented = presented(request.headers(), request.extensions());
+    if matches!(presented, Some(Presented::Session(_))) && !is_of_own_site(request) {
         return Err(Problem::other_site());
     }
     Ok(())
 }
 
-fn presented(headers: &HeaderMap) -> Option<Presented<'_>> {
-    let mut bearers = headers.get_all(header::AUTHORIZATION).iter();
-    if let Some(bearer) = bearers.next() {
-        // Two of them are none: a program in front of this one may have looked at the other.
-        let one = bearer.to_str().ok().filter(|_| bearers.next().is_none());
-        let text = one.unwrap_or_default();
+/// Browsers that send no `Sec-Fetch-Site` send `Origin` with what changes something; other programs send
+/// neither.
+fn is_of_own_site(request: &Request) -> bool {
+    let headers = request.headers();
+    if let Some(site) = headers.get(FETCH_SITE) {
+        return site == "same-origin" || site == "none";
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return true;
+    };
+    let origin = origin.to_str().ok().and_then(|text| text.split_once("://"));
+    let authority = request.uri().authority().map(Authority::as_str);
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let (Some((_, origin)), Some(own)) = (origin, authority.or(host)) else {
+        return false;
+    };
+    origin.eq_ignore_ascii_case(own)
+}
+
+/// The credential of a request. Two of one kind are none: a program in front of this one may have looked
+/// at the other.
+fn presented<'a>(headers: &'a HeaderMap, extensions: &Extensions) -> Option<Presented<'a>> {
+    if headers.contains_key(header::AUTHORIZATION) {
+        let text = only(headers, &header::AUTHORIZATION);
         let (scheme, secret) = text.split_once(' ').unwrap_or_default();
         let is_bearer = scheme.eq_ignore_ascii_case("bearer");
         return Some(Presented::Bearer(if is_bearer {
@@ -181,14 +201,27 @@ fn presented(headers: &HeaderMap) -> Option<Presented<'_>> {
             ""
         }));
     }
-    if let Some(key) = headers.get(NODE_KEY) {
-        return Some(Presented::NodeKey(key.to_str().unwrap_or_default()));
+    if headers.contains_key(NODE_KEY) {
+        return Some(Presented::NodeKey(only(headers, &NODE_KEY)));
     }
+    let cookie = extensions.get::<SessionCookie>().copied();
+    let name = cookie.unwrap_or_default().name();
     let cookies = headers.get_all(header::COOKIE).iter();
-    let mut pairs = cookies
+    let mut sessions = cookies
         .filter_map(|value| value.to_str().ok())
         .flat_map(|text| text.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='));
-    let session = pairs.find(|(name, _)| *name == SESSION_COOKIE);
-    session.map(|(_, secret)| Presented::Session(secret))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter_map(|(own, secret)| (own == name).then_some(secret));
+    let first = sessions.next()?;
+    let is_only = sessions.next().is_none();
+    Some(Presented::Session(if is_only { first } else { "" }))
+}
+
+/// The text of the field that stands there once; else empty, which no credential is.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next().filter(|_| values.next().is_none());
+    first
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
 }

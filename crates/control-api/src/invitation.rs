@@ -1,15 +1,16 @@
 //! Invitations.
 
-use crate::cookie;
+use crate::cookie::SessionCookie;
 use crate::extract::{Body, Caller, Path, Query};
 use crate::member::NewMemberRequest;
 use crate::names::RoleName;
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
+use axum::Extension;
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use control_app::{App, Joined};
 use control_auth::Password;
@@ -160,6 +161,7 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn accept(
     State(app): State<Arc<App>>,
+    Extension(cookie): Extension<SessionCookie>,
     Caller(call): Caller,
     Body(request): Body<AcceptRequest>,
 ) -> Result<Response, Problem> {
@@ -180,7 +182,7 @@ pub(crate) async fn accept(
     };
     let path = format!("/orgs/{}/members/{}", view.org, view.user);
     let mut response = Resource::secret(1, view).at(&path).into_response();
-    if let Ok(cookie) = HeaderValue::try_from(cookie::set_session(&session)) {
+    if let Ok(cookie) = cookie.set(&session) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     Ok(response)

@@ -46,6 +46,7 @@ mod upstream;
 mod user;
 mod wording;
 
+pub use cookie::SessionCookie;
 pub use rate::RateClass;
 pub use reference::reference_md;
 pub use route::Route;

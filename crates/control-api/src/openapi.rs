@@ -1,6 +1,6 @@
 //! The description: what the handlers say, and what is the same for all of them.
 
-use crate::cookie::SESSION_COOKIE;
+use crate::cookie::SessionCookie;
 use crate::route::{PREFIX, Route};
 use axum::http::Method;
 use control_domain::{Access, ScopeRule};
@@ -77,7 +77,13 @@ pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) ->
     {
         let schemes = json!({
             "bearer": {"type": "http", "scheme": "bearer"},
-            "session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE},
+            "session": {
+                "type": "apiKey", "in": "cookie", "name": SessionCookie::Tls.name(),
+                "description": format!(
+                    "Named `{}` where the control plane is on loopback, without TLS or a balancer",
+                    SessionCookie::Loopback.name(),
+                ),
+            },
             "nodeKey": {"type": "apiKey", "in": "header", "name": "X-Service-Node-Key"},
         });
         components.insert("securitySchemes".to_owned(), schemes);

@@ -1,15 +1,16 @@
 //! The one table of routes.
 
+use crate::cookie::SessionCookie;
 use crate::route::{PREFIX, Route, row};
 use crate::{
     admission, answer, api_key, audit, bundle, bundle_archive, certificate, docs, drift,
     enrolment_token, invitation, member, node, node_session, openapi, org, project, rollout,
     service, setup, signing_key, upstream, user,
 };
-use axum::Router;
 use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
+use axum::{Extension, Router};
 use control_app::App;
 use control_domain::Access;
 use serde_json::Value;
@@ -163,7 +164,7 @@ pub fn description() -> Value {
 
 /// The interface under `/api/v1` with its own description, and routes `beside` it. Answers of both have a
 /// correlation ID, and failures a body.
-pub fn router(app: &Arc<App>, beside: Router) -> Router {
+pub fn router(app: &Arc<App>, beside: Router, cookie: SessionCookie) -> Router {
     let mut api = OpenApiRouter::with_openapi(openapi::base());
     for row in ROUTES {
         let (schemas, paths, methods) = (row.handler)();
@@ -181,5 +182,6 @@ pub fn router(app: &Arc<App>, beside: Router) -> Router {
         // Not a fallback: merged with other routers, that would be theirs or ours for all paths.
         .route("/api/v1/{*path}", any(async || StatusCode::NOT_FOUND))
         .merge(beside)
+        .layer(Extension(cookie))
         .layer(from_fn_with_state(Arc::clone(app), answer::answer))
 }

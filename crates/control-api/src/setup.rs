@@ -1,14 +1,15 @@
 //! The first start.
 
 use crate::api_key::CreatedApiKey;
-use crate::cookie;
+use crate::cookie::SessionCookie;
 use crate::extract::{Body, Caller};
 use crate::org::OrgView;
 use crate::problem::Problem;
 use crate::project::ProjectView;
 use crate::resource::Resource;
+use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use control_app::{App, Installation, NewInstallation, Versioned};
 use control_auth::Password;
@@ -57,6 +58,7 @@ pub(crate) struct SetUpView {
 )]
 pub(crate) async fn set_up(
     State(app): State<Arc<App>>,
+    Extension(cookie): Extension<SessionCookie>,
     Caller(call): Caller,
     Body(request): Body<SetUpRequest>,
 ) -> Result<Response, Problem> {
@@ -94,7 +96,7 @@ pub(crate) async fn set_up(
     };
     let path = format!("/orgs/{}", org.id);
     let mut response = Resource::secret(1, view).at(&path).into_response();
-    if let Ok(cookie) = HeaderValue::try_from(cookie::set_session(&session)) {
+    if let Ok(cookie) = cookie.set(&session) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     Ok(response)

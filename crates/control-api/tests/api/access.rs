@@ -456,14 +456,28 @@ async fn a_cookie_of_another_site_changes_nothing() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let path = "/orgs/{org}/projects";
-        let send = async |site| {
-            let fields = [("sec-fetch-site", site)];
+        let (host, ours) = (("host", "control:8443"), "https://control:8443");
+        let cross = ("sec-fetch-site", "cross-site");
+        let (own, forbidden) = (StatusCode::CREATED, StatusCode::FORBIDDEN);
+        for (status, fields) in [
+            (own, &[host][..]),
+            (own, &[("sec-fetch-site", "same-origin")]),
+            (own, &[("sec-fetch-site", "none")]),
+            (own, &[host, ("origin", ours)]),
+            (forbidden, &[cross]),
+            (forbidden, &[("sec-fetch-site", "same-site")]),
+            (forbidden, &[host, ("origin", ours), cross]),
+            (forbidden, &[host, ("origin", "https://control:9443")]),
+            (
+                forbidden,
+                &[host, ("origin", "https://control:8443.example")],
+            ),
+            (forbidden, &[host, ("origin", "null")]),
+            (forbidden, &[("origin", ours)]),
+        ] {
             let post = Method::POST;
-            world
-                .send(&post, path, &admin, &sample(path), &fields)
-                .await
-        };
-        assert_eq!(send("cross-site").await.status, StatusCode::FORBIDDEN);
-        assert_eq!(send("same-origin").await.status, StatusCode::CREATED);
+            let sent = world.send(&post, path, &admin, &sample(path), fields).await;
+            assert_eq!(sent.status, status, "{fields:?}: {}", sent.body);
+        }
     }
 }

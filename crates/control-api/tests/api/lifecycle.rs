@@ -40,8 +40,8 @@ async fn a_setup_link_works_once() {
 
         let cookie = made.header("set-cookie");
         let (pair, flags) = cookie.split_once(';').unwrap();
-        assert_eq!(flags, " Path=/; HttpOnly; SameSite=Lax");
-        let session = pair.strip_prefix("session=").unwrap().to_owned();
+        assert_eq!(flags, " Path=/; HttpOnly; SameSite=Lax; Secure");
+        let session = pair.strip_prefix("__Host-session=").unwrap().to_owned();
         let me = world.get("/users/me", &Credential::Session(session)).await;
         assert_eq!(me.body["kind"], "user");
         assert_eq!(me.body["instance_admin"], true);

@@ -5,6 +5,8 @@ use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use axum::routing::get;
 use axum::{Json, Router};
+use control_api::SessionCookie;
+use control_domain::Role;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -55,7 +57,7 @@ async fn what_stands_beside_the_interface_has_an_id_and_its_own_body() {
     let beside = Router::new()
         .route("/health", get(async || "well"))
         .route("/ready", get(async move || away.clone()));
-    let router = control_api::router(&world.app, beside);
+    let router = control_api::router(&world.app, beside, SessionCookie::Tls);
     let send = async |method: &str, path: &str| {
         let request = Request::builder().method(method).uri(path);
         let request = request.body(Body::empty()).unwrap();
@@ -193,11 +195,25 @@ async fn head_knows_a_version_as_get_does() {
 async fn two_credentials_of_one_kind_are_none() {
     for world in worlds().await {
         let full = world.full_key().await;
-        let fields = [("authorization", "Bearer other")];
-        let answer = world
-            .send(&Method::GET, "/users/me", &full, &Value::Null, &fields)
-            .await;
-        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+        let session = world.user(world.org, Role::Reader).await;
+        let node = world.node_key.clone();
+        for (by, path, other) in [
+            (&full, "/users/me", ("authorization", "Bearer other")),
+            (&session, "/users/me", ("cookie", "__Host-session=other")),
+            (
+                &node,
+                "/nodes/{node}/desired",
+                ("x-service-node-key", "other"),
+            ),
+        ] {
+            let sent = async |fields: &[(&str, &str)]| {
+                let get = Method::GET;
+                let answer = world.send(&get, path, by, &Value::Null, fields).await;
+                answer.status
+            };
+            assert_eq!(sent(&[]).await, StatusCode::OK, "{path}");
+            assert_eq!(sent(&[other]).await, StatusCode::UNAUTHORIZED, "{other:?}");
+        }
     }
 }
 

@@ -36,7 +36,7 @@ async fn slow_upload(
     });
     let body = Body::from_stream(futures_util::StreamExt::chain(first, rest));
     let (name, credential) = match by {
-        Credential::Session(session) => (header::COOKIE, format!("session={session}")),
+        Credential::Session(session) => (header::COOKIE, format!("__Host-session={session}")),
         Credential::Bearer(key) => (header::AUTHORIZATION, format!("Bearer {key}")),
         Credential::None | Credential::NodeKey(_) => unreachable!("a user uploads"),
     };

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
-use control_api::router;
+use control_api::{SessionCookie, router};
 use control_app::{App, Call, Environment, Objects};
 use control_auth::{MasterKey, Sealer, Secret, SigningPair};
 use control_domain::{
@@ -107,7 +107,7 @@ impl World {
         let (node, node_key) = insert_node(&mut tx, own).await;
         tx.commit().await.unwrap();
         Self {
-            router: router(&app, Router::new()),
+            router: router(&app, Router::new(), SessionCookie::Tls),
             app,
             store,
             org: own.org,
@@ -363,7 +363,7 @@ impl World {
             }
             Credential::NodeKey(key) => request = request.header("x-service-node-key", key),
             Credential::Session(secret) => {
-                request = request.header(header::COOKIE, format!("a=b; session={secret}"));
+                request = request.header(header::COOKIE, format!("a=b; __Host-session={secret}"));
             }
         }
         let text = if body.is_null() {
