@@ -8,7 +8,7 @@ use crate::connections::Connections;
 use crate::state::{now, open_in};
 use crate::trust::TrustedProxies;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -134,10 +134,15 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
     }
 }
 
-/// What the set-up link shows.
-async fn setup_hint() -> &'static str {
-    "Send the token of this link once, as `Authorization: Bearer`, with\n\
-     POST /api/v1/setup {\"org_name\", \"email\", \"user_name\", \"password\"}\n"
+/// What the set-up link shows. Its address has a secret.
+async fn setup_hint() -> impl IntoResponse {
+    let fields = [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    let text = "Send the token of this link once, as `Authorization: Bearer`, with\n\
+     POST /api/v1/setup {\"org_name\", \"email\", \"user_name\", \"password\"}\n";
+    (fields, text)
 }
 
 #[expect(

@@ -169,6 +169,18 @@ fn a_session_behind_a_balancer_is_sent_by_tls_alone() {
 }
 
 #[test]
+fn what_the_setup_link_shows_is_kept_nowhere() {
+    let folder = Folder::new();
+    let data = folder.path("data");
+    let program = Program::start(CONTROLD, &["--data-dir", &data]);
+    let shown = program.client().get("/setup?token=x");
+    assert_eq!(shown.status, 200);
+    assert_eq!(shown.header("cache-control"), "no-store");
+    assert_eq!(shown.header("referrer-policy"), "no-referrer");
+    assert_eq!(shown.header("x-content-type-options"), "nosniff");
+}
+
+#[test]
 fn a_fault_is_told_with_its_line() {
     let folder = Folder::new();
     let data = folder.path("data");

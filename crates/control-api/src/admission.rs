@@ -49,6 +49,9 @@ pub(crate) async fn admit(
         Some(actor) => enter(&app, route, call(actor, now, &request), request, next).await,
     };
     let mut response = outcome.into_response();
+    if let Some(problem) = response.extensions_mut().get_mut::<Problem>() {
+        problem.name_missing(route);
+    }
     rate::write(&allowance, response.headers_mut());
     response
 }

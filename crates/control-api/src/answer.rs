@@ -7,7 +7,7 @@ use crate::problem::Problem;
 use crate::rate::RateClass;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use control_app::{App, metric};
@@ -48,12 +48,22 @@ pub(crate) async fn answer(
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(correlation::HEADER, value);
     }
+    keep_apart(response.headers_mut());
     seen.record(
         &id,
         response.status(),
         app.precise_now().duration_since(started),
     );
     response
+}
+
+/// Answers are for their caller alone, and what they are is not guessed at: a cache may keep one only to ask
+/// whether it is still good.
+fn keep_apart(headers: &mut HeaderMap) {
+    let own = HeaderValue::from_static("no-cache, private");
+    headers.entry(header::CACHE_CONTROL).or_insert(own);
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
 }
 
 /// The failure that is to be written; none if the response has a JSON body of its own.

@@ -34,10 +34,9 @@ pub(crate) fn router(document: &Value) -> Router {
 
 fn text(kind: &'static str, text: String) -> Response {
     let mut response = text.into_response();
-    let fields: [(HeaderName, &'static str); 4] = [
+    let fields: [(HeaderName, &'static str); 3] = [
         (header::CONTENT_TYPE, kind),
         (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
     ];
     for (name, value) in fields {

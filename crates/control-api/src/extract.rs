@@ -2,6 +2,7 @@
 
 use crate::body::{self, BodyLimit};
 use crate::problem::Problem;
+use crate::route::noun;
 use crate::wording::reworded;
 use axum::body::Bytes;
 use axum::extract::{self, FromRequest, FromRequestParts, RawPathParams, Request};
@@ -77,8 +78,8 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
         let found = found.map_err(|_| Problem::bad_path("an identifier is not UTF-8"))?;
         let wrong = found.iter().find(|(_, text)| !is_hyphenated(text));
         if let Some((name, _)) = wrong {
-            let name = name.replace('_', " ");
-            return Err(Problem::bad_path(&format!("the {name} is no UUID")));
+            let reason = format!("the {} is no UUID", noun(name));
+            return Err(Problem::bad_path(&reason));
         }
         let read = extract::Path::from_request_parts(parts, state).await;
         let extract::Path(value) =

@@ -1,5 +1,6 @@
 //! The one place where a failure becomes an answer.
 
+use crate::route::Route;
 use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -132,6 +133,14 @@ impl Problem {
             ErrorCode::AuthorizationFailed,
             message,
         )
+    }
+
+    /// A 404 of `route` says what there is none of. Only the route tells: what belongs to another tenant
+    /// must look like what does not exist.
+    pub(crate) fn name_missing(&mut self, route: &Route) {
+        if self.code == ErrorCode::NotFound {
+            self.message = route.missing();
+        }
     }
 
     /// What the framework refused.

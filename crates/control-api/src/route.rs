@@ -48,6 +48,19 @@ pub(crate) const fn row(
 }
 
 impl Route {
+    /// What a 404 says there is none of: what the last name of the path stands for.
+    pub(crate) fn missing(&self) -> String {
+        let names = self.path.split('/').rev();
+        let mut names =
+            names.filter_map(|part| Some(noun(part.strip_prefix('{')?.strip_suffix('}')?)));
+        match (names.next(), names.next()) {
+            (Some(own), Some(outer)) => format!("no such {own} of this {outer}"),
+            (Some(own), None) => format!("no such {own}"),
+            // A field or a parameter names it.
+            (None, _) => "no such organization or project".to_owned(),
+        }
+    }
+
     /// With another size of the largest body.
     pub(crate) const fn with_body(mut self, max_bytes: usize) -> Self {
         self.max_body_bytes = max_bytes;
@@ -69,5 +82,18 @@ impl Route {
     pub(crate) const fn strict(mut self) -> Self {
         self.rate = RateClass::Strict;
         self
+    }
+}
+
+/// What a parameter of a path stands for, in words.
+pub(crate) fn noun(parameter: &str) -> &str {
+    match parameter {
+        "api_key" => "API key",
+        "drift" => "drift event",
+        "enrolment_token" => "enrolment token",
+        "org" => "organization",
+        "signing_key" => "signing key",
+        "user" => "member",
+        other => other,
     }
 }

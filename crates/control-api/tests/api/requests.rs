@@ -3,7 +3,9 @@
 use crate::world::{Credential, World, worlds};
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
+use control_domain::Role;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 const PROJECTS: &str = "/orgs/{org}/projects";
 
@@ -232,6 +234,89 @@ async fn what_the_framework_refuses_has_the_same_body() {
             assert_eq!((answer.status, answer.code()), (status, code), "{path}");
             let id = answer.header("x-correlation-id");
             assert_eq!(answer.body["error"]["correlation_id"], id);
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_cache_between_serves_an_answer_to_another_caller() {
+    for world in worlds().await {
+        let (session, none) = (world.user(world.org, Role::Reader).await, Credential::None);
+        for (path, by) in [
+            ("/users/me", &session),
+            ("/orgs/{org}", &session),
+            ("/users/me", &none),
+            ("/nowhere", &none),
+            ("/openapi.json", &none),
+        ] {
+            let answer = world.get(path, by).await;
+            let place = format!("{path} by {by:?}");
+            assert_eq!(
+                answer.header("cache-control"),
+                "no-cache, private",
+                "{place}"
+            );
+            assert_eq!(
+                answer.header("x-content-type-options"),
+                "nosniff",
+                "{place}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_404_names_what_is_missing_and_nothing_that_exists() {
+    for world in worlds().await {
+        let (full, none) = (world.full_key().await, Uuid::nil());
+        let other = world.other.project.unwrap();
+        let (theirs, _) = world.new_node(world.other).await;
+        let (org, theirs_org) = (world.org, world.other.org);
+        for (path, message) in [
+            (format!("/orgs/{none}"), "no such organization"),
+            (format!("/orgs/{theirs_org}"), "no such organization"),
+            (format!("/orgs/{none}/jwks.json"), "no such organization"),
+            (
+                format!("/orgs/{org}/members/{none}"),
+                "no such member of this organization",
+            ),
+            (format!("/projects/{none}"), "no such project"),
+            (format!("/projects/{none}/nodes"), "no such project"),
+            (format!("/projects/{other}/nodes"), "no such project"),
+            (
+                format!("/projects/{{project}}/nodes/{none}"),
+                "no such node of this project",
+            ),
+            (
+                format!("/projects/{{project}}/nodes/{theirs}"),
+                "no such node of this project",
+            ),
+            (
+                format!("/projects/{other}/nodes/{theirs}"),
+                "no such node of this project",
+            ),
+            (
+                format!("/projects/{other}/nodes/{none}/events"),
+                "no such node of this project",
+            ),
+            (
+                format!("/projects/{{project}}/drift/{none}"),
+                "no such drift event of this project",
+            ),
+            (format!("/api-keys/{none}"), "no such API key"),
+            (
+                format!("/api-keys?project={none}"),
+                "no such organization or project",
+            ),
+        ] {
+            let answer = world.get(&path, &full).await;
+            assert_eq!(
+                answer.status,
+                StatusCode::NOT_FOUND,
+                "{path}: {}",
+                answer.body
+            );
+            assert_eq!(answer.body["error"]["message"], message, "{path}");
         }
     }
 }
