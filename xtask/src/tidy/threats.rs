@@ -13,6 +13,7 @@ const PLACES: &[(&str, &str)] = &[
     ("in process", "crates/proxy-server/tests/in_process"),
     ("edge", "bins/proxyd/tests/edge"),
     ("conformance", "bins/proxyd/tests/conformance"),
+    ("controld", "bins/controld/tests"),
     ("fuzz", "fuzz/targets"),
 ];
 /// The word in place of a proof for a residual threat.
