@@ -4,6 +4,9 @@
 //! and `>` in a query. Each such byte is replaced by one that it can hold, and the value as it was
 //! sent is kept for the stream. The replacement has the same length, so that the parser's dynamic
 //! table drops an entry when that of the client does.
+//!
+//! The parser would drop a fragment (`#…`) without a word, where HTTP/1.1 refuses the request. [RFC 9112
+//! §3.2] A byte that the parser refuses therefore replaces each `#`.
 
 use super::field::{EncodedString, Field, Literal, read_field, read_string, write_string};
 use super::huffman::{Symbols, may_have_long_codes};
@@ -15,6 +18,9 @@ use std::sync::Arc;
 
 /// Stands for a byte that the parser refuses.
 const SUBSTITUTE: u8 = b'~';
+
+/// Stands for the `#` that begins a fragment. The parser refuses it in every path.
+const REFUSED: u8 = b' ';
 
 /// Number of pseudo-header fields that exist. No other field precedes one of them, and none is
 /// repeated, in a section that the parser accepts. [RFC 9113 §8.3, RFC 8441 §4]
@@ -152,17 +158,18 @@ impl RawPaths {
         literal: Literal,
         field: &[u8],
     ) -> Option<Edit> {
+        let stream = stream.filter(|_| literal.names_path);
+        let refused = stream.and_then(|_| refused_fragment(field.get(literal.value_at..)?));
         let path = stream
-            .filter(|_| literal.names_path)
             .and_then(|stream| Some((stream, raw_path(field.get(literal.value_at..)?)?)))
             .filter(|(stream, path)| self.keep(*stream, Arc::clone(path)));
         if literal.is_inserted {
             self.count_insertion(path.as_ref().map(|(_, path)| Arc::clone(path)));
         }
-        let (_, path) = path?;
+        let value = refused.or_else(|| path.map(|(_, path)| substituted(&path)))?;
         let (_, bytes) = read_string(field.get(literal.value_at..)?)?;
-        let mut instead = Vec::with_capacity(path.len() + 4);
-        write_string(&substituted(&path), &mut instead);
+        let mut instead = Vec::with_capacity(value.len() + 4);
+        write_string(&value, &mut instead);
         Some((literal.value_at..literal.value_at + bytes, instead))
     }
 
@@ -231,7 +238,7 @@ fn may_have_raw_path(fragment: &[u8]) -> bool {
 }
 
 fn may_be_raw(value: EncodedString<'_>) -> bool {
-    let is_refused = |byte: &u8| matches!(byte, b'"' | b'<' | b'>' | b'`');
+    let is_refused = |byte: &u8| matches!(byte, b'"' | b'<' | b'>' | b'`' | b'#');
     match value {
         EncodedString::Plain(text) => text.iter().any(is_refused),
         EncodedString::Huffman(string) => {
@@ -241,13 +248,29 @@ fn may_be_raw(value: EncodedString<'_>) -> bool {
     }
 }
 
-/// The path at the beginning of `bytes`, if the parser refuses it and HTTP/1.1 allows it.
-fn raw_path(bytes: &[u8]) -> Option<Arc<[u8]>> {
-    let path = match read_string(bytes)?.0 {
+/// The text of the string at the beginning of `bytes`.
+fn decoded(bytes: &[u8]) -> Option<Vec<u8>> {
+    match read_string(bytes)?.0 {
         EncodedString::Plain(text) => Some(text.to_vec()),
         EncodedString::Huffman(string) => Symbols::new(string).collect::<Result<_, _>>().ok(),
-    };
-    let path = path.filter(|path| path.len() <= MAX_PATH_BYTES && path.starts_with(b"/"))?;
+    }
+}
+
+/// The path at the beginning of `bytes` in a form that the parser refuses, if it has a fragment.
+fn refused_fragment(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut path = decoded(bytes).filter(|path| path.contains(&b'#'))?;
+    for byte in path.iter_mut().filter(|byte| **byte == b'#') {
+        *byte = REFUSED;
+    }
+    Some(path)
+}
+
+/// The path at the beginning of `bytes`, if the parser refuses it and HTTP/1.1 allows it.
+fn raw_path(bytes: &[u8]) -> Option<Arc<[u8]>> {
+    let path = decoded(bytes)?;
+    if path.len() > MAX_PATH_BYTES || !path.starts_with(b"/") {
+        return None;
+    }
     let is_legal = path.iter().all(|byte| is_query(*byte));
     (is_legal && substituted(&path) != path).then(|| path.into())
 }

@@ -286,11 +286,24 @@ fn only_bytes_that_the_parser_refuses_are_replaced() {
 }
 
 #[test]
+fn a_fragment_becomes_a_path_that_the_parser_refuses() {
+    for (section, seen) in [
+        (&b"\x82\x04\x04/a#b\x86"[..], &b"\x82\x04\x04/a b\x86"[..]),
+        (b"\x82\x44\x06/a?b#c\x86", b"\x82\x44\x06/a?b c\x86"),
+        (b"\x04\x01#", b"\x04\x01 "),
+        (b"\x04\x03/<#", b"\x04\x03/< "),
+        // `/#`, Huffman-coded.
+        (b"\x04\x83\x63\xfe\xbf", b"\x04\x02/ "),
+    ] {
+        assert_eq!(kept(section), (None, seen.to_vec()), "{section:?}");
+    }
+}
+
+#[test]
 fn what_http1_would_refuse_is_left_to_the_parser() {
     let long = [&b"\x04\x7f\x82\x7f"[..], b"/", &[b'<'; 16_384]].concat();
     for section in [
         &b"\x04\x02<a"[..],
-        b"\x04\x03/<#",
         b"\x04\x03/< ",
         b"\x04\x03/<\n",
         b"\x04\x03/<\xc3",
