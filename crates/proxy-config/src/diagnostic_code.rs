@@ -122,6 +122,8 @@ fault_codes! {
     AmbiguousPath = "ambiguous-path", Warning;
     /// No route names the upstream.
     UnusedUpstream = "unused-upstream", Warning;
+    /// Every target of an upstream has weight 0, so none gets new requests: they are answered 503.
+    NoWeight = "no-weight", Warning;
     /// A target on port 443 gets plaintext, because its upstream has no `tls` block.
     PlaintextToTlsPort = "plaintext-to-tls-port", Warning;
     /// The connection limit exceeds the process's limit of open files, less 100.

@@ -15,6 +15,7 @@ pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
     unreachable_routes(model, faults);
     ambiguous_paths::find(model, faults);
     unused_upstreams(model, faults);
+    weights_of_zero(model, faults);
     plaintext_to_tls_ports(model, faults);
     regexes_that_could_be_plain(model, faults);
     foreign::find(model, files, faults);
@@ -66,6 +67,30 @@ fn unused_upstreams(model: &Model, faults: &mut Diagnostics) {
                 message,
             ));
         }
+    }
+}
+
+fn weights_of_zero(model: &Model, faults: &mut Diagnostics) {
+    for upstream in &model.upstreams {
+        let mut targets = upstream.targets.iter();
+        if upstream.targets.is_empty() || !targets.all(|target| *target.weight == 0) {
+            continue;
+        }
+        let message = format!(
+            "every target of upstream \"{}\" has weight 0, so none gets new requests",
+            upstream.name
+        );
+        let first = upstream
+            .targets
+            .first()
+            .and_then(|target| target.weight.place());
+        let place = first.unwrap_or(upstream.place);
+        let fault = Diagnostic::new(DiagnosticCode::NoWeight, place, message);
+        faults.push(
+            fault.label("new requests are answered 503").help(
+                "give one of them a weight; to drain a target, leave others with more than 0",
+            ),
+        );
     }
 }
 

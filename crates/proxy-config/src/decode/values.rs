@@ -6,7 +6,7 @@ use super::field::{Field, Found, raw};
 use super::suggest::nearest;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
-use proxy_model::registry::{Given, Kind, Many, Required, Spec, Text, Unset, ValueError};
+use proxy_model::registry::{Given, Kind, Many, Raw, Required, Spec, Text, Unset, ValueError};
 use proxy_model::{Place, Setting};
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -200,8 +200,14 @@ impl<'t> Block<'t> {
         match spec.read(name, raw(value)) {
             Ok(value) => Some(Setting::at(value, *place)),
             Err(complaint) => {
+                let instead = sendable_host(&complaint, raw(value));
                 let fault = complain(name, &d.text_at(*place), complaint, *place);
-                d.push(fault);
+                d.push(match instead {
+                    Some(host) => {
+                        fault.help(format!("write \"{host}\", the form of it in HTTP and DNS"))
+                    }
+                    None => fault,
+                });
                 None
             }
         }
@@ -276,6 +282,15 @@ fn complain(name: &str, written: &str, complaint: ValueError, place: Place) -> D
             Diagnostic::new(DiagnosticCode::BadValue, place, message).label(reason)
         }
     }
+}
+
+/// The form of a host that is sent in place of characters beyond ASCII. [RFC 5891 §4.4]
+fn sendable_host(complaint: &ValueError, written: Raw<'_>) -> Option<String> {
+    let (ValueError::Form { what, .. }, Raw::Text(text)) = (complaint, written) else {
+        return None;
+    };
+    let is_host = what.starts_with("a host") && !text.is_ascii();
+    is_host.then(|| idna::domain_to_ascii(text).ok()).flatten()
 }
 
 /// Text as written, in the quotes that a message uses.
