@@ -1,5 +1,6 @@
 //! The body of `/admin/explain`: the decision on a request that is not sent.
 
+use crate::json_body::members_of;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::{ExplainRequest, KnownHealth, Plan, render};
 use serde_json::{Map, Value};
@@ -17,11 +18,7 @@ pub(crate) fn document(plan: &Plan, body: &[u8]) -> Result<Value, Problem> {
 }
 
 fn read(body: &[u8]) -> Result<ExplainRequest, String> {
-    let document: Value =
-        serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}"))?;
-    let Value::Object(members) = document else {
-        return Err("the body is not an object".to_owned());
-    };
+    let members = members_of(body)?;
     let is_known = |name: &&String| !MEMBERS.contains(&name.as_str());
     if let Some(unknown) = members.keys().find(is_known) {
         let known = MEMBERS.join("`, `");
@@ -101,6 +98,8 @@ mod tests {
             "[]",
             "{}",
             r#"{"url": 7}"#,
+            r#"{"url": "/", "url": "/"}"#,
+            r#"{"url": "/", "headers": {"A": "1", "A": "2"}}"#,
             r#"{"url": "/", "metod": "GET"}"#,
             r#"{"url": "/", "client_ip": "here"}"#,
             r#"{"url": "/", "headers": ["A: b"]}"#,

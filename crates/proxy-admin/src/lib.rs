@@ -5,6 +5,8 @@
 //! share, if the socket's [`Access`] authorizes them. It runs beside other work on the control
 //! thread and never accesses a worker.
 
+mod json_body;
+
 mod access;
 mod target_patch;
 mod token;

@@ -1,14 +1,11 @@
 //! Changes to one target that last until the next reload.
 
+use crate::json_body::members_of;
 use crate::state::AdminState;
 use crate::upstreams;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
-use serde::de::{Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::error::Category;
 use serde_json::{Map, Value};
-use std::fmt;
 use std::sync::Arc;
 
 /// The highest weight, as in a configuration.
@@ -66,14 +63,7 @@ fn find<'p>(plan: &'p Plan, upstream: &str, address: &str) -> Vec<&'p TargetPlan
 
 impl TargetPatch {
     fn read(body: &[u8]) -> Result<Self, String> {
-        let document: Document = serde_json::from_slice(body).map_err(|error| {
-            let what = match error.classify() {
-                Category::Data => "cannot be used",
-                Category::Syntax | Category::Eof | Category::Io => "is not JSON",
-            };
-            format!("the body {what}: {error}")
-        })?;
-        let Document(members) = document;
+        let members = members_of(body)?;
         if members.is_empty() {
             return Err("write `weight` or `draining`".to_owned());
         }
@@ -91,36 +81,6 @@ impl TargetPatch {
                 Some(_) => return Err("`draining` is true or false".to_owned()),
             },
         })
-    }
-}
-
-/// An object that has no name twice: a reader before this one may have taken the other value.
-struct Document(Map<String, Value>);
-
-impl<'de> Deserialize<'de> for Document {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(DocumentVisitor)
-    }
-}
-
-struct DocumentVisitor;
-
-impl<'de> Visitor<'de> for DocumentVisitor {
-    type Value = Document;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Document, A::Error> {
-        let mut members = Map::new();
-        while let Some(name) = access.next_key::<String>()? {
-            if members.contains_key(&name) {
-                return Err(A::Error::custom(format!("`{name}` is set twice")));
-            }
-            members.insert(name, access.next_value()?);
-        }
-        Ok(Document(members))
     }
 }
 
