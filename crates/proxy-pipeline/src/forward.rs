@@ -57,7 +57,8 @@ pub(crate) async fn send(
     }
     let length = match (&body, exchange.head.headers.content_length()) {
         (Some(_), None) => Length::Chunked,
-        (Some(_), Some(_)) | (None, _) => Length::Known,
+        (Some(_), Some(_)) => Length::Known,
+        (None, _) => Length::None,
     };
     let (headers, requested) = request_head::apply(exchange, to, length);
     let kind = kind(&exchange.head.method, requested.is_some());

@@ -5,7 +5,7 @@ use crate::claims::{is_claim, is_shadow, may_be_claim};
 use crate::names;
 use http::header::{
     ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName, REFERER, TE,
-    TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+    TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
 };
 use http::{HeaderMap, HeaderValue};
 use proxy_errors::is_grpc;
@@ -50,6 +50,9 @@ impl KnownHeaders {
 
     /// `traceparent`.
     pub(crate) const TRACE_PARENT: u16 = 1 << 13;
+
+    /// `Trailer`, which announces trailers.
+    pub(crate) const TRAILER: u16 = 1 << 14;
 
     /// Hop-by-hop fields.
     pub(crate) const HOP: u16 = Self::TE
@@ -146,6 +149,7 @@ fn bit_of(name: &HeaderName) -> u16 {
         2 if *name == TE => KnownHeaders::TE,
         6 if *name == EXPECT => KnownHeaders::EXPECT,
         7 if *name == UPGRADE => KnownHeaders::UPGRADE,
+        7 if *name == TRAILER => KnownHeaders::TRAILER,
         10 if *name == CONNECTION => KnownHeaders::CONNECTION,
         10 if *name == names::KEEP_ALIVE => KnownHeaders::KEEP_ALIVE,
         11 if *name == names::TRACE_PARENT => KnownHeaders::TRACE_PARENT,

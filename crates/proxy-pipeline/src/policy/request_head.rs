@@ -15,7 +15,7 @@ use crate::upgrade::RequestedUpgrade;
 use crate::{forwarded_headers, names, websocket};
 use h2::ext::Protocol;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, SEC_WEBSOCKET_KEY, TE, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, HOST, SEC_WEBSOCKET_KEY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
@@ -28,10 +28,24 @@ const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
 /// The framing of the request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// None, or by a length in the head.
+    /// There is no body.
+    None,
+    /// By a length in the head.
     Known,
     /// In chunks.
     Chunked,
+}
+
+impl Length {
+    /// Whether trailers may follow the body: over HTTP/1.1 only chunks have an end that is no byte of the
+    /// connection's next message. [RFC 9110 §6.5]
+    const fn takes_trailers(self, http2: bool) -> bool {
+        match self {
+            Self::None => false,
+            Self::Known => http2,
+            Self::Chunked => true,
+        }
+    }
 }
 
 /// Takes the fields for the target: without hop-by-hop fields, with the forwarding fields and the
@@ -57,7 +71,7 @@ pub(crate) fn apply(
         host,
         has_claims,
         has_correlation_id,
-    } = end_to_end(head);
+    } = end_to_end(head, length.takes_trailers(to.upstream.http2));
     let has_claims = has_claims && !*has_believed_claims;
     // No field has the host of the target yet, as with HTTP/2. [RFC 9112 §3.2.2]
     let lacks_host = host.is_none() && authority.is_some();
@@ -112,10 +126,13 @@ pub(crate) fn apply(
     (headers, upgrade)
 }
 
-/// Takes the fields of `head` that go on to the target.
+/// Takes the fields of `head` that go on to the target: without `Trailer` unless trailers may follow.
 #[inline]
-fn end_to_end(head: &mut InboundHead) -> EndToEndHeaders {
+fn end_to_end(head: &mut InboundHead, takes_trailers: bool) -> EndToEndHeaders {
     let mut headers = std::mem::take(&mut head.headers);
+    if headers.has(KnownHeaders::TRAILER) && !takes_trailers {
+        headers.remove(&TRAILER);
+    }
     if headers.has(KnownHeaders::PADDED_LENGTH)
         && let Some(length) = headers.content_length()
     {

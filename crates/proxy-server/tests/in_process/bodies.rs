@@ -166,6 +166,28 @@ fn trailers_of_a_request_reach_the_upstream() {
 }
 
 #[test]
+fn trailers_are_announced_only_where_they_may_follow() {
+    let upstream = Upstream::echo();
+    let proxyd = Config::to(&upstream).start();
+
+    for (fields, body, announced) in [
+        (
+            "Transfer-Encoding: chunked\r\n",
+            "2\r\nhi\r\n0\r\n\r\n",
+            Some("X-Sum"),
+        ),
+        ("Content-Length: 2\r\n", "hi", None),
+        ("", "", None),
+    ] {
+        let fields = format!("{fields}Trailer: X-Sum\r\n");
+        let response = proxyd.connect().ask(request("POST /", &fields, body));
+        assert_eq!(response.status, 200);
+        let seen = upstream.last_request();
+        assert_eq!(seen.fields.get("trailer"), announced, "{fields}");
+    }
+}
+
+#[test]
 fn trailers_of_a_request_cannot_carry_credentials() {
     let upstream = Upstream::echo();
     let proxyd = Config::to(&upstream).start();

@@ -122,7 +122,7 @@ fn of_the_connection(rows: &mut Vec<Row>) {
         rows,
         "trailer",
         &get_with("trailer", "x-sum"),
-        get().with("trailer", "x-sum"),
+        get().without("trailer"),
     );
     rows.push(Row::head(
         "an expectation nobody knows",
