@@ -17,7 +17,7 @@ use crate::{builtin, files, forward, panic, shadow};
 use http::Response;
 use http::request::Parts;
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_plan::{Outcome, RouteAgents, RoutePlan};
+use proxy_plan::{Outcome, RequestHead, RouteAgents, RoutePlan};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     };
     let decision = active.plan.decide(&head, &states, now);
     let Some(route) = decision.route else {
-        return refused(decision.outcome);
+        return Err(refused(decision.outcome, || near_miss(exchange, &head)));
     };
     exchange.set_route(route);
     if rate_limit::check(exchange, route.index)? == rate_limit::Checked::NotShared {
@@ -158,12 +158,25 @@ async fn enter(exchange: &mut Exchange, route: &RoutePlan) -> Result<Duration, P
     Ok(exchange.worker().time.elapsed())
 }
 
-fn refused(outcome: Outcome<'_>) -> Result<Response<Body>, Problem> {
+/// The problem of a request without a route, with `near_miss` if no route matches.
+fn refused(outcome: Outcome<'_>, near_miss: impl FnOnce() -> Option<String>) -> Problem {
     match outcome {
-        Outcome::Refuse(problem) => Err(problem),
+        Outcome::Refuse(problem) if problem.reason() == Reason::RouteNotFound => {
+            let detail = near_miss().map_or(Detail::None, Detail::text);
+            Problem::new(Reason::RouteNotFound, detail)
+        }
+        Outcome::Refuse(problem) => problem,
         Outcome::Answer(_) | Outcome::Files | Outcome::Forward(..) => {
             let detail = Detail::text("a decision without a route");
-            Err(Problem::new(Reason::InternalError, detail))
+            Problem::new(Reason::InternalError, detail)
         }
     }
+}
+
+/// What the error log tells of a request that no route matches; `None` where it would not be written.
+fn near_miss(exchange: &Exchange, head: &RequestHead<'_>) -> Option<String> {
+    let is_written = exchange.worker().logs.borrow().warnings;
+    is_written
+        .then(|| exchange.active().plan.near_miss(head))
+        .flatten()
 }

@@ -1,14 +1,14 @@
 //! The service that answers a request, and its alternatives.
 
 use super::named::Named;
-use crate::decide::{Decision, Outcome};
+use crate::decide::{Decision, Outcome, RequestHead};
 use crate::plan::Plan;
 use crate::route::RoutePlan;
 use crate::upstream::{TargetPlan, UpstreamPlan};
 use crate::upstream_states::UpstreamStates;
 use proxy_errors::{Problem, Reason};
 use proxy_model::{BuiltinHandler, Service, Setting};
-use proxy_routing::{Head, Unmet};
+use proxy_routing::{ConditionKind, Head, Unmet};
 use proxy_upstream::BalancerState;
 
 /// The service that answers.
@@ -128,6 +128,26 @@ impl Plan {
             route: self.named_route(nearest.rule)?,
             unmet: self.without_secrets(nearest.rule, nearest.unmet),
         })
+    }
+
+    /// What a request that no route matches came nearest to, for the error log: the route, and its first
+    /// condition that does not hold. The request's own values are left out, since its record has them.
+    #[must_use]
+    pub fn near_miss(&self, head: &RequestHead<'_>) -> Option<String> {
+        let (seen, _) = self.see(head).ok()?;
+        let nearest = self.router.nearest(&seen.as_head(head))?;
+        let route = self.model.routes.get(nearest.rule)?;
+        let Unmet { kind, wanted, .. } = self.without_secrets(nearest.rule, nearest.unmet);
+        // Conditions of a path name themselves.
+        let condition = if kind == ConditionKind::Path {
+            wanted
+        } else {
+            format!("{kind} {wanted}")
+        };
+        let id = &route.id;
+        Some(format!(
+            "no route matches; nearest is \"{id}\", which wants {condition}"
+        ))
     }
 
     fn refused_by(

@@ -1,7 +1,7 @@
 //! Selection of the route.
 
 use crate::support::{Config, Proxy, refusal, request, target};
-use proxy_testkit::Upstream;
+use proxy_testkit::{Upstream, get};
 
 /// Routes by id and matches, all to one upstream; each sets its id in the response.
 fn routes(upstream: &Upstream, routes: &[(&str, &str)]) -> Config {
@@ -312,6 +312,44 @@ fn what_no_route_takes_is_answered_404() {
     assert_eq!(record.text("reason"), "route_not_found");
     assert!(!record.has("route") && !record.has("upstream"));
     assert!(upstream.requests().is_empty());
+}
+
+#[test]
+fn the_error_log_names_the_nearest_route_of_a_request_that_has_none() {
+    let upstream = Upstream::saying("");
+    let config = routes(
+        &upstream,
+        &[
+            (
+                "other",
+                r#"matches { path-prefix "/other"; host "b.test" }"#,
+            ),
+            ("near", r#"matches { path-prefix "/near"; method "POST" }"#),
+            (
+                "key",
+                r#"matches { path "/key"; header "X-Api-Key" "s3cret" }"#,
+            ),
+        ],
+    );
+    let proxyd = config.start();
+
+    for (path, said) in [
+        ("/near/by", "\"near\", which wants method POST"),
+        ("/nearby", "\"near\", which wants path-prefix \"/near\""),
+        ("/key", "\"key\", which wants header x-api-key: (redacted)"),
+    ] {
+        let response = proxyd.connect().ask(get(path, &[]));
+        let told = refusal(&response, 404, "ROUTE_NOT_FOUND");
+        assert_eq!(
+            told, "Not found: no route matches",
+            "a client learns no route"
+        );
+        let record = proxyd.error_record(&response.correlation_id());
+        assert_eq!(
+            record.text("message"),
+            format!("Not found: no route matches; nearest is {said}")
+        );
+    }
 }
 
 #[test]
