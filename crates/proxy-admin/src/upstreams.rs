@@ -2,9 +2,11 @@
 
 use proxy_health::HealthCause;
 use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
-use proxy_telemetry::{Snapshot, TargetTotal, timestamp};
+use proxy_telemetry::names::DNS_NEXT_LOOKUP_TIMESTAMP_SECONDS;
+use proxy_telemetry::{Snapshot, TargetTotal, UpstreamTotal, timestamp};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Metrics of targets, by upstream and address.
 type Totals<'s> = HashMap<(&'s str, &'s str), &'s TargetTotal>;
@@ -20,7 +22,8 @@ pub(crate) fn target_document(
     let mut targets = found.targets.iter();
     let found = targets.find(|one| *one.label == *address)?;
     let totals = totals(snapshot);
-    Some(target(found, totals.get(&(upstream, address)).copied()))
+    let total = totals.get(&(upstream, address)).copied();
+    Some(target(found, total, snapshot))
 }
 
 fn totals(snapshot: &Snapshot) -> Totals<'_> {
@@ -35,21 +38,38 @@ pub(crate) fn document(plan: &Plan, snapshot: &Snapshot) -> Value {
     let upstreams: Map<String, Value> = plan
         .upstreams()
         .iter()
-        .map(|one| (one.name.to_string(), upstream(one, &totals)))
+        .map(|one| {
+            let all = snapshot.upstreams.iter();
+            let mut own = all.filter(|(name, _)| **name == *one.name);
+            let total = own.next().map(|(_, total)| total);
+            (
+                one.name.to_string(),
+                upstream(one, (total, &totals), snapshot),
+            )
+        })
         .collect();
     json!({ "upstreams": upstreams })
 }
 
-fn upstream(upstream: &UpstreamPlan, totals: &Totals<'_>) -> Value {
+fn upstream(
+    upstream: &UpstreamPlan,
+    (total, totals): (Option<&UpstreamTotal>, &Totals<'_>),
+    snapshot: &Snapshot,
+) -> Value {
+    let (made, refused) = total.map_or((0, 0), |total| (total.retries, total.retries_refused));
     let healthy = upstream
         .targets
         .iter()
         .any(|one| one.state.causes().is_healthy());
     let targets = upstream.targets.iter().map(|one| {
         let total = totals.get(&(&*upstream.name, &*one.label));
-        target(one, total.copied())
+        target(one, total.copied(), snapshot)
     });
-    json!({ "healthy": healthy, "targets": targets.collect::<Vec<_>>() })
+    json!({
+        "healthy": healthy,
+        "retries": { "made": made, "refused_by_budget": refused },
+        "targets": targets.collect::<Vec<_>>(),
+    })
 }
 
 /// What was changed here, until the next reload; null if nothing was.
@@ -62,7 +82,7 @@ fn overridden(target: &TargetPlan) -> Value {
     json!({ "weight": weight, "draining": draining })
 }
 
-fn target(target: &TargetPlan, total: Option<&TargetTotal>) -> Value {
+fn target(target: &TargetPlan, total: Option<&TargetTotal>, snapshot: &Snapshot) -> Value {
     let none = TargetTotal::default();
     let TargetTotal {
         requests,
@@ -86,6 +106,12 @@ fn target(target: &TargetPlan, total: Option<&TargetTotal>) -> Value {
     });
     if let (Some(entry), Some(name)) = (entry.as_object_mut(), target.name.as_deref()) {
         entry.insert("name".to_owned(), name.into());
+        let next = snapshot.gauge(
+            DNS_NEXT_LOOKUP_TIMESTAMP_SECONDS.metric.name,
+            ("name", name),
+        );
+        let next = next.map(|secs| timestamp(UNIX_EPOCH + Duration::from_secs(secs)));
+        entry.insert("next_lookup".to_owned(), next.into());
     }
     if let (Some(entry), Some(unhealthy_reason)) = (entry.as_object_mut(), unhealthy_reason) {
         entry.insert(

@@ -8,6 +8,7 @@ use crate::origin::{Origin, PlanParts};
 use crate::places::Places;
 use crate::removal::ReloadWatch;
 use crate::request_body::Progress;
+use crate::retry_record::RetryRecord;
 use crate::route_limits::RateLimitStatus;
 use crate::state::{Draining, Worker};
 use crate::trace_context::TraceId;
@@ -15,6 +16,7 @@ use agent_protocol::Completion;
 use http::{HeaderValue, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_health::BreakerPermit;
+use proxy_model::RetryCause;
 use proxy_pool::{ConnectionPermit, SendError, Tunnel};
 use proxy_telemetry::{AccessLogHead, AccessRecord, Outcome, Protocol};
 use proxy_upstream::ActiveRequest;
@@ -48,7 +50,7 @@ pub(crate) struct ExchangeRecord {
     /// Bytes from the client after a protocol switch.
     pub(crate) tunnelled_in: u64,
     pub(crate) complete: bool,
-    pub(crate) retries: u32,
+    pub(crate) retry: RetryRecord,
     pub(crate) upstream_took: Option<Duration>,
     pub(crate) upload: Option<Rc<Progress>>,
     pub(crate) problem: Option<Box<Problem>>,
@@ -102,7 +104,7 @@ impl ExchangeRecord {
             bytes_out: 0,
             tunnelled_in: 0,
             complete: false,
-            retries: 0,
+            retry: RetryRecord::default(),
             upstream_took: None,
             upload: None,
             problem: None,
@@ -180,6 +182,10 @@ impl CompletionGuard {
             .in_flight
             .set(self.client.in_flight.get().saturating_sub(1));
         self.worker.metrics.requests_in_flight.sub(1);
+        if !self.watch.is_current(self.worker.former.get()) {
+            let former = &self.worker.metrics.requests_of_former_configurations;
+            former.sub(1);
+        }
         self.record.places = Places::default();
         self.record.load = None;
         let aborted = self.attribute_to_client();
@@ -295,7 +301,9 @@ impl CompletionGuard {
             protocol: record.protocol,
             reason: problem.map(|problem| problem.reason().as_str()),
             error_type: problem.map(|problem| problem.error_type().name()),
-            retries: record.retries,
+            retries: record.retry.count,
+            retry_cause: record.retry.cause.map(RetryCause::name),
+            is_retry_refused: record.retry.is_refused,
             upstream_took: record.upstream_took,
             trace_id: record.trace_id.as_deref().map(|id| &id[..]),
             agent: record

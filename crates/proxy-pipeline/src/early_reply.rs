@@ -9,7 +9,6 @@ use crate::failure::waited;
 use crate::local_reply::{RawAnswer, raw_answer};
 use crate::origin::Origin;
 use crate::refused_head;
-use crate::removal::ReloadWatch;
 use crate::state::Worker;
 use http::HeaderValue;
 use proxy_errors::Problem;
@@ -66,7 +65,7 @@ pub fn refuse_unread(
             ..ExchangeRecord::new(began, correlation_id, Protocol::Http11, client.peer.ip)
         },
         origin: Origin::Plan(active),
-        watch: ReloadWatch::new(worker.reloads.get()),
+        watch: worker.watch_reloads(),
         client: Rc::clone(client),
     });
     answer

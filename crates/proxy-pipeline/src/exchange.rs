@@ -13,7 +13,6 @@ use crate::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
 use crate::names;
 use crate::origin::Origin;
 use crate::policy::{header_edits, outlier};
-use crate::removal::ReloadWatch;
 use crate::request_body::RequestBody;
 use crate::state::Worker;
 use crate::trace_context;
@@ -86,7 +85,7 @@ impl Exchange {
         let accept = html.then(|| headers.as_map().get(ACCEPT).cloned());
         let is_grpc = headers.has(KnownHeaders::GRPC);
         let completion = Box::new(CompletionGuard {
-            watch: ReloadWatch::new(worker.reloads.get()),
+            watch: worker.watch_reloads(),
             worker,
             origin: Origin::Plan(Rc::clone(&active)),
             client,
@@ -121,7 +120,7 @@ impl Exchange {
         let completion = Box::new(CompletionGuard {
             worker: Rc::clone(&of.worker),
             origin: Origin::Plan(Rc::clone(&self.active)),
-            watch: ReloadWatch::new(of.worker.reloads.get()),
+            watch: of.worker.watch_reloads(),
             client: Rc::clone(&client),
             record: ExchangeRecord {
                 is_copy: true,

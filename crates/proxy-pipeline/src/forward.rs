@@ -170,7 +170,7 @@ impl Attempts<'_, '_> {
     /// saves a reading of the clock, which would only add the time of deciding.
     fn began(&self, connection: &UpstreamConnection) -> Duration {
         let at_hand = matches!(connection, UpstreamConnection::Http1(pooled) if pooled.at_hand);
-        if at_hand && self.tried.is_empty() && self.exchange.completion.record.retries == 0 {
+        if at_hand && self.tried.is_empty() && self.exchange.completion.record.retry.count == 0 {
             return self.exchange.began();
         }
         self.exchange.worker().time.elapsed()

@@ -38,6 +38,7 @@ mod places;
 mod removal;
 mod reply;
 mod request_body;
+mod retry_record;
 mod route_limits;
 mod shadow;
 mod shadow_counters;

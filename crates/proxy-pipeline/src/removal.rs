@@ -22,6 +22,8 @@ pub(crate) enum Part {
 pub(crate) struct ReloadWatch {
     /// Number of reloads at the last check.
     seen: u32,
+    /// Number of former configurations at its beginning.
+    former: u32,
     /// Its route or target has been removed.
     doomed: bool,
 }
@@ -68,12 +70,20 @@ impl Part {
 }
 
 impl ReloadWatch {
-    /// For a stream that begins after this many reloads of its worker.
-    pub(crate) fn new(reloads: u32) -> Self {
+    /// For a stream that begins after this many reloads of its worker, `former` of them with another
+    /// configuration.
+    pub(crate) fn new(reloads: u32, former: u32) -> Self {
         Self {
             seen: reloads,
+            former,
             doomed: false,
         }
+    }
+
+    /// Whether the stream began under the configuration that is in force after `former` others.
+    #[inline]
+    pub(crate) fn is_current(self, former: u32) -> bool {
+        self.former == former
     }
 
     /// Whether a check is unnecessary: no reload since the last one, and nothing was removed then.

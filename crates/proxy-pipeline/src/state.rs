@@ -7,7 +7,7 @@ use crate::date::DateCache;
 use crate::disk::Disks;
 use crate::host_value::HostValue;
 use crate::in_flight_limit::InFlightLimit;
-use crate::removal::Removals;
+use crate::removal::{ReloadWatch, Removals};
 use crate::request_body::RequestBody;
 use crate::shadow_counters::MAX_COPIES;
 use crate::time::Time;
@@ -75,6 +75,9 @@ pub struct Worker {
     active: RefCell<Rc<ActivePlan>>,
     /// Number of plans applied after the first.
     pub(crate) reloads: Cell<u32>,
+    /// Number of configurations before the one in force. Other addresses of names make no other
+    /// configuration.
+    pub(crate) former: Cell<u32>,
     pub(crate) removals: RefCell<Removals>,
 }
 
@@ -151,8 +154,15 @@ impl Worker {
             disks: Disks::default(),
             active: RefCell::new(Rc::new(active)),
             reloads: Cell::new(0),
+            former: Cell::new(0),
             removals: RefCell::default(),
         }
+    }
+
+    /// What a stream that begins now has to know of later reloads.
+    #[inline]
+    pub(crate) fn watch_reloads(&self) -> ReloadWatch {
+        ReloadWatch::new(self.reloads.get(), self.former.get())
     }
 
     /// The value of `Date` for a response that has none. [RFC 9110 §6.6.1]
@@ -203,7 +213,17 @@ impl Worker {
         let time = *model.system.graceful_shutdown_timeout;
         let end = self.clock.after(time);
         let mut removals = self.removals.borrow_mut();
+        let is_new = !active
+            .plan
+            .is_same_configuration(&self.active.borrow().plan);
         removals.apply(&self.active.borrow().plan, &active.plan, end);
+        if is_new {
+            self.former.set(self.former.get().wrapping_add(1));
+            let in_flight = self.metrics.requests_in_flight.get();
+            self.metrics
+                .requests_of_former_configurations
+                .set(in_flight);
+        }
         self.active.replace(Rc::new(active));
         self.reloads.set(self.reloads.get().wrapping_add(1));
         self.disks.forget_idle();

@@ -30,9 +30,18 @@ pub(crate) struct NameTable {
     resolution: Resolution,
     /// Names with a last look-up that failed.
     failing: HashSet<TargetAddress>,
-    /// The number of addresses of each name, exposed while this value exists.
-    counts: HashMap<TargetAddress, Arc<Gauge>>,
+    /// What metrics tell of each name, exposed while this value exists.
+    gauges: HashMap<TargetAddress, NameGauges>,
     registry: Arc<Registry>,
+}
+
+/// What metrics tell of one name.
+#[derive(Debug)]
+struct NameGauges {
+    /// Number of addresses.
+    addresses: Arc<Gauge>,
+    /// Unix time of the next look-up.
+    next_lookup: Arc<Gauge>,
 }
 
 /// The names of the next plan, looked up. Nothing active has been changed.
@@ -56,7 +65,7 @@ impl NameTable {
             answers,
             resolution: Resolution::default(),
             failing: HashSet::new(),
-            counts: HashMap::new(),
+            gauges: HashMap::new(),
             registry,
         }
     }
@@ -129,13 +138,14 @@ impl NameTable {
         self.resolution = resolution;
         self.resolution.retain(|name| names.contains(name));
         self.failing.retain(|name| names.contains(name));
-        self.counts.retain(|name, _| names.contains(name));
-        for answer in &first {
-            self.report(answer);
-        }
+        self.gauges.retain(|name, _| names.contains(name));
         self.resolver = resolver;
         self.tasks.commit(tasks);
         self.show_counts();
+        let now = system_clock::now();
+        for answer in &first {
+            self.report(answer, now);
+        }
     }
 
     /// The answers of one or more look-ups, as soon as there are any.
@@ -152,7 +162,7 @@ impl NameTable {
     pub(crate) fn adopt(&mut self, answers: Vec<Answer>, now: SystemTime) -> bool {
         let mut changed = false;
         for answer in answers {
-            self.report(&answer);
+            self.report(&answer, now);
             let Answer { name, look_up } = answer;
             match look_up.found {
                 Ok(addresses) => changed |= self.resolution.found(name, addresses),
@@ -174,13 +184,18 @@ impl NameTable {
     }
 
     /// Counts a look-up, and logs what is new.
-    fn report(&mut self, answer: &Answer) {
+    fn report(&mut self, answer: &Answer, now: SystemTime) {
         let Answer { name, look_up } = answer;
         let LookUp {
             found,
-            rest: _,
+            rest,
             left_out,
         } = look_up;
+        if let Some(gauges) = self.gauges.get(name) {
+            let next = now.duration_since(SystemTime::UNIX_EPOCH);
+            let next = next.map(|now| now.saturating_add(*rest).as_secs());
+            gauges.next_lookup.set(next.unwrap_or_default());
+        }
         let result = if found.is_ok() { "success" } else { "failure" };
         let label = name.to_string();
         let counter = self
@@ -224,10 +239,14 @@ impl NameTable {
         for name in names {
             let addresses = self.addresses(&name);
             let registry = &self.registry;
-            let gauge = self.counts.entry(name).or_insert_with_key(|name| {
-                registry.gauge(&names::DNS_ADDRESSES, [&name.to_string()])
+            let gauges = self.gauges.entry(name).or_insert_with_key(|name| {
+                let name = name.to_string();
+                NameGauges {
+                    addresses: registry.gauge(&names::DNS_ADDRESSES, [&name]),
+                    next_lookup: registry.gauge(&names::DNS_NEXT_LOOKUP_TIMESTAMP_SECONDS, [&name]),
+                }
             });
-            gauge.set(addresses as u64);
+            gauges.addresses.set(addresses as u64);
         }
     }
 }

@@ -124,6 +124,8 @@ fn access(repeat: u64) {
             reason: None,
             error_type: None,
             retries: 0,
+            retry_cause: None,
+            is_retry_refused: false,
             upstream_took: Some(Duration::from_micros(1_100)),
             trace_id: None,
             agent: None,

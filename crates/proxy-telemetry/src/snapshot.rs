@@ -1,5 +1,6 @@
 //! The metrics of all workers, summed at one moment.
 
+use crate::exposition::text::labels_text;
 use crate::metrics::reason_counters::ReasonTotals;
 use crate::metrics::{AgentTotal, RouteTotal, TargetTotal, UpstreamTotal, WorkerTotal};
 use std::collections::BTreeMap;
@@ -52,6 +53,16 @@ impl Snapshot {
     /// Failed calls of an agent by the name of their reason.
     pub fn agent_failures(&self, total: &AgentTotal) -> BTreeMap<&'static str, u64> {
         self.by_reason(&total.failures)
+    }
+
+    /// The value of the gauge `metric` with one label, by the label's name and value; `None` if there is
+    /// none.
+    pub fn gauge(&self, metric: &str, (label, value): (&str, &str)) -> Option<u64> {
+        let wanted = labels_text(&[label], &[value]);
+        let mut series = self.series(metric).iter();
+        series
+            .find(|(labels, _)| **labels == *wanted)
+            .map(|(_, value)| *value)
     }
 
     /// Single series of a metric.

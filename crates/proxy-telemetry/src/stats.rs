@@ -41,6 +41,7 @@ impl Snapshot {
         json!({
             "requests_total": self.requests(),
             "requests_in_flight": self.workers.requests_in_flight,
+            "requests_of_former_configurations": self.workers.requests_of_former_configurations,
             "connections_active": self.workers.connections_active,
             "connections_idle": self.workers.connections_idle,
             "by_status": by_class(self.routes.iter().map(|(_, total)| total)),

@@ -67,6 +67,8 @@ fn write(log: &mut WorkerLog, path: &str) {
         reason: None,
         error_type: None,
         retries: 0,
+        retry_cause: None,
+        is_retry_refused: false,
         upstream_took: None,
         trace_id: None,
         agent: None,

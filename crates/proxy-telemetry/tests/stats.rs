@@ -24,6 +24,7 @@ fn the_document_has_the_documented_shape() {
     registry.route(1, "quiet");
     registry.worker(0).failed(0);
     registry.worker(0).requests_in_flight.add(1);
+    registry.worker(0).requests_of_former_configurations.add(1);
     registry.worker(1).connections_active.add(2);
     registry.worker(1).connections_idle.add(3);
     let limits = [LimitUse {
@@ -43,6 +44,7 @@ fn the_document_has_the_documented_shape() {
     let expected = json!({
         "requests_total": 4,
         "requests_in_flight": 1,
+        "requests_of_former_configurations": 1,
         "connections_active": 2,
         "connections_idle": 3,
         "by_status": {"2xx": 2, "4xx": 1, "5xx": 1},

@@ -113,6 +113,11 @@ fn each_address_of_a_name_is_a_target_of_its_own() {
     let page = metrics(&proxyd);
     let counted = format!("proxy_dns_addresses{{name=\"app.test:{port}\"}} 3");
     assert!(page.contains(&counted), "{page}");
+    let is_due = |target: &Value| {
+        let due = target["next_lookup"].as_str();
+        due.is_some_and(|due| due.ends_with('Z') && "2020" <= due)
+    };
+    assert!(listed.iter().all(is_due), "{listed:?}");
 }
 
 fn metrics(proxyd: &Proxyd) -> String {

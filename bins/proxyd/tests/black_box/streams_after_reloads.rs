@@ -1,6 +1,6 @@
 //! Streams with a route or target that a reload removed.
 
-use crate::support::{Config, request, target};
+use crate::support::{Config, METRICS, metric, request, target};
 use proxy_testkit::{Proxyd, RawClient, Reload, Upstream};
 
 /// The time after a reload until such streams are ended: longer than two reloads on a busy machine.
@@ -56,6 +56,32 @@ fn a_tunnel_to_a_removed_target_is_cut_after_the_time_to_drain() {
         .find(0, |record| record.number("status") == Some(101.0));
     assert_eq!(record.text("reason"), "target_removed");
     old.wait_for_ends(1);
+}
+
+#[test]
+fn streams_of_former_configurations_are_counted_until_they_end() {
+    const FORMER: &str = "proxy_requests_of_former_configurations ";
+    let upstream = Upstream::websocket();
+    let config = || {
+        Config::to(&upstream)
+            .top("system { worker-threads 1 }")
+            .route("metrics", &format!("priority 100; {METRICS}"))
+    };
+    let proxyd = config().start();
+    let mut tunnels: Vec<_> = (0..2).map(|_| switched(&proxyd, "/")).collect();
+    let mut client = proxyd.connect();
+    assert!(metric(&mut client, FORMER) < 0.5);
+
+    assert_eq!(proxyd.reload(&config().kdl()), Reload::Applied);
+    let mut third = switched(&proxyd, "/");
+
+    for left in [2.0, 1.0, 0.0] {
+        // Ends of tunnels come by the worker's own time.
+        let is_left = |_| (metric(&mut client, FORMER) - left).abs() < 0.1;
+        assert!((0..100_000).any(is_left), "{left} are left");
+        drop(tunnels.pop());
+    }
+    echoes(&mut third);
 }
 
 #[test]

@@ -112,6 +112,7 @@ async fn targets_show_their_counts_and_why_they_are_unhealthy() {
     assert_eq!(keys(&document["upstreams"]), ["app", "lost"]);
     let expected = json!({
         "healthy": true,
+        "retries": {"made": 0, "refused_by_budget": 0},
         "targets": [
             {
                 "address": "10.0.0.1:8080",
@@ -127,6 +128,7 @@ async fn targets_show_their_counts_and_why_they_are_unhealthy() {
             {
                 "address": "app.internal:80",
                 "name": "app.internal:80",
+                "next_lookup": null,
                 "healthy": false,
                 "active_connections": 0,
                 "total_requests": 0,

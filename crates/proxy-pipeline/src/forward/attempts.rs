@@ -106,9 +106,17 @@ impl Attempts<'_, '_> {
     }
 
     pub(super) fn record_retry(&mut self) {
-        self.exchange.record().retries += 1;
+        self.exchange.record().retry.count += 1;
         if let Some((upstream, _)) = self.exchange.last_attempt() {
             upstream.metrics.retries.add(1);
+        }
+    }
+
+    #[cold]
+    pub(super) fn record_refused_retry(&mut self) {
+        self.exchange.record().retry.is_refused = true;
+        if let Some((upstream, _)) = self.exchange.last_attempt() {
+            upstream.metrics.retries_refused.add(1);
         }
     }
 

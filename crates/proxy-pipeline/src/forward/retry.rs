@@ -11,15 +11,27 @@ impl Attempts<'_, '_> {
     /// Takes one of the request's attempts after `cause`, if its route's policy gives one.
     pub(super) fn take_retry(&mut self, cause: RetryCause) -> bool {
         let policy = &self.to.route.retry;
-        let left = self.exchange.completion.record.retries < policy.attempts;
+        let left = self.exchange.completion.record.retry.count < policy.attempts;
+        if !left || !policy.is_on(cause) {
+            return false;
+        }
         // What has reached no target is no load on it.
-        left && policy.is_on(cause) && (cause == RetryCause::ConnectFailure || self.spend_budget())
+        if cause != RetryCause::ConnectFailure && !self.spend_budget() {
+            self.record_refused_retry();
+            return false;
+        }
+        self.exchange.record().retry.cause = Some(cause);
+        true
     }
 
     /// The same after a kept connection that was ending when the request was sent on it: nothing but its
     /// own age is to blame.
-    pub(super) fn take_stale_retry(&self) -> bool {
-        self.exchange.completion.record.retries < self.to.route.retry.attempts
+    pub(super) fn take_stale_retry(&mut self) -> bool {
+        let left = self.exchange.completion.record.retry.count < self.to.route.retry.attempts;
+        if left {
+            self.exchange.record().retry.cause = Some(RetryCause::Reset);
+        }
+        left
     }
 
     fn spend_budget(&self) -> bool {

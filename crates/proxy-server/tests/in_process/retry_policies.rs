@@ -1,6 +1,6 @@
 //! The `retry` block of a route: how often, after what, how many of all requests, how long each try.
 
-use crate::support::{Config, post, reason, refusal, target};
+use crate::support::{Config, METRICS, metric, post, reason, refusal, target};
 use proxy_testkit::{Gate, Upstream, closed_port, get, ok};
 
 fn answering(status: u16) -> Upstream {
@@ -130,6 +130,32 @@ fn retries_stay_within_their_share_of_the_requests() {
     // Three a second are free; half of the requests meet the target that is ill.
     assert!((50..=97).contains(&failed[0]), "{failed:?}");
     assert_eq!(failed[1], 0, "{failed:?}");
+}
+
+#[test]
+fn the_record_tells_why_a_request_was_sent_again_or_was_not() {
+    let (ill, well) = (answering(503), Upstream::saying("well"));
+    let retry = "on \"503\"; budget-percent 0";
+    let proxyd = through(&[target(&ill), target(&well)], retry)
+        .route("metrics", &format!("priority 100; {METRICS}"))
+        .start();
+    let mut client = proxyd.connect();
+    let refused = (0..500).find_map(|_| {
+        let response = client.ask(get("/", &[]));
+        let record = proxyd.access_record(&response.correlation_id());
+        if record.number("retries").is_some() {
+            assert_eq!(record.text("retry_cause"), "503");
+            assert!(!record.has("retry_refused"));
+        }
+        (response.status == 503).then_some(record)
+    });
+
+    // Three a second are free.
+    let refused = refused.expect("a request that was not sent again");
+    assert_eq!(refused.text("retry_refused"), "budget");
+    assert!(!refused.has("retries") && !refused.has("retry_cause"));
+    let name = "proxy_retries_refused_total{upstream=\"u\"}";
+    assert!(metric(&mut client, name) > 0.5);
 }
 
 #[test]

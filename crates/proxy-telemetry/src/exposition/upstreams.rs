@@ -12,6 +12,10 @@ pub(crate) fn retries(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     each(scrape, samples, |total| total.retries);
 }
 
+pub(crate) fn retries_refused(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    each(scrape, samples, |total| total.retries_refused);
+}
+
 pub(crate) fn pool_size(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     each(scrape, samples, |total| total.pool_size);
 }

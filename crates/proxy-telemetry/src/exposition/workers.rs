@@ -12,6 +12,11 @@ pub(crate) fn requests_queued(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     samples.count(&[], scrape.snapshot.workers.requests_queued);
 }
 
+pub(crate) fn requests_of_former_configurations(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    let workers = &scrape.snapshot.workers;
+    samples.count(&[], workers.requests_of_former_configurations);
+}
+
 pub(crate) fn rate_limits_observed(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     samples.count(&[], scrape.snapshot.workers.rate_limits_observed);
 }

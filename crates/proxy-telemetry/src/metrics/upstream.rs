@@ -17,6 +17,8 @@ pub struct UpstreamMetrics {
     pub attempts: Counter,
     /// Attempts after the first of a request.
     pub retries: Counter,
+    /// Retries that the budget refused.
+    pub retries_refused: Counter,
     /// Pooled connections found closed when they were taken.
     pub pool_stale: Counter,
     /// Connections to the upstream, in use or idle.
@@ -34,6 +36,8 @@ pub struct UpstreamTotal {
     pub attempts: u64,
     /// Attempts after the first of a request.
     pub retries: u64,
+    /// Retries that the budget refused.
+    pub retries_refused: u64,
     /// Pooled connections found closed when they were taken.
     pub pool_stale: u64,
     /// Connections to the upstream, in use or idle.
@@ -72,6 +76,7 @@ impl MetricGroup for UpstreamMetrics {
         let Self {
             attempts,
             retries,
+            retries_refused,
             pool_stale,
             pool_size,
             pool_idle,
@@ -80,6 +85,7 @@ impl MetricGroup for UpstreamMetrics {
         } = self;
         total.attempts += attempts.get();
         total.retries += retries.get();
+        total.retries_refused += retries_refused.get();
         total.pool_stale += pool_stale.get();
         total.pool_size += pool_size.get();
         total.pool_idle += pool_idle.get();

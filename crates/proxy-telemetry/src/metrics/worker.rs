@@ -24,6 +24,8 @@ pub struct WorkerMetrics {
     pub rate_limits_observed: Counter,
     /// Requests that wait for a place among those in flight.
     pub requests_queued: Gauge,
+    /// Requests in flight that began under a former configuration.
+    pub requests_of_former_configurations: Gauge,
     protocols: [Counter; Protocol::ALL.len()],
     limits: [Counter; Limit::ALL.len()],
     failures: EnumCounters,
@@ -49,6 +51,8 @@ pub struct WorkerTotal {
     pub rate_limits_observed: u64,
     /// Requests that wait for a place among those in flight.
     pub requests_queued: u64,
+    /// Requests in flight that began under a former configuration.
+    pub requests_of_former_configurations: u64,
     /// Requests by protocol, by [`Protocol::index`].
     pub protocols: [u64; Protocol::ALL.len()],
     /// Reached limits, by [`Limit::index`].
@@ -70,6 +74,7 @@ impl WorkerMetrics {
             handshakes_failed: Counter::default(),
             rate_limits_observed: Counter::default(),
             requests_queued: Gauge::default(),
+            requests_of_former_configurations: Gauge::default(),
             protocols: Default::default(),
             limits: Default::default(),
             failures: EnumCounters::new(reasons),
@@ -113,6 +118,7 @@ impl WorkerMetrics {
             handshakes_failed,
             rate_limits_observed,
             requests_queued,
+            requests_of_former_configurations,
             protocols,
             limits,
             failures,
@@ -126,6 +132,7 @@ impl WorkerMetrics {
         total.handshakes_failed += handshakes_failed.get();
         total.rate_limits_observed += rate_limits_observed.get();
         total.requests_queued += requests_queued.get();
+        total.requests_of_former_configurations += requests_of_former_configurations.get();
         for (sum, counter) in total.protocols.iter_mut().zip(protocols) {
             *sum += counter.get();
         }

@@ -66,6 +66,13 @@ pub const ACTIVE_REQUESTS: Metric = Metric::gauge(
     "Requests being served; the same number as proxy_requests_in_flight.",
     workers::requests_in_flight,
 );
+/// Requests that a reload has outlived.
+pub const REQUESTS_OF_FORMER_CONFIGURATIONS: Metric = Metric::gauge(
+    "proxy_requests_of_former_configurations",
+    &[],
+    "Requests being served, streams too, that began under a configuration before the one in force.",
+    workers::requests_of_former_configurations,
+);
 /// Requests that wait for a place.
 pub const REQUESTS_QUEUED: Metric = Metric::gauge(
     "proxy_requests_queued",

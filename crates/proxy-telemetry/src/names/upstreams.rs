@@ -31,6 +31,13 @@ pub const RETRIES_TOTAL: Metric = Metric::counter(
     "Attempts after the first of a request.",
     upstreams::retries,
 );
+/// Retries that the budget refused.
+pub const RETRIES_REFUSED_TOTAL: Metric = Metric::counter(
+    "proxy_retries_refused_total",
+    &["upstream"],
+    "Retries that were not made because the upstream's retry budget was spent.",
+    upstreams::retries_refused,
+);
 /// Connections to an upstream.
 pub const CONNECTION_POOL_SIZE: Metric = Metric::gauge(
     "proxy_connection_pool_size",
@@ -102,4 +109,10 @@ pub const DNS_ADDRESSES: GaugeOf<1> = GaugeOf::new(
     "proxy_dns_addresses",
     &["name"],
     "Addresses of a target's name, by the last good answer.",
+);
+/// Next look-ups of targets by name.
+pub const DNS_NEXT_LOOKUP_TIMESTAMP_SECONDS: GaugeOf<1> = GaugeOf::new(
+    "proxy_dns_next_lookup_timestamp_seconds",
+    &["name"],
+    "Unix time at which a target's name is looked up again.",
 );

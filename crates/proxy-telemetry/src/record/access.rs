@@ -38,6 +38,10 @@ pub struct AccessRecord<'a> {
     pub error_type: Option<&'a str>,
     /// Attempts after the first; left out if 0.
     pub retries: u32,
+    /// What the last retry came after, as `retry { on }` has it.
+    pub retry_cause: Option<&'a str>,
+    /// The upstream's retry budget refused a retry; left out if it did not.
+    pub is_retry_refused: bool,
     /// From the last attempt's start to the head of its response.
     pub upstream_took: Option<Duration>,
     /// The trace that the request belongs to, of `[0-9a-f]`; written without escaping.
@@ -149,6 +153,10 @@ impl AccessRecord<'_> {
         line.optional(",\"error_type\":\"", self.error_type);
         if self.retries > 0 {
             line.number(",\"retries\":", u64::from(self.retries));
+        }
+        line.optional(",\"retry_cause\":\"", self.retry_cause);
+        if self.is_retry_refused {
+            line.raw(",\"retry_refused\":\"budget\"");
         }
         if let Some(took) = self.upstream_took {
             line.millis(",\"upstream_ms\":", took);
