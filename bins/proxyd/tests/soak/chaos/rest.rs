@@ -76,24 +76,28 @@ pub(crate) fn wait_for_files(proxyd: &Proxyd, before: &Files) -> Files {
     })
 }
 
-/// Waits until pooled connections have been closed and the files of the process stay the same, and
-/// returns them.
+/// Waits until pooled connections have been closed and the files of the process were the same at ten looks, and
+/// returns them. Between those looks, health checks and look-ups of names open sockets of their own.
 pub(crate) fn files_without_pool(proxyd: &Proxyd) -> Files {
-    let (mut last, mut looks) = (Files::new(), 0);
+    let mut seen: Vec<(Files, usize)> = Vec::new();
     wait("pooled connections are closed", || {
         let page = admin(proxyd, "/metrics");
         let open =
             samples(&page, "proxy_connection_pool_size").filter(|line| !line.ends_with(" 0"));
         let open: Vec<_> = open.collect();
+        if !open.is_empty() {
+            seen.clear();
+            return Err(format!("{open:?}"));
+        }
         let files = proxyd.files_by_kind();
-        looks = if files == last && open.is_empty() {
-            looks + 1
-        } else {
-            0
-        };
-        last.clone_from(&files);
-        if looks < STABLE_LOOKS {
-            return Err(format!("{open:?}, {files:?}"));
+        let place = seen.iter().position(|(known, _)| *known == files);
+        let place = place.unwrap_or_else(|| {
+            seen.push((files.clone(), 0));
+            seen.len() - 1
+        });
+        seen[place].1 += 1;
+        if seen[place].1 < STABLE_LOOKS {
+            return Err(format!("{seen:?}"));
         }
         Ok(files)
     })
