@@ -174,6 +174,12 @@ fn migrate(file: &Path, output: &Path) -> ExitCode {
     for note in &migrated.notes {
         say(note);
     }
+    // Notes on the order of routes need the included files; a configuration with faults has none.
+    if let Ok(loaded) = proxy_config::load(file) {
+        for note in proxy_config::route_order_notes(&loaded) {
+            say(note);
+        }
+    }
     say(format_args!("{} written", output.display()));
     ExitCode::SUCCESS
 }

@@ -117,6 +117,9 @@ fault_codes! {
     NothingServed = "nothing-served", Warning;
     /// Another route takes every request that this one could take.
     UnreachableRoute = "unreachable-route", Warning;
+    /// A route loses requests to another one with a more specific host or path, although it is
+    /// narrower in a condition that is compared later.
+    RouteOrder = "route-order", Warning;
     /// A path that other servers may read in another way, which leads to another route: every request for
     /// it is refused under `path-policy "strict"`.
     AmbiguousPath = "ambiguous-path", Warning;

@@ -31,5 +31,5 @@ pub use files::Files;
 pub use format::format;
 pub use load::{embedded, load, load_bundle, load_from, load_over, parse};
 pub use loaded::Loaded;
-pub use migrate::{Migrated, migrate};
+pub use migrate::{Migrated, migrate, route_order_notes};
 pub use report::Report;

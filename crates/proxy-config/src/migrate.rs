@@ -2,6 +2,7 @@
 //! tree is edited, so that all other text stays as it is, comments and spaces included.
 
 mod edits;
+mod route_order;
 mod timeouts;
 
 use crate::diagnostics::Diagnostics;
@@ -12,6 +13,8 @@ use crate::lines::Lines;
 use crate::read::{forbidden_fault, syntax_error};
 use crate::report::Report;
 use proxy_model::{FileId, Sources};
+
+pub use route_order::route_order_notes;
 
 /// The result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use crate::files::Files;
 use proxy_model::{Model, Route, Service, Upstream};
-use proxy_routing::{PathPattern, Router};
+use proxy_routing::{Because, NarrowerLoser, PathPattern, Router};
 use std::collections::HashSet;
 
 pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
-    unreachable_routes(model, faults);
+    route_order(model, faults);
     ambiguous_paths::find(model, faults);
     unused_upstreams(model, faults);
     weights_of_zero(model, faults);
@@ -21,21 +21,32 @@ pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
     foreign::find(model, files, faults);
 }
 
-fn unreachable_routes(model: &Model, faults: &mut Diagnostics) {
+fn route_order(model: &Model, faults: &mut Diagnostics) {
+    let router = Router::new(model.routes.iter().map(Route::rule).collect());
+    let unreachable = router.unreachable();
+    let losers: HashSet<usize> = unreachable.iter().map(|(covered, _)| *covered).collect();
+    unreachable_routes(model, &unreachable, faults);
+    for lost in router.narrower_losers() {
+        if !losers.contains(&lost.loser) {
+            narrower_loser(model, &lost, faults);
+        }
+    }
+}
+
+fn unreachable_routes(model: &Model, pairs: &[(usize, usize)], faults: &mut Diagnostics) {
     let defaults = model
         .listeners
         .iter()
         .filter_map(|listener| listener.default_route);
     let defaults: HashSet<usize> = defaults.map(|index| index.position()).collect();
-    let router = Router::new(model.routes.iter().map(Route::rule).collect());
-    for (covered, by) in router.unreachable() {
+    for (covered, by) in pairs {
         let route = |index: usize| {
             model
                 .routes
                 .get(index)
-                .filter(|_| !defaults.contains(&covered))
+                .filter(|_| !defaults.contains(covered))
         };
-        let Some((covered, by)) = route(covered).zip(route(by)) else {
+        let Some((covered, by)) = route(*covered).zip(route(*by)) else {
             continue;
         };
         let message = format!("no request can reach route \"{}\"", covered.id);
@@ -43,6 +54,36 @@ fn unreachable_routes(model: &Model, faults: &mut Diagnostics) {
         let label = format!("route \"{}\" takes them all", by.id);
         faults.push(fault.related(by.place, label));
     }
+}
+
+fn narrower_loser(model: &Model, lost: &NarrowerLoser, faults: &mut Diagnostics) {
+    let routes = model
+        .routes
+        .get(lost.loser)
+        .zip(model.routes.get(lost.winner));
+    let Some((loser, winner)) = routes else {
+        return;
+    };
+    let compared = if lost.because == Because::Host {
+        "host"
+    } else {
+        "path"
+    };
+    let message = format!(
+        "route \"{}\" loses {} to route \"{}\"",
+        loser.id, lost.requests, winner.id
+    );
+    let label = format!(
+        "narrower by its {}, but the {compared} is compared first",
+        lost.narrower.as_str()
+    );
+    let fault = Diagnostic::new(DiagnosticCode::RouteOrder, loser.place, message);
+    let fault = fault
+        .label(label)
+        .related(winner.place, format!("its {compared} is more specific"));
+    faults.push(fault.help(format!(
+        "to win, it needs the same {compared} or a higher `priority`"
+    )));
 }
 
 fn unused_upstreams(model: &Model, faults: &mut Diagnostics) {

@@ -2,8 +2,11 @@
 
 use crate::head::Head;
 use crate::header_condition::HeaderCondition;
+use crate::host_pattern::HostPattern;
+use crate::path_pattern::PathPattern;
 use crate::query_condition::QueryCondition;
 use crate::rule::Rule;
+use http::Method;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use std::fmt::{self, Display};
 
@@ -67,6 +70,25 @@ impl ConditionKind {
             Self::Method => rule.method_holds(head),
             Self::Header => rule.header_holds(head),
             Self::Query => rule.query_holds(head),
+        }
+    }
+
+    /// Whether the conditions of this kind in `wide` certainly hold where those of `narrow` do,
+    /// apart from `OPTIONS *`, which is not a path.
+    pub(crate) fn covers(self, wide: &Rule, narrow: &Rule) -> bool {
+        match self {
+            Self::Host => all_covered(&wide.hosts, &narrow.hosts, HostPattern::covers),
+            Self::Path => {
+                wide.paths.iter().any(PathPattern::covers_all)
+                    || all_covered(&wide.paths, &narrow.paths, PathPattern::covers)
+            }
+            Self::Method => all_covered(&wide.methods, &narrow.methods, Method::eq),
+            Self::Header => all_covered(&wide.headers, &narrow.headers, HeaderCondition::covers),
+            Self::Query => all_covered(
+                &wide.query_params,
+                &narrow.query_params,
+                QueryCondition::covers,
+            ),
         }
     }
 
@@ -148,4 +170,9 @@ fn shown_query(conditions: &[QueryCondition], head: &Head<'_>) -> String {
     });
     let parts: Vec<&str> = named.take(MAX_LISTED).collect();
     or_none(&parts.join("&"))
+}
+
+fn all_covered<T>(wide: &[T], narrow: &[T], covers: impl Fn(&T, &T) -> bool) -> bool {
+    let covered = |narrow| wide.iter().any(|wide| covers(wide, narrow));
+    wide.is_empty() || (!narrow.is_empty() && narrow.iter().all(covered))
 }

@@ -63,15 +63,15 @@ fn rank(at: usize, rule: &Rule, head: &Head<'_>) -> Option<Rank> {
     let paths = rule.paths.iter().filter(|path| path.matches(head.path));
     let hosts = rule.hosts.iter().filter(|host| host.matches(head.host));
     Some(Rank {
-        path: paths
-            .map(PathPattern::specificity)
-            .max()
-            .unwrap_or_default(),
         host: hosts
             .map(HostPattern::specificity)
             .max()
             .unwrap_or_default(),
-        headers: rule.headers_held(head)?,
+        path: paths
+            .map(PathPattern::specificity)
+            .max()
+            .unwrap_or_default(),
+        conditions: rule.conditions_held(head)?,
         ..index::best_rank(at, rule)
     })
 }

@@ -67,8 +67,8 @@ fn candidate(
     path: Option<&PathPattern>,
 ) -> Candidate {
     let bound = Rank {
-        path: path.map_or(0, PathPattern::specificity),
         host: host.map_or(0, HostPattern::specificity),
+        path: path.map_or(0, PathPattern::specificity),
         ..best_rank(index, rule)
     };
     let bare = rule.is_bare();
@@ -165,9 +165,9 @@ pub(crate) fn best_rank(index: usize, rule: &Rule) -> Rank {
     let hosts = rule.hosts.iter().map(HostPattern::specificity);
     Rank {
         priority: rule.priority,
-        path: paths.max().unwrap_or_default(),
         host: hosts.max().unwrap_or_default(),
-        headers: narrow(rule.headers.len()),
+        path: paths.max().unwrap_or_default(),
+        conditions: rule.most_conditions(),
         order: Reverse(narrow(index)),
     }
 }

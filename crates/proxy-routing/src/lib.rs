@@ -25,6 +25,7 @@ mod search;
 mod condition;
 mod explain;
 mod nearest;
+mod overlap;
 mod regex_prefix;
 mod unreachable;
 
@@ -35,6 +36,7 @@ pub use header_condition::HeaderCondition;
 pub use host::{Host, HostError, normal_host};
 pub use host_pattern::HostPattern;
 pub use nearest::Nearest;
+pub use overlap::{NarrowerLoser, Reordered};
 pub use path::{PathError, canonical_path, forgiving_path};
 pub use path_pattern::PathPattern;
 pub use pattern_error::PatternError;

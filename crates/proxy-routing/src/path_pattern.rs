@@ -16,6 +16,9 @@ const REGEX_CACHE_LIMIT: usize = 1 << 18;
 /// Maximum nesting of groups in a regex.
 const REGEX_NEST_LIMIT: u32 = 64;
 
+/// Specificity of a regex: below an exact path, above every prefix.
+const REGEX_SPECIFICITY: u32 = u32::MAX - 1;
+
 /// A pattern of paths. Two patterns are equal if their texts are.
 #[derive(Clone, Debug)]
 pub struct PathPattern {
@@ -105,8 +108,14 @@ impl PathPattern {
         match (&self.kind, &other.kind) {
             (_, PathKind::Exact(text)) => self.matches(text),
             (PathKind::Prefix(wide), PathKind::Prefix(narrow)) => has_prefix(narrow, wide),
+            (_, PathKind::Regex(_)) if self.covers_all() => true,
             _ => self == other,
         }
+    }
+
+    /// Whether every path matches: `path-prefix "/"`. The `*` of `OPTIONS *` is not a path.
+    pub(crate) fn covers_all(&self) -> bool {
+        matches!(&self.kind, PathKind::Prefix(text) if **text == *"/")
     }
 
     /// The path or prefix; `None` for a regex.
@@ -121,8 +130,8 @@ impl PathPattern {
     pub(crate) fn specificity(&self) -> u32 {
         match &self.kind {
             PathKind::Exact(_) => u32::MAX,
-            PathKind::Prefix(text) => narrow(text.len()).saturating_add(1),
-            PathKind::Regex(_) => 1,
+            PathKind::Regex(_) => REGEX_SPECIFICITY,
+            PathKind::Prefix(text) => narrow(text.len()).min(REGEX_SPECIFICITY - 1),
         }
     }
 

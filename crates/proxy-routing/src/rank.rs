@@ -7,12 +7,12 @@ use std::cmp::Reverse;
 pub enum Because {
     /// The priority is higher.
     Priority,
-    /// The path is more specific: exact, then longer prefix, then regex, then none.
-    Path,
     /// The host is more specific: exact, then longer wildcard, then none.
     Host,
-    /// More of the header conditions hold.
-    Headers,
+    /// The path is more specific: exact, then regex, then longer prefix, then none.
+    Path,
+    /// More conditions on method, headers and query hold.
+    Conditions,
     /// The rule is earlier in the configuration.
     Order,
 }
@@ -21,12 +21,12 @@ pub enum Because {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     pub(crate) priority: i32,
-    /// Specificity of the matching path.
-    pub(crate) path: u32,
     /// Specificity of the matching host.
     pub(crate) host: u32,
-    /// Number of header conditions that hold.
-    pub(crate) headers: u32,
+    /// Specificity of the matching path.
+    pub(crate) path: u32,
+    /// Number of conditions on method, headers and query that hold.
+    pub(crate) conditions: u32,
     /// The rule's index.
     pub(crate) order: Reverse<u32>,
 }
@@ -36,12 +36,12 @@ impl Rank {
     pub(crate) fn above(&self, other: &Self) -> Because {
         if self.priority != other.priority {
             Because::Priority
-        } else if self.path != other.path {
-            Because::Path
         } else if self.host != other.host {
             Because::Host
-        } else if self.headers != other.headers {
-            Because::Headers
+        } else if self.path != other.path {
+            Because::Path
+        } else if self.conditions != other.conditions {
+            Because::Conditions
         } else {
             Because::Order
         }

@@ -44,9 +44,10 @@ impl Router {
     /// The index of the rule that wins for `head`; `None` if no rule matches.
     ///
     /// Of the matching rules the one of highest priority wins; then the one with the more specific
-    /// path (exact, longer prefix, regex, none), the more specific host (exact, longer wildcard,
-    /// none), the most header conditions that hold, and the earlier position. A rule with several
-    /// paths or hosts is ranked by the most specific of those that match this request.
+    /// host (exact, longer wildcard, none), the more specific path (exact, regex, longer prefix,
+    /// none), the most conditions on method, headers and query that hold, and the earlier position.
+    /// A rule with several hosts or paths is ranked by the most specific of those that match this
+    /// request; its methods count as one condition.
     ///
     /// Does not allocate, apart from the memory of a regex that this clone runs for the first time.
     #[must_use]

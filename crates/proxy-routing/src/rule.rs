@@ -74,32 +74,50 @@ impl Rule {
         holds(&self.query_params, |parameter| parameter.holds(head.query))
     }
 
-    /// Number of header conditions that hold; `None` if a method, header or query condition does
-    /// not.
-    pub(crate) fn headers_held(&self, head: &Head<'_>) -> Option<u32> {
+    /// Number of header and query conditions that hold, and one more for a method; `None` if no
+    /// condition of one of these kinds holds.
+    pub(crate) fn conditions_held(&self, head: &Head<'_>) -> Option<u32> {
         if !self.method_holds(head) {
             return None;
         }
-        let holding = self
-            .headers
-            .iter()
-            .filter(|header| header.holds(head.headers));
-        let count = holding.count();
-        let fits = (self.headers.is_empty() || 0 < count) && self.query_holds(head);
-        fits.then_some(narrow(count))
+        let headers = count(&self.headers, |header| header.holds(head.headers))?;
+        let query = count(&self.query_params, |parameter| parameter.holds(head.query))?;
+        Some(narrow(
+            usize::from(!self.methods.is_empty()) + headers + query,
+        ))
+    }
+
+    /// The greatest result of [`Rule::conditions_held`].
+    pub(crate) fn most_conditions(&self) -> u32 {
+        let methods = usize::from(!self.methods.is_empty());
+        narrow(methods + self.headers.len() + self.query_params.len())
     }
 
     /// Without repeated conditions, which would count twice.
     pub(crate) fn without_repeats(mut self) -> Self {
-        let mut headers = Vec::with_capacity(self.headers.len());
-        for header in self.headers {
-            if !headers.contains(&header) {
-                headers.push(header);
-            }
-        }
-        self.headers = headers;
+        remove_repeats(&mut self.headers);
+        remove_repeats(&mut self.query_params);
         self
     }
+}
+
+/// Number of conditions that hold; `None` if there are some and none holds.
+fn count<T>(conditions: &[T], holds: impl Fn(&T) -> bool) -> Option<usize> {
+    let holding = conditions
+        .iter()
+        .filter(|condition| holds(condition))
+        .count();
+    (conditions.is_empty() || 0 < holding).then_some(holding)
+}
+
+fn remove_repeats<T: PartialEq>(conditions: &mut Vec<T>) {
+    let mut distinct = Vec::with_capacity(conditions.len());
+    for condition in conditions.drain(..) {
+        if !distinct.contains(&condition) {
+            distinct.push(condition);
+        }
+    }
+    *conditions = distinct;
 }
 
 fn holds<T>(conditions: &[T], holds: impl FnMut(&T) -> bool) -> bool {

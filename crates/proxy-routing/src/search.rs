@@ -91,15 +91,15 @@ impl<'a> Search<'a> {
                 return;
             }
             self.work.rules += 1;
-            let headers = if candidate.bare {
+            let conditions = if candidate.bare {
                 Some(0)
             } else {
                 let rule = self.rules.get(candidate.bound.rule());
-                rule.and_then(|rule| rule.headers_held(self.head))
+                rule.and_then(|rule| rule.conditions_held(self.head))
             };
-            if let Some(headers) = headers {
+            if let Some(conditions) = conditions {
                 let rank = Rank {
-                    headers,
+                    conditions,
                     ..candidate.bound
                 };
                 self.best = self.best.max(Some(rank));

@@ -1,5 +1,6 @@
 //! Detection of rules that can never win.
 
+use crate::condition::ConditionKind;
 use crate::index::Bucket;
 use crate::router::Router;
 use crate::rule::Rule;
@@ -44,40 +45,33 @@ impl Router {
     }
 }
 
-/// Whether `wide` matches every request that `narrow` matches.
+/// Whether `wide` matches every request that `narrow` matches, apart from `OPTIONS *`.
 fn covers(wide: &Rule, narrow: &Rule) -> bool {
-    kind_covers(&wide.hosts, &narrow.hosts, |wide, narrow| {
-        wide.covers(narrow)
-    }) && kind_covers(&wide.paths, &narrow.paths, |wide, narrow| {
-        wide.covers(narrow)
-    }) && kind_covers(&wide.methods, &narrow.methods, |wide, narrow| {
-        wide == narrow
-    }) && kind_covers(&wide.headers, &narrow.headers, |wide, narrow| {
-        wide.covers(narrow)
-    }) && kind_covers(&wide.query_params, &narrow.query_params, |wide, narrow| {
-        wide.covers(narrow)
-    })
-}
-
-fn kind_covers<T>(wide: &[T], narrow: &[T], covers: impl Fn(&T, &T) -> bool) -> bool {
-    let covered = |narrow| wide.iter().any(|wide| covers(wide, narrow));
-    wide.is_empty() || (!narrow.is_empty() && narrow.iter().all(covered))
+    let mut kinds = ConditionKind::ALL.into_iter();
+    kinds.all(|kind| kind.covers(wide, narrow))
 }
 
 /// Whether `high` has precedence over `low` for every request that both match, given that it covers
 /// it.
 ///
 /// At the same priority a condition that covers another has precedence only if it is the same one,
-/// so `high` must have every host, path and header of `low`, and precede it.
+/// so `high` must have every condition of `low`; then a path where `low` has none decides, or else
+/// the position.
 fn outranks((high_at, high): (usize, &Rule), (low_at, low): (usize, &Rule)) -> bool {
     if high.priority != low.priority {
         return high.priority > low.priority;
     }
-    high_at < low_at
-        && low.hosts.iter().all(|host| high.hosts.contains(host))
-        && low.paths.iter().all(|path| high.paths.contains(path))
-        && low
-            .headers
-            .iter()
-            .all(|header| high.headers.contains(header))
+    if !has_all(&high.hosts, &low.hosts) || !has_all(&high.paths, &low.paths) {
+        return false;
+    }
+    let has_path_alone = low.paths.is_empty() && !high.paths.is_empty();
+    has_path_alone
+        || high_at < low_at
+            && (low.methods.is_empty() || !high.methods.is_empty())
+            && has_all(&high.headers, &low.headers)
+            && has_all(&high.query_params, &low.query_params)
+}
+
+fn has_all<T: PartialEq>(all: &[T], some: &[T]) -> bool {
+    some.iter().all(|one| all.contains(one))
 }

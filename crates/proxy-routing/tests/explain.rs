@@ -57,7 +57,7 @@ fn a_loser_is_told_which_comparison_it_lost() {
     let cases = [
         ("path:/a\nprefix:/a", Because::Path),
         ("path:/a host:a.com\npath:/a host:*.com", Because::Host),
-        ("path:/a header:X-A\npath:/a", Because::Headers),
+        ("path:/a header:X-A\npath:/a", Because::Conditions),
         ("path:/a\npath:/a", Because::Order),
         ("prefix:/ priority:51\npath:/a", Because::Priority),
     ];
@@ -131,16 +131,16 @@ fn the_nearest_rule_fails_least_and_shares_most_of_the_path() {
 fn a_rule_that_another_always_beats_is_unreachable() {
     let covered = [
         "path:/a\npath:/a",
-        "path:/a\npath:/a method:GET",
         "prefix:/ priority:51\npath:/a/b host:a.com",
         "prefix:/a priority:51\nprefix:/a/b",
         "priority:51\nregex:^/a",
-        "regex:^/a\nregex:^/a query:x=1",
         "host:*.com priority:51\nhost:*.a.com path:/x",
         "host:* priority:51\nhost:a.com",
         "path:/a header:X-A header:X-B\npath:/a header:X-A",
         "path:/a header:X-A priority:51\npath:/a header:X-A=1",
-        "path:/a query:x\npath:/a query:x=1",
+        "path:/a query:x query:x=1\npath:/a query:x=1",
+        "host:a.com prefix:/\nhost:a.com method:GET",
+        "prefix:/ priority:51\nregex:^/a",
         "path:/a path:/b method:GET method:POST\npath:/b method:POST",
         "prefix:/a priority:51\npath:/a/x path:/a/y",
     ];
@@ -157,6 +157,10 @@ fn a_rule_that_can_win_is_not_called_unreachable() {
         "path:/a method:GET\npath:/a",
         "path:/a header:X-A\npath:/a header:X-A header:X-B",
         "path:/a\npath:/a header:X-A",
+        "path:/a\npath:/a method:GET",
+        "path:/a query:x\npath:/a query:x=1 query:y",
+        "prefix:/\nregex:^/a",
+        "prefix:/\nhost:a.com",
         "host:*.com\nhost:a.com",
         "prefix:/a/ priority:51\nprefix:/a",
         "host:*.a.com priority:51\nhost:a.com",
@@ -166,6 +170,64 @@ fn a_rule_that_can_win_is_not_called_unreachable() {
     ];
     for text in free {
         assert_eq!(Router::new(rules(text)).unreachable(), [], "{text}");
+    }
+}
+
+#[test]
+fn a_narrower_rule_that_loses_by_an_earlier_comparison_is_named() {
+    use ConditionKind::{Header, Method, Path};
+    let cases = [
+        ("path:/health\nhost:shop.test", Some((Because::Host, Path))),
+        (
+            "prefix:/api\nhost:shop.test prefix:/",
+            Some((Because::Host, Path)),
+        ),
+        ("regex:^/a\nhost:shop.test", Some((Because::Host, Path))),
+        (
+            "host:*.b.com header:X-A\nhost:a.b.com",
+            Some((Because::Host, Header)),
+        ),
+        ("method:POST\nprefix:/api", Some((Because::Path, Method))),
+        (
+            "prefix:/ header:X-Canary\nprefix:/api",
+            Some((Because::Path, Header)),
+        ),
+        ("path:/health priority:51\nhost:shop.test", None),
+        ("prefix:/\nhost:shop.test", None),
+        ("host:a.com path:/health\nhost:b.com", None),
+        ("method:POST\nprefix:/api method:GET", None),
+        ("prefix:/api\nhost:shop.test path:/other", None),
+        ("path:/health\npath:/health host:shop.test", None),
+    ];
+    for (text, expected) in cases {
+        let found = Router::new(rules(text)).narrower_losers();
+        let found: Vec<_> = found
+            .iter()
+            .map(|pair| (pair.loser, pair.winner, pair.because, pair.narrower))
+            .collect();
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|(because, kind)| (0, 1, because, kind))
+            .collect();
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
+fn requests_that_another_rule_takes_by_the_new_order_are_named() {
+    let cases = [
+        ("prefix:/\nhost:shop.test", Some((0, 1))),
+        ("prefix:/api\nregex:^/api/x", None),
+        ("prefix:/\nregex:^/api/x", Some((0, 1))),
+        ("path:/a\npath:/a method:GET", Some((0, 1))),
+        ("prefix:/a host:a.com\nprefix:/a", None),
+        ("prefix:/ priority:51\nhost:shop.test", None),
+        ("host:a.com prefix:/\nhost:b.com path:/a", None),
+    ];
+    for (text, expected) in cases {
+        let found = Router::new(rules(text)).reordered();
+        let found: Vec<_> = found.iter().map(|pair| (pair.before, pair.now)).collect();
+        assert_eq!(found, Vec::from_iter(expected), "{text}");
     }
 }
 

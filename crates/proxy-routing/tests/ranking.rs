@@ -38,7 +38,7 @@ const CASES: &[Case] = &[
          path:/a",
         &[
             ("GET - /a", Some(3)),
-            ("GET - /b", Some(2)),
+            ("GET - /b", Some(1)),
             ("GET - *", Some(1)),
         ],
     ),
@@ -66,7 +66,24 @@ const CASES: &[Case] = &[
     (
         "prefix:/a/b
          prefix:/a host:b.com",
-        &[("GET b.com /a/b", Some(0)), ("GET b.com /a", Some(1))],
+        &[
+            ("GET b.com /a/b", Some(1)),
+            ("GET b.com /a", Some(1)),
+            ("GET c.com /a/b", Some(0)),
+        ],
+    ),
+    (
+        "prefix:/
+         host:shop.test",
+        &[("GET shop.test /", Some(1)), ("GET a.com /", Some(0))],
+    ),
+    (
+        "prefix:/admin/long
+         regex:\\.php$",
+        &[
+            ("GET - /admin/long/x.php", Some(1)),
+            ("GET - /admin/long", Some(0)),
+        ],
     ),
     (
         "path:/a header:X-A
@@ -82,10 +99,13 @@ const CASES: &[Case] = &[
     (
         "path:/a method:GET
          path:/a
-         path:/a method:POST",
+         path:/a method:POST
+         path:/a query:x",
         &[
             ("GET - /a", Some(0)),
-            ("POST - /a", Some(1)),
+            ("GET - /a?x", Some(0)),
+            ("POST - /a", Some(2)),
+            ("PUT - /a?x", Some(3)),
             ("HEAD - /a", Some(1)),
         ],
     ),
@@ -151,7 +171,7 @@ fn rules_are_listed_in_the_order_in_which_they_are_considered() {
          regex:^/",
     ));
 
-    assert_eq!(router.matching_order(), [1, 2, 3, 4, 0, 5]);
+    assert_eq!(router.matching_order(), [1, 3, 2, 5, 4, 0]);
 }
 
 #[test]

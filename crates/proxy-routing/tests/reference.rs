@@ -31,8 +31,8 @@ const REGEXES: &[&str] = &[
 fn path_specificity(path: &PathPattern) -> (u8, usize) {
     match path.setting() {
         "path" => (3, 0),
-        "path-prefix" => (2, path.as_str().len()),
-        _ => (1, 0),
+        "path-regex" => (2, 0),
+        _ => (1, path.as_str().len()),
     }
 }
 
@@ -52,6 +52,11 @@ fn rank(at: usize, rule: &Rule, head: &Head<'_>) -> Option<Rank> {
         .iter()
         .filter(|header| header.holds(head.headers))
         .count();
+    let queries = rule
+        .query_params
+        .iter()
+        .filter(|query| query.holds(head.query))
+        .count();
     let host = hosts
         .map(host_specificity)
         .max()
@@ -62,13 +67,13 @@ fn rank(at: usize, rule: &Rule, head: &Head<'_>) -> Option<Rank> {
         .or(rule.paths.is_empty().then_some((0, 0)))?;
     let fits = (rule.headers.is_empty() || 0 < headers)
         && (rule.methods.is_empty() || rule.methods.contains(head.method))
-        && (rule.query_params.is_empty() || rule.query_params.iter().any(|q| q.holds(head.query)));
+        && (rule.query_params.is_empty() || 0 < queries);
     fits.then(|| {
         (
             rule.priority,
-            path,
             host,
-            headers,
+            path,
+            usize::from(!rule.methods.is_empty()) + headers + queries,
             -isize::try_from(at).unwrap(),
         )
     })
@@ -147,9 +152,9 @@ fn lost_to(explanation: &Explanation, at: usize) -> Option<&Lost> {
 fn because(best: Rank, own: Rank) -> Because {
     match () {
         () if best.0 != own.0 => Because::Priority,
-        () if best.1 != own.1 => Because::Path,
-        () if best.2 != own.2 => Because::Host,
-        () if best.3 != own.3 => Because::Headers,
+        () if best.1 != own.1 => Because::Host,
+        () if best.2 != own.2 => Because::Path,
+        () if best.3 != own.3 => Because::Conditions,
         () => Because::Order,
     }
 }
@@ -199,6 +204,28 @@ proptest! {
             }
         }
         prop_assert_eq!(router.nearest(&head).is_some(), winner.is_none() && !router.rules().is_empty());
+    }
+
+    #[test]
+    fn a_narrower_rule_that_is_named_as_loser_loses_requests(
+        rules in prop::collection::vec(any_rule(), 0..12),
+        requests in prop::collection::vec(any_request(), 1..30),
+    ) {
+        let router = Router::new(rules);
+        let pairs = router.narrower_losers();
+        for request in &requests {
+            let head = request.head();
+            for pair in &pairs {
+                let [loser, winner] = [pair.loser, pair.winner].map(|at| &router.rules()[at]);
+                prop_assert_eq!(loser.priority, winner.priority);
+                let is_single = [loser, winner]
+                    .iter()
+                    .all(|rule| rule.hosts.len() <= 1 && rule.paths.len() <= 1);
+                let ranks = rank(pair.loser, loser, &head).zip(rank(pair.winner, winner, &head));
+                let wins = ranks.is_some_and(|(low, high)| high < low);
+                prop_assert_eq!(is_single && wins, false, "{:?}", pair);
+            }
+        }
     }
 
     #[test]

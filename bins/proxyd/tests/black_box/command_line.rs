@@ -433,6 +433,33 @@ fn a_configuration_is_migrated_with_its_comments() {
 }
 
 #[test]
+fn a_migration_names_the_requests_that_another_route_takes_now() {
+    let desk = Desk::new();
+    let routes = "routes {
+        route \"all\" { matches { path-prefix \"/\" }; upstream \"app\" }
+        route \"shop\" { matches { host \"shop.test\" }; upstream \"app\" }
+    }";
+    desk.file("routes.kdl", routes);
+    let upstreams = "upstreams { upstream \"app\" { target \"127.0.0.1:3000\" } }";
+    let file = desk.file("old.kdl", &format!("include \"routes.kdl\"\n{upstreams}\n"));
+    let mut migrate = command();
+    let output = migrate
+        .args(["config", "migrate"])
+        .arg(&file)
+        .arg("-o")
+        .arg(desk.0.path().join("new.kdl"))
+        .output()
+        .unwrap();
+
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("routes.kdl:3: requests for host \"shop.test\" and path-prefix \"/\" go to")
+            && said.contains("route \"shop\" now, to route \"all\" before"),
+        "{said}"
+    );
+}
+
+#[test]
 fn explain_says_which_route_a_request_takes() {
     let desk = Desk::new();
     let file = desk.file("good.kdl", GOOD);

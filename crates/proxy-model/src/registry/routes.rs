@@ -86,7 +86,8 @@ settings! {
         .many()
         .enforced("proxy-plan", "an_exact_path_matches_only_itself");
     /// Routes of higher priority are matched first. `low` is 10, `normal` 50, `high` 100,
-    /// `critical` 1000. At equal priority the more specific match wins, then the order of the file.
+    /// `critical` 1000. At equal priority the host decides, then the path, then the number of
+    /// further conditions, then the order of the file.
     PRIORITY: Integer<i32>, Given<i32> = priority()
         .or(50)
         .enforced("proxy-routing", "the_higher_priority_wins_whatever_the_order_and_the_path");

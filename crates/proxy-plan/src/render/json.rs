@@ -180,7 +180,7 @@ fn because_word(because: Because) -> &'static str {
         Because::Priority => "priority",
         Because::Path => "path",
         Because::Host => "host",
-        Because::Headers => "headers",
+        Because::Conditions => "conditions",
         Because::Order => "order",
     }
 }

@@ -209,7 +209,7 @@ fn why_text(why: &Lost, priority: i32) -> String {
             Because::Priority => format!("matches; {by} is above its priority {priority}"),
             Because::Path => format!("matches; the path of {by} is more specific"),
             Because::Host => format!("matches; the host of {by} is more specific"),
-            Because::Headers => format!("matches; more headers of {by} match"),
+            Because::Conditions => format!("matches; more conditions of {by} hold"),
             Because::Order => format!("matches; {by} stands before it"),
         },
     }

@@ -104,6 +104,19 @@ fn each_expectation_that_fails_is_told() {
 }
 
 #[test]
+fn the_tests_on_the_page_about_the_order_of_routes_pass() {
+    let page = include_str!("../../../../docs/operate/route-order.md");
+    let blocks: Vec<&str> = page.split("```kdl\n").skip(1).collect();
+    assert_eq!(blocks.len(), 4);
+    for block in blocks {
+        let text = block.split("```").next().unwrap_or_default();
+        let loaded = proxy_config::parse(text, "route-order.md");
+        let loaded = loaded.unwrap_or_else(|report| panic!("{report}"));
+        assert_eq!(failed_tests(&loaded.model), [], "{text}");
+    }
+}
+
+#[test]
 fn a_test_gives_headers_listener_and_client() {
     let tests = r#"
         test "testers see the next version" {

@@ -124,7 +124,8 @@ impl HostRules {
         whole.into_iter().chain(prefixes).chain(&self.any)
     }
 
-    /// The buckets with paths that include all matches of `path`, as far as their texts show;
+    /// The buckets with paths that include all matches of `path`, as far as their texts show: for
+    /// a regex or none also that of `path-prefix "/"`;
     /// `regex` is the index of its regex, if it has one.
     pub(crate) fn buckets_around<'a>(
         &'a self,
@@ -137,8 +138,8 @@ impl HostRules {
             Some(PathKind::Prefix(_) | PathKind::Regex(_)) | None => None,
         };
         let whole = whole.and_then(|link| self.exact.buckets.get(link.target));
-        let text = path.and_then(PathPattern::text);
-        let longest = text.and_then(|text| self.prefixes.texts.longest_prefix(text));
+        let text = path.and_then(PathPattern::text).unwrap_or("/");
+        let longest = self.prefixes.texts.longest_prefix(text);
         let prefixes = self.prefixes.texts.outwards(longest);
         let prefixes = prefixes.filter_map(|link| self.prefixes.buckets.get(link.target));
         let same = regex.and_then(|regex| self.bucket_of_regex.get(&regex));
