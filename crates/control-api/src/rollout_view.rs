@@ -145,9 +145,9 @@ struct FiguresView {
 struct SideView {
     nodes: i64,
     requests: u64,
-    /// 5xx in thousandths of the requests.
+    /// The trimmed mean of 5xx in thousandths of a node's requests.
     error_permille: i64,
-    /// The 99th percentile of latency; absent without requests.
+    /// The trimmed mean of the nodes' 99th percentiles of latency; absent without requests.
     p99_ms: Option<i64>,
     /// The mean of a node; 100 is one core.
     cpu_percent: Option<f64>,

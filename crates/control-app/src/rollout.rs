@@ -8,7 +8,7 @@ use crate::metric;
 use crate::order::OrderTarget;
 use control_domain::{
     Access, BatchCounts, BundleState, Comparison, Figures, NewRollout, Observation, Refusal,
-    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, error_permille, p99_ms,
+    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, Weighed,
 };
 use control_store::{
     NodeTarget, Page, Revert, RolloutNode, StoreError, StoredBatch, Transaction, Versioned,
@@ -60,13 +60,13 @@ pub struct StoredFigures {
 pub struct StoredSide {
     /// Nodes that were looked at.
     pub nodes: i64,
-    /// Requests that they answered.
+    /// Requests that they answered; a node above the median counts as much as the median.
     pub requests: u64,
-    /// 5xx in thousandths.
+    /// The trimmed mean of 5xx in thousandths of a node's requests.
     pub error_permille: i64,
-    /// The 99th percentile of latency; none without requests.
+    /// The trimmed mean of the nodes' 99th percentiles of latency; none without requests.
     pub p99_ms: Option<i64>,
-    /// The mean CPU of a node; 100 is one core.
+    /// The trimmed mean of a node's CPU; 100 is one core.
     pub cpu_percent: Option<f64>,
 }
 
@@ -74,21 +74,26 @@ impl From<&Comparison> for StoredFigures {
     fn from(compared: &Comparison) -> Self {
         let Comparison { batch, rest } = compared;
         Self {
-            batch: StoredSide::from(batch),
-            rest: StoredSide::from(rest),
+            batch: StoredSide::new(batch, Trim::Lowest),
+            rest: StoredSide::new(rest, Trim::BothEnds),
         }
     }
 }
 
-impl From<&Figures> for StoredSide {
-    fn from(figures: &Figures) -> Self {
-        let total = figures.total();
+impl StoredSide {
+    fn new(figures: &Figures, trim: Trim) -> Self {
+        let Weighed {
+            nodes: _,
+            requests,
+            error_permille,
+            p99_ms,
+        } = figures.weigh(trim);
         Self {
             nodes: figures.nodes,
-            requests: total.requests,
-            error_permille: error_permille(&total),
-            p99_ms: p99_ms(&total),
-            cpu_percent: figures.mean_cpu_percent(),
+            requests,
+            error_permille,
+            p99_ms,
+            cpu_percent: figures.mean_cpu_percent(trim),
         }
     }
 }

@@ -1,21 +1,38 @@
 //! What nodes report, added up for the gate.
 
+use crate::weighing::{NodeCounts, Trim, Weighed, mean, weight_cap};
 use control_wire::{LATENCY_BOUNDS_MS, NodeId, RouteTraffic, Traffic};
+use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
-/// What nodes report together.
+/// Requests that no node serves in a second: a report above it is no report.
+const MAX_REQUESTS_PER_SEC: u64 = 10_000_000;
+/// Nodes that have to report a reason of failure before it is a known one.
+const MIN_REASON_NODES: usize = 2;
+
+/// Reports of several nodes: of a batch, or of the nodes that it is compared with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     /// Nodes that were looked at.
     pub nodes: i64,
-    /// Those that say nothing of what they serve, or have not reported since the batch switched.
+    /// Nodes without plausible counters, or without a report since the batch switched.
     pub silent: i64,
-    /// The sum of their CPU; 100 is one core.
-    pub cpu_percent: f64,
-    /// What they served, by route.
-    pub traffic: Traffic,
     /// The nodes of a batch one by one; empty for the nodes that it is compared with.
     pub each: Vec<NodeFigures>,
+    /// The most requests that a node can have served; no bound without it.
+    max_requests: Option<u64>,
+    /// In percent of one core.
+    cpus: Vec<f64>,
+    all: NodeCounts,
+    routes: BTreeMap<String, NodeCounts>,
+    reasons: BTreeMap<String, Failures>,
+}
+
+/// Failures of one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Failures {
+    count: u64,
+    nodes: usize,
 }
 
 /// What one node of a batch reports, in few numbers.
@@ -69,18 +86,24 @@ pub struct BatchNode {
 }
 
 impl Figures {
+    /// Figures without nodes, whose counters cover `elapsed` at most.
+    pub fn covering(elapsed: SignedDuration) -> Self {
+        let secs = u64::try_from(elapsed.as_secs()).unwrap_or_default();
+        Self {
+            max_requests: Some(secs.saturating_mul(MAX_REQUESTS_PER_SEC)),
+            ..Self::default()
+        }
+    }
+
     /// Adds a node with what it served since `before`, where that was counted in the same run.
     pub fn add(&mut self, cpu_percent: f64, now: Option<Traffic>, before: Option<&Traffic>) {
-        self.nodes += 1;
-        self.cpu_percent += cpu_percent;
-        let Some(now) = now else {
-            self.silent += 1;
-            return;
-        };
-        let since = before.and_then(|before| difference(&now, before));
-        for (name, route) in since.unwrap_or(now).routes {
-            add_route(self.traffic.routes.entry(name).or_default(), &route);
-        }
+        let served = self.served(now, before);
+        self.add_served(cpu_percent, served);
+    }
+
+    /// Adds a node with all that it counted under an earlier bundle, however long that was.
+    pub fn add_earlier(&mut self, cpu_percent: f64, counted: Option<Traffic>) {
+        self.add_served(cpu_percent, counted);
     }
 
     /// Adds a node of the batch.
@@ -104,33 +127,95 @@ impl Figures {
             }
             None => (None, None),
         };
-        let mut own = Self::default();
-        own.add(cpu_percent, traffic, old.as_ref());
-        let served = own.total();
+        let served = self.served(traffic, old.as_ref());
+        let all = served.as_ref().map(total).unwrap_or_default();
         self.each.push(NodeFigures {
             node,
-            served: Served::from(&served),
-            median_ms: percentile_ms(&served, 50),
+            served: Served::from(&all),
+            median_ms: percentile_ms(&all, 50),
             cpu_percent,
             before,
         });
-        self.nodes += 1;
-        self.silent += i64::from(own.silent > 0 || !has_reported);
-        self.cpu_percent += cpu_percent;
-        for (name, route) in own.traffic.routes {
-            add_route(self.traffic.routes.entry(name).or_default(), &route);
-        }
+        self.silent += i64::from(served.is_some() && !has_reported);
+        self.add_served(cpu_percent, served);
     }
 
-    /// All routes together.
-    pub fn total(&self) -> RouteTraffic {
-        total(&self.traffic)
+    /// All requests together.
+    pub fn weigh(&self, trim: Trim) -> Weighed {
+        self.all.weigh(trim)
+    }
+
+    /// Nodes that served requests.
+    pub fn serving(&self) -> usize {
+        self.all.len()
     }
 
     /// CPU of a node; 100 is one core. None without nodes.
-    pub fn mean_cpu_percent(&self) -> Option<f64> {
-        let nodes = u32::try_from(self.nodes).ok().filter(|nodes| *nodes > 0)?;
-        Some(self.cpu_percent / f64::from(nodes))
+    pub fn mean_cpu_percent(&self, trim: Trim) -> Option<f64> {
+        mean(self.cpus.clone(), trim)
+    }
+
+    /// The figures of each route.
+    pub(crate) fn routes(&self, trim: Trim) -> impl Iterator<Item = (&str, Weighed)> {
+        let routes = self.routes.iter();
+        routes.map(move |(name, nodes)| (name.as_str(), nodes.weigh(trim)))
+    }
+
+    /// The figures of a route that so many nodes serve as make a standard: three, or all where fewer serve.
+    pub(crate) fn standard(&self, route: &str) -> Option<Weighed> {
+        let nodes = self.routes.get(route)?;
+        let is_enough = self.serving().min(3) <= nodes.len();
+        is_enough.then(|| nodes.weigh(Trim::BothEnds))
+    }
+
+    /// Failures by reason.
+    pub(crate) fn failures(&self) -> impl Iterator<Item = (&str, u64)> {
+        let reasons = self.reasons.iter();
+        reasons.map(|(name, failures)| (name.as_str(), failures.count))
+    }
+
+    /// Whether two nodes report the reason, or the only one that serves.
+    pub(crate) fn knows_reason(&self, name: &str) -> bool {
+        let wanted = self.serving().clamp(1, MIN_REASON_NODES);
+        let failures = self.reasons.get(name);
+        failures.is_some_and(|failures| wanted <= failures.nodes)
+    }
+
+    /// The mean requests of a node before its batch was opened, where no node has more weight than the median.
+    pub(crate) fn mean_requests_before(&self) -> u64 {
+        let before = |node: &NodeFigures| node.before.map_or(0, |before| before.requests);
+        let cap = weight_cap(self.each.iter().map(before));
+        let capped = self.each.iter().map(|node| before(node).min(cap));
+        let nodes = u64::try_from(self.each.len()).unwrap_or(u64::MAX);
+        capped.fold(0, u64::saturating_add) / nodes.max(1)
+    }
+
+    /// Counters since `before`; none without counters, or where they are above any that are plausible.
+    fn served(&self, now: Option<Traffic>, before: Option<&Traffic>) -> Option<Traffic> {
+        let now = now?;
+        let since = before.and_then(|before| difference(&now, before));
+        let served = since.unwrap_or(now);
+        let max = self.max_requests.unwrap_or(u64::MAX);
+        (total(&served).requests <= max).then_some(served)
+    }
+
+    fn add_served(&mut self, cpu_percent: f64, served: Option<Traffic>) {
+        self.nodes += 1;
+        self.cpus.push(cpu_percent);
+        let Some(served) = served else {
+            self.silent += 1;
+            return;
+        };
+        let all = total(&served);
+        self.all.push(&all);
+        for (name, count) in all.reasons.into_iter().filter(|(_, count)| *count > 0) {
+            let failures = self.reasons.entry(name).or_default();
+            failures.count = failures.count.saturating_add(count);
+            failures.nodes += 1;
+        }
+        for (name, route) in served.routes {
+            self.routes.entry(name).or_default().push_route(&route);
+        }
     }
 }
 
@@ -144,9 +229,16 @@ impl From<&RouteTraffic> for Served {
 }
 
 /// 5xx in thousandths of all requests. A node may say anything: it is at most 1 000.
-pub fn error_permille(served: impl Into<Served>) -> i64 {
+pub(crate) fn error_permille(served: impl Into<Served>) -> i64 {
+    count(error_ppm(served) / 1_000)
+}
+
+/// 5xx in millionths of all requests, at most a million.
+pub(crate) fn error_ppm(served: impl Into<Served>) -> u64 {
     let Served { requests, errors } = served.into();
-    count(errors.min(requests).saturating_mul(1_000) / requests.max(1))
+    let (errors, requests) = (u128::from(errors.min(requests)), u128::from(requests));
+    let ppm = errors * 1_000_000 / requests.max(1);
+    u64::try_from(ppm).unwrap_or(u64::MAX)
 }
 
 /// The 99th percentile of latency in milliseconds, by even distribution within its bucket; none without

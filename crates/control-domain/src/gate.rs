@@ -1,8 +1,8 @@
 //! The gate after each batch: a comparison of the switched nodes with the rest. No data is a no.
 
-use crate::figures::{Figures, NodeFigures, count, error_permille, p99_ms};
+use crate::figures::{Figures, NodeFigures, count, error_permille};
 use crate::refusal::Refusal;
-use control_wire::RouteTraffic;
+use crate::weighing::{Trim, Weighed};
 use proxy_errors::Reason;
 use std::fmt;
 
@@ -115,7 +115,7 @@ impl Gate {
     /// Compares the batch with the rest: all requests together, and each route by itself.
     pub fn judge(&self, compared: &Comparison) -> GateVerdict {
         let Comparison { batch, rest } = compared;
-        let (own, others) = (batch.total(), rest.total());
+        let (own, others) = (batch.weigh(Trim::Lowest), rest.weigh(Trim::BothEnds));
         let served = own.requests.min(others.requests);
         let enough = |requests: u64| self.min_requests <= count(requests);
         if batch.nodes == 0 || !enough(served) {
@@ -125,20 +125,20 @@ impl Gate {
                 own.requests, others.requests
             ));
         }
-        let routes = batch.traffic.routes.iter();
+        let routes = batch.routes(Trim::Lowest);
         let routes = routes.filter(|(_, route)| enough(route.requests));
         let routes = routes.map(|(name, route)| {
-            let same = rest.traffic.routes.get(name);
+            let same = rest.standard(name);
             let before = same.filter(|same| enough(same.requests));
-            (format!("route {name}: "), route, before.unwrap_or(&others))
+            (format!("route {name}: "), route, before.unwrap_or(others))
         });
         let mut sides: Vec<_> = routes.collect();
-        sides.push((String::new(), &own, &others));
+        sides.push((String::new(), own, others));
         let errors = sides
             .iter()
             .find_map(|(of, own, others)| self.errors(of, own, others));
         let failure = errors
-            .or_else(|| self.new_reason(&own, &others))
+            .or_else(|| self.new_reason(batch, rest))
             .or_else(|| {
                 let mut all = sides.iter();
                 all.find_map(|(of, own, others)| self.latency(of, own, others))
@@ -146,7 +146,7 @@ impl Gate {
             .or_else(|| self.cpu(batch, rest))
             .or_else(|| {
                 let mut nodes = batch.each.iter();
-                nodes.find_map(|node| self.node(node, &others, rest))
+                nodes.find_map(|node| self.node(node, others, rest))
             });
         match failure {
             Some(failure) => GateVerdict::Failed(failure),
@@ -161,12 +161,7 @@ impl Gate {
     }
 
     /// One node beside the rest: what a single node does wrong is lost in the figures of a large batch.
-    fn node(
-        &self,
-        node: &NodeFigures,
-        others: &RouteTraffic,
-        rest: &Figures,
-    ) -> Option<GateFailure> {
+    fn node(&self, node: &NodeFigures, others: Weighed, rest: &Figures) -> Option<GateFailure> {
         let of = format!("node {}: ", node.node);
         let is_enough = self.min_requests <= count(node.served.requests);
         let allowed = self.max_error_increase_permille;
@@ -174,7 +169,7 @@ impl Gate {
             .saturating_mul(NODE_ERROR_FACTOR)
             .min(MAX_NODE_ERROR_INCREASE_PERMILLE)
             .max(allowed);
-        let (errors, usual) = (error_permille(node.served), error_permille(others));
+        let (errors, usual) = (error_permille(node.served), others.error_permille);
         if is_enough && usual + limit < errors {
             return Some(GateFailure::Errors(format!(
                 "{of}{errors} of 1000 requests end with 5xx, {usual} of 1000 on the others"
@@ -190,7 +185,7 @@ impl Gate {
             )));
         }
         let before = node.before.map_or(0.0, |before| before.cpu_percent);
-        let usual = rest.mean_cpu_percent()?.max(before);
+        let usual = rest.mean_cpu_percent(Trim::BothEnds)?.max(before);
         let more = self
             .max_cpu_increase_percent
             .saturating_mul(NODE_CPU_FACTOR);
@@ -206,16 +201,15 @@ impl Gate {
     /// A node that served as the rest do, and next to nothing since its switch, says nothing of the bundle.
     fn idle(&self, batch: &Figures) -> Option<String> {
         let nodes = u64::try_from(batch.nodes).ok().filter(|nodes| *nodes > 0)?;
-        let mean = batch.total().requests / nodes;
+        let mean = batch.weigh(Trim::Lowest).requests / nodes;
         if count(mean) < self.min_requests {
             return None;
         }
         let before = |node: &NodeFigures| node.before.map_or(0, |before| before.requests);
-        let all = batch.each.iter();
-        let sum = all.fold(0_u64, |sum, node| sum.saturating_add(before(node)));
+        let usual = batch.mean_requests_before();
         let was_busy = |node: &NodeFigures| {
             let own = before(node);
-            own > 0 && sum / nodes <= own.saturating_mul(BUSY_SHARE)
+            own > 0 && usual <= own.saturating_mul(BUSY_SHARE)
         };
         let idle = |node: &&NodeFigures| {
             was_busy(node) && node.served.requests.saturating_mul(IDLE_SHARE) < mean
@@ -227,8 +221,8 @@ impl Gate {
         ))
     }
 
-    fn errors(&self, of: &str, own: &RouteTraffic, others: &RouteTraffic) -> Option<GateFailure> {
-        let (own, others) = (error_permille(own), error_permille(others));
+    fn errors(&self, of: &str, own: &Weighed, others: &Weighed) -> Option<GateFailure> {
+        let (own, others) = (own.error_permille, others.error_permille);
         let failed = others + self.max_error_increase_permille < own;
         failed.then(|| {
             GateFailure::Errors(format!(
@@ -237,29 +231,29 @@ impl Gate {
         })
     }
 
-    fn new_reason(&self, own: &RouteTraffic, others: &RouteTraffic) -> Option<GateFailure> {
+    fn new_reason(&self, batch: &Figures, rest: &Figures) -> Option<GateFailure> {
+        let own = batch.weigh(Trim::Lowest);
         let share = own
             .requests
             .saturating_mul(self.max_error_increase_permille.unsigned_abs());
         let of_clients = self.max_new_failures.saturating_add(count(share / 1_000));
-        let is_new = |(name, failures): &(&String, &u64)| {
-            let known = others.reasons.get(*name).is_some_and(|known| *known > 0);
+        let is_new = |(name, failures): &(&str, u64)| {
             let limit = match reason(name) {
                 Some(Reason::ClientAborted) => return false,
                 Some(reason) if reason.is_client_fault() => of_clients,
                 Some(_) | None => self.max_new_failures,
             };
-            !known && limit < count(**failures)
+            limit < count(*failures) && !rest.knows_reason(name)
         };
-        let (name, failures) = own.reasons.iter().find(is_new)?;
+        let (name, failures) = batch.failures().find(is_new)?;
         Some(GateFailure::NewReason(format!(
             "{failures} failures with the reason {name}, which the others do not have"
         )))
     }
 
-    fn latency(&self, of: &str, own: &RouteTraffic, others: &RouteTraffic) -> Option<GateFailure> {
-        let limit = self.latency_limit(others)?;
-        let (own, others) = (p99_ms(own)?, p99_ms(others)?);
+    fn latency(&self, of: &str, own: &Weighed, others: &Weighed) -> Option<GateFailure> {
+        let limit = self.latency_limit(*others)?;
+        let (own, others) = (own.p99_ms?, others.p99_ms?);
         (limit < own).then(|| {
             GateFailure::Latency(format!(
                 "{of}99 % of requests take up to {own} ms, {others} ms on the others"
@@ -268,13 +262,14 @@ impl Gate {
     }
 
     /// The highest p99 that passes, in milliseconds.
-    fn latency_limit(&self, others: &RouteTraffic) -> Option<i64> {
-        let share = p99_ms(others)?.saturating_mul(self.max_p99_percent) / 100;
+    fn latency_limit(&self, others: Weighed) -> Option<i64> {
+        let share = others.p99_ms?.saturating_mul(self.max_p99_percent) / 100;
         Some(share.saturating_add(self.p99_slack_ms))
     }
 
     fn cpu(&self, batch: &Figures, rest: &Figures) -> Option<GateFailure> {
-        let (own, others) = (batch.mean_cpu_percent()?, rest.mean_cpu_percent()?);
+        let own = batch.mean_cpu_percent(Trim::Lowest)?;
+        let others = rest.mean_cpu_percent(Trim::BothEnds)?;
         // The bound is of at most 100 000 where it is compared.
         let most = i32::try_from(self.max_cpu_increase_percent).unwrap_or(i32::MAX);
         let failed = others + f64::from(most) < own;

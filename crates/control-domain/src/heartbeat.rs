@@ -10,6 +10,8 @@ const MESSAGE_CHARS: usize = 1_000;
 const MAX_ROUTES: usize = 500;
 const MAX_REASONS: usize = 100;
 const NAME_BYTES: usize = 256;
+/// More requests than a node serves in a year at ten million a second.
+const MAX_COUNT: u64 = 1_000_000_000_000_000;
 const MAX_EVENTS: usize = 100;
 const KIND_BYTES: usize = 64;
 
@@ -100,11 +102,19 @@ fn check_traffic(traffic: &Traffic) -> Result<(), Refusal> {
     }
     for route in routes.values() {
         let RouteTraffic {
-            requests: _,
-            errors: _,
+            requests,
+            errors,
             reasons,
-            latency: _,
+            latency,
         } = route;
+        let counts = [requests, errors].into_iter().chain(latency);
+        if counts
+            .chain(reasons.values())
+            .any(|count| MAX_COUNT < *count)
+        {
+            let reason = "has a counter above 1000000000000000";
+            return Err(Refusal::invalid("traffic.routes", reason));
+        }
         if MAX_REASONS < reasons.len() || !reasons.keys().all(|name| is_name(name)) {
             let reason = "are not up to 100 with names of 1 to 256 bytes";
             return Err(Refusal::invalid("traffic.routes.reasons", reason));

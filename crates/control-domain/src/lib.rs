@@ -33,6 +33,7 @@ mod signing_key;
 mod states;
 mod upstream;
 mod user;
+mod weighing;
 
 pub use access::{Access, Role, Scope, ScopeRule, Tenant};
 pub use actor::{Actor, NodeCredential};
@@ -46,7 +47,7 @@ pub use enrolment_token::{
     ENROLMENT_TOKEN_TRANSITIONS, EnrolmentToken, EnrolmentTokenEvent, EnrolmentTokenState,
     NewEnrolmentToken,
 };
-pub use figures::{BatchNode, Figures, NodeBefore, NodeFigures, Served, error_permille, p99_ms};
+pub use figures::{BatchNode, Figures, NodeBefore, NodeFigures, Served, p99_ms};
 pub use gate::{Comparison, Gate, GateFailure, GateVerdict};
 pub use heartbeat::{check_events, check_heartbeat};
 pub use invitation::Invitation;
@@ -73,3 +74,4 @@ pub use states::states_md;
 pub use text::{Email, Name};
 pub use upstream::{LoadBalancing, Target, Upstream, UpstreamSettings, UpstreamTls};
 pub use user::{NewUser, User};
+pub use weighing::{Trim, Weighed};

@@ -1,8 +1,9 @@
 //! What passes the gate, and that no data does not.
 #![expect(clippy::indexing_slicing, reason = "a test may stop")]
 
-use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict, p99_ms};
+use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict, Trim, p99_ms};
 use control_wire::{NodeId, RouteTraffic, Traffic};
+use jiff::SignedDuration;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -114,8 +115,9 @@ fn only_what_came_since_the_sample_counts() {
     now.latency[2] += 500;
     let mut figures = Figures::default();
     figures.add(1.0, Some(traffic(&[("api", now)])), Some(&before));
-    let total = figures.total();
-    assert_eq!((total.requests, total.reasons["timeout"]), (500, 1));
+    assert_eq!(figures.weigh(Trim::Lowest).requests, 500);
+    let good = node(1.0, &[("api", route(1_000, 0, 2))]);
+    assert_eq!(verdict(figures, good), "passed", "1 failure and not 41");
     // A node that began to count anew counts whole.
     let mut figures = Figures::default();
     figures.add(
@@ -123,7 +125,7 @@ fn only_what_came_since_the_sample_counts() {
         Some(traffic(&[("api", route(7, 0, 2))])),
         Some(&before),
     );
-    assert_eq!(figures.total().requests, 7);
+    assert_eq!(figures.weigh(Trim::Lowest).requests, 7);
 }
 
 #[test]
@@ -136,9 +138,20 @@ fn counters_without_sense_stop_at_their_limit() {
     };
     let mut figures = node(f64::MAX, &[("api", absurd())]);
     figures.add(f64::MAX, Some(traffic(&[("api", absurd())])), None);
-    assert_eq!(figures.total().requests, u64::MAX);
+    assert_eq!(figures.weigh(Trim::Lowest).requests, u64::MAX);
     let good = node(10.0, &[("api", route(1_000, 0, 2))]);
     assert_ne!(verdict(figures, good), "passed");
+}
+
+#[test]
+fn more_requests_than_a_node_can_serve_are_no_report() {
+    let hour = SignedDuration::from_hours(1);
+    for (requests, silent) in [(36_000_000_000, 0), (36_000_000_001, 1)] {
+        let mut figures = Figures::covering(hour);
+        figures.add(1.0, Some(traffic(&[("api", route(requests, 0, 2))])), None);
+        assert_eq!(figures.silent, silent, "{requests}");
+        assert_eq!(figures.serving(), usize::from(silent == 0), "{requests}");
+    }
 }
 
 #[test]

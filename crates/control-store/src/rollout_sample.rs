@@ -7,11 +7,15 @@ use crate::statement::sql;
 use crate::store::Transaction;
 use control_domain::{BatchNode, Comparison, Figures, Rollout};
 use control_wire::{BundleId, NodeId, RolloutId, Traffic};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sqlx::any::AnyRow;
 
 /// Nodes that are not moved yet and that a batch is compared with.
 const MAX_OTHERS: i64 = 50;
+/// Nodes that must serve before they alone are the standard: of fewer, one could set it.
+const MIN_OTHERS: usize = 3;
+/// Age of the newest report of an online node at most, and of the one behind a sample.
+const MAX_REPORT_AGE: SignedDuration = SignedDuration::from_mins(15);
 /// Nodes with counters in memory at once.
 const CHUNK: i64 = 100;
 
@@ -71,8 +75,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The batch under way beside nodes that are not moved yet; for the last batch, beside itself
-    /// before it was switched.
+    /// The batch under way and the nodes that it is compared with: those that are not moved yet, and where fewer
+    /// than three of them serve, also the batch's own nodes before they were switched.
     ///
     /// # Errors
     ///
@@ -82,19 +86,26 @@ impl Transaction {
         rollout: &Rollout,
         online_since: Timestamp,
     ) -> Result<Comparison, StoreError> {
-        let mut rest = self.figures_of_others(rollout.id).await?;
-        if rest.nodes == 0 {
-            rest = self.figures_before(rollout).await?;
+        // Counters since a sample or since a switch: both came after the start.
+        let started_at = rollout.started_at.unwrap_or(online_since);
+        let elapsed = online_since.duration_since(started_at) + MAX_REPORT_AGE * 2;
+        let mut rest = Figures::covering(elapsed);
+        self.add_others(&mut rest, rollout.id).await?;
+        // Nodes that serve nothing are waited for.
+        if rest.nodes == 0 || (1..MIN_OTHERS).contains(&rest.serving()) {
+            self.add_earlier(&mut rest, rollout).await?;
         }
-        let batch = self.figures_of_batch(rollout, online_since).await?;
+        let mut batch = Figures::covering(elapsed);
+        self.add_batch(&mut batch, rollout, online_since).await?;
         Ok(Comparison { batch, rest })
     }
 
-    async fn figures_of_batch(
+    async fn add_batch(
         &mut self,
+        figures: &mut Figures,
         rollout: &Rollout,
         online_since: Timestamp,
-    ) -> Result<Figures, StoreError> {
+    ) -> Result<(), StoreError> {
         let list = concat!(
             "SELECT r.node_id AS node_id, h.active_bundle_id AS active, h.cpu_percent AS cpu,
                h.traffic AS traffic, h.seen_at AS seen_at, s.node_id AS sampled,
@@ -109,7 +120,7 @@ impl Transaction {
         let batch = rollout.batch.as_ref();
         let number = batch.map_or(0, |batch| batch.number);
         let switched_at = batch.and_then(|batch| batch.switched_at);
-        let (mut figures, mut last) = (Figures::default(), String::new());
+        let mut last = String::new();
         loop {
             let page = sql(list).bind(rollout.id).bind(number).bind(rollout.bundle);
             let page = page.bind(online_since).bind(last.as_str()).bind(CHUNK);
@@ -119,12 +130,16 @@ impl Transaction {
             }
             match rows.last() {
                 Some(row) => last = id::<NodeId>(row, "node_id")?.to_string(),
-                None => return Ok(figures),
+                None => return Ok(()),
             }
         }
     }
 
-    async fn figures_of_others(&mut self, rollout: RolloutId) -> Result<Figures, StoreError> {
+    async fn add_others(
+        &mut self,
+        figures: &mut Figures,
+        rollout: RolloutId,
+    ) -> Result<(), StoreError> {
         // What a node counts under another bundle says nothing of the one before.
         let list = "SELECT h.active_bundle_id AS active, h.cpu_percent AS cpu,
                       h.traffic AS traffic, s.active_bundle_id AS old_active,
@@ -132,32 +147,34 @@ impl Transaction {
                     FROM rollout_samples s JOIN node_heartbeats h ON h.node_id = s.node_id
                     WHERE s.rollout_id = $1 AND s.of_batch = 0
                       AND h.active_bundle_id IS NOT DISTINCT FROM s.active_bundle_id";
-        let rows = sql(list).bind(rollout).rows(self).await?;
-        let mut figures = Figures::default();
-        for row in &rows {
-            add(&mut figures, row)?;
+        for row in &sql(list).bind(rollout).rows(self).await? {
+            add(figures, row)?;
         }
-        Ok(figures)
+        Ok(())
     }
 
-    async fn figures_before(&mut self, rollout: &Rollout) -> Result<Figures, StoreError> {
+    async fn add_earlier(
+        &mut self,
+        figures: &mut Figures,
+        rollout: &Rollout,
+    ) -> Result<(), StoreError> {
         let list = "SELECT s.node_id AS node_id, s.cpu_percent AS cpu, s.traffic AS traffic
                     FROM rollout_samples s JOIN rollout_nodes r
                       ON r.rollout_id = s.rollout_id AND r.node_id = s.node_id
                     WHERE s.rollout_id = $1 AND s.active_bundle_id IS DISTINCT FROM $2
                       AND r.batch = $3 AND s.node_id > $4 ORDER BY s.node_id LIMIT $5";
         let number = rollout.batch.as_ref().map_or(0, |batch| batch.number);
-        let (mut figures, mut last) = (Figures::default(), String::new());
+        let mut last = String::new();
         loop {
             let page = sql(list).bind(rollout.id).bind(rollout.bundle).bind(number);
             let rows = page.bind(last.as_str()).bind(CHUNK).rows(self).await?;
             for row in &rows {
                 let traffic: Option<Traffic> = optional_json(row, "traffic")?;
-                figures.add(real(row, "cpu")?, traffic, None);
+                figures.add_earlier(real(row, "cpu")?, traffic);
             }
             match rows.last() {
                 Some(row) => last = id::<NodeId>(row, "node_id")?.to_string(),
-                None => return Ok(figures),
+                None => return Ok(()),
             }
         }
     }

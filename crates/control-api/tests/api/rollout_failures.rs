@@ -192,6 +192,29 @@ async fn an_old_refusal_says_nothing_of_a_newer_order() {
 }
 
 #[tokio::test]
+async fn a_node_that_invents_failures_does_not_let_a_bad_batch_pass() {
+    for world in worlds().await {
+        for invented in [10_000_000_u64, 10_000_000_000_000] {
+            let (mut fleet, _, new) = Fleet::running(&world, 2).await;
+            let id = fleet.start(&new, json!({"batch_count": 2})).await;
+            fleet.tick(0).await;
+            fleet.obey(0).await;
+            fleet.tick(0).await;
+            let bad = &mut fleet.nodes[0].traffic["routes"]["api"]["errors"];
+            *bad = json!(bad.as_u64().unwrap() + 500);
+            let route = &mut fleet.nodes[1].traffic["routes"]["api"];
+            for name in ["requests", "errors"] {
+                route[name] = json!(route[name].as_u64().unwrap() + invented);
+            }
+            fleet.serve(0..2).await;
+            fleet.tick(0).await;
+            let view = fleet.view(&id).await;
+            assert_eq!(view["state"], "rolling_back", "{view}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_last_batch_that_was_paused_is_compared_with_itself_before_it_switched() {
     for world in worlds().await {
         for (errors, state) in [(0, "completed"), (900, "rolling_back")] {
