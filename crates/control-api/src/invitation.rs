@@ -2,7 +2,7 @@
 
 use crate::cookie::SessionCookie;
 use crate::extract::{Body, Caller, Path, Query};
-use crate::member::NewMemberRequest;
+use crate::member::MemberView;
 use crate::names::RoleName;
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
@@ -12,8 +12,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use control_app::{App, Joined};
-use control_auth::Password;
+use control_app::{App, Joined, NewAccount};
+use control_auth::{Password, Secret};
 use control_domain::Invitation;
 use control_wire::{InvitationId, OrgId, UserId};
 use jiff::Timestamp;
@@ -39,14 +39,37 @@ pub(crate) struct InvitationView {
 pub(crate) struct CreatedInvitation {
     #[serde(flatten)]
     invitation: InvitationView,
-    /// For `Authorization: Bearer` with `POST /api/v1/invitations/accept`.
+    /// For `Authorization: Bearer` with `POST /api/v1/invitations/accept`, or for the body of
+    /// `POST /api/v1/invitations/join`.
     secret: String,
 }
 
-/// What the new user chooses.
+/// A person to become a member.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InvitationRequest {
+    /// The address that a new account signs in with.
+    #[schema(format = "email", max_length = 254)]
+    email: String,
+    role: RoleName,
+}
+
+/// The secret of an invitation.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JoinRequest {
+    #[schema(max_length = 256)]
+    secret: String,
+}
+
+/// The account of the new user.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AcceptRequest {
+    /// The address to sign in with; absent: the invitation's. Another one is needed if that one has an account.
+    #[serde(default)]
+    #[schema(format = "email", max_length = 254)]
+    email: Option<String>,
     /// The user's name.
     #[schema(min_length = 1, max_length = 100)]
     user_name: String,
@@ -103,18 +126,18 @@ pub(crate) async fn list(
     })))
 }
 
-/// Invites a user without an account yet, by a one-time link of seven days. It replaces an earlier
-/// invitation of the same address.
+/// Invites a person by a one-time link of seven days, which the inviter passes on. It replaces an earlier
+/// invitation of the same address. The answer does not depend on whether the address has an account.
 #[utoipa::path(
     post, path = "/orgs/{org}/invitations", operation_id = "create_invitation",
     tag = "invitations",
-    request_body = NewMemberRequest, responses((status = 201, body = CreatedInvitation))
+    request_body = InvitationRequest, responses((status = 201, body = CreatedInvitation))
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(org): Path<OrgId>,
-    Body(NewMemberRequest { email, role }): Body<NewMemberRequest>,
+    Body(InvitationRequest { email, role }): Body<InvitationRequest>,
 ) -> Result<Resource<CreatedInvitation>, Problem> {
     let wanted = (email.as_str(), role.into());
     let (invitation, secret) = app.create_invitation(&call, org, wanted).await?;
@@ -154,7 +177,8 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Makes the bearer of an invitation a user and a member, and signs the user in.
+/// Makes the bearer of an invitation a user and a member, and signs the user in. A person with an account joins
+/// with it instead.
 #[utoipa::path(
     post, path = "/invitations/accept", operation_id = "accept_invitation", tag = "invitations",
     request_body = AcceptRequest, responses((status = 201, body = JoinedView))
@@ -166,15 +190,20 @@ pub(crate) async fn accept(
     Body(request): Body<AcceptRequest>,
 ) -> Result<Response, Problem> {
     let AcceptRequest {
+        email,
         user_name,
         password,
     } = request;
-    let password = Password::new(password);
+    let account = NewAccount {
+        email,
+        name: user_name,
+        password: Password::new(password),
+    };
     let Joined {
         user,
         membership,
         session,
-    } = app.accept_invitation(&call, user_name, password).await?;
+    } = app.accept_invitation(&call, account).await?;
     let view = JoinedView {
         user: user.id,
         org: membership.org,
@@ -186,4 +215,23 @@ pub(crate) async fn accept(
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     Ok(response)
+}
+
+/// Makes the signed-in user a member of the organization that issued the invitation, whatever address it was made
+/// for: the secret is the proof.
+#[utoipa::path(
+    post, path = "/invitations/join", operation_id = "join_organization", tag = "invitations",
+    request_body = JoinRequest, responses((status = 201, body = MemberView))
+)]
+pub(crate) async fn join(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Body(JoinRequest { secret }): Body<JoinRequest>,
+) -> Result<Resource<MemberView>, Problem> {
+    let secret = Secret::presented(&secret);
+    let joined = app.join_organization(&call, &secret).await?;
+    let membership = joined.value.membership;
+    let path = format!("/orgs/{}/members/{}", membership.org, membership.user);
+    let view = MemberView::from(&joined.value);
+    Ok(Resource::created(joined.version, view).at(&path))
 }

@@ -28,16 +28,6 @@ pub(crate) struct MemberView {
     created_at: Timestamp,
 }
 
-/// A user to become a member.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewMemberRequest {
-    /// The address that the user signs in with.
-    #[schema(format = "email", max_length = 254)]
-    pub(crate) email: String,
-    pub(crate) role: RoleName,
-}
-
 /// What may change of a membership.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -86,23 +76,6 @@ pub(crate) async fn list(
     Ok(Json(List::new(page, views, |view: &MemberView| {
         view.user.0
     })))
-}
-
-/// Makes an existing user a member. An unknown address is invited instead.
-#[utoipa::path(
-    post, path = "/orgs/{org}/members", operation_id = "add_member", tag = "members",
-    request_body = NewMemberRequest, responses((status = 201, body = MemberView))
-)]
-pub(crate) async fn add(
-    State(app): State<Arc<App>>,
-    Caller(call): Caller,
-    Path(org): Path<OrgId>,
-    Body(NewMemberRequest { email, role }): Body<NewMemberRequest>,
-) -> Result<Resource<MemberView>, Problem> {
-    let made = app.add_member(&call, org, (&email, role.into())).await?;
-    let path = format!("/orgs/{org}/members/{}", made.value.membership.user);
-    let view = MemberView::from(&made.value);
-    Ok(Resource::created(made.version, view).at(&path))
 }
 
 /// One member.

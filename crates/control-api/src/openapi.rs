@@ -190,7 +190,7 @@ fn security_of(access: Access) -> Value {
         Access::SignedIn | Access::Enrolment | Access::Member { .. } => {
             json!([{"bearer": []}, {"session": []}])
         }
-        Access::InstanceAdmin => json!([{"session": []}]),
+        Access::Session | Access::InstanceAdmin => json!([{"session": []}]),
         Access::OwnNode => json!([{"bearer": []}, {"nodeKey": []}]),
         Access::OwnNodeKey => json!([{"nodeKey": []}]),
         Access::SetUp | Access::Invitee | Access::System => json!([{"bearer": []}]),
@@ -204,6 +204,7 @@ fn access_text(access: Access) -> String {
         Access::SetUp => "the bearer of the set-up link".to_owned(),
         Access::Invitee => "the bearer of an invitation".to_owned(),
         Access::SignedIn => "any user, any API key".to_owned(),
+        Access::Session => "any user".to_owned(),
         Access::InstanceAdmin => "an administrator of the installation".to_owned(),
         Access::Enrolment => {
             let actors = access_text(Access::WRITE_NODES);

@@ -43,8 +43,6 @@ pub static ROUTES: &[Route] = &[
     row(DELETE, "/orgs/{org}", Access::ADMINISTER, || routes!(org::delete)),
 
     row(GET, "/orgs/{org}/members", Access::ADMINISTER, || routes!(member::list)),
-    row(POST, "/orgs/{org}/members", Access::ADMINISTER, || routes!(member::add))
-        .creates("/orgs/{org}/members/{user}"),
     row(GET, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::view)),
     row(PATCH, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::change_role)),
     row(DELETE, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::remove)),
@@ -55,6 +53,8 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/orgs/{org}/invitations/{invitation}", Access::ADMINISTER, || routes!(invitation::view)),
     row(DELETE, "/orgs/{org}/invitations/{invitation}", Access::ADMINISTER, || routes!(invitation::delete)),
     row(POST, "/invitations/accept", Access::Invitee, || routes!(invitation::accept)).strict()
+        .creates("/orgs/{org}/members/{user}"),
+    row(POST, "/invitations/join", Access::Session, || routes!(invitation::join)).strict()
         .creates("/orgs/{org}/members/{user}"),
 
     row(GET, "/orgs/{org}/audit", Access::ADMINISTER, || routes!(audit::list)),

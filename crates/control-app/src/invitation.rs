@@ -1,12 +1,26 @@
-//! Invitations: one-time links for new users.
+//! Invitations: one-time links by which persons become members.
 
 use crate::app::{App, taken};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::{Password, Secret};
-use control_domain::{Access, Invitation, Membership, NewUser, Refusal, Role, Tenant, User};
-use control_store::{Page, Transaction};
+use control_domain::{
+    Access, Actor, Email, Invitation, Membership, NewUser, Refusal, Role, Tenant, User,
+};
+use control_store::{Member, Page, Transaction, Versioned};
 use control_wire::{InvitationId, OrgId, UserId};
+
+/// The account that the bearer of an invitation makes.
+#[derive(Debug)]
+pub struct NewAccount {
+    /// The address to sign in with; absent: the invitation's. Another one is needed where an account, perhaps a
+    /// stranger's, has that address.
+    pub email: Option<String>,
+    /// The user's name.
+    pub name: String,
+    /// 12 to 256 characters.
+    pub password: Password,
+}
 
 /// What an accepted invitation made.
 #[derive(Debug)]
@@ -20,7 +34,8 @@ pub struct Joined {
 }
 
 impl App {
-    /// Invites a user without an account yet; gives the link's secret, which is shown once.
+    /// Invites a person; gives the link's secret, which is shown once. The answer is the same whether the address
+    /// has an account or not.
     ///
     /// # Errors
     ///
@@ -34,10 +49,7 @@ impl App {
         let id = InvitationId::new(call.now, self.random_id());
         let invitation = Invitation::create(&call.actor, org, id, (email, role), call.now)?;
         let mut tx = self.store.begin().await?;
-        if tx.user_by_email(&invitation.email).await?.is_some() {
-            let exists = Refusal::invalid("email", "is a user's; add the member instead");
-            return Err(exists.into());
-        }
+        refuse_member(&mut tx, org, &invitation.email).await?;
         let secret = self.new_secret();
         tx.replace_invitation(&invitation, &secret.hash()).await?;
         let tenant = invitation.tenant();
@@ -105,35 +117,34 @@ impl App {
     pub async fn accept_invitation(
         &self,
         call: &Call,
-        name: String,
-        password: Password,
+        account: NewAccount,
     ) -> Result<Joined, Error> {
         call.actor.holds(Access::Invitee)?;
         let id = InvitationId(call.actor.id());
         let read = self.store.read().await?.invitation(id).await?;
-        let email = read.ok_or(Error::Unauthenticated)?.email.to_string();
-        let new = NewUser {
+        let invited = read.ok_or(Error::Unauthenticated)?.email;
+        let NewAccount {
             email,
+            name,
+            password,
+        } = account;
+        let new = NewUser {
+            email: email.unwrap_or_else(|| invited.to_string()),
             name,
             password,
         };
         new.check()?;
         let hash = self.hash_password(&new).await?;
         let mut tx = self.store.begin().await?;
-        // The link is gone with the first use: of two at once, one finds it spent.
         let invitation = tx.invitation(id).await?;
         let invitation = invitation.ok_or(Error::Unauthenticated)?;
+        // The link is gone with its first use: of two at once, one finds it spent.
         let spent = tx.delete_invitation(id).await;
         spent.map_err(|_| Error::Unauthenticated)?;
         let user = UserId::new(call.now, self.random_id());
         let user = User::join(&call.actor, user, &new, hash, call.now)?;
         tx.insert_user(&user).await.map_err(taken("email"))?;
-        let membership = Membership {
-            org: invitation.org,
-            user: user.id,
-            role: invitation.role,
-            created_at: call.now,
-        };
+        let membership = invitation.membership(user.id, call.now);
         tx.insert_membership(membership).await?;
         let (_, session) = self.start_session(&mut tx, &user, call.now).await?;
         let tenant = invitation.tenant();
@@ -144,6 +155,50 @@ impl App {
             membership,
             session,
         })
+    }
+
+    /// A user that is signed in accepts the invitation with this secret, whatever address it was made for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]; [`Refusal::Invalid`] for a secret without a valid invitation.
+    pub async fn join_organization(
+        &self,
+        call: &Call,
+        secret: &Secret,
+    ) -> Result<Versioned<Member>, Error> {
+        call.actor.holds(Access::Session)?;
+        let Actor::User { id: user, .. } = call.actor else {
+            return Err(Refusal::WrongCredential.into());
+        };
+        let unknown = || Refusal::invalid("secret", "is of no invitation that is valid");
+        let mut tx = self.store.begin().await?;
+        let invitation = tx.invitation_by_secret(&secret.hash()).await?;
+        let invitation = invitation.ok_or_else(unknown)?;
+        invitation.accept(call.now).map_err(|_| unknown())?;
+        let spent = tx.delete_invitation(invitation.id).await;
+        spent.map_err(|_| unknown())?;
+        let membership = invitation.membership(user, call.now);
+        let inserted = tx.insert_membership(membership).await;
+        inserted.map_err(taken("membership"))?;
+        let member = tx.member(membership.org, user).await?;
+        let member = member.ok_or(Refusal::NotFound)?;
+        let tenant = invitation.tenant();
+        self.commit(tx, call, "invitation.accepted", tenant, user.0)
+            .await?;
+        Ok(member)
+    }
+}
+
+/// Administrators see their members' addresses, so this refusal says nothing new.
+async fn refuse_member(tx: &mut Transaction, org: OrgId, email: &Email) -> Result<(), Error> {
+    let Some(user) = tx.user_by_email(email).await? else {
+        return Ok(());
+    };
+    let member = tx.member(org, user.value.id).await?;
+    match member {
+        Some(_) => Err(Refusal::Taken("membership").into()),
+        None => Ok(()),
     }
 }
 

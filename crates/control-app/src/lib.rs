@@ -66,7 +66,7 @@ pub use control_store::{
 };
 pub use drift::DriftRemedy;
 pub use error::Error;
-pub use invitation::Joined;
+pub use invitation::{Joined, NewAccount};
 pub use node::{KeyRotation, RegisteredNode};
 pub use order::{OrderTarget, desired_tag};
 pub use rate_limit::Allowance;

@@ -1,43 +1,13 @@
 //! Members of organizations.
 
-use crate::app::{App, taken};
+use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;
-use control_domain::{Access, Email, Membership, Refusal, Role, Tenant};
+use control_domain::{Access, Refusal, Role, Tenant};
 use control_store::{Member, Page, Transaction, Versioned};
 use control_wire::{OrgId, UserId};
 
 impl App {
-    /// Makes an existing user a member.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
-    pub async fn add_member(
-        &self,
-        call: &Call,
-        org: OrgId,
-        (email, role): (&str, Role),
-    ) -> Result<Versioned<Member>, Error> {
-        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
-        let email = Email::parse("email", email)?;
-        let mut tx = self.store.begin().await?;
-        let user = tx.user_by_email(&email).await?;
-        let unknown = Refusal::invalid("email", "is no user's; invite the user instead");
-        let user = user.ok_or(unknown)?.value;
-        let membership = Membership::add(&call.actor, org, user.id, role, call.now)?;
-        let inserted = tx.insert_membership(membership).await;
-        inserted.map_err(taken("membership"))?;
-        let tenant = membership.tenant();
-        self.commit(tx, call, "member.added", tenant, user.id.0)
-            .await?;
-        Ok(Versioned::new(Member {
-            membership,
-            email: user.email,
-            name: user.name,
-        }))
-    }
-
     /// The members of an organization.
     ///
     /// # Errors

@@ -14,6 +14,8 @@ pub enum Access {
     Invitee,
     /// Any user with a session, and any API key.
     SignedIn,
+    /// Any user with a session: consent is a person's, not a program's.
+    Session,
     /// Administrator of the whole installation.
     InstanceAdmin,
     /// The bearer of an enrolment token, and actors that could make one.

@@ -167,6 +167,7 @@ impl Actor {
             | (Access::SetUp, Self::SetUp { .. })
             | (Access::Invitee, Self::Invitee { .. })
             | (Access::SignedIn, Self::User { .. } | Self::ApiKey { .. })
+            | (Access::Session, Self::User { .. })
             | (
                 Access::InstanceAdmin,
                 Self::User {

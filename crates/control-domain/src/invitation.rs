@@ -1,10 +1,11 @@
-//! An invitation: the one-time link by which a new user joins an organization.
+//! An invitation: the one-time link by which a person joins an organization.
 
 use crate::access::{Access, Role, Tenant};
 use crate::actor::Actor;
+use crate::membership::Membership;
 use crate::refusal::Refusal;
 use crate::text::Email;
-use control_wire::{InvitationId, OrgId};
+use control_wire::{InvitationId, OrgId, UserId};
 use jiff::{SignedDuration, Timestamp};
 
 /// An invitation works this long.
@@ -17,9 +18,9 @@ pub struct Invitation {
     pub id: InvitationId,
     /// The organization.
     pub org: OrgId,
-    /// The address that the new user signs in with.
+    /// The address that a new user signs in with; of no account, and proof of none.
     pub email: Email,
-    /// The role that the new user gets.
+    /// The role of the new member.
     pub role: Role,
     /// When it was made.
     pub created_at: Timestamp,
@@ -28,7 +29,7 @@ pub struct Invitation {
 }
 
 impl Invitation {
-    /// An invitation of the user with this address.
+    /// An invitation of the person with this address.
     ///
     /// # Errors
     ///
@@ -73,6 +74,16 @@ impl Invitation {
             id: self.id,
             tenant: self.tenant(),
         })
+    }
+
+    /// The membership of the user that accepted: the link decides, not the address of the account.
+    pub fn membership(&self, user: UserId, now: Timestamp) -> Membership {
+        Membership {
+            org: self.org,
+            user,
+            role: self.role,
+            created_at: now,
+        }
     }
 
     /// Itself, as the place of what belongs to it.

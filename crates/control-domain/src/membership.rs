@@ -20,27 +20,6 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// An existing user becomes a member.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal`] without the permission.
-    pub fn add(
-        actor: &Actor,
-        org: OrgId,
-        user: UserId,
-        role: Role,
-        now: Timestamp,
-    ) -> Result<Self, Refusal> {
-        actor.require(Access::ADMINISTER, Tenant::org(org))?;
-        Ok(Self {
-            org,
-            user,
-            role,
-            created_at: now,
-        })
-    }
-
     /// The member with another role, given whether the organization has another administrator.
     ///
     /// # Errors

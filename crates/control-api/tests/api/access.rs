@@ -178,6 +178,7 @@ pub(crate) async fn right(world: &World, access: Access) -> Vec<Credential> {
         Access::SetUp => right.push(world.setup_link(SignedDuration::ZERO).await),
         Access::Invitee => right.push(world.invitation(SignedDuration::ZERO).await.1),
         Access::InstanceAdmin => right.push(world.instance_admin().await),
+        Access::Session => right.push(world.user(world.org, Role::Reader).await),
         Access::SignedIn => {
             right.push(world.full_key().await);
             right.push(world.user(world.org, Role::Reader).await);
@@ -251,6 +252,9 @@ async fn wrong(world: &World, access: Access) -> Vec<Case> {
         Access::InstanceAdmin => {
             let admin = world.user(world.org, Role::Admin).await;
             cases.push(("an organization's administrator", admin, forbidden));
+            cases.push(("a full key", world.full_key().await, forbidden));
+        }
+        Access::Session => {
             cases.push(("a full key", world.full_key().await, forbidden));
         }
         Access::SetUp | Access::Invitee | Access::OwnNode | Access::OwnNodeKey => {
@@ -402,11 +406,11 @@ async fn no_wrong_actor_passes_any_route() {
 
 /// A body that the route accepts again and again.
 pub(crate) async fn fresh_body(world: &World, path: &str) -> Value {
-    let mut body = body(world, path).await;
-    if path == "/orgs/{org}/members" {
-        body["email"] = world.stranger().await.into();
+    if path == "/invitations/join" {
+        let (_, link) = world.other_invitation().await;
+        return json!({"secret": link});
     }
-    body
+    body(world, path).await
 }
 
 #[tokio::test]

@@ -25,16 +25,27 @@ async fn own_id(world: &World, by: &Credential) -> String {
     world.get("/users/me", by).await.text("id")
 }
 
+/// A person joins with the account of the session; gives the answer.
+async fn join(world: &World, by: &Credential, secret: &str) -> Answer {
+    let body = json!({"secret": secret});
+    world.post("/invitations/join", by, body).await
+}
+
 #[tokio::test]
-async fn a_user_is_added_promoted_and_removed() {
+async fn a_user_joins_and_is_promoted_and_removed() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
-        let email = world.stranger().await;
+        let guest = world.user(world.other.org, Role::Reader).await;
+        let email = world.get("/users/me", &guest).await.text("email");
         let body = json!({"email": email.to_uppercase(), "role": "reader"});
-        let made = world.post(MEMBERS, &admin, body.clone()).await;
+        let invited = world.post(INVITATIONS, &admin, body.clone()).await;
+        assert_eq!(invited.status, StatusCode::CREATED, "{}", invited.body);
+        let made = join(&world, &guest, &invited.text("secret")).await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
         assert_eq!(made.text("email"), email);
-        let twice = world.post(MEMBERS, &admin, body).await;
+        let spent = join(&world, &guest, &invited.text("secret")).await;
+        assert_eq!(spent.status, StatusCode::UNPROCESSABLE_ENTITY);
+        let twice = world.post(INVITATIONS, &admin, body).await;
         assert_eq!(
             (twice.status, twice.code()),
             (StatusCode::CONFLICT, "CONFLICT")
@@ -52,9 +63,84 @@ async fn a_user_is_added_promoted_and_removed() {
             StatusCode::NO_CONTENT
         );
         assert_eq!(world.get(&path, &admin).await.status, StatusCode::NOT_FOUND);
-        let unknown = world.post(MEMBERS, &admin, sample(MEMBERS)).await;
-        assert_eq!(unknown.status, StatusCode::UNPROCESSABLE_ENTITY);
-        assert_eq!(unknown.body["error"]["details"][0]["field"], "email");
+    }
+}
+
+#[tokio::test]
+async fn no_user_becomes_a_member_without_a_link_of_the_organization() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let guest = world.user(world.other.org, Role::Reader).await;
+        let email = world.get("/users/me", &guest).await.text("email");
+        let body = json!({"email": email, "role": "admin"});
+        // Neither the old way nor the invitation by itself makes a member, or tells of the account.
+        let added = world.post(MEMBERS, &admin, body.clone()).await;
+        assert_eq!(added.status, StatusCode::METHOD_NOT_ALLOWED);
+        let known = world.post(INVITATIONS, &admin, body).await;
+        let unknown = json!({"email": "unknown@example.com", "role": "admin"});
+        let unknown = world.post(INVITATIONS, &admin, unknown).await;
+        assert_eq!(known.status, unknown.status, "{}", known.body);
+        let fields = |answer: &Answer| -> Vec<String> {
+            answer.body.as_object().unwrap().keys().cloned().collect()
+        };
+        assert_eq!(fields(&known), fields(&unknown));
+        let listed = world.get(MEMBERS, &admin).await;
+        assert_eq!(listed.body["items"].as_array().unwrap().len(), 1);
+        // A link of another organization leads there alone, and a made-up one nowhere.
+        let (_, elsewhere) = world.other_invitation().await;
+        let outsider = world.user(world.org, Role::Reader).await;
+        let joined = join(&world, &outsider, &elsewhere).await;
+        assert_eq!(joined.status, StatusCode::CREATED, "{}", joined.body);
+        let me = world.get("/users/me", &outsider).await;
+        let role = me.body["memberships"].as_array().unwrap().iter();
+        let own = |one: &&Value| one["org"] == world.org.to_string();
+        assert_eq!(role.clone().find(own).unwrap()["role"], "reader");
+        let invented = join(&world, &guest, &"x".repeat(43)).await;
+        assert_eq!(invented.status, StatusCode::UNPROCESSABLE_ENTITY);
+        let (_, old) = world.invitation(SignedDuration::from_hours(7 * 24)).await;
+        let Credential::Bearer(old) = old else {
+            unreachable!("a link is a bearer's")
+        };
+        let ended = join(&world, &guest, &old).await;
+        assert_eq!(ended.status, StatusCode::UNPROCESSABLE_ENTITY);
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_with_an_account_of_the_address_gets_nothing() {
+    for world in worlds().await {
+        // Another tenant invites the address and keeps the link: the account is the stranger's.
+        let other = format!("/orgs/{}/invitations", world.other.org);
+        let stranger = world.user(world.other.org, Role::Admin).await;
+        let body = json!({"email": "victim@example.com", "role": "admin"});
+        let squatted = world.post(&other, &stranger, body.clone()).await;
+        let accept = async |link: &Answer, body: Value| {
+            let by = Credential::Bearer(link.text("secret"));
+            world.post("/invitations/accept", &by, body).await
+        };
+        let own = json!({"user_name": "Eve", "password": "correct horse"});
+        let taken = accept(&squatted, own).await;
+        assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.body);
+        let cookie = taken.header("set-cookie");
+        let eve = Credential::Session(cookie.split(['=', ';']).nth(1).unwrap().to_owned());
+
+        let admin = world.user(world.org, Role::Admin).await;
+        let link = world.post(INVITATIONS, &admin, body).await;
+        assert_eq!(link.status, StatusCode::CREATED, "{}", link.body);
+        let seen = world.get("/orgs/{org}", &eve).await;
+        assert_eq!(seen.status, StatusCode::NOT_FOUND, "{}", seen.body);
+        // The invited person has the link, and joins with an address of choice.
+        let mut own = json!({"user_name": "Bob", "password": "correct horse"});
+        let refused = accept(&link, own.clone()).await;
+        assert_eq!(
+            (refused.status, refused.code()),
+            (StatusCode::CONFLICT, "CONFLICT")
+        );
+        own["email"] = json!("bob@example.com");
+        let joined = accept(&link, own).await;
+        assert_eq!(joined.status, StatusCode::CREATED, "{}", joined.body);
+        let seen = world.get("/orgs/{org}", &eve).await;
+        assert_eq!(seen.status, StatusCode::NOT_FOUND, "{}", seen.body);
     }
 }
 
@@ -176,11 +262,7 @@ async fn an_invitation_makes_one_user_once() {
         assert_eq!(me.body["instance_admin"], false);
         assert_eq!(me.body["memberships"][0]["role"], "operator");
         let known = world.post(INVITATIONS, &admin, body).await;
-        assert_eq!(
-            known.status,
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "a user by now"
-        );
+        assert_eq!(known.status, StatusCode::CONFLICT, "a member by now");
     }
 }
 

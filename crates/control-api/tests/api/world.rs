@@ -210,15 +210,6 @@ impl World {
         }
     }
 
-    /// The address of a new user without a membership.
-    pub(crate) async fn stranger(&self) -> String {
-        let user = self.new_user(false);
-        let mut tx = self.store.begin().await.unwrap();
-        tx.insert_user(&user).await.unwrap();
-        tx.commit().await.unwrap();
-        user.email.to_string()
-    }
-
     /// A new member of the organization, without a session.
     pub(crate) async fn member(&self, role: Role) -> UserId {
         let user = self.new_user(false);
@@ -237,11 +228,22 @@ impl World {
 
     /// An invitation to the organization that was made `age` ago.
     pub(crate) async fn invitation(&self, age: SignedDuration) -> (InvitationId, Credential) {
+        let (id, secret) = self.store_invitation(self.org, age).await;
+        (id, Credential::Bearer(secret))
+    }
+
+    /// A new invitation to the other organization, and its secret.
+    pub(crate) async fn other_invitation(&self) -> (InvitationId, String) {
+        let org = self.other.org;
+        self.store_invitation(org, SignedDuration::ZERO).await
+    }
+
+    async fn store_invitation(&self, org: OrgId, age: SignedDuration) -> (InvitationId, String) {
         let id = InvitationId(Uuid::now_v7());
         let at = self.app.now() - age;
         let made = Invitation {
             id,
-            org: self.org,
+            org,
             email: Email::stored(format!("{id}@example.com")),
             role: Role::Operator,
             created_at: at,
@@ -252,7 +254,7 @@ impl World {
         let replaced = tx.replace_invitation(&made, &secret.hash()).await;
         replaced.unwrap();
         tx.commit().await.unwrap();
-        (id, Credential::Bearer(secret.reveal().to_owned()))
+        (id, secret.reveal().to_owned())
     }
 
     /// A set-up link; earlier ones are gone.
@@ -422,7 +424,6 @@ pub(crate) fn sample(path: &str) -> Value {
         "/nodes/{node}/events" => {
             json!({"events": [{"at": "2026-01-01T00:00:00Z", "kind": "proxy.started"}]})
         }
-        "/orgs/{org}/members" => json!({"email": "nobody@example.com", "role": "reader"}),
         "/orgs/{org}/members/{user}" => json!({"role": "reader"}),
         "/orgs/{org}/invitations" => json!({
             "email": format!("{}@example.com", Uuid::now_v7()), "role": "reader",
