@@ -2,7 +2,7 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::extract::{Body, Caller, Path, Query};
-use crate::names::{ApiKeyStateName, ScopeName};
+use crate::names::{ApiKeyStateName, RoleName, ScopeName};
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
@@ -39,6 +39,8 @@ pub(crate) struct ApiKeyView {
     /// The user that made the key, by another key or not; absent for keys from before this was noted. All keys
     /// of a user count together where one user may not take everything.
     made_by: Option<UserId>,
+    /// The role of that user now: the key may do no more than its scopes and this role allow.
+    maker_role: Option<RoleName>,
 }
 
 /// A new API key with its secret, which is shown this once.
@@ -109,7 +111,8 @@ impl ApiKeyView {
             created_at: *created_at,
             expires_at: *expires_at,
             revoked_at: *revoked_at,
-            made_by: *made_by,
+            made_by: made_by.map(|maker| maker.user),
+            maker_role: made_by.and_then(|maker| maker.role).map(RoleName::from),
         }
     }
 }

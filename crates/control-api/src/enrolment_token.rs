@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use control_app::App;
 use control_domain::{EnrolmentToken, NewEnrolmentToken, Tenant};
-use control_wire::{EnrolmentTokenId, ProjectId, rfc3339};
+use control_wire::{EnrolmentTokenId, ProjectId, UserId, rfc3339};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -32,6 +32,9 @@ pub(crate) struct EnrolmentTokenView {
     expires_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime)]
     revoked_at: Option<Timestamp>,
+    /// The user that made it, by an API key or not: it ends with this user's rights. Absent for tokens from before
+    /// this was noted.
+    made_by: Option<UserId>,
 }
 
 /// A new enrolment token with its secret, which is shown this once.
@@ -71,6 +74,7 @@ impl EnrolmentTokenView {
             created_at,
             expires_at,
             revoked_at,
+            made_by,
         } = token;
         Self {
             id: *id,
@@ -82,6 +86,7 @@ impl EnrolmentTokenView {
             created_at: *created_at,
             expires_at: *expires_at,
             revoked_at: *revoked_at,
+            made_by: made_by.map(|maker| maker.user),
         }
     }
 }

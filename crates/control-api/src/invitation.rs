@@ -32,6 +32,9 @@ pub(crate) struct InvitationView {
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
+    /// The user that made it, by an API key or not: it ends with this user's rights. Absent for invitations from
+    /// before this was noted.
+    made_by: Option<UserId>,
 }
 
 /// A new invitation with its secret, which is shown this once.
@@ -95,6 +98,7 @@ impl From<&Invitation> for InvitationView {
             role,
             created_at,
             expires_at,
+            made_by,
         } = invitation;
         Self {
             id: *id,
@@ -103,6 +107,7 @@ impl From<&Invitation> for InvitationView {
             role: (*role).into(),
             created_at: *created_at,
             expires_at: *expires_at,
+            made_by: made_by.map(|maker| maker.user),
         }
     }
 }

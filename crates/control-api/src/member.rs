@@ -95,7 +95,8 @@ pub(crate) async fn view(
     ))
 }
 
-/// Gives a member another role; the last administrator keeps it.
+/// Gives a member another role; the last administrator keeps it. API keys that the member made may do no more than
+/// the role does; invitations and enrolment tokens that it does not allow end.
 #[utoipa::path(
     patch, path = "/orgs/{org}/members/{user}", operation_id = "update_member", tag = "members",
     request_body = MemberRequest, responses((status = 200, body = MemberView))
@@ -111,7 +112,8 @@ pub(crate) async fn change_role(
     Ok(Resource::found(changed.version, view))
 }
 
-/// Removes a member; the last administrator stays.
+/// Removes a member; the last administrator stays. API keys, invitations and enrolment tokens that the member made
+/// end.
 #[utoipa::path(
     delete, path = "/orgs/{org}/members/{user}", operation_id = "delete_member", tag = "members",
     responses((status = 204))

@@ -246,6 +246,7 @@ impl From<Refusal> for Problem {
             Refusal::MissingScope(_)
             | Refusal::LimitedToProject
             | Refusal::LowerRole(_)
+            | Refusal::MakerRole(_)
             | Refusal::WrongCredential
             | Refusal::OwnApproval
             | Refusal::MoreThanOwn(_) => {

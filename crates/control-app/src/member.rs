@@ -1,10 +1,10 @@
 //! Members of organizations.
 
-use crate::app::App;
+use crate::app::{App, record};
 use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, Refusal, Role, Tenant};
-use control_store::{Member, Page, Transaction, Versioned};
+use control_store::{EndedCredential, Member, Page, Transaction, Versioned};
 use control_wire::{OrgId, UserId};
 
 impl App {
@@ -38,7 +38,8 @@ impl App {
         find(&mut self.store.read().await?, org, user).await
     }
 
-    /// Gives a member another role, at once for the sessions that the user has.
+    /// Gives a member another role, at once for the sessions that the user has and for the API keys that the user
+    /// made. Invitations and enrolment tokens that the role does not allow end.
     ///
     /// # Errors
     ///
@@ -57,6 +58,7 @@ impl App {
         let membership = membership.change_role(&call.actor, role, other_admin)?;
         call.expect_version(version)?;
         let version = tx.update_membership(membership, version).await?;
+        end_credentials(&mut tx, call, (org, user), Some(role)).await?;
         let tenant = membership.tenant();
         self.commit(tx, call, "member.role_changed", tenant, user.0)
             .await?;
@@ -67,7 +69,8 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Removes a member; the user stays, with other memberships.
+    /// Removes a member; the user stays, with other memberships. API keys, invitations and enrolment tokens that
+    /// the member made here end.
     ///
     /// # Errors
     ///
@@ -84,10 +87,29 @@ impl App {
         value.membership.remove(&call.actor, other_admin)?;
         call.expect_version(version)?;
         tx.delete_membership(org, user, version).await?;
+        end_credentials(&mut tx, call, (org, user), None).await?;
         let tenant = value.membership.tenant();
         self.commit(tx, call, "member.removed", tenant, user.0)
             .await
     }
+}
+
+/// Ends what the user made and may not make any more, each with an entry of the audit log.
+async fn end_credentials(
+    tx: &mut Transaction,
+    call: &Call,
+    place: (OrgId, UserId),
+    role: Option<Role>,
+) -> Result<(), Error> {
+    for ended in tx.end_credentials(place, role, call.now).await? {
+        let EndedCredential {
+            action,
+            tenant,
+            subject,
+        } = ended;
+        record(tx, call, action, tenant, subject).await?;
+    }
+    Ok(())
 }
 
 async fn find(tx: &mut Transaction, org: OrgId, user: UserId) -> Result<Versioned<Member>, Error> {

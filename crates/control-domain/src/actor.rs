@@ -1,6 +1,7 @@
 //! Actors, and the one function that applies the rules of [`Access`].
 
 use crate::access::{Access, Role, Scope, ScopeRule, Tenant};
+use crate::maker::Maker;
 use crate::refusal::Refusal;
 use control_wire::{
     ApiKeyId, EnrolmentTokenId, InvitationId, NodeId, OrgId, ProjectId, SessionId, UserId,
@@ -47,8 +48,8 @@ pub enum Actor {
         scopes: BTreeSet<Scope>,
         /// When it ends.
         expires_at: Option<Timestamp>,
-        /// The user that made it, if that is known.
-        made_by: Option<UserId>,
+        /// The user that made it, if that is known: it may do no more than this one.
+        made_by: Option<Maker>,
     },
     /// The bearer of an enrolment token.
     Enrolment {
@@ -108,6 +109,22 @@ impl Actor {
     pub fn user(&self) -> Option<UserId> {
         match self {
             Self::User { id, .. } => Some(*id),
+            Self::ApiKey { made_by, .. } => made_by.map(|maker| maker.user),
+            Self::System
+            | Self::SetUp { .. }
+            | Self::Invitee { .. }
+            | Self::Enrolment { .. }
+            | Self::Node { .. } => None,
+        }
+    }
+
+    /// The maker of what this actor makes in the organization; none if no user is known behind it.
+    pub fn maker(&self, org: OrgId) -> Option<Maker> {
+        match self {
+            Self::User { id, roles, .. } => Some(Maker {
+                user: *id,
+                role: roles.get(&org).copied(),
+            }),
             Self::ApiKey { made_by, .. } => *made_by,
             Self::System
             | Self::SetUp { .. }
@@ -187,6 +204,11 @@ impl Actor {
             | (Access::System, Self::System) => Ok(()),
             (Access::Enrolment, Self::User { .. } | Self::ApiKey { .. }) => {
                 self.holds(Access::WRITE_NODES)
+            }
+            (Access::Member { role, .. }, Self::ApiKey { made_by, .. })
+                if !Maker::allows(*made_by, role) =>
+            {
+                Err(Refusal::MakerRole(role))
             }
             (Access::Member { scope, .. }, Self::ApiKey { scopes, .. }) => {
                 let enough = scopes.is_empty()
@@ -280,7 +302,10 @@ mod tests {
             tenant: Tenant::project(ORG, PROJECT),
             scopes: BTreeSet::new(),
             expires_at: None,
-            made_by: user.map(|user| UserId(Uuid::from_u128(user))),
+            made_by: user.map(|user| Maker {
+                user: UserId(Uuid::from_u128(user)),
+                role: Some(Role::Admin),
+            }),
         };
         let own = user(ORG, Role::Admin).quota_owner();
         assert_eq!(made_by(Some(4), 10).quota_owner(), own);
@@ -372,6 +397,42 @@ mod tests {
                 actor.require(access, tenant),
                 expected,
                 "{access:?} {tenant:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_key_may_do_no_more_than_its_maker_now() {
+        let tenant = Tenant::org(ORG);
+        let key = |role| Actor::ApiKey {
+            id: ApiKeyId(Uuid::from_u128(6)),
+            tenant,
+            scopes: BTreeSet::new(),
+            expires_at: None,
+            made_by: Some(Maker {
+                user: UserId(Uuid::from_u128(4)),
+                role,
+            }),
+        };
+        let lacks = |role| Err(Refusal::MakerRole(role));
+        for (own, access, expected) in [
+            (Some(Role::Admin), Access::ADMINISTER, Ok(())),
+            (Some(Role::Operator), Access::ADMINISTER, lacks(Role::Admin)),
+            (Some(Role::Operator), Access::WRITE_NODES, Ok(())),
+            (Some(Role::Operator), Access::Enrolment, Ok(())),
+            (
+                Some(Role::Reader),
+                Access::WRITE_NODES,
+                lacks(Role::Operator),
+            ),
+            (Some(Role::Reader), Access::Enrolment, lacks(Role::Operator)),
+            (Some(Role::Reader), Access::READ_NODES, Ok(())),
+            (None, Access::READ_NODES, lacks(Role::Reader)),
+        ] {
+            assert_eq!(
+                key(own).require(access, tenant),
+                expected,
+                "{own:?} {access:?}"
             );
         }
     }

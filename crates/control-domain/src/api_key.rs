@@ -1,12 +1,13 @@
 //! API keys: what operators and pipelines prove themselves with.
 
-use crate::access::{Access, Scope, Tenant};
+use crate::access::{Access, Role, Scope, Tenant};
 use crate::actor::Actor;
 use crate::machine::{Transition, next_state};
+use crate::maker::Maker;
 use crate::named::named;
 use crate::refusal::Refusal;
 use crate::text::Name;
-use control_wire::{ApiKeyId, UserId};
+use control_wire::ApiKeyId;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
@@ -78,7 +79,7 @@ pub struct ApiKey {
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
     /// The user that made it, by another key or not; none for keys of before this was noted.
-    pub made_by: Option<UserId>,
+    pub made_by: Option<Maker>,
 }
 
 /// What the creator of an API key chooses.
@@ -122,7 +123,7 @@ impl ApiKey {
             created_at: now,
             expires_at,
             revoked_at: None,
-            made_by: actor.user(),
+            made_by: actor.maker(tenant.org),
         };
         key.within(actor)?;
         Ok(key)
@@ -146,9 +147,9 @@ impl ApiKey {
         Ok(())
     }
 
-    /// The state at `now`.
+    /// The state at `now`. The key of a user that left is as one that was revoked.
     pub fn state(&self, now: Timestamp) -> ApiKeyState {
-        if self.revoked_at.is_some() {
+        if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Reader) {
             ApiKeyState::Revoked
         } else if self.expires_at.is_some_and(|end| end <= now) {
             ApiKeyState::Expired

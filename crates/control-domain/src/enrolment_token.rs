@@ -1,8 +1,9 @@
 //! Enrolment tokens: how nodes come to a project.
 
-use crate::access::{Access, Tenant};
+use crate::access::{Access, Role, Tenant};
 use crate::actor::Actor;
 use crate::machine::{Transition, next_state};
+use crate::maker::Maker;
 use crate::named::named;
 use crate::refusal::Refusal;
 use crate::text::Name;
@@ -73,6 +74,8 @@ pub struct EnrolmentToken {
     pub expires_at: Timestamp,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
+    /// The user that made it, by an API key or not; none for tokens of before this was noted.
+    pub made_by: Option<Maker>,
 }
 
 /// What the creator of an enrolment token chooses.
@@ -122,12 +125,13 @@ impl EnrolmentToken {
             created_at: now,
             expires_at,
             revoked_at: None,
+            made_by: actor.maker(tenant.org),
         })
     }
 
-    /// The state at `now`.
+    /// The state at `now`. The token of a user that may admit no nodes any more is as one that was revoked.
     pub fn state(&self, now: Timestamp) -> EnrolmentTokenState {
-        if self.revoked_at.is_some() {
+        if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Operator) {
             Revoked
         } else if self.expires_at <= now {
             Expired

@@ -2,6 +2,7 @@
 
 use crate::access::{Access, Role, Tenant};
 use crate::actor::Actor;
+use crate::maker::Maker;
 use crate::membership::Membership;
 use crate::refusal::Refusal;
 use crate::text::Email;
@@ -26,6 +27,8 @@ pub struct Invitation {
     pub created_at: Timestamp,
     /// When it ends by itself.
     pub expires_at: Timestamp,
+    /// The user that made it, by an API key or not; none for invitations of before this was noted.
+    pub made_by: Option<Maker>,
 }
 
 impl Invitation {
@@ -49,6 +52,7 @@ impl Invitation {
             role,
             created_at: now,
             expires_at: now + LIFETIME,
+            made_by: actor.maker(org),
         })
     }
 
@@ -65,9 +69,9 @@ impl Invitation {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Ended`] after seven days.
+    /// [`Refusal::Ended`] after seven days, or once its maker administers the organization no more.
     pub fn accept(&self, now: Timestamp) -> Result<Actor, Refusal> {
-        if self.expires_at <= now {
+        if self.expires_at <= now || !Maker::allows(self.made_by, Role::Admin) {
             return Err(Refusal::Ended);
         }
         Ok(Actor::Invitee {

@@ -7,6 +7,7 @@
 mod access;
 mod actor;
 mod machine;
+mod maker;
 mod named;
 mod refusal;
 mod text;
@@ -53,6 +54,7 @@ pub use heartbeat::{check_events, check_heartbeat};
 pub use invitation::Invitation;
 pub use labels::Labels;
 pub use machine::{Transition, next_state};
+pub use maker::Maker;
 pub use membership::Membership;
 pub use node::{
     DUPLICATE_MEMORY, DuplicateNode, HeartbeatInterval, NODE_TRANSITIONS, Node, NodeReport,

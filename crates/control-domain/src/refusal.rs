@@ -17,6 +17,9 @@ pub enum Refusal {
     /// The user's role in this organization is lower.
     #[error("needs the role {0}")]
     LowerRole(Role),
+    /// The role of the user that made the API key is lower by now.
+    #[error("the user that made the API key lacks the role {0}")]
+    MakerRole(Role),
     /// The kind of credential is never accepted here.
     #[error("this kind of credential is not accepted here")]
     WrongCredential,

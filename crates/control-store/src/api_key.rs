@@ -1,7 +1,7 @@
 //! API keys.
 
 use crate::error::StoreError;
-use crate::row::{id, optional_id, optional_time, text, time, versioned};
+use crate::row::{id, maker, optional_id, optional_time, text, time, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
@@ -14,7 +14,8 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, org_id, project_id, name, scopes, created_at, expires_at, revoked_at,
-             made_by, version FROM api_keys ",
+             made_by, (SELECT m.role FROM memberships m
+               WHERE m.org_id = api_keys.org_id AND m.user_id = api_keys.made_by) AS maker_role, version FROM api_keys ",
             $rest
         )
     };
@@ -54,7 +55,7 @@ impl Transaction {
             .bind(*created_at)
             .bind(*expires_at)
             .bind(*revoked_at)
-            .bind(*made_by)
+            .bind(made_by.map(|maker| maker.user))
             .run(self)
             .await?;
         Ok(())
@@ -146,7 +147,7 @@ impl Record for ApiKey {
             created_at: time(row, "created_at")?,
             expires_at: optional_time(row, "expires_at")?,
             revoked_at: optional_time(row, "revoked_at")?,
-            made_by: optional_id(row, "made_by")?,
+            made_by: maker(row)?,
         };
         versioned(key, row)
     }

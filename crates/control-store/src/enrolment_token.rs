@@ -1,7 +1,7 @@
 //! Enrolment tokens.
 
 use crate::error::StoreError;
-use crate::row::{id, number, optional_time, text, time, versioned};
+use crate::row::{id, maker, number, optional_time, text, time, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
@@ -14,7 +14,9 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, org_id, project_id, name, max_uses, uses, created_at, expires_at,
-             revoked_at, version FROM enrolment_tokens ",
+             revoked_at, made_by, (SELECT m.role FROM memberships m
+               WHERE m.org_id = enrolment_tokens.org_id AND m.user_id = enrolment_tokens.made_by) AS maker_role, version
+             FROM enrolment_tokens ",
             $rest
         )
     };
@@ -40,10 +42,11 @@ impl Transaction {
             created_at,
             expires_at,
             revoked_at,
+            made_by,
         } = token;
         let insert = "INSERT INTO enrolment_tokens (id, org_id, project_id, name, secret_hash,
-                      max_uses, uses, created_at, expires_at, revoked_at, version)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1)";
+                      max_uses, uses, created_at, expires_at, revoked_at, made_by, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1)";
         sql(insert)
             .bind(*id)
             .bind(*org)
@@ -55,6 +58,7 @@ impl Transaction {
             .bind(*created_at)
             .bind(*expires_at)
             .bind(*revoked_at)
+            .bind(made_by.map(|maker| maker.user))
             .run(self)
             .await?;
         Ok(())
@@ -143,6 +147,7 @@ impl Record for EnrolmentToken {
             created_at: time(row, "created_at")?,
             expires_at: time(row, "expires_at")?,
             revoked_at: optional_time(row, "revoked_at")?,
+            made_by: maker(row)?,
         };
         versioned(token, row)
     }

@@ -1,7 +1,7 @@
 //! Invitations: at most one of each address in an organization.
 
 use crate::error::StoreError;
-use crate::row::{id, named, text, time};
+use crate::row::{id, maker, named, text, time};
 use crate::statement::sql;
 use crate::store::Transaction;
 use crate::versioned::Page;
@@ -13,7 +13,10 @@ use sqlx::any::AnyRow;
 macro_rules! select {
     ($where:literal) => {
         concat!(
-            "SELECT id, org_id, email, role, created_at, expires_at FROM invitations ",
+            "SELECT id, org_id, email, role, created_at, expires_at, made_by,
+             (SELECT m.role FROM memberships m
+               WHERE m.org_id = invitations.org_id AND m.user_id = invitations.made_by) AS maker_role
+             FROM invitations ",
             $where
         )
     };
@@ -37,11 +40,12 @@ impl Transaction {
             role,
             created_at,
             expires_at,
+            made_by,
         } = invitation;
         let earlier = sql("DELETE FROM invitations WHERE org_id = $1 AND email = $2");
         earlier.bind(*org).bind(email.as_str()).run(self).await?;
         let insert = "INSERT INTO invitations (id, org_id, email, role, secret_hash, created_at,
-                      expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+                      expires_at, made_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
         sql(insert)
             .bind(*id)
             .bind(*org)
@@ -50,6 +54,7 @@ impl Transaction {
             .bind(secret_hash)
             .bind(*created_at)
             .bind(*expires_at)
+            .bind(made_by.map(|maker| maker.user))
             .run(self)
             .await?;
         Ok(())
@@ -141,5 +146,6 @@ fn read(row: &AnyRow) -> Result<Invitation, StoreError> {
         role: named(row, "role", Role::from_name)?,
         created_at: time(row, "created_at")?,
         expires_at: time(row, "expires_at")?,
+        made_by: maker(row)?,
     })
 }

@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::versioned::Versioned;
+use control_domain::{Maker, Role};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use sqlx::Row;
@@ -95,6 +96,17 @@ pub(crate) fn named<T>(
     from_name: fn(&str) -> Option<T>,
 ) -> Result<T, StoreError> {
     from_name(&text(row, column)?).ok_or(StoreError::Corrupt(column))
+}
+
+/// The maker of a credential, with the role that the columns `made_by` and `maker_role` have.
+pub(crate) fn maker(row: &AnyRow) -> Result<Option<Maker>, StoreError> {
+    let Some(user) = optional_id(row, "made_by")? else {
+        return Ok(None);
+    };
+    let role = optional_text(row, "maker_role")?;
+    let role = role.map(|name| Role::from_name(&name).ok_or(StoreError::Corrupt("role")));
+    let role = role.transpose()?;
+    Ok(Some(Maker { user, role }))
 }
 
 pub(crate) fn versioned<T>(value: T, row: &AnyRow) -> Result<Versioned<T>, StoreError> {

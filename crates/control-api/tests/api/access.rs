@@ -236,6 +236,14 @@ async fn wrong(world: &World, access: Access) -> Vec<Case> {
         cases.push(("an enrolment token", token, forbidden));
     }
     cases.extend(nodes(world, access).await);
+    cases.extend(lacking(world, access).await);
+    cases
+}
+
+/// Credentials of users and keys that lack a role or a scope.
+async fn lacking(world: &World, access: Access) -> Vec<Case> {
+    let forbidden = StatusCode::FORBIDDEN;
+    let mut cases = Vec::new();
     match member(access) {
         Access::Member { scope, role } => {
             for lower in Role::ALL.iter().copied().filter(|lower| *lower < role) {

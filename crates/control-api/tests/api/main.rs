@@ -17,6 +17,7 @@ mod forger;
 mod large_rollouts;
 mod lifecycle;
 mod locations;
+mod makers;
 mod members;
 mod node_certificates;
 mod nodes;

@@ -248,6 +248,7 @@ impl World {
             role: Role::Operator,
             created_at: at,
             expires_at: at + SignedDuration::from_hours(7 * 24),
+            made_by: None,
         };
         let secret = secret();
         let mut tx = self.store.begin().await.unwrap();
@@ -306,6 +307,7 @@ impl World {
             created_at: now,
             expires_at: now + SignedDuration::from_hours(1),
             revoked_at: None,
+            made_by: None,
         }
     }
 

@@ -138,6 +138,7 @@ pub(crate) fn enrolment_token(tenant: Tenant, max_uses: i64) -> EnrolmentToken {
         created_at: NOW,
         expires_at: NOW + jiff::SignedDuration::from_hours(1),
         revoked_at: None,
+        made_by: None,
     }
 }
 

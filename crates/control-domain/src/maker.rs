@@ -1,0 +1,20 @@
+//! The user that made a credential: an API key, an invitation, an enrolment token.
+
+use crate::access::Role;
+use control_wire::UserId;
+
+/// The user that made a credential, by another key or not, with the rights of this moment. A credential has no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Maker {
+    /// The user.
+    pub user: UserId,
+    /// The user's role in the credential's organization; none: not a member any more.
+    pub role: Option<Role>,
+}
+
+impl Maker {
+    /// Whether a credential of this maker may do what needs `role`. One of before makers were noted may.
+    pub(crate) fn allows(maker: Option<Self>, role: Role) -> bool {
+        maker.is_none_or(|maker| maker.role.is_some_and(|own| role <= own))
+    }
+}
