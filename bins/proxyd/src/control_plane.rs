@@ -93,6 +93,7 @@ fn client_settings(settings: &ControlPlane) -> Settings {
         ca_file,
         node_name,
         labels,
+        allow: _, // The load of a bundle reads it.
     } = settings;
     let labels = labels
         .iter()

@@ -96,6 +96,9 @@ fault_codes! {
     Conflict = "conflict", Error;
     /// A bundle of the control plane sets what only the node's own file may set.
     NodeSetting = "node-setting", Error;
+    /// A bundle of the control plane uses a part of the machine that no node allows, or that this node does
+    /// not allow in `control-plane { allow { … } }`.
+    BundleReach = "bundle-reach", Error;
     /// A header is edited that frames the message or that the proxy itself sets.
     ProtectedHeader = "protected-header", Error;
     /// The admin interface listens on an address other than loopback without a token.
@@ -113,6 +116,9 @@ fault_codes! {
     UnwritableLog = "unwritable-log", Error;
     /// A certificate or its key cannot be used.
     BadCertificate = "bad-certificate", Error;
+    /// A bundle of the control plane uses a part of the machine: nodes refuse it unless their own files allow
+    /// that in `control-plane { allow { … } }`.
+    NodeAllowance = "node-allowance", Warning;
     /// There is no listener, or no route.
     NothingServed = "nothing-served", Warning;
     /// Another route takes every request that this one could take.

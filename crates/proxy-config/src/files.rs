@@ -55,6 +55,17 @@ impl Files<'_> {
         }
     }
 
+    /// Whether there is a folder at `path`, which has no dots.
+    pub(crate) fn has_folder(self, path: &str) -> bool {
+        match self {
+            Self::Disk | Self::DiskAnd(_) => Path::new(path).is_dir(),
+            Self::Memory(files) => {
+                let mut below = files.keys().filter_map(|name| name.strip_prefix(path));
+                below.any(|rest| path.is_empty() || rest.starts_with('/'))
+            }
+        }
+    }
+
     /// Whether `path` exists and is not a folder.
     pub(crate) fn is_no_folder(self, path: &Path) -> bool {
         match self {

@@ -19,6 +19,8 @@ mod migrate;
 mod rendering;
 mod report;
 
+mod bundle_reach;
+mod data_folder;
 mod decode;
 mod read;
 mod warnings;

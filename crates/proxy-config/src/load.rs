@@ -1,5 +1,6 @@
 //! Entry points: a file, a text, files in memory.
 
+use crate::bundle_reach;
 use crate::decode::{Decoder, model};
 use crate::files::Files;
 use crate::loaded::Loaded;
@@ -39,7 +40,7 @@ pub fn load_from(files: Files<'_>, name: &str) -> Result<Loaded, Report> {
 }
 
 /// Reads a bundle of the control plane with the main file `name`. What belongs to the node's own file
-/// is an error.
+/// is an error, and what nodes must allow a warning.
 ///
 /// # Errors
 ///
@@ -49,7 +50,8 @@ pub fn load_bundle(files: Files<'_>, name: &str) -> Result<Loaded, Report> {
 }
 
 /// Reads the bundle with the main file `bundle` over the file `own` of the node, which gives the
-/// admin interface, the control plane, the logs and the settings of the process, and nothing else.
+/// admin interface, the control plane, the logs and the settings of the process, and nothing else. The
+/// bundle may use what `control-plane { allow { … } }` of `own` allows.
 ///
 /// # Errors
 ///
@@ -65,8 +67,11 @@ fn decode(files: Files<'_>, mut texts: Texts) -> Result<Loaded, Report> {
         return Err(faults.into_report(texts.sources));
     }
     let mut decoder = Decoder::new(&texts, files);
-    let model = model(&mut decoder);
+    let mut model = model(&mut decoder);
     let mut faults = decoder.into_faults();
+    if let Some(bundle) = &texts.bundle {
+        bundle_reach::check(&mut model, bundle, files, &mut faults);
+    }
     if faults.has_errors() {
         return Err(faults.into_report(texts.sources));
     }

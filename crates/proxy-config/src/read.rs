@@ -32,13 +32,29 @@ pub(crate) struct Texts {
     /// The top-level nodes of all files; those of an included file replace its `include`.
     pub(crate) nodes: Vec<(FileId, Node)>,
     pub(crate) faults: Diagnostics,
+    /// The files of the bundle; `None` for a configuration that is none.
+    pub(crate) bundle: Option<BundleFiles>,
+}
+
+/// The files of a bundle among those of a configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct BundleFiles {
+    /// The folder with the bundle, as written in the names of its files; empty for files in memory.
+    pub(crate) folder: String,
+    /// Whether the node's own file is part of the configuration.
+    pub(crate) is_on_node: bool,
 }
 
 /// Reads `name` and its includes.
 pub(crate) fn read(files: Files<'_>, name: &str) -> Texts {
+    read_into(Texts::default(), files, name)
+}
+
+/// Reads `name` and its includes behind the files of `texts`.
+fn read_into(texts: Texts, files: Files<'_>, name: &str) -> Texts {
     let mut reader = Reader {
         files,
-        texts: Texts::default(),
+        texts,
         within: Vec::new(),
         bytes: 0,
         includes: 0,
@@ -52,15 +68,13 @@ pub(crate) fn read(files: Files<'_>, name: &str) -> Texts {
 pub(crate) fn read_over(files: Files<'_>, bundle: &str, own: &str) -> Texts {
     let mut texts = read_bundle(files, bundle);
     let bundled = std::mem::take(&mut texts.nodes);
-    let mut reader = Reader {
-        files,
-        texts,
-        within: Vec::new(),
-        bytes: 0,
-        includes: 0,
-    };
-    reader.main(own);
-    let mut texts = reader.texts;
+    // The includes of the node's own file may be anywhere.
+    let bundle = texts.bundle.take();
+    let mut texts = read_into(texts, files, own);
+    texts.bundle = bundle.map(|bundle| BundleFiles {
+        is_on_node: true,
+        ..bundle
+    });
     texts.nodes.retain(|(_, node)| is_of_node(&node.name.text));
     texts.nodes.extend(bundled);
     texts
@@ -68,7 +82,15 @@ pub(crate) fn read_over(files: Files<'_>, bundle: &str, own: &str) -> Texts {
 
 /// Reads `name` and its includes as a bundle: blocks of the node's own file are faults.
 pub(crate) fn read_bundle(files: Files<'_>, name: &str) -> Texts {
-    let mut texts = read(files, name);
+    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let texts = Texts {
+        bundle: Some(BundleFiles {
+            folder: folder.to_owned(),
+            is_on_node: false,
+        }),
+        ..Texts::default()
+    };
+    let mut texts = read_into(texts, files, name);
     let nodes = std::mem::take(&mut texts.nodes);
     for (file, node) in nodes {
         if is_of_node(&node.name.text) {
@@ -127,6 +149,36 @@ impl Texts {
             },
         }
     }
+}
+
+impl BundleFiles {
+    /// `path` relative to the bundle's folder, without dots; `None` for a path that leads out of it.
+    pub(crate) fn relative(&self, path: &str) -> Option<String> {
+        let below = match &*self.folder {
+            "" => path,
+            folder => path.strip_prefix(folder)?.strip_prefix('/')?,
+        };
+        if below.starts_with('/') {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for part in below.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => drop(parts.pop()?),
+                part => parts.push(part),
+            }
+        }
+        Some(parts.join("/"))
+    }
+}
+
+/// The fault of a path that leads out of its bundle.
+pub(crate) fn outside(path: &str, place: Place) -> Diagnostic {
+    let message = format!("`{path}` is outside of the bundle");
+    Diagnostic::new(DiagnosticCode::BundleReach, place, message)
+        .label("a bundle reads its own files only")
+        .help("put the file into the bundle; private keys are in the control plane's certificates")
 }
 
 impl Reader<'_> {
@@ -229,6 +281,13 @@ impl Reader<'_> {
             return;
         }
         let pattern = beside(name, pattern);
+        if let Some(bundle) = &self.texts.bundle
+            && bundle.relative(&pattern).is_none()
+        {
+            let fault = outside(&pattern, place);
+            self.texts.faults.push(fault);
+            return;
+        }
         let names = self.files.matching(&pattern);
         if names.is_empty() {
             let message = format!("no file matches `{pattern}`");

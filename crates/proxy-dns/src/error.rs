@@ -1,6 +1,7 @@
 //! Errors of look-ups.
 
 use hickory_resolver::net::NetError;
+use proxy_model::PeerFault;
 use std::time::Duration;
 
 /// The reason why a name has no addresses.
@@ -21,6 +22,9 @@ pub enum LookUpError {
     /// No name server has answered in time.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
+    /// Every address is one that the configuration's upstreams may not have.
+    #[error("{0}")]
+    Refused(PeerFault),
     /// The name servers refused, failed, or sent nonsense.
     #[error("{0}")]
     Failed(String),

@@ -1,6 +1,8 @@
 //! The control plane that a node follows.
 
+use crate::address::BindAddress;
 use crate::place::{Place, Setting};
+use std::fmt;
 use std::path::PathBuf;
 
 /// The `control-plane` block.
@@ -22,6 +24,32 @@ pub struct ControlPlane {
     pub node_name: Option<Setting<String>>,
     /// The node's labels, given at its enrolment.
     pub labels: Vec<Setting<Label>>,
+    /// The parts of the machine that bundles may use. Read at each reload.
+    pub allow: Allow,
+}
+
+/// The `allow` block: the parts of the machine that bundles may use.
+#[derive(Clone, Debug, Default)]
+pub struct Allow {
+    /// Folders outside of the bundle with static files.
+    pub static_roots: Vec<Setting<NamedPath>>,
+    /// Sockets of agents, by the agent's name.
+    pub agents: Vec<Setting<NamedPath>>,
+    /// Addresses of listeners beyond TCP ports above 1023.
+    pub listeners: Vec<Setting<BindAddress>>,
+    /// Servers of shared rate limits, as host and port.
+    pub rate_limit_stores: Vec<Setting<String>>,
+    /// Whether targets may have loopback addresses.
+    pub upstreams_on_loopback: Setting<bool>,
+}
+
+/// A path under the name that a bundle has for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NamedPath {
+    /// The name in bundles.
+    pub name: String,
+    /// The path on this machine.
+    pub path: PathBuf,
 }
 
 impl ControlPlane {
@@ -37,6 +65,7 @@ impl ControlPlane {
             ca_file,
             node_name,
             labels,
+            allow: _, // In force at once.
         } = self;
         url.value == other.url.value
             && value(project.as_ref()) == value(other.project.as_ref())
@@ -64,8 +93,14 @@ pub struct Label {
     pub value: String,
 }
 
-impl std::fmt::Display for Label {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for NamedPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.path.display())
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.name, self.value)
     }
 }

@@ -41,6 +41,7 @@ pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
         observability,
         system,
         control_plane,
+        peers: _, // Made of `allow` and `admin`.
         // They decide on no request.
         tests: _,
         sources: _,

@@ -18,6 +18,7 @@ mod listener;
 mod matches;
 mod model;
 mod observability;
+mod peer_rule;
 mod place;
 mod policies;
 mod route;
@@ -37,7 +38,7 @@ pub use agent::{
 };
 pub use compression::{Compression, MediaRange, MediaRangeError};
 pub use config_test::{ConfigTest, Expectation, FailedTest, TestRequest};
-pub use control_plane::{ControlPlane, Label};
+pub use control_plane::{Allow, ControlPlane, Label, NamedPath};
 pub use effective::{EffectiveSetting, Part, effective, effective_in};
 pub use health::{HealthCheck, HealthCheckKind, HealthCheckType, OutlierDetection, StatusRange};
 pub use index::{AgentIndex, RouteIndex, UpstreamIndex};
@@ -49,6 +50,7 @@ pub use listener::{
 pub use matches::Matches;
 pub use model::Model;
 pub use observability::{AccessLog, ErrorLog, LogLevel, LogTarget, Observability, TraceContext};
+pub use peer_rule::{PeerFault, PeerRule};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
 pub use policies::{
     HeaderEdits, HeaderField, Policies, RateKey, RateKeyError, RateLimit, Retry, RetryCause,

@@ -8,6 +8,7 @@ use crate::index::{AgentIndex, RouteIndex, UpstreamIndex};
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::observability::Observability;
+use crate::peer_rule::PeerRule;
 use crate::place::Sources;
 use crate::route::Route;
 use crate::system::System;
@@ -34,6 +35,8 @@ pub struct Model {
     pub system: System,
     /// The control plane of this node; `None` for a node without one.
     pub control_plane: Option<ControlPlane>,
+    /// Addresses that targets may have; `None` allows all, in a configuration that is no bundle.
+    pub peers: Option<PeerRule>,
     /// Tests of this configuration, in file order.
     pub tests: Vec<ConfigTest>,
     /// The files of the configuration, for the places in this model.

@@ -35,7 +35,9 @@ pub use crate::size::show_size;
 pub use all::all;
 pub use kind::{Block, Kind, Pair, Shape, Shaped, Word};
 pub use number::{Decimal, Integer, Size, Time, Whole};
-pub use spec::{Absent, Given, Many, Presence, Proof, Required, SettingSpec, Spec, Unset};
+pub use spec::{
+    Absent, Given, MachinePart, Many, Presence, Proof, Required, SettingSpec, Spec, Unset,
+};
 pub use text::{Statuses, Text, Written};
 pub use value_error::{Raw, ValueError};
 pub use word::{Choice, Flag, Meaning};

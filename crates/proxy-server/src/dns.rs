@@ -3,10 +3,11 @@
 use crate::system_clock;
 use crate::task_scope::{TaskScope, TaskTransaction};
 use proxy_dns::{Answer, LookUp, LookUpError, NameResolver, ResolverSettings};
-use proxy_model::{Dns, Model, TargetAddress};
+use proxy_model::{Dns, Model, PeerRule, TargetAddress};
 use proxy_plan::{NameResolution, Resolution};
 use proxy_telemetry::{Gauge, Registry, names};
 use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -33,6 +34,8 @@ pub(crate) struct NameTable {
     /// What metrics tell of each name, exposed while this value exists.
     gauges: HashMap<TargetAddress, NameGauges>,
     registry: Arc<Registry>,
+    /// Addresses that targets of the active plan may have.
+    peers: Option<PeerRule>,
 }
 
 /// What metrics tell of one name.
@@ -51,6 +54,7 @@ pub(crate) struct NameTransaction {
     tasks: TaskTransaction<NameTask, ()>,
     names: HashSet<TargetAddress>,
     first: Vec<Answer>,
+    peers: Option<PeerRule>,
     /// The addresses that the plan is compiled with.
     pub(crate) resolution: Resolution,
 }
@@ -67,6 +71,7 @@ impl NameTable {
             failing: HashSet::new(),
             gauges: HashMap::new(),
             registry,
+            peers: model.peers,
         }
     }
 
@@ -76,6 +81,10 @@ impl NameTable {
         let settings = settings(&model.system.dns);
         let names = names_of(model);
         let mut resolution = self.resolution.clone();
+        if self.peers != model.peers {
+            // Answers of before were checked by another rule.
+            resolution.retain(|_| false);
+        }
         let is_known = |name: &TargetAddress| {
             matches!(resolution.get(name), Some(NameResolution::Addresses(_)))
         };
@@ -83,6 +92,9 @@ impl NameTable {
         // Names in force that wait for a silent server must not hold up the new ones.
         let resolver = NameResolver::new(settings);
         let first = resolver.look_up(new.collect(), FIRST).await;
+        let first: Vec<Answer> = { first.into_iter() }
+            .map(|answer| permitted(answer, model.peers))
+            .collect();
         for Answer { name, look_up } in &first {
             match &look_up.found {
                 Ok(addresses) => drop(resolution.found(name.clone(), addresses.clone())),
@@ -102,6 +114,7 @@ impl NameTable {
             resolver,
             names,
             first,
+            peers: model.peers,
             resolution,
         }
     }
@@ -133,8 +146,10 @@ impl NameTable {
             tasks,
             names,
             first,
+            peers,
             resolution,
         } = transaction;
+        self.peers = peers;
         self.resolution = resolution;
         self.resolution.retain(|name| names.contains(name));
         self.failing.retain(|name| names.contains(name));
@@ -162,6 +177,7 @@ impl NameTable {
     pub(crate) fn adopt(&mut self, answers: Vec<Answer>, now: SystemTime) -> bool {
         let mut changed = false;
         for answer in answers {
+            let answer = permitted(answer, self.peers);
             self.report(&answer, now);
             let Answer { name, look_up } = answer;
             match look_up.found {
@@ -251,6 +267,28 @@ impl NameTable {
     }
 }
 
+/// The answer without addresses that a bundle's targets may not have. Without any other it is a failure.
+fn permitted(mut answer: Answer, peers: Option<PeerRule>) -> Answer {
+    let (Some(rule), Ok(addresses)) = (peers, &mut answer.look_up.found) else {
+        return answer;
+    };
+    let mut refused = None;
+    addresses.retain(|one| {
+        let checked = rule.check(one.address, is_own);
+        refused = checked.err().or(refused);
+        checked.is_ok()
+    });
+    if let Some(reason) = refused.filter(|_| addresses.is_empty()) {
+        answer.look_up.found = Err(LookUpError::Refused(reason));
+    }
+    answer
+}
+
+/// Whether this machine has the address: only then can a socket be bound to it.
+fn is_own(ip: IpAddr) -> bool {
+    UdpSocket::bind((ip, 0)).is_ok()
+}
+
 fn failure(name: &TargetAddress, error: &dyn std::fmt::Display) -> String {
     format!("cannot resolve {}: {error}", name.host)
 }
@@ -276,4 +314,48 @@ fn names_of(model: &Model) -> HashSet<TargetAddress> {
     let addresses = targets.map(|target| &target.address.value);
     let names = addresses.filter(|address| address.is_name());
     names.cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proxy_model::PeerFault;
+    use proxy_plan::ResolvedAddress;
+
+    fn answer(addresses: &[&str]) -> Answer {
+        let at = |text: &&str| ResolvedAddress {
+            address: text.parse().unwrap(),
+            weight: None,
+        };
+        Answer {
+            name: "app.example:80".parse().unwrap(),
+            look_up: LookUp {
+                found: Ok(addresses.iter().map(at).collect()),
+                rest: Duration::from_secs(1),
+                left_out: 0,
+            },
+        }
+    }
+
+    #[test]
+    fn a_name_of_a_bundle_never_leads_to_the_machine() {
+        let rule = PeerRule {
+            loopback: false,
+            admin: Some(([127, 0, 0, 1], 9090).into()),
+        };
+        let found = |addresses: &[&str], rule| permitted(answer(addresses), rule).look_up.found;
+        let mixed = ["127.0.0.1:80", "10.0.0.1:80", "[::ffff:127.0.0.1]:80"];
+        let kept = found(&mixed, Some(rule)).unwrap();
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        assert_eq!(found(&mixed, None).unwrap().len(), 3);
+        let refused = found(&["127.0.0.1:80"], Some(rule));
+        assert_eq!(refused, Err(LookUpError::Refused(PeerFault::Loopback)));
+        let loopback = PeerRule {
+            loopback: true,
+            ..rule
+        };
+        assert!(found(&["127.0.0.1:80"], Some(loopback)).is_ok());
+        let refused = found(&["127.0.0.1:9090"], Some(loopback));
+        assert_eq!(refused, Err(LookUpError::Refused(PeerFault::Admin)));
+    }
 }

@@ -113,7 +113,8 @@ fn enrol(control: &Control, binary: &Path) -> Result<Vec<Proxyd>, TaskError> {
         let folder = token.with_file_name(&name);
         let own = format!(
             "worker-threads 1\ncontrol-plane {{\n    url \"{}\"\n    project \"{}\"\n    \
-             enrolment-token-file \"{}\"\n    data-dir \"{}\"\n    node-name \"{name}\"\n}}\n",
+             enrolment-token-file \"{}\"\n    data-dir \"{}\"\n    node-name \"{name}\"\n    \
+             allow {{ upstreams-on-loopback #true; }}\n}}\n",
             control.url(),
             control.project(),
             token.display(),

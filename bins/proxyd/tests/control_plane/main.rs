@@ -19,4 +19,5 @@ mod identities;
 mod mishaps;
 mod orders;
 mod outages;
+mod reach;
 mod rollouts;

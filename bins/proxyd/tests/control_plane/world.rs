@@ -133,13 +133,14 @@ impl World {
         self.operator.get(&self.path(rest)).json()
     }
 
-    /// A node's own file, with this data folder below the world's.
+    /// A node's own file, with this data folder below the world's. Bundles may have targets on loopback.
     pub(crate) fn own(&self, data: &str, url: &str) -> String {
         let (project, token) = (&self.project, self.token.display());
         let data = self.folder.path().join(data);
         format!(
             "worker-threads 1\ncontrol-plane {{\n    url \"{url}\"\n    project \"{project}\"\n    \
-             enrolment-token-file \"{token}\"\n    data-dir \"{}\"\n    node-name \"{}\"\n}}\n",
+             enrolment-token-file \"{token}\"\n    data-dir \"{}\"\n    node-name \"{}\"\n    \
+             allow {{ upstreams-on-loopback #true; }}\n}}\n",
             data.display(),
             data.file_name().unwrap().to_str().unwrap(),
         )

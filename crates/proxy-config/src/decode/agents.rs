@@ -122,6 +122,8 @@ fn socket<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Setting<PathBuf>
             );
             None
         }
+        // The node's own file has the socket.
+        (None, None) if d.is_bundle() => return Some(Setting::at(PathBuf::new(), b.place(d))),
         (None, None) => {
             b.missing(d, "unix-socket");
             None

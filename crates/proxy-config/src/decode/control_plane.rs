@@ -4,7 +4,7 @@ use super::block::Block;
 use super::decoder::Decoder;
 use super::values::{repeated, there_twice};
 use proxy_model::registry::control_plane as spec;
-use proxy_model::{ControlPlane, Label, Setting};
+use proxy_model::{Allow, ControlPlane, Label, Setting};
 
 pub(super) fn control_plane<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ControlPlane> {
     let url = b.required(d, &spec::URL);
@@ -16,6 +16,7 @@ pub(super) fn control_plane<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Optio
     let node_name = b.optional(d, &spec::NODE_NAME);
     let labels = b.values(d, &spec::LABELS);
     no_name_twice(d, &labels);
+    let allow = allow(d, b);
     Some(ControlPlane {
         place: b.place(d),
         url: url?,
@@ -25,7 +26,28 @@ pub(super) fn control_plane<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Optio
         ca_file,
         node_name,
         labels,
+        allow,
     })
+}
+
+fn allow<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Allow {
+    let b = b.inner(d, &spec::ALLOW).unwrap_or_else(Block::empty);
+    let allow = Allow {
+        static_roots: b.list(d, &spec::STATIC_ROOTS),
+        agents: b.list(d, &spec::AGENTS),
+        listeners: b.list(d, &spec::LISTENERS),
+        rate_limit_stores: b.list(d, &spec::RATE_LIMIT_STORES),
+        upstreams_on_loopback: b.setting(d, &spec::UPSTREAMS_ON_LOOPBACK),
+    };
+    for paths in [&allow.static_roots, &allow.agents] {
+        let names = paths.iter();
+        let names = names.filter_map(|path| Some(Setting::at(&path.name, path.place()?)));
+        for (first, again) in repeated(&names.collect::<Vec<_>>()) {
+            d.push(there_twice(first, again, "a path of this name"));
+        }
+    }
+    b.close(d);
+    allow
 }
 
 /// Reports labels of one name: a node has one value for it.

@@ -34,6 +34,11 @@ impl<'t, 'f> Decoder<'t, 'f> {
         self.faults
     }
 
+    /// Whether the blocks are those of a bundle.
+    pub(super) fn is_bundle(&self) -> bool {
+        self.texts.bundle.is_some()
+    }
+
     pub(super) fn sources(&self) -> &Sources {
         &self.texts.sources
     }

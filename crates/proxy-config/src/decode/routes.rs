@@ -173,7 +173,12 @@ fn check_files(
 fn static_files<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<StaticFiles> {
     let b = b.inner(d, &spec::STATIC_FILES)?;
     let place = b.place(d);
-    let root = b.required_file(d, &spec::STATIC_ROOT);
+    // In a bundle, it may be a name that the node's own file gives a path.
+    let root = if d.is_bundle() {
+        b.required_path(d, &spec::STATIC_ROOT)
+    } else {
+        b.required_file(d, &spec::STATIC_ROOT)
+    };
     let index = b.setting(d, &spec::STATIC_INDEX);
     let fallback = b.optional(d, &spec::STATIC_FALLBACK);
     check_files(d, root.as_ref(), &index, fallback.as_ref());

@@ -39,6 +39,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
         system: closing(d, written(system), system::system),
         tests: lists.tests,
         control_plane: control_plane.flatten(),
+        peers: None,
         sources: d.sources().clone(),
     };
     no_two_alike(d, &model.listeners);

@@ -87,6 +87,18 @@ impl<'t> Block<'t> {
         Some(Setting::at(path, place))
     }
 
+    /// Like [`Self::path`], for a required setting.
+    pub(super) fn required_path(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<Text<PathBuf>, Required>,
+    ) -> Option<Setting<PathBuf>> {
+        let written = self.required(d, spec)?;
+        let place = written.place()?;
+        let path = d.resolve(place, &written.value.to_string_lossy());
+        Some(Setting::at(path, place))
+    }
+
     /// Reads an optional path of an existing file; reports a missing file.
     pub(super) fn file(
         &self,

@@ -2,7 +2,7 @@
 
 use crate::admin::Admin;
 use crate::agent::{Agent, AgentBreaker};
-use crate::control_plane::ControlPlane;
+use crate::control_plane::{Allow, ControlPlane};
 use crate::effective::list::{List, path, plain, text};
 use crate::observability::{AccessLog, ErrorLog, Observability, TraceContext};
 use crate::registry::{
@@ -131,6 +131,7 @@ pub(super) fn control_plane(list: &mut List, control_plane: &ControlPlane) {
         ca_file,
         node_name,
         labels,
+        allow,
     } = control_plane;
     list.put(&control_spec::URL, url, text);
     list.put_any(&control_spec::PROJECT, project.as_ref(), text);
@@ -143,4 +144,24 @@ pub(super) fn control_plane(list: &mut List, control_plane: &ControlPlane) {
     list.put_any(&control_spec::CA_FILE, ca_file.as_ref(), path);
     list.put_any(&control_spec::NODE_NAME, node_name.as_ref(), text);
     list.put_all(&control_spec::LABELS, labels, text);
+    list.within("allow", |list| allowed(list, allow));
+}
+
+fn allowed(list: &mut List, allow: &Allow) {
+    let Allow {
+        static_roots,
+        agents,
+        listeners,
+        rate_limit_stores,
+        upstreams_on_loopback,
+    } = allow;
+    list.put_all(&control_spec::STATIC_ROOTS, static_roots, text);
+    list.put_all(&control_spec::AGENTS, agents, text);
+    list.put_all(&control_spec::LISTENERS, listeners, text);
+    list.put_all(&control_spec::RATE_LIMIT_STORES, rate_limit_stores, text);
+    list.put(
+        &control_spec::UPSTREAMS_ON_LOOPBACK,
+        upstreams_on_loopback,
+        plain,
+    );
 }

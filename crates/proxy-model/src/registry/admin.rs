@@ -1,6 +1,6 @@
 //! The `admin` block.
 
-use super::spec::{Given, Unset};
+use super::spec::{Given, MachinePart, Unset};
 use super::table::{file, settings, text, written};
 use super::text::{Text, Written};
 use crate::address::socket_address;
@@ -21,6 +21,7 @@ settings! {
     ADDRESS: Text<Option<SocketAddr>>, Given<Written<Option<SocketAddr>>> =
         text("admin.address", "an address to listen on, or `off`", "127.0.0.1:9090", address)
             .or(written("127.0.0.1:9090", || Some((Ipv4Addr::LOCALHOST, 9090).into())))
+            .names(MachinePart::LocalAddress)
             .enforced("proxy-admin", "the_admin_interface_answers_at_its_address");
     /// The file with the token that clients must send as `Authorization: Bearer`.
     TOKEN_FILE: Text<PathBuf>, Unset = file("admin.token-file", "a file", "admin.token")
@@ -31,5 +32,6 @@ settings! {
     UNIX_SOCKET: Text<PathBuf>, Unset =
         file("admin.unix-socket", "a socket", "/run/proxy-admin.sock")
             .optional("there is none")
+            .names(MachinePart::Socket)
             .enforced("proxy-admin", "the_admin_interface_at_a_unix_socket_is_handed_over_too");
 }

@@ -2,7 +2,7 @@
 
 use super::kind::Block;
 use super::number::{Integer, Time};
-use super::spec::{Given, Many, Required, Unset};
+use super::spec::{Given, MachinePart, Many, Required, Unset};
 use super::table::{
     block, choice, file, integer, named, origin_path, settings, text, time, word, written,
 };
@@ -101,6 +101,7 @@ settings! {
     UNIX_SOCKET: Text<PathBuf>, Unset =
         file("agents.agent.unix-socket", "a socket", "/run/waf.sock")
             .optional("there must be a `transport`")
+            .names(MachinePart::Socket)
             .enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_goes_on");
     /// The agent's socket, in the form `transport "unix_socket" { path "/run/waf.sock" }`.
     TRANSPORT: Choice<AgentTransport>, Unset = choice("agents.agent.transport", TRANSPORTS)
@@ -109,6 +110,7 @@ settings! {
     /// Path of the agent's socket.
     PATH: Text<PathBuf>, Required = file("agents.agent.transport.path", "a socket", "/run/waf.sock")
         .also(&["agents.agent.unix-socket"])
+        .names(MachinePart::Socket)
         .enforced("proxy-pipeline", "a_transport_is_another_spelling_of_the_socket");
     /// Treatment of requests while the agent is unavailable. Required, because neither choice is a
     /// safe default.

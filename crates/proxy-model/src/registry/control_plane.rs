@@ -1,9 +1,12 @@
 //! The `control-plane` block.
 
-use super::spec::{Given, Many, Required, Unset};
-use super::table::{file, settings, text, written};
+use super::kind::Block;
+use super::spec::{Given, MachinePart, Many, Required, Unset};
+use super::table::{block, file, flag, settings, text, words, written};
 use super::text::{Text, Written};
-use crate::control_plane::Label;
+use super::word::Flag;
+use crate::address::{AddressError, BindAddress};
+use crate::control_plane::{Label, NamedPath};
 use std::path::PathBuf;
 
 const MAX_NAME_CHARS: usize = 100;
@@ -41,6 +44,32 @@ fn node_name(text: &str) -> Result<String, String> {
         .ok_or_else(|| "it has 1 to 100 characters".to_owned())
 }
 
+/// Parses `name=/path`, or a path that is its own name.
+fn named_path(text: &str) -> Result<NamedPath, String> {
+    let (name, path) = match text.split_once('=') {
+        _ if text.starts_with('/') => (text, text),
+        Some(pair) => pair,
+        None => return Err("write `name=/path`".to_owned()),
+    };
+    if name.is_empty() || !path.starts_with('/') {
+        return Err("write `name=/path`; the path begins with `/`".to_owned());
+    }
+    let (name, path) = (name.to_owned(), path.into());
+    Ok(NamedPath { name, path })
+}
+
+fn bind_address(text: &str) -> Result<BindAddress, String> {
+    text.parse()
+        .map_err(|error: AddressError| error.to_string())
+}
+
+fn agent_socket(text: &str) -> Result<NamedPath, String> {
+    if text.starts_with('/') {
+        return Err("write `name=/path`, with the agent's name".to_owned());
+    }
+    named_path(text)
+}
+
 fn label(text: &str) -> Result<Label, String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = pair.ok_or("a label is written name=value")?;
@@ -53,6 +82,7 @@ settings! {
     /// certificates pass over it.
     URL: Text<String>, Required =
         text("control-plane.url", "a URL", "https://control.example.com", url)
+            .names(MachinePart::PeerAddress)
             .enforced("control-client", "a_node_enrols_and_runs_the_bundle_of_its_order");
     /// The project to enrol in. Not read once the node has an identity in `data-dir`.
     PROJECT: Text<String>, Unset =
@@ -69,6 +99,7 @@ settings! {
     DATA_DIR: Text<PathBuf>, Given<Written<PathBuf>> =
         file("control-plane.data-dir", "a folder", "/var/lib/proxyd")
             .or(written("/var/lib/proxyd", || "/var/lib/proxyd".into()))
+            .names(MachinePart::Folder)
             .enforced("control-client", "a_node_starts_from_its_last_good_bundle_while_the_control_plane_is_away");
     /// Roots for the control plane's certificate.
     CA_FILE: Text<PathBuf>, Unset = file("control-plane.ca-file", "a file", "ca.pem")
@@ -83,4 +114,41 @@ settings! {
     LABELS: Text<Label>, Many = text("control-plane.labels", "a label", "region=eu", label)
         .many()
         .enforced("control-client", "a_node_enrols_with_its_name_and_labels");
+    /// The parts of this machine that bundles of the control plane may use. Without it, a bundle may listen
+    /// on TCP ports above 1023, have targets off loopback, and read its own files.
+    ALLOW: Block, Unset = block("control-plane.allow")
+        .optional("nothing but ports above 1023 and targets off loopback")
+        .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+    /// Folders with static files, as `name=/path` or `/path`. A bundle has the name or the path as the `root` of
+    /// `static-files`. Never a folder that holds `data-dir` or lies in it.
+    STATIC_ROOTS: Text<NamedPath>, Many =
+        text("control-plane.allow.static-roots", "a folder, as `name=/path`", "docs=/srv/docs", named_path)
+            .many()
+            .names(MachinePart::Folder)
+            .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+    /// Sockets of agents, as `name=/path`. A bundle has an `agent` of the name, without a socket of its own.
+    AGENTS: Text<NamedPath>, Many =
+        text("control-plane.allow.agents", "a socket, as `name=/path`", "waf=/run/waf.sock", agent_socket)
+            .many()
+            .names(MachinePart::Socket)
+            .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+    /// Addresses of listeners: TCP ports up to 1023, and Unix sockets. `0.0.0.0:443` allows the port on each
+    /// IPv4 address, `[::]:443` on each address.
+    LISTENERS: Text<BindAddress>, Many =
+        text("control-plane.allow.listeners", "an address to listen on", "0.0.0.0:443", bind_address)
+            .many()
+            .names(MachinePart::LocalAddress)
+            .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+    /// Servers of shared rate limits, as host and port. A store that is written with an IP address off loopback
+    /// needs none.
+    RATE_LIMIT_STORES: Text<String>, Many =
+        words("control-plane.allow.rate-limit-stores", "a host and a port", "cache.internal:6379")
+            .many()
+            .names(MachinePart::PeerAddress)
+            .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+    /// Whether targets may have loopback addresses, also by DNS. The admin interface and link-local addresses
+    /// are never targets of a bundle.
+    UPSTREAMS_ON_LOOPBACK: Flag, Given<bool> = flag("control-plane.allow.upstreams-on-loopback")
+        .or(false)
+        .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
 }

@@ -2,7 +2,7 @@
 
 use super::kind::Block;
 use super::number::{Integer, Time};
-use super::spec::{Given, Many, Required, Unset};
+use super::spec::{Given, MachinePart, Many, Required, Unset};
 use super::table::{choice, flag, integer, named, settings, text, time, time_from, word, words};
 use super::text::Text;
 use super::word::{Choice, Flag, Meaning};
@@ -57,6 +57,7 @@ settings! {
     /// socket's folder may connect; such a client counts as 127.0.0.1.
     ADDRESS: Text<BindAddress>, Required =
         text("listeners.listener.address", "an address to listen on", "0.0.0.0:8080", address)
+        .names(MachinePart::LocalAddress)
         .enforced("proxy-server", "listeners_of_one_address_stay_apart");
     /// Protocol of the listener's connections.
     PROTOCOL: Choice<ListenerProtocol>, Given<ListenerProtocol> =

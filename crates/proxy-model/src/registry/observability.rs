@@ -2,7 +2,7 @@
 
 use super::kind::Block;
 use super::number::{Decimal, Integer};
-use super::spec::{Given, Many, Unset};
+use super::spec::{Given, MachinePart, Many, Unset};
 use super::table::{block, choice, decimal, flag, integer, settings, text, word, words, written};
 use super::text::{Text, Written};
 use super::word::{Choice, Flag, Meaning};
@@ -46,6 +46,7 @@ settings! {
         target,
     )
     .or(written("stdout", || LogTarget::Stdout))
+    .names(MachinePart::File)
     .enforced("proxy-telemetry", "logs_go_to_files");
     /// Lines that may wait for a slow disk. Further ones are dropped and counted; a request never
     /// waits for its line.
@@ -72,6 +73,7 @@ settings! {
         target,
     )
     .or(written("stdout", || LogTarget::Stdout))
+    .names(MachinePart::File)
     .enforced("proxy-telemetry", "logs_go_to_files");
     /// Names of query parameters to redact, in any case.
     REDACT_QUERY: Text<String>, Many =

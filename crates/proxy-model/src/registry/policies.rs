@@ -3,7 +3,7 @@
 use super::kind::{Block, Pair};
 use super::listeners::PATH_POLICIES;
 use super::number::{Decimal, Integer, Size, Time};
-use super::spec::{Given, Many, Required, Unset};
+use super::spec::{Given, MachinePart, Many, Required, Unset};
 use super::table::{
     block, choice, decimal, flag, integer, pair, settings, size, text, time, word, words, written,
 };
@@ -138,6 +138,7 @@ settings! {
         |text| text.parse::<StoreUrl>().map_err(|error| error.to_string()),
     )
     .optional("buckets of this process")
+    .names(MachinePart::PeerAddress)
     .enforced("proxy-pipeline", "two_proxies_share_the_limit_of_a_store");
     /// Longest time that a request waits for the store.
     STORE_TIMEOUT: Time, Given<Duration> = time(

@@ -2,7 +2,7 @@
 
 use super::kind::Block;
 use super::number::Integer;
-use super::spec::{Given, Many, Required, Spec, Unset, row};
+use super::spec::{Given, MachinePart, Many, Required, Spec, Unset, row};
 use super::table::{block, choice, file, flag, named, settings, word, words};
 use super::text::{Text, Written};
 use super::word::{Choice, Flag, Meaning};
@@ -113,6 +113,7 @@ settings! {
     /// cannot be read within 30 seconds is answered 504.
     STATIC_ROOT: Text<PathBuf>, Required =
         file("routes.route.static-files.root", "a folder", "/srv/www")
+            .names(MachinePart::Folder)
             .enforced("proxy-files", "nothing_outside_the_root_is_sent");
     /// The file sent for a folder; folders are never listed.
     STATIC_INDEX: Text<String>, Given<Written<String>> =

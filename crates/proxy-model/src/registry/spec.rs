@@ -24,6 +24,24 @@ pub struct Spec<K, D> {
     pub aliases: &'static [&'static str],
     /// The replacement of a deprecated setting.
     pub deprecated: Option<&'static str>,
+    /// The part of the machine that its value names; `None` for a value that names none.
+    pub machine: Option<MachinePart>,
+}
+
+/// A part of the machine that the value of a setting names. A bundle of the control plane reaches only
+/// the parts that the node's own file allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MachinePart {
+    /// A file that the process reads or writes.
+    File,
+    /// A folder with files that clients can read.
+    Folder,
+    /// A Unix socket that the process connects to or binds.
+    Socket,
+    /// An address that the process binds.
+    LocalAddress,
+    /// An address or a host that the process connects to.
+    PeerAddress,
 }
 
 /// The proof that a setting has an effect.
@@ -69,6 +87,8 @@ pub struct SettingSpec {
     pub aliases: Vec<String>,
     /// The replacement of a deprecated setting.
     pub deprecated: Option<&'static str>,
+    /// The part of the machine that its value names.
+    pub machine: Option<MachinePart>,
     /// The first release that has it.
     pub since: &'static str,
 }
@@ -135,6 +155,7 @@ pub(super) const fn row<K: Copy>(path: &'static str, kind: K) -> Spec<K, Require
         also: &[],
         aliases: &[],
         deprecated: None,
+        machine: None,
     }
 }
 
@@ -163,6 +184,7 @@ impl<K: Copy> Spec<K, Required> {
             also: self.also,
             aliases: self.aliases,
             deprecated: self.deprecated,
+            machine: self.machine,
         }
     }
 }
@@ -185,6 +207,11 @@ impl<K: Copy, D: Copy> Spec<K, D> {
 
     pub(super) const fn deprecated(mut self, instead: &'static str) -> Self {
         self.deprecated = Some(instead);
+        self
+    }
+
+    pub(super) const fn names(mut self, part: MachinePart) -> Self {
+        self.machine = Some(part);
         self
     }
 
@@ -230,6 +257,7 @@ impl<K: Shaped, D: Absent<K>> Spec<K, D> {
             also,
             aliases,
             deprecated,
+            machine,
         } = self;
         let own_aliases = aliases.iter().map(|alias| (*alias).to_owned());
         SettingSpec {
@@ -241,6 +269,7 @@ impl<K: Shaped, D: Absent<K>> Spec<K, D> {
             also,
             aliases: own_aliases.chain(kind.alias(name_of(path))).collect(),
             deprecated: *deprecated,
+            machine: *machine,
             since: FIRST_VERSION,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::kind::Block;
 use super::number::{Integer, Time};
-use super::spec::{Given, Many, Unset};
+use super::spec::{Given, MachinePart, Many, Unset};
 use super::table::{block, integer, settings, text, time, time_from};
 use super::text::Text;
 use std::net::{IpAddr, SocketAddr};
@@ -44,6 +44,7 @@ settings! {
     NAME_SERVERS: Text<SocketAddr>, Many =
         text("system.dns.name-servers", "an IP address", "10.0.0.53", name_server)
             .many()
+            .names(MachinePart::PeerAddress)
             .enforced("proxy-dns", "each_address_of_a_name_is_a_target_of_its_own");
     /// Maximum time of a look-up, over all name servers.
     DNS_TIMEOUT: Time, Given<Duration> =

@@ -2,7 +2,7 @@
 
 use super::kind::{Block, Pair};
 use super::number::{Decimal, Integer, Size, Time};
-use super::spec::{Required, Spec, row};
+use super::spec::{MachinePart, Required, Spec, row};
 use super::text::{Statuses, Text, Written};
 use super::word::{Choice, Flag, Meaning};
 use http::uri::PathAndQuery;
@@ -122,6 +122,7 @@ pub(super) const fn file(
         "" => Err("it is empty".to_owned()),
         text => Ok(text.into()),
     })
+    .names(MachinePart::File)
 }
 
 /// Text without a form of its own, such as a name.

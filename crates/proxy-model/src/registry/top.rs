@@ -2,7 +2,7 @@
 
 use super::kind::Block;
 use super::number::Integer;
-use super::spec::{Given, Many};
+use super::spec::{Given, MachinePart, Many};
 use super::table::{block, integer, settings, words};
 use super::text::Text;
 
@@ -16,6 +16,7 @@ settings! {
     /// pattern that matches no file is an error.
     INCLUDE: Text<String>, Many = words("include", "a file name or a pattern", "routes/*.kdl")
         .many()
+        .names(MachinePart::File)
         .enforced("proxy-config", "included_files_are_read_in_the_order_of_their_names");
     /// Settings of the process. `server` is another name for it.
     SYSTEM: Block, Many = block("system")

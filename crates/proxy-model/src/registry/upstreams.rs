@@ -2,7 +2,7 @@
 
 use super::kind::Block;
 use super::number::{Integer, Time};
-use super::spec::{Given, Many, Required, Unset};
+use super::spec::{Given, MachinePart, Many, Required, Unset};
 use super::table::{
     block, choice, file, integer, named, settings, text, time, word, words, written,
 };
@@ -96,6 +96,7 @@ settings! {
         "10.0.0.1:8080",
         |text| text.parse::<TargetAddress>().map_err(|fault| fault.to_string()),
     )
+    .names(MachinePart::PeerAddress)
     .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
     /// The target's share beside the other targets, under every kind of load balancing but
     /// `round_robin`. 0 receives no new requests but those of sessions that a `sticky` cookie binds to it.
