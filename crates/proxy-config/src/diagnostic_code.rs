@@ -50,6 +50,8 @@ fault_codes! {
     NotUtf8 = "not-utf-8", Error;
     /// A file is neither KDL 2 nor KDL 1. The faults are those of KDL 2.
     Syntax = "syntax", Error;
+    /// A file is in the notation of another program: nginx, Caddy, `HAProxy`, YAML, JSON or TOML.
+    ForeignFormat = "foreign-format", Error;
     /// Blocks are nested more than 32 deep.
     NestingTooDeep = "nesting-too-deep", Error;
     /// An `include` matches no file.

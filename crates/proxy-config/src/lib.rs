@@ -9,6 +9,7 @@ mod diagnostic_code;
 mod diagnostics;
 mod document;
 mod files;
+mod foreign_format;
 mod format;
 mod kdl;
 mod kdl2;

@@ -4,6 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use crate::files::Files;
+use crate::foreign_format::ForeignFormat;
 use crate::kdl::{self, Node, Span, SyntaxError, SyntaxErrorKind, Value};
 use crate::lines::Lines;
 use proxy_model::registry::{system, top};
@@ -22,6 +23,9 @@ const MAX_INCLUDES_DEEP: usize = 8;
 /// Maximum number of patterns and files of all `include`s: a file that several files include is read
 /// for each of them, so a few files could stand for billions.
 const MAX_INCLUDES: usize = 20_000;
+
+/// Quotation marks of prose and of other languages.
+const ODD_QUOTES: &str = "'`\u{2018}\u{2019}\u{201a}\u{201c}\u{201d}\u{201e}\u{ab}\u{bb}";
 
 /// The text of all files of a configuration.
 #[derive(Debug, Default)]
@@ -214,8 +218,13 @@ impl Reader<'_> {
             self.texts.faults.push(fault);
             return Ok(());
         }
+        if let Some((format, line)) = ForeignFormat::detect(&text) {
+            self.foreign_format(file, &text, format, line);
+            return Ok(());
+        }
         match kdl::read(&text) {
             Ok(nodes) => {
+                self.odd_quotes(file, &text, &nodes);
                 self.within.push(self.files.identity(name));
                 self.take(file, name, nodes);
                 self.within.pop();
@@ -329,6 +338,42 @@ impl Reader<'_> {
             return Err(Unread(DiagnosticCode::IncludeTooDeep, message));
         }
         self.file(name)
+    }
+
+    fn foreign_format(&mut self, file: FileId, text: &str, format: ForeignFormat, line: &str) {
+        let start = text.find(line).unwrap_or_default();
+        let place = self.texts.place(file, Span::new(start, start + line.len()));
+        let message = format!(
+            "this is {}; a configuration is written in KDL",
+            format.name()
+        );
+        let fault = Diagnostic::new(DiagnosticCode::ForeignFormat, place, message);
+        self.texts.faults.push(fault.help(
+            "its blocks are `listeners`, `routes` and `upstreams`, each setting is `name \"value\"`: see \
+             docs/reference/config.md",
+        ));
+    }
+
+    /// Reports names and values that begin with a quotation mark which is none in KDL.
+    fn odd_quotes(&mut self, file: FileId, text: &str, nodes: &[Node]) {
+        for node in nodes {
+            let names = node.entries.iter().filter_map(|entry| entry.name.as_ref());
+            let spans = names.map(|name| name.span);
+            let spans = spans.chain(node.entries.iter().map(|entry| entry.span));
+            for span in std::iter::once(node.name.span).chain(spans) {
+                let written = text.get(span.start()..span.end()).unwrap_or_default();
+                let first = written.chars().next().filter(|c| ODD_QUOTES.contains(*c));
+                if let Some(quote) = first {
+                    let place = self.texts.place(file, span);
+                    let message = format!("`{quote}` is not a quotation mark of KDL");
+                    let fault = Diagnostic::new(DiagnosticCode::Syntax, place, message);
+                    let bare = written.trim_matches(|c| ODD_QUOTES.contains(c));
+                    let fault = fault.help(format!("write `\"{bare}\"`"));
+                    self.texts.faults.push(fault);
+                }
+            }
+            self.odd_quotes(file, text, node.children.as_deref().unwrap_or_default());
+        }
     }
 
     fn add(&mut self, name: &str, text: &str) -> FileId {

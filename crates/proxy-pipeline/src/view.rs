@@ -73,6 +73,11 @@ impl BalancerState for WorkerBalancer<'_> {
     }
 
     #[inline]
+    fn has_equal_weights(&self) -> bool {
+        self.ready.has_equal_weights()
+    }
+
+    #[inline]
     fn share(&self, target: u16) -> u32 {
         let Some(window) = self.plan.balancing.slow_start else {
             return WHOLE_SHARE;

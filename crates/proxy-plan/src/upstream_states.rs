@@ -132,6 +132,13 @@ impl BalancerState for IdleBalancer<'_> {
             .map_or(1, |target| weight(target).max(1))
     }
 
+    fn has_equal_weights(&self) -> bool {
+        let mut weights = self.state.ready.iter().map(|target| self.weight(*target));
+        weights
+            .next()
+            .is_none_or(|first| weights.all(|weight| weight == first))
+    }
+
     fn share(&self, _target: u16) -> u32 {
         WHOLE_SHARE
     }

@@ -208,6 +208,12 @@ pub enum TlsWarning {
 }
 
 impl TlsError {
+    /// Whether the certificate is sound apart from its dates.
+    #[must_use]
+    pub const fn is_out_of_date(&self) -> bool {
+        matches!(self, Self::Expired { .. } | Self::NotYetValid { .. })
+    }
+
     /// The file that caused the error, if it is one file.
     pub fn file(&self) -> Option<&Path> {
         match self {

@@ -8,6 +8,7 @@ pub struct HealthyTargets {
     targets: Vec<u16>,
     // By position of the target; 0 for one that takes no new requests.
     weights: Vec<u32>,
+    has_equal_weights: bool,
 }
 
 impl HealthyTargets {
@@ -23,11 +24,14 @@ impl HealthyTargets {
     pub fn refresh<'t>(&mut self, targets: impl Iterator<Item = (&'t TargetState, u32)>) {
         self.targets.clear();
         self.weights.clear();
+        self.has_equal_weights = true;
+        let mut first = None;
         for ((target, weight), index) in targets.zip(0..=u16::MAX) {
             let weight = target.overridden_weight().unwrap_or(weight);
             self.weights.push(weight);
             if 0 < weight && target.causes().takes_requests() {
                 self.targets.push(index);
+                self.has_equal_weights &= *first.get_or_insert(weight) == weight;
             }
         }
     }
@@ -45,6 +49,13 @@ impl HealthyTargets {
     pub fn weight(&self, target: u16) -> u32 {
         let weight = self.weights.get(usize::from(target));
         weight.map_or(1, |weight| (*weight).max(1))
+    }
+
+    /// Whether all listed targets have the same weight.
+    #[inline]
+    #[must_use]
+    pub const fn has_equal_weights(&self) -> bool {
+        self.has_equal_weights
     }
 }
 
@@ -84,6 +95,7 @@ mod tests {
 
         assert_eq!(ready.targets(), [1]);
         assert_eq!(ready.weight(1), 5);
+        assert!(ready.has_equal_weights(), "only targets in the list count");
     }
 
     #[test]
@@ -95,6 +107,7 @@ mod tests {
 
         let mut ready = HealthyTargets::new(all());
         assert_eq!((ready.targets(), ready.weight(1)), (&[1, 2][..], 7));
+        assert!(!ready.has_equal_weights());
 
         targets[0].override_weight(None);
         ready.refresh(all());

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 /// The distribution of requests over the targets of an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LoadBalancer {
-    /// `round_robin`: each target in turn, whatever its weight.
+    /// `round_robin`: each target in turn; with different weights as `weighted`.
     #[default]
     RoundRobin,
     /// `weighted`: in proportion to the weights, evenly spread over time, as nginx does.
@@ -60,7 +60,7 @@ impl LoadBalancer {
     /// The target for a request, none of `tried`; none if no other takes requests.
     ///
     /// Pure: the same set, request and tried targets give the same choice. It takes constant time for
-    /// round robin, else time in proportion to the targets, and allocates nothing.
+    /// round robin with equal weights, else time in proportion to the targets, and allocates nothing.
     #[inline]
     pub fn choose(
         self,
@@ -69,8 +69,8 @@ impl LoadBalancer {
         tried: &[u16],
     ) -> Option<u16> {
         match self {
-            Self::RoundRobin => round_robin(set, request, tried),
-            Self::Weighted => most_owed(set, tried),
+            Self::RoundRobin if set.has_equal_weights() => round_robin(set, request, tried),
+            Self::RoundRobin | Self::Weighted => most_owed(set, tried),
             Self::LeastConnections => least_connections(set, tried),
             Self::IpHash => by_client(set, request, tried),
             Self::RandomTwo => {
@@ -111,14 +111,15 @@ impl LoadBalancer {
     pub fn advance(self, set: &impl BalancerState, chosen: u16) {
         set.rotation().step();
         match self {
-            Self::Weighted | Self::Sticky => settle(set, chosen, |_| true),
+            Self::RoundRobin if set.has_equal_weights() => {}
+            Self::RoundRobin | Self::Weighted | Self::Sticky => settle(set, chosen, |_| true),
             Self::LeastConnections => settle(set, chosen, |target| {
                 let load = |one, other| {
                     u64::from(set.active_requests(one)) * u64::from(effective_weight(set, other))
                 };
                 load(target, chosen) == load(chosen, target)
             }),
-            Self::RoundRobin | Self::IpHash | Self::RandomTwo | Self::PeakEwma => {}
+            Self::IpHash | Self::RandomTwo | Self::PeakEwma => {}
         }
     }
 }

@@ -145,6 +145,30 @@ fn a_certificate_is_in_force_when_its_reload_has_succeeded() {
 }
 
 #[test]
+fn an_expired_certificate_on_disk_is_a_warning_of_a_reload_as_it_is_at_a_start() {
+    let authority = Authority::new("root");
+    let upstream = Upstream::saying("hello");
+    let site = authority.issue(&["a.test"]);
+    let kdl = to(&upstream, &over_tls(""));
+    let proxyd = start(&kdl, &[("site", &site)]);
+
+    authority
+        .issue_until(&["a.test"], 2020)
+        .write(proxyd.folder(), "site");
+    assert_eq!(proxyd.reload(&kdl), Reload::Applied);
+
+    let warned = proxyd.stderr().find(0, |record| {
+        record.text("warning").contains("certificate-expires")
+    });
+    assert!(warned.text("warning").contains("expired on"), "{warned:?}");
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        let connection = client.connect(proxyd.address(), "a.test").await;
+        assert_eq!(connection.shown(), site.der(), "the valid one stays");
+    });
+}
+
+#[test]
 fn a_renewed_certificate_is_shown_without_a_reload() {
     let authority = Authority::new("root");
     let [old, new] = [0, 1].map(|_| authority.issue(&["a.test"]));

@@ -78,7 +78,7 @@ pub(super) fn outlier_detection<'t>(
 fn kind<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<HealthCheckKind> {
     let fields = b.take(spec::TYPE.path);
     if fields.is_empty() {
-        b.missing(d, "type");
+        missing_type(d, b);
     }
     let field = b.once(d, &fields)?;
     let (nodes, value) = match field.written {
@@ -105,6 +105,29 @@ fn kind<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<HealthCheckKind> {
     };
     settings.close(d);
     Some(kind)
+}
+
+/// Reports that there is no `type`; settings of a type show which one it would be.
+fn missing_type<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) {
+    let place = b.place(d);
+    let message = format!("`type` is missing{}", b.within(d));
+    let fault = Diagnostic::new(DiagnosticCode::MissingSetting, place, message);
+    let fault = fault.label("needs `type`");
+    let has = |paths: &[&'static str]| {
+        let written = paths.iter().filter(|path| !b.take(path).is_empty());
+        written.count() > 0
+    };
+    let http = has(&[spec::PATH.path, spec::EXPECTED_STATUS.path, spec::HOST.path]);
+    let help = if http {
+        "write `type \"http\" { path \"/health\" }`, with these settings in its block"
+    } else if has(&[spec::SERVICE.path]) {
+        "write `type \"grpc\" { service \"name\" }`"
+    } else if has(&[spec::ENDPOINT.path, spec::EXPECTED_MODELS.path]) {
+        "write `type \"inference\" { endpoint \"/v1/models\" }`, with these settings in its block"
+    } else {
+        "write `type \"http\" { path \"/health\" }`, or `type \"tcp\"`"
+    };
+    d.push(fault.help(help));
 }
 
 fn only_argument<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Found<'t>> {

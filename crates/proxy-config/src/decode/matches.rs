@@ -54,6 +54,10 @@ fn regexes<'t>(
                 b.read(d, spec, field.name(), &found);
                 continue;
             };
+            if let Some(expression) = text.strip_prefix('~') {
+                d.push(modifier_of_nginx(expression, place));
+                continue;
+            }
             match PathPattern::regex(text) {
                 Ok(pattern) => patterns.push(Setting::at(pattern, place)),
                 Err(fault) => d.push(bad_regex(&fault, place)),
@@ -62,6 +66,19 @@ fn regexes<'t>(
     }
     no_value_twice(d, spec.name(), &patterns);
     patterns
+}
+
+/// The fault of `~ expression` and `~* expression`.
+fn modifier_of_nginx(expression: &str, place: Place) -> Diagnostic {
+    let (modifier, flag) = if expression.starts_with('*') {
+        ("~*", "(?i)")
+    } else {
+        ("~", "")
+    };
+    let expression = expression.trim_start_matches('*').trim_start();
+    let message = format!("`{modifier}` is nginx's notation, and no path begins with it");
+    Diagnostic::new(DiagnosticCode::BadRegex, place, message)
+        .help(format!("write `path-regex #\"{flag}{expression}\"#`"))
 }
 
 fn bad_regex(fault: &PatternError, place: Place) -> Diagnostic {

@@ -10,6 +10,8 @@ use super::names::Names;
 use super::routes::route;
 use super::upstreams::upstream;
 use super::{admin, control_plane, limits, observability, system};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::{
     self, Many, Spec, agents, config_tests, listeners, routes, top, upstreams,
 };
@@ -44,7 +46,34 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     };
     no_two_alike(d, &model.listeners);
     no_listener_at_admin(d, &model);
+    no_https_test_without_tls(d, &model);
     model
+}
+
+/// Reports tests of `https` requests that no listener serves.
+fn no_https_test_without_tls(d: &mut Decoder<'_, '_>, model: &Model) {
+    for test in &model.tests {
+        let request = &test.request;
+        let mut listeners = model.listeners.iter().filter(|listener| {
+            let named = request.listener.as_ref();
+            named.is_none_or(|name| *name == listener.name)
+        });
+        let is_https = request
+            .url
+            .get(..8)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
+        if !is_https || model.listeners.is_empty() || listeners.any(|one| one.tls.is_some()) {
+            continue;
+        }
+        let message = format!("no listener serves `{}`", request.url);
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, request.place, message);
+        let fault = fault.label("needs a listener with `tls`");
+        d.push(
+            fault.help(
+                "write `http://`, or give the listener `protocol \"https\"` and a `tls` block",
+            ),
+        );
+    }
 }
 
 /// The block, or an empty one, which has defaults for all settings.

@@ -18,11 +18,6 @@ const NOT_OFFERED: &[(&str, &str)] = &[
     ("rewrite", ""),
     ("strip-prefix", ""),
     ("replace-prefix", ""),
-    ("gzip", COMPRESSED),
-    ("brotli", COMPRESSED),
-    ("compress", COMPRESSED),
-    ("compression", COMPRESSED),
-    ("encode", COMPRESSED),
     ("basic-auth", ""),
     ("basic_auth", ""),
     ("basicauth", ""),
@@ -35,8 +30,16 @@ const NOT_OFFERED: &[(&str, &str)] = &[
     ),
 ];
 
-const COMPRESSED: &str = "`static-files { precompressed #true }` sends compressed neighbours of files; what an upstream \
-     compresses is passed on";
+/// Names in other servers of settings that stand here under another name, each with the way to
+/// write it.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("gzip", COMPRESSION),
+    ("brotli", COMPRESSION),
+    ("compress", COMPRESSION),
+    ("encode", COMPRESSION),
+];
+
+const COMPRESSION: &str = "write `compression` in the route's `policies`";
 
 impl Block<'_> {
     /// The fault of an unknown name, with a suggestion.
@@ -49,6 +52,9 @@ impl Block<'_> {
                 "" => fault.help("leave it out, or let the upstream do it"),
                 instead => fault.help(instead),
             };
+        }
+        if let Some((_, instead)) = OTHER_NAMES.iter().find(|(known, _)| *known == name) {
+            return fault.label("has another name here").help(*instead);
         }
         let known = d.known.names(self.path);
         if let Some(near) = nearest(name, known.iter().map(|known| &*known.name)) {
@@ -74,5 +80,19 @@ impl Block<'_> {
         };
         let shown: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
         fault.help(format!("known here: {}{rest}", shown.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::known::Known;
+
+    #[test]
+    fn nothing_that_is_offered_is_called_not_offered() {
+        let known = Known::new();
+        for (name, _) in NOT_OFFERED.iter().chain(OTHER_NAMES) {
+            assert_eq!(known.elsewhere(name), [""; 0], "{name}");
+        }
     }
 }

@@ -291,7 +291,11 @@ fn complain(name: &str, written: &str, complaint: ValueError, place: Place) -> D
         }
         ValueError::Form { what, reason } => {
             let message = format!("{} is not {what}", as_text(written));
-            Diagnostic::new(DiagnosticCode::BadValue, place, message).label(reason)
+            let fault = Diagnostic::new(DiagnosticCode::BadValue, place, message).label(reason);
+            match foreign_form(what, written) {
+                Some(help) => fault.help(help),
+                None => fault,
+            }
         }
     }
 }
@@ -303,6 +307,25 @@ fn sendable_host(complaint: &ValueError, written: Raw<'_>) -> Option<String> {
     };
     let is_host = what.starts_with("a host") && !text.is_ascii();
     is_host.then(|| idna::domain_to_ascii(text).ok()).flatten()
+}
+
+/// The way to write a value that has the form of another program: a variable, or a URL for a host.
+fn foreign_form(what: &str, written: &str) -> Option<String> {
+    if written.contains("${") || written.contains("{$") || written.contains("{{") {
+        let help = "a configuration has no variables: write the value itself, or make the file from a template";
+        return Some(help.to_owned());
+    }
+    let (scheme, rest) = written.trim_matches('"').split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    match what {
+        _ if what.starts_with("a host or") => Some(format!(
+            "write `{authority}`: the listener decides about {scheme}"
+        )),
+        _ if what.starts_with("a host and") => Some(format!(
+            "write `{authority}`, with a port; the upstream's `tls` block decides about {scheme}"
+        )),
+        _ => None,
+    }
 }
 
 /// Text as written, in the quotes that a message uses.

@@ -23,22 +23,30 @@ fn wildcards_in_paths(route: &Route, faults: &mut Diagnostics) {
         let Some((place, instead)) = pattern.place().zip(without_wildcard(pattern)) else {
             continue;
         };
-        let message = format!(
-            "`{} \"{}\"` matches a `*` in the path, and nothing else in its place",
-            pattern.setting(),
-            pattern.as_str()
-        );
+        let is_regex = pattern.setting() == "path-regex";
+        let (meaning, label) = if is_regex {
+            (
+                "matches any number of `/` there",
+                "`/*` is any number of slashes",
+            )
+        } else {
+            (
+                "matches a `*` in the path, and nothing else in its place",
+                "a `*` stands for itself",
+            )
+        };
+        let message = format!("`{} \"{}\"` {meaning}", pattern.setting(), pattern.as_str());
         let fault = Diagnostic::new(DiagnosticCode::ForeignNotation, place, message);
-        faults.push(fault.label("a `*` stands for itself").help(instead));
+        faults.push(fault.label(label).help(instead));
     }
 }
 
 /// The warning about a wildcard in a path; `None` for a pattern without one.
 fn without_wildcard(pattern: &PathPattern) -> Option<String> {
-    if pattern.setting() == "path-regex" {
-        return None;
-    }
     let text = pattern.as_str();
+    if pattern.setting() == "path-regex" {
+        return slashes_in_regex(text);
+    }
     let mut segments = text.split('/');
     if !text.ends_with('*') && !segments.any(|segment| matches!(segment, "*" | "**")) {
         return None;
@@ -57,6 +65,27 @@ fn without_wildcard(pattern: &PathPattern) -> Option<String> {
         None => format!("write `path-regex \"^{stem}\"`"),
     };
     Some(instead)
+}
+
+/// The warning about `/*` in a regex, which repeats the slash; `None` for a regex without one.
+fn slashes_in_regex(text: &str) -> Option<String> {
+    let stem = text.strip_suffix("/*");
+    if stem.is_none() && !text.contains("/*/") {
+        return None;
+    }
+    let folder = stem.map(|stem| stem.trim_start_matches('^'));
+    let plain = folder.filter(|folder| folder.starts_with('/') && is_literal(folder));
+    Some(match plain {
+        Some(folder) => {
+            format!("write `path-prefix \"{folder}\"`, which takes `{folder}` and everything below")
+        }
+        None => "write `[^/]+` for one segment, `.*` for any text".to_owned(),
+    })
+}
+
+fn is_literal(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '~');
+    text.chars().all(is_plain)
 }
 
 fn underscores_for_hosts(route: &Route, faults: &mut Diagnostics) {

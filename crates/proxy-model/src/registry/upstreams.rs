@@ -22,7 +22,7 @@ const BALANCING: &[Meaning<LoadBalancing>] = &[
     word(
         "round_robin",
         LoadBalancing::RoundRobin,
-        "one after the other",
+        "one after the other, smoothly by their weights",
     ),
     word(
         "least_connections",
@@ -98,8 +98,8 @@ settings! {
     )
     .names(MachinePart::PeerAddress)
     .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
-    /// The target's share beside the other targets, under every kind of load balancing but
-    /// `round_robin`. 0 receives no new requests but those of sessions that a `sticky` cookie binds to it.
+    /// The target's share in relation to the other targets, under every kind of load balancing. 0
+    /// receives no new requests but those of sessions that a `sticky` cookie binds to it.
     WEIGHT: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.targets.target.weight", 0, 10_000, "")
             .or(1)

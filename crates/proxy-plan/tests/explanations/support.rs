@@ -63,6 +63,10 @@ impl BalancerState for Second {
         1
     }
 
+    fn has_equal_weights(&self) -> bool {
+        true
+    }
+
     fn share(&self, _target: u16) -> u32 {
         WHOLE_SHARE
     }

@@ -82,14 +82,18 @@ impl Loader {
         if !found.is_empty() {
             return Err(found);
         }
-        // Values kept for unchanged settings are updated with the contents now on disk.
+        // Values kept for unchanged settings are updated with the contents now on disk. An expired
+        // certificate is a warning at start and here: the valid one in use stays.
         let watcher = loaded.watcher();
         let kept = watcher.poll(now).kept;
-        if kept.is_empty() {
+        let refused = kept.iter().filter(|fault| !fault.is_out_of_date());
+        let faults: Vec<_> = refused
+            .map(|fault| faults::of_model(model, fault))
+            .collect();
+        if faults.is_empty() {
             Ok(loaded)
         } else {
-            let faults = kept.iter();
-            Err(faults.map(|fault| faults::of_model(model, fault)).collect())
+            Err(faults)
         }
     }
 

@@ -79,6 +79,13 @@ impl BalancerState for Targets {
         self.weights[usize::from(target)]
     }
 
+    fn has_equal_weights(&self) -> bool {
+        let mut weights = self.ready.iter().map(|target| self.weight(*target));
+        weights
+            .next()
+            .is_none_or(|first| weights.all(|weight| weight == first))
+    }
+
     fn share(&self, target: u16) -> u32 {
         self.shares[usize::from(target)]
     }
@@ -121,7 +128,7 @@ fn each_word_has_its_own_distribution() {
     // {1,2} the rest. The less busy of each pair is 0, 0, 1; the quicker one by 10, 15 and 390 is too.
     let pairs = [25_000, 35_000, 0];
     let table: [(LoadBalancer, [u64; 3]); 7] = [
-        (RoundRobin, [20_000, 20_000, 20_000]),
+        (RoundRobin, [10_000, 20_000, 30_000]),
         (Weighted, [10_000, 20_000, 30_000]),
         (LeastConnections, [60_000, 0, 0]),
         (IpHash, [10_000, 20_000, 30_000]),
@@ -174,11 +181,15 @@ fn kinds_with_the_same_shares_differ_in_what_moves_them() {
 #[test]
 fn weights_are_spread_smoothly() {
     // The sequence that nginx documents for 5, 1, 1.
-    let targets = Targets::weighing(&[5, 1, 1]);
-    assert_eq!(
-        targets.sequence(Weighted, 14),
-        [0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 2, 0, 0]
-    );
+    for policy in [Weighted, RoundRobin] {
+        let targets = Targets::weighing(&[5, 1, 1]);
+        assert_eq!(
+            targets.sequence(policy, 14),
+            [0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 2, 0, 0]
+        );
+    }
+    let targets = Targets::weighing(&[2, 2, 2]);
+    assert_eq!(targets.sequence(RoundRobin, 6), [0, 1, 2, 0, 1, 2]);
 }
 
 #[test]
