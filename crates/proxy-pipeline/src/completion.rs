@@ -5,7 +5,7 @@ use crate::connection_info::ConnectionInfo;
 use crate::error_log::{ErrorContext, log_problem};
 use crate::failure::{exchange_problem, malformed_body, timeout_problem};
 use crate::origin::{Origin, PlanParts};
-use crate::places::Places;
+use crate::places::{Places, RoutePermit};
 use crate::removal::ReloadWatch;
 use crate::request_body::Progress;
 use crate::retry_record::RetryRecord;
@@ -69,8 +69,18 @@ pub(crate) struct ExchangeRecord {
     pub(crate) trace_id: Option<Box<TraceId>>,
     /// The stream to the target of a protocol switch that the response agrees to.
     pub(crate) upgrade: Option<Box<AgreedUpgrade>>,
-    /// A copy of a request for another upstream: it counts as no request.
-    pub(crate) is_copy: bool,
+    pub(crate) kind: ExchangeKind,
+}
+
+/// The gauge that an exchange counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExchangeKind {
+    /// Requests in flight.
+    Request,
+    /// Tunnels.
+    Tunnel,
+    /// None: a copy of a request for another upstream.
+    Copy,
 }
 
 /// A protocol switch that target and client have agreed to, until its response is finished.
@@ -116,7 +126,7 @@ impl ExchangeRecord {
             access_head: None,
             trace_id: None,
             upgrade: None,
-            is_copy: false,
+            kind: ExchangeKind::Request,
         }
     }
 }
@@ -154,6 +164,23 @@ impl CompletionGuard {
         }
     }
 
+    /// Counts the exchange as a connection from now on, and no longer as a request in flight. A tunnel
+    /// through a stream of HTTP/2 takes a place of its own among the route's connections; without one it
+    /// keeps its place as a request.
+    pub(crate) fn become_tunnel(&mut self) {
+        if !self.client.exclusive {
+            let limit = self.origin.route_connections(self.record.parts);
+            let Some(permit) = limit.and_then(|limit| limit.acquire().ok()) else {
+                return;
+            };
+            self.record.places.route = Some(RoutePermit::Own(permit));
+        }
+        self.record.kind = ExchangeKind::Tunnel;
+        self.record.places.in_flight = None;
+        self.worker.metrics.requests_in_flight.sub(1);
+        self.worker.metrics.tunnels.add(1);
+    }
+
     /// The problem for which the stream must end now, because its route or target was removed.
     #[inline]
     pub(crate) fn removed(&mut self) -> Option<Problem> {
@@ -174,17 +201,18 @@ impl CompletionGuard {
     }
 
     fn settle(&mut self) {
-        if self.record.is_copy {
-            return self.leave_target();
+        let metrics = &self.worker.metrics;
+        match self.record.kind {
+            ExchangeKind::Request => metrics.requests_in_flight.sub(1),
+            ExchangeKind::Tunnel => metrics.tunnels.sub(1),
+            ExchangeKind::Copy => return self.leave_target(),
         }
         let now = self.worker.time.elapsed();
         self.client
             .in_flight
             .set(self.client.in_flight.get().saturating_sub(1));
-        self.worker.metrics.requests_in_flight.sub(1);
         if !self.watch.is_current(self.worker.former.get()) {
-            let former = &self.worker.metrics.requests_of_former_configurations;
-            former.sub(1);
+            metrics.requests_of_former_configurations.sub(1);
         }
         self.record.places = Places::default();
         self.record.load = None;

@@ -3,7 +3,7 @@
 use crate::active_plan::{ActivePlan, ActiveUpstream};
 use crate::body::Body;
 use crate::client_body::ClientBody;
-use crate::completion::{CompletionGuard, ExchangeRecord};
+use crate::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
 use crate::connection_info::{ConnectionInfo, RequestStream};
 use crate::correlation::is_acceptable;
 use crate::forwarded_headers::{ForwardedHeaders, client_ip};
@@ -123,7 +123,7 @@ impl Exchange {
             watch: of.worker.watch_reloads(),
             client: Rc::clone(&client),
             record: ExchangeRecord {
-                is_copy: true,
+                kind: ExchangeKind::Copy,
                 ..ExchangeRecord::new(
                     of.worker.time.elapsed(),
                     of.record.correlation_id.clone(),

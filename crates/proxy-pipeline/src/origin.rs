@@ -2,6 +2,7 @@
 
 use crate::active_plan::ActivePlan;
 use crate::removal::Part;
+use proxy_limits::ConcurrencyLimit;
 use proxy_plan::TargetIdentity;
 use proxy_telemetry::{EscapedField, EscapedFields, RouteMetrics, TargetMetrics};
 use std::rc::Rc;
@@ -58,6 +59,14 @@ impl Origin {
         match self {
             Self::Plan(active) => Some(&active.plan.routes().get(parts.route?)?.id),
             Self::Extract(extract) => extract.route.as_deref(),
+        }
+    }
+
+    /// The limit on connections of the route; `None` for one without, and for an extract.
+    pub(crate) fn route_connections(&self, parts: PlanParts) -> Option<&ConcurrencyLimit> {
+        match self {
+            Self::Plan(active) => active.limits.get(parts.route?)?.connections.as_ref(),
+            Self::Extract(_) => None,
         }
     }
 

@@ -72,13 +72,15 @@ fn with_completion(body: Body, completion: Box<CompletionGuard>, is_grpc: bool) 
     body
 }
 
-/// Keeps the exchange open, although its response has no body, until the tunnel ends.
+/// Keeps the exchange open, although its response has no body, until the tunnel ends. It is no request in
+/// flight any more.
 fn switched(agreed: AgreedUpgrade, mut completion: Box<CompletionGuard>) -> Switched {
     let AgreedUpgrade {
         tunnel,
         permit,
         idle,
     } = agreed;
+    completion.become_tunnel();
     completion.origin.extract(completion.record.parts);
     Switched {
         tunnel,

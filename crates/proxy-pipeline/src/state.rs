@@ -219,10 +219,9 @@ impl Worker {
         removals.apply(&self.active.borrow().plan, &active.plan, end);
         if is_new {
             self.former.set(self.former.get().wrapping_add(1));
-            let in_flight = self.metrics.requests_in_flight.get();
-            self.metrics
-                .requests_of_former_configurations
-                .set(in_flight);
+            let metrics = &self.metrics;
+            let begun = metrics.requests_in_flight.get() + metrics.tunnels.get();
+            metrics.requests_of_former_configurations.set(begun);
         }
         self.active.replace(Rc::new(active));
         self.reloads.set(self.reloads.get().wrapping_add(1));

@@ -8,6 +8,10 @@ pub(crate) fn requests_in_flight(scrape: &Scrape<'_>, samples: &mut Samples<'_>)
     samples.count(&[], scrape.snapshot.workers.requests_in_flight);
 }
 
+pub(crate) fn tunnels(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    samples.count(&[], scrape.snapshot.workers.tunnels);
+}
+
 pub(crate) fn requests_queued(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     samples.count(&[], scrape.snapshot.workers.requests_queued);
 }

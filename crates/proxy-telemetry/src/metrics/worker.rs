@@ -10,6 +10,8 @@ use crate::vocabulary::{Limit, Protocol};
 pub struct WorkerMetrics {
     /// Requests in flight.
     pub requests_in_flight: Gauge,
+    /// Open tunnels, which are no requests in flight.
+    pub tunnels: Gauge,
     /// Client connections, without hibernating ones.
     pub connections_active: Gauge,
     /// Hibernating client connections.
@@ -24,7 +26,7 @@ pub struct WorkerMetrics {
     pub rate_limits_observed: Counter,
     /// Requests that wait for a place among those in flight.
     pub requests_queued: Gauge,
-    /// Requests in flight that began under a former configuration.
+    /// Requests in flight and tunnels that began under a former configuration.
     pub requests_of_former_configurations: Gauge,
     protocols: [Counter; Protocol::ALL.len()],
     limits: [Counter; Limit::ALL.len()],
@@ -37,6 +39,8 @@ pub struct WorkerMetrics {
 pub struct WorkerTotal {
     /// Requests in flight.
     pub requests_in_flight: u64,
+    /// Open tunnels, which are no requests in flight.
+    pub tunnels: u64,
     /// Client connections, without hibernating ones.
     pub connections_active: u64,
     /// Hibernating client connections.
@@ -51,7 +55,7 @@ pub struct WorkerTotal {
     pub rate_limits_observed: u64,
     /// Requests that wait for a place among those in flight.
     pub requests_queued: u64,
-    /// Requests in flight that began under a former configuration.
+    /// Requests in flight and tunnels that began under a former configuration.
     pub requests_of_former_configurations: u64,
     /// Requests by protocol, by [`Protocol::index`].
     pub protocols: [u64; Protocol::ALL.len()],
@@ -67,6 +71,7 @@ impl WorkerMetrics {
     pub(crate) fn new(reasons: usize) -> Self {
         Self {
             requests_in_flight: Gauge::default(),
+            tunnels: Gauge::default(),
             connections_active: Gauge::default(),
             connections_idle: Gauge::default(),
             connections_accepted: Counter::default(),
@@ -111,6 +116,7 @@ impl WorkerMetrics {
     pub(crate) fn add_to(&self, total: &mut WorkerTotal) {
         let Self {
             requests_in_flight,
+            tunnels,
             connections_active,
             connections_idle,
             connections_accepted,
@@ -125,6 +131,7 @@ impl WorkerMetrics {
             blocked,
         } = self;
         total.requests_in_flight += requests_in_flight.get();
+        total.tunnels += tunnels.get();
         total.connections_active += connections_active.get();
         total.connections_idle += connections_idle.get();
         total.connections_accepted += connections_accepted.get();

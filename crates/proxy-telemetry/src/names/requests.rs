@@ -56,7 +56,7 @@ pub const REQUESTS_BY_PROTOCOL_TOTAL: Metric = Metric::counter(
 pub const REQUESTS_IN_FLIGHT: Metric = Metric::gauge(
     "proxy_requests_in_flight",
     &[],
-    "Requests being served.",
+    "Requests being served, without tunnels.",
     workers::requests_in_flight,
 );
 /// Requests in flight, under a second name.
@@ -65,6 +65,13 @@ pub const ACTIVE_REQUESTS: Metric = Metric::gauge(
     &[],
     "Requests being served; the same number as proxy_requests_in_flight.",
     workers::requests_in_flight,
+);
+/// Tunnels after a protocol switch.
+pub const TUNNELS: Metric = Metric::gauge(
+    "proxy_tunnels",
+    &[],
+    "Open tunnels: exchanges that have switched protocols, such as WebSocket.",
+    workers::tunnels,
 );
 /// Requests that a reload has outlived.
 pub const REQUESTS_OF_FORMER_CONFIGURATIONS: Metric = Metric::gauge(
