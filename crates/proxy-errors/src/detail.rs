@@ -34,13 +34,6 @@ pub enum Detail {
         /// The maximum.
         limit: u64,
     },
-    /// A limit on a time was exceeded.
-    TimeLimit {
-        /// The time so far.
-        current: Duration,
-        /// The maximum.
-        limit: Duration,
-    },
     /// The length of the timer that expired; the reason names the timer.
     After(Duration),
 }

@@ -77,7 +77,6 @@ impl Problem {
             Detail::None
             | Detail::Limit { .. }
             | Detail::LimitAtLeast { .. }
-            | Detail::TimeLimit { .. }
             | Detail::After(_) => "",
         };
         // Clients of the admin interface are operators, and the text is about what they sent.
@@ -112,7 +111,6 @@ impl Problem {
             | Detail::Text(_)
             | Detail::Limit { .. }
             | Detail::LimitAtLeast { .. }
-            | Detail::TimeLimit { .. }
             | Detail::After(_) => None,
         }
     }
@@ -133,11 +131,6 @@ impl Problem {
             Detail::LimitAtLeast { current, limit } => format!(
                 "Limit exceeded: {limit_type} - Current value at least {current} exceeds limit {limit}"
             ),
-            Detail::TimeLimit { current, limit } => format!(
-                "Limit exceeded: {limit_type} - Current value {}ms exceeds limit {}ms",
-                current.as_micros().div_ceil(1_000),
-                limit.as_millis()
-            ),
             Detail::None | Detail::Text(_) | Detail::Named { .. } | Detail::After(_) => {
                 format!("Limit exceeded: {limit_type} - {words}")
             }
@@ -152,8 +145,7 @@ impl Problem {
             | Detail::Text(_)
             | Detail::Named { .. }
             | Detail::Limit { .. }
-            | Detail::LimitAtLeast { .. }
-            | Detail::TimeLimit { .. } => {
+            | Detail::LimitAtLeast { .. } => {
                 format!("Timeout: {operation}")
             }
         }

@@ -132,9 +132,10 @@ impl Reason {
             Self::ConnectionLimit => Some("limits.max-total-connections"),
             Self::ClientConnectionLimit => Some("limits.max-connections-per-client"),
             Self::RouteConnectionLimit => Some("limits.max-connections-per-route"),
-            Self::InFlightLimit => Some("limits.max-in-flight-requests"),
+            Self::InFlightLimit | Self::InFlightShare | Self::QueueTimeout => {
+                Some("limits.max-in-flight-requests")
+            }
             Self::QueueFull => Some("limits.max-queued-requests"),
-            Self::QueueTimeout => Some("limits.max-queue-wait-secs"),
             Self::GlobalRateLimit => Some("limits.max-requests-per-second-global"),
             Self::ClientRateLimit => Some("limits.max-requests-per-second-per-client"),
             Self::RouteRateLimit => Some("limits.max-requests-per-second-per-route"),

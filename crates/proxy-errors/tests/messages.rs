@@ -272,16 +272,3 @@ fn proxy_status_tells_the_error_type_and_the_reason() {
         "edge; error=connection_refused; details=\"connect_refused\""
     );
 }
-
-#[test]
-fn a_limit_on_a_time_is_told_in_milliseconds_rounded_up() {
-    let detail = Detail::TimeLimit {
-        current: Duration::from_micros(300_001),
-        limit: Duration::from_millis(300),
-    };
-
-    let problem = Problem::new(Reason::QueueTimeout, detail);
-
-    let expected = "Limit exceeded: queue_depth - Current value 301ms exceeds limit 300ms";
-    assert_eq!(problem.client_message(), expected);
-}

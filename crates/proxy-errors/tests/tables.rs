@@ -41,6 +41,7 @@ const OWN_STATUSES: &[(&str, u16)] = &[
     ("client_connection_limit", 503),
     ("route_connection_limit", 503),
     ("in_flight_limit", 503),
+    ("in_flight_share", 503),
     ("queue_full", 503),
     ("queue_timeout", 503),
     ("agent_timeout", 504),

@@ -1,5 +1,6 @@
 //! A counter with a maximum; permits release their unit on drop.
 
+use crate::fair_shares::Occupancy;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -56,23 +57,23 @@ impl ConcurrencyLimit {
     /// [`LimitReached`] at the maximum.
     #[inline]
     pub fn acquire(&self) -> Result<Permit, LimitReached> {
-        self.enter().map(|()| Permit(Arc::clone(&self.0)))
+        self.enter().map(|_| Permit(Arc::clone(&self.0)))
     }
 
     /// Takes one unit, which [`Self::leave`] gives back: for an owner that keeps the limit at hand and
-    /// needs no permit beside it.
+    /// needs no permit beside it. Returns the use of the limit before.
     ///
     /// # Errors
     /// [`LimitReached`] when the ceiling is reached.
     #[inline]
-    pub fn enter(&self) -> Result<(), LimitReached> {
+    pub fn enter(&self) -> Result<Occupancy, LimitReached> {
         let held = self.0.held.fetch_add(1, Ordering::SeqCst);
         let max = self.0.max.load(Ordering::Relaxed);
         if max <= held {
             self.0.held.fetch_sub(1, Ordering::SeqCst);
             return Err(LimitReached { held, max });
         }
-        Ok(())
+        Ok(Occupancy { held, max })
     }
 
     /// Gives back one unit that [`Self::enter`] took.

@@ -1,9 +1,10 @@
-//! A queue of waiting requests, fair between clients.
+//! A queue of waiting requests, fair between routes and between clients.
 
 mod slots;
 
-use crate::client_key::{ClientKey, KeySeed};
-use slots::{List, Slots, Waiting};
+use crate::client_key::KeySeed;
+use crate::fair_shares::{Claim, Destination, FairShares};
+use slots::{List, Slots, Turn, Waiting};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -26,12 +27,12 @@ const RESERVED_REQUESTS: u32 = 1_024;
 pub struct Queued {
     /// Its ticket.
     pub ticket: Ticket,
-    /// A request displaced by it: the newest one of the client with the most waiting requests. It
-    /// is no longer queued.
+    /// A request displaced by it: the newest one of the client with the most waiting requests, for the
+    /// destination with the most. It is no longer queued.
     pub displaced: Option<Ticket>,
 }
 
-/// The queue is full, and no client has more waiting requests.
+/// The queue is full, and neither another destination nor another client has more waiting requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{max_requests} requests wait already")]
 pub struct QueueFull {
@@ -39,29 +40,34 @@ pub struct QueueFull {
     pub max_requests: u32,
 }
 
-/// Waiting requests: clients in rotation, and each client's requests in order of arrival. One
-/// client with a thousand requests delays another one by one request, not by a thousand.
+/// Waiting requests: destinations in rotation, the clients of each destination in rotation, and each
+/// client's requests in order of arrival. One client with a thousand requests delays another one by one
+/// request, not by a thousand, and so does one route.
 ///
 /// A plain data structure for one thread: the caller keeps a waker for each [`Ticket`], calls
 /// [`Self::pop`] when a slot is free, [`Self::pop_expired`] when time has passed, and
-/// [`Self::remove`] when a client disconnects. All of them take constant time, without allocation up
-/// to 1 024 requests; only a [`Self::push`] to a full queue visits every client.
+/// [`Self::remove`] when a client disconnects. All of them are without allocation up to 1 024 requests and
+/// take constant time, with two exceptions: a [`Self::push`] to a full queue visits every client, and a
+/// [`Self::pop`] passes over destinations and clients that have used up their shares.
 #[derive(Debug)]
 pub struct RequestQueue {
     settings: RequestQueueSettings,
     slots: Slots,
     // In order of arrival, and so of deadlines.
     arrivals: List,
-    clients: HashMap<ClientKey, List, KeySeed>,
-    // The heads of the clients' lists, in rotation.
+    // The requests of each client for each destination.
+    clients: HashMap<Claim, List, KeySeed>,
+    destinations: HashMap<Destination, Waiters, KeySeed>,
+    // The heads of the destinations' rotations, in rotation.
     turns: List,
 }
 
-/// Whether a client that lost a request goes to the end of the rotation.
-#[derive(Clone, Copy)]
-enum Turn {
-    Used,
-    Kept,
+/// Requests for one destination.
+#[derive(Debug, Default)]
+struct Waiters {
+    /// The heads of the clients' lists, in rotation.
+    turns: List,
+    length: usize,
 }
 
 impl RequestQueue {
@@ -76,6 +82,7 @@ impl RequestQueue {
             arrivals: List::default(),
             // Twice what it will hold: a table that is never more than half full tidies itself in place.
             clients: HashMap::with_capacity_and_hasher(2 * capacity, seed),
+            destinations: HashMap::with_capacity_and_hasher(2 * capacity, seed),
             turns: List::default(),
         }
     }
@@ -90,60 +97,84 @@ impl RequestQueue {
         self.settings
     }
 
-    /// Queues a request of `client` at `now_ns`.
+    /// Queues a request at `now_ns`.
     ///
     /// # Errors
-    /// [`QueueFull`] when the queue is full and no other client has at least two more waiting.
-    pub fn push(&mut self, client: ClientKey, now_ns: u64) -> Result<Queued, QueueFull> {
+    /// [`QueueFull`] when the queue is full and [`Self::push_in_place`] finds no request to displace.
+    pub fn push(&mut self, claim: Claim, now_ns: u64) -> Result<Queued, QueueFull> {
         if self.len() < self.settings.max_requests as usize {
-            let ticket = self.insert(client, now_ns);
+            let ticket = self.insert(claim, now_ns);
             return Ok(Queued {
                 ticket,
                 displaced: None,
             });
         }
-        self.push_in_place(client, now_ns)
+        self.push_in_place(claim, now_ns)
     }
 
-    /// Queues a request of `client` at `now_ns` in the place of another, however long the queue is: for
-    /// a bound that several queues share.
+    /// Queues a request at `now_ns` in the place of another, however long the queue is: for a bound that
+    /// several queues share.
     ///
     /// # Errors
-    /// [`QueueFull`] when no other client has at least two more waiting.
-    pub fn push_in_place(&mut self, client: ClientKey, now_ns: u64) -> Result<Queued, QueueFull> {
+    /// [`QueueFull`] when no other destination, and no other client of the same one, has at least two
+    /// more waiting.
+    pub fn push_in_place(&mut self, claim: Claim, now_ns: u64) -> Result<Queued, QueueFull> {
         let max_requests = self.settings.max_requests;
-        let displaced = self.displace(client).ok_or(QueueFull { max_requests })?;
+        let displaced = self.displace(claim).ok_or(QueueFull { max_requests })?;
         Ok(Queued {
-            ticket: self.insert(client, now_ns),
+            ticket: self.insert(claim, now_ns),
             displaced: Some(displaced),
         })
     }
 
-    fn insert(&mut self, client: ClientKey, now_ns: u64) -> Ticket {
+    fn insert(&mut self, claim: Claim, now_ns: u64) -> Ticket {
         let max_wait = self.settings.max_wait;
         let wait_ns = u64::try_from(max_wait.as_nanos()).unwrap_or(u64::MAX);
         let ticket = self.slots.insert(Waiting {
-            client,
+            claim,
             deadline_ns: now_ns.saturating_add(wait_ns),
         });
-        self.slots
-            .arrivals
-            .push_back(&mut self.arrivals, ticket.slot);
-        let own = self.clients.entry(client).or_default();
-        if own.is_empty() {
-            self.slots.turns.push_back(&mut self.turns, ticket.slot);
+        let slot = ticket.slot;
+        self.slots.arrivals.push_back(&mut self.arrivals, slot);
+        let waiters = self.destinations.entry(claim.destination).or_default();
+        if waiters.length == 0 {
+            self.slots.destinations.push_back(&mut self.turns, slot);
         }
-        self.slots.own.push_back(own, ticket.slot);
+        waiters.length += 1;
+        let own = self.clients.entry(claim).or_default();
+        if own.is_empty() {
+            self.slots.turns.push_back(&mut waiters.turns, slot);
+        }
+        self.slots.own.push_back(own, slot);
         ticket
     }
 
-    /// The next request in rotation: the oldest of the client that has waited longest for its turn.
-    /// It is no longer queued.
-    pub fn pop(&mut self) -> Option<Ticket> {
-        let slot = self.turns.first()?;
+    /// The next request in rotation that `shares` admit while `free` places are free: the oldest of the
+    /// client that has waited longest for its turn. It is no longer queued.
+    pub fn pop(&mut self, shares: &FairShares, free: u32) -> Option<(Ticket, Claim)> {
+        let (slot, claim) = self.next(shares, free)?;
         let ticket = self.slots.ticket(slot)?;
         self.take(slot, Turn::Used);
-        Some(ticket)
+        Some((ticket, claim))
+    }
+
+    fn next(&self, shares: &FairShares, free: u32) -> Option<(u32, Claim)> {
+        let slots = &self.slots;
+        let heads = slots.destinations.iter(&self.turns);
+        let open = heads.filter_map(|slot| {
+            let destination = slots.waiting(slot)?.claim.destination;
+            let is_open = shares.admits_destination(destination, free);
+            is_open
+                .then(|| self.destinations.get(&destination))
+                .flatten()
+        });
+        let clients = open.flat_map(|waiters| slots.turns.iter(&waiters.turns));
+        let mut admitted = clients.filter_map(|slot| {
+            let claim = slots.waiting(slot)?.claim;
+            let is_admitted = shares.admits_client(claim.client, free);
+            is_admitted.then_some((slot, claim))
+        });
+        admitted.next()
     }
 
     /// A request that has reached its maximum wait at `now_ns`, longest first. It is no longer
@@ -192,40 +223,59 @@ impl RequestQueue {
 
     /// Takes the request of `slot` out of every list.
     fn take(&mut self, slot: u32, turn: Turn) {
-        let Some(Waiting { client, .. }) = self.slots.waiting(slot) else {
+        let Some(Waiting { claim, .. }) = self.slots.waiting(slot) else {
             return;
         };
         self.slots.arrivals.remove(&mut self.arrivals, slot);
-        if let Some(own) = self.clients.get_mut(&client) {
+        if let Some(waiters) = self.destinations.get_mut(&claim.destination)
+            && let Some(own) = self.clients.get_mut(&claim)
+        {
+            let head = waiters.turns.first();
             let was_first = own.first() == Some(slot);
             self.slots.own.remove(own, slot);
-            match (was_first, own.first(), turn) {
-                (true, Some(next), Turn::Used) => {
-                    self.slots.turns.remove(&mut self.turns, slot);
-                    self.slots.turns.push_back(&mut self.turns, next);
+            waiters.length -= 1;
+            if was_first {
+                let next = own.first();
+                let links = &mut self.slots.turns;
+                links.advance(&mut waiters.turns, (slot, next), turn);
+                if next.is_none() {
+                    self.clients.remove(&claim);
                 }
-                (true, Some(next), Turn::Kept) => {
-                    self.slots.turns.replace(&mut self.turns, slot, next);
-                }
-                (true, None, _) => {
-                    self.slots.turns.remove(&mut self.turns, slot);
-                    self.clients.remove(&client);
-                }
-                (false, ..) => {}
+            }
+            let next = waiters.turns.first();
+            if let Some(head) = head {
+                let links = &mut self.slots.destinations;
+                links.advance(&mut self.turns, (head, next), turn);
+            }
+            if next.is_none() {
+                self.destinations.remove(&claim.destination);
             }
         }
         self.slots.free(slot);
     }
 
-    /// Makes room for `client`: takes out the newest request of the client with the most, if that one
-    /// has more than `client` will have.
-    fn displace(&mut self, client: ClientKey) -> Option<Ticket> {
-        let will_have = self.clients.get(&client).map_or(0, List::len) + 1;
-        let most = self.clients.values().max_by_key(|own| own.len())?;
-        if most.len() <= will_have {
+    /// Makes room for a request: takes out the newest one of the client with the most for the destination
+    /// with the most, if that destination has more than the request's own will have. Else the clients of
+    /// its own destination are compared in the same way.
+    fn displace(&mut self, claim: Claim) -> Option<Ticket> {
+        let own = self.destinations.get(&claim.destination);
+        let will_have = own.map_or(0, |waiters| waiters.length) + 1;
+        let all = self.destinations.iter();
+        let (most, waiters) = all.max_by_key(|(_, waiters)| waiters.length)?;
+        let is_other = waiters.length > will_have && *most != claim.destination;
+        let from = if is_other { *most } else { claim.destination };
+        let will_have = if is_other {
+            0
+        } else {
+            self.clients.get(&claim).map_or(0, List::len) + 1
+        };
+        let clients = self.clients.iter();
+        let clients = clients.filter(|(claim, _)| claim.destination == from);
+        let (_, greatest) = clients.max_by_key(|(_, own)| own.len())?;
+        if greatest.len() <= will_have {
             return None;
         }
-        self.pop_slot(most.last()?)
+        self.pop_slot(greatest.last()?)
     }
 }
 

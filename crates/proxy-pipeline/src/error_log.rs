@@ -143,7 +143,6 @@ fn counted(detail: &Detail) -> (u64, u64) {
         Detail::Limit { current, limit } | Detail::LimitAtLeast { current, limit } => {
             (*current, *limit)
         }
-        Detail::TimeLimit { current, limit } => (as_millis(*current), as_millis(*limit)),
         // What it waited is all that it may.
         Detail::After(time) => (as_millis(*time), as_millis(*time)),
         Detail::None | Detail::Text(_) | Detail::Named { .. } => (0, 0),

@@ -279,10 +279,10 @@ pub fn timeout_problem(timer: Timer, after: Duration) -> Problem {
     Problem::new(timeout_reason(timer), Detail::After(after))
 }
 
-/// The length of the expired timer, or the time that a limit has ended; zero for any other problem.
+/// The length of the expired timer; zero for any other problem.
 pub(crate) fn waited(problem: &Problem) -> Duration {
     match problem.detail() {
-        Detail::After(time) | Detail::TimeLimit { current: time, .. } => *time,
+        Detail::After(time) => *time,
         Detail::None
         | Detail::Text(_)
         | Detail::Named { .. }

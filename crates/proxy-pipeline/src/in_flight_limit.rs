@@ -1,19 +1,25 @@
 //! Places for requests in flight, over all workers.
 
-use proxy_limits::{ConcurrencyLimit, LimitReached};
+use proxy_limits::{ConcurrencyLimit, LimitReached, Occupancy};
+use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::Semaphore;
 
 /// How many requests may be served at once, and how many may wait for that, over all workers.
 ///
-/// A place that is given back while requests wait goes to the worker that has waited for one longest:
-/// a request that comes just then does not overtake them.
+/// A place that is released while workers wait for one goes to the worker that has waited longest: a
+/// request that arrives at that moment does not overtake them.
 #[derive(Debug)]
 pub struct InFlightLimit {
     places: ConcurrencyLimit,
     waiting: ConcurrencyLimit,
+    /// Workers that wait for a place.
+    wanted: AtomicU32,
     /// Places handed over to a worker with waiting requests. Each still counts as taken.
     granted: Semaphore,
 }
+
+/// A worker's wait for a place, until it is dropped.
+struct Wanted<'a>(&'a AtomicU32);
 
 impl InFlightLimit {
     /// Up to `max` requests at once, and `max_waiting` that wait.
@@ -22,6 +28,7 @@ impl InFlightLimit {
         Self {
             places: ConcurrencyLimit::new(max),
             waiting: ConcurrencyLimit::new(max_waiting),
+            wanted: AtomicU32::new(0),
             granted: Semaphore::new(0),
         }
     }
@@ -42,31 +49,44 @@ impl InFlightLimit {
         &self.waiting
     }
 
-    /// Takes a place, which [`Self::leave`] gives back.
+    /// Whether a worker waits for a place.
     #[inline]
-    pub(crate) fn enter(&self) -> Result<(), LimitReached> {
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst) > 0
+    }
+
+    /// Takes a place, which [`Self::leave`] gives back. Returns the use before.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<Occupancy, LimitReached> {
         self.places.enter().or_else(|full| self.take_grant(full))
     }
 
     /// Takes a place that was granted to requests which do not wait any more.
     #[cold]
-    fn take_grant(&self, full: LimitReached) -> Result<(), LimitReached> {
+    fn take_grant(&self, full: LimitReached) -> Result<Occupancy, LimitReached> {
         match self.granted.try_acquire() {
             Ok(grant) => {
                 grant.forget();
-                Ok(())
+                Ok(self.last_place())
             }
             Err(_) => Err(full),
         }
+    }
+
+    /// The use of all places but one.
+    fn last_place(&self) -> Occupancy {
+        let max = self.places.max();
+        let held = max.saturating_sub(1);
+        Occupancy { held, max }
     }
 
     /// Returns a place, or hands it over to a worker with waiting requests.
     #[inline]
     pub(crate) fn leave(&self) {
         self.places.leave();
-        // After that, in the order that all threads see: a request that found no place before has
-        // counted itself as waiting, or finds one now.
-        if self.waiting.held() > 0 {
+        // After that, in the order that all threads see: a worker that found no place before has counted
+        // itself as waiting, or finds one now.
+        if self.is_wanted() {
             self.grant();
         }
     }
@@ -78,21 +98,40 @@ impl InFlightLimit {
         }
     }
 
-    /// Waits for a place in turn with the other workers. [`Self::leave`] gives it back.
-    pub(crate) async fn granted(&self) {
+    /// Waits for a place in turn with the other workers. [`Self::leave`] gives it back. Returns the use
+    /// before.
+    pub(crate) async fn granted(&self) -> Occupancy {
+        let _wanted = Wanted::new(&self.wanted);
+        if let Ok(before) = self.places.enter() {
+            return before;
+        }
         // The semaphore is never closed.
         if let Ok(grant) = self.granted.acquire().await {
             grant.forget();
         }
+        self.last_place()
     }
 
-    /// Frees the places that were granted after the last waiting request had gone.
+    /// Frees the places that were granted after the last worker had stopped waiting.
     pub(crate) fn free_grants(&self) {
-        while self.waiting.held() == 0
+        while !self.is_wanted()
             && let Ok(grant) = self.granted.try_acquire()
         {
             grant.forget();
             self.leave();
         }
+    }
+}
+
+impl<'a> Wanted<'a> {
+    fn new(count: &'a AtomicU32) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }

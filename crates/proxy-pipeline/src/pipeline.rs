@@ -6,6 +6,7 @@ use crate::client_body::ClientBody;
 use crate::connection_info::RequestStream;
 use crate::exchange::Exchange;
 use crate::forward::destination::Destination;
+use crate::policy::in_flight::Holders;
 use crate::policy::{
     circuit_breaker, client_certificate, compression, expectation, grpc_timeout, http2_head,
     in_flight, max_forwards, misdirected, rate_limit, route_connections,
@@ -69,7 +70,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     expectation::check(&exchange.head.headers)?;
     let compression = compression::negotiate(exchange, route);
     let (outcome, end_by) = (decision.outcome, decision.end_by);
-    let now = admit(exchange, route, &outcome).await?;
+    let now = admit(exchange, route, &outcome, end_by).await?;
     let response = match &route.agents {
         None => {
             let total = end_by.map(|end| end.saturating_sub(now));
@@ -129,32 +130,42 @@ async fn carry_out(
     }
 }
 
-/// Takes the request's permits, as its service requires. Gives the time after that.
+/// Takes the request's permits, as its service requires, until `end_by` at most. Returns the time after
+/// that.
 async fn admit(
     exchange: &mut Exchange,
     route: &RoutePlan,
     outcome: &Outcome<'_>,
+    end_by: Option<Duration>,
 ) -> Result<Duration, Problem> {
     match outcome {
         Outcome::Refuse(problem) => Err(problem.clone()),
         Outcome::Answer(_) => Ok(exchange.began()),
-        Outcome::Files => enter(exchange, route).await,
+        Outcome::Files => {
+            let upstream = None;
+            enter(exchange, Holders { route, upstream }, end_by).await
+        }
         Outcome::Forward(upstream, _) => {
             max_forwards::spend(&mut exchange.head)?;
             circuit_breaker::admit(exchange, route, upstream)?;
-            enter(exchange, route).await
+            let upstream = Some(*upstream);
+            enter(exchange, Holders { route, upstream }, end_by).await
         }
     }
 }
 
-/// Takes the request's places, for which it may have to wait. Gives the time after that.
-async fn enter(exchange: &mut Exchange, route: &RoutePlan) -> Result<Duration, Problem> {
-    route_connections::admit(exchange, route.index)?;
-    if in_flight::try_admit(exchange) {
+/// Takes the request's places, for which it may have to wait. Returns the time after that.
+async fn enter(
+    exchange: &mut Exchange,
+    holders: Holders<'_>,
+    end_by: Option<Duration>,
+) -> Result<Duration, Problem> {
+    route_connections::admit(exchange, holders.route.index)?;
+    if in_flight::try_admit(exchange, holders) {
         return Ok(exchange.began());
     }
     // Boxed: it is rare, and would make every request's future larger.
-    Box::pin(in_flight::wait(exchange)).await?;
+    Box::pin(in_flight::wait(exchange, holders, end_by)).await?;
     Ok(exchange.worker().time.elapsed())
 }
 

@@ -291,7 +291,6 @@ impl Progress {
             | Detail::Text(_)
             | Detail::Named { .. }
             | Detail::LimitAtLeast { .. }
-            | Detail::TimeLimit { .. }
             | Detail::After(_) => RequestBodyError::Malformed,
         })
     }

@@ -113,13 +113,16 @@ reasons! {
     ClientConnectionLimit "client_connection_limit" LimitExceeded(ConnectionCount) => 503, "connection_limit_reached", "too many connections";
     /// The route's number of connections is at `max-connections-per-route`.
     RouteConnectionLimit "route_connection_limit" LimitExceeded(ConnectionCount) => 503, "connection_limit_reached", "too many connections";
-    /// The number of requests in flight, in total or of this worker, is at
-    /// `max-in-flight-requests`.
+    /// The number of requests in flight is at `max-in-flight-requests`, or in this worker at
+    /// `max-in-flight-requests-per-worker`, and none may wait.
     InFlightLimit "in_flight_limit" LimitExceeded(InFlightRequests) => 503, "http_request_denied", "too many requests in flight";
+    /// Few places for requests in flight are free, and the route, its upstream or the client holds its
+    /// fair share of them.
+    InFlightShare "in_flight_share" LimitExceeded(InFlightRequests) => 503, "http_request_denied", "too many requests in flight";
     /// The number of queued requests is at `max-queued-requests`.
     QueueFull "queue_full" LimitExceeded(QueueDepth) => 503, "http_request_denied", "request queue full";
-    /// The request was queued for too long.
-    QueueTimeout "queue_timeout" LimitExceeded(QueueDepth) => 503, "http_request_denied", "waited too long in the queue";
+    /// The request was queued for `max-queue-wait-secs` without a place among those in flight.
+    QueueTimeout "queue_timeout" LimitExceeded(InFlightRequests) => 503, "http_request_denied", "waited too long in the queue";
     /// The peer resets or opens HTTP/2 streams, or sends control frames, at an excessive rate.
     Http2Flood "http2_flood" LimitExceeded(RequestRate), "http_request_denied", "too many HTTP/2 frames";
 

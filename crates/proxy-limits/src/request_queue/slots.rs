@@ -1,6 +1,6 @@
 //! Slots of waiting requests, and the lists through them.
 
-use crate::client_key::ClientKey;
+use crate::fair_shares::Claim;
 
 /// A waiting request, returned to the caller when its turn comes.
 ///
@@ -14,27 +14,38 @@ pub struct Ticket {
 /// State of a waiting request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    pub(super) client: ClientKey,
+    pub(super) claim: Claim,
     pub(super) deadline_ns: u64,
 }
 
-/// Numbered slots, each in up to three lists at once.
+/// Numbered slots, each in up to four lists at once.
 #[derive(Debug)]
 pub(super) struct Slots {
     places: Vec<Place>,
     free: Vec<u32>,
     /// All requests.
     pub(super) arrivals: Links,
-    /// The requests of one client.
+    /// The requests of one client for one destination.
     pub(super) own: Links,
-    /// The first request of each client.
+    /// The first request of each client for one destination.
     pub(super) turns: Links,
+    /// The first request for each destination.
+    pub(super) destinations: Links,
 }
 
 #[derive(Debug)]
 struct Place {
     serial: u32,
     waiting: Option<Waiting>,
+}
+
+/// Whether a slot that leaves a rotation was served.
+#[derive(Clone, Copy)]
+pub(super) enum Turn {
+    /// It was: its successor goes to the end.
+    Used,
+    /// It was not: its successor keeps the place.
+    Kept,
 }
 
 /// Which slots stand beside each other in the lists of one kind. A slot is in one of them at most.
@@ -64,13 +75,14 @@ impl Slots {
             arrivals: links(),
             own: links(),
             turns: links(),
+            destinations: links(),
         }
     }
 
     /// Memory taken, in slots.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
-        let links = [&self.arrivals, &self.own, &self.turns];
+        let links = [&self.arrivals, &self.own, &self.turns, &self.destinations];
         let links: usize = links.iter().map(|links| links.0.capacity()).sum();
         self.places.capacity() + self.free.capacity() + links
     }
@@ -81,7 +93,12 @@ impl Slots {
                 serial: 0,
                 waiting: None,
             });
-            for links in [&mut self.arrivals, &mut self.own, &mut self.turns] {
+            for links in [
+                &mut self.arrivals,
+                &mut self.own,
+                &mut self.turns,
+                &mut self.destinations,
+            ] {
                 links.0.push(Link::default());
             }
             u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
@@ -143,8 +160,31 @@ impl Links {
         list.length -= 1;
     }
 
+    /// The slots of `list`, in order.
+    pub(super) fn iter(&self, list: &List) -> impl Iterator<Item = u32> {
+        std::iter::successors(list.first, |slot| self.get(*slot).after)
+    }
+
+    /// Removes `slot` from a rotation, which goes on with its successor, if it has one.
+    pub(super) fn advance(
+        &mut self,
+        list: &mut List,
+        (slot, successor): (u32, Option<u32>),
+        turn: Turn,
+    ) {
+        match (successor, turn) {
+            (None, _) => self.remove(list, slot),
+            (Some(next), Turn::Used) => {
+                self.remove(list, slot);
+                self.push_back(list, next);
+            }
+            (Some(next), Turn::Kept) if next == slot => {}
+            (Some(next), Turn::Kept) => self.replace(list, slot, next),
+        }
+    }
+
     /// Puts `new` in the place of `slot`.
-    pub(super) fn replace(&mut self, list: &mut List, slot: u32, new: u32) {
+    fn replace(&mut self, list: &mut List, slot: u32, new: u32) {
         let link = self.get(slot);
         self.set(new, |place| *place = link);
         match link.before {

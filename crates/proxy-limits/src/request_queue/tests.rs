@@ -1,6 +1,7 @@
 //! The queue is fair, bounded in length and time, and forgets nothing.
 
 use super::*;
+use crate::client_key::ClientKey;
 use proptest::prelude::{any, prop, prop_assert_eq, proptest};
 use std::collections::VecDeque;
 
@@ -15,10 +16,32 @@ fn queue(max_requests: u32) -> RequestQueue {
     RequestQueue::new(settings, SEED)
 }
 
+/// A request of the client for the first route.
+fn of(client: u32) -> Claim {
+    to(1, client)
+}
+
+fn to(route: u64, client: u32) -> Claim {
+    Claim {
+        destination: Destination { route, upstream: 1 },
+        client: ClientKey::V4(client),
+    }
+}
+
 fn push(queue: &mut RequestQueue, client: u32, now_ns: u64) -> Ticket {
-    let queued = queue.push(ClientKey::V4(client), now_ns).unwrap();
+    push_to(queue, (1, client), now_ns)
+}
+
+fn push_to(queue: &mut RequestQueue, (route, client): (u64, u32), now_ns: u64) -> Ticket {
+    let queued = queue.push(to(route, client), now_ns).unwrap();
     assert_eq!(queued.displaced, None);
     queued.ticket
+}
+
+/// The next request of a limit with room for everybody.
+fn pop(queue: &mut RequestQueue) -> Option<Ticket> {
+    let next = queue.pop(&FairShares::new(SEED), 1);
+    next.map(|(ticket, _)| ticket)
 }
 
 #[test]
@@ -29,7 +52,7 @@ fn clients_take_turns_and_each_ones_requests_stay_in_order() {
     let c1 = push(&mut queue, 3, 0);
     let b2 = push(&mut queue, 2, 0);
 
-    let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+    let order: Vec<_> = std::iter::from_fn(|| pop(&mut queue)).collect();
     assert_eq!(order, [a1, b1, c1, a2, b2, a3]);
     assert!(queue.is_empty());
 }
@@ -42,8 +65,8 @@ fn one_client_with_many_delays_another_by_one() {
     }
     let other = push(&mut queue, 2, 0);
 
-    queue.pop();
-    assert_eq!(queue.pop(), Some(other));
+    pop(&mut queue);
+    assert_eq!(pop(&mut queue), Some(other));
 }
 
 #[test]
@@ -52,18 +75,18 @@ fn a_full_queue_refuses_its_greatest_client_to_make_room() {
     let [_, _, newest] = [0; 3].map(|_| push(&mut queue, 1, 0));
     let full = QueueFull { max_requests: 3 };
 
-    assert_eq!(queue.push(ClientKey::V4(1), 0), Err(full));
-    let queued = queue.push(ClientKey::V4(2), 0).unwrap();
+    assert_eq!(queue.push(of(1), 0), Err(full));
+    let queued = queue.push(of(2), 0).unwrap();
     assert_eq!(queued.displaced, Some(newest));
     // Two and one: a second of the other would only turn it round.
-    assert_eq!(queue.push(ClientKey::V4(2), 0), Err(full));
+    assert_eq!(queue.push(of(2), 0), Err(full));
     assert_eq!(queue.len(), 3);
     assert!(!queue.remove(newest));
 }
 
 #[test]
 fn a_queue_of_no_length_lets_none_wait() {
-    assert!(queue(0).push(ClientKey::V4(1), 0).is_err());
+    assert!(queue(0).push(of(1), 0).is_err());
 }
 
 #[test]
@@ -76,7 +99,7 @@ fn requests_leave_after_their_wait_and_not_before() {
     assert_eq!(queue.pop_expired(99), None);
     assert_eq!(queue.pop_expired(100), Some(first));
     assert_eq!(queue.pop_expired(100), None);
-    assert_eq!(queue.pop(), Some(second));
+    assert_eq!(pop(&mut queue), Some(second));
     assert_eq!(queue.next_deadline_ns(), None);
 }
 
@@ -92,7 +115,7 @@ fn a_client_that_leaves_is_skipped_and_its_ticket_is_not_reused() {
     let new = push(&mut queue, 3, 0);
     assert_ne!(new, gone);
     assert!(!queue.remove(gone));
-    let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+    let order: Vec<_> = std::iter::from_fn(|| pop(&mut queue)).collect();
     assert_eq!(order, [next, other, new]);
 }
 
@@ -105,21 +128,24 @@ fn all_leave_when_the_queue_is_flushed() {
 
     let flushed: Vec<_> = std::iter::from_fn(|| queue.pop_oldest()).collect();
     assert_eq!(flushed, tickets);
-    assert!(queue.clients.is_empty());
+    assert!(queue.clients.is_empty() && queue.destinations.is_empty());
 }
 
 #[test]
 fn a_queue_in_use_allocates_nothing() {
     let mut queue = queue(64);
-    let memory = |queue: &RequestQueue| (queue.clients.capacity(), queue.slots.capacity());
+    let memory = |queue: &RequestQueue| {
+        let tables = queue.clients.capacity() + queue.destinations.capacity();
+        (tables, queue.slots.capacity())
+    };
     let before = memory(&queue);
     for round in 0..10_000_u32 {
         let _full = queue.push(
-            ClientKey::V4(round.wrapping_mul(2_654_435_761)),
+            to(u64::from(round % 7), round.wrapping_mul(2_654_435_761)),
             u64::from(round),
         );
         if round % 3 == 0 {
-            queue.pop();
+            pop(&mut queue);
         }
         while queue.pop_expired(u64::from(round)).is_some() {}
     }
@@ -129,48 +155,115 @@ fn a_queue_in_use_allocates_nothing() {
     assert!(after.0 <= before.0 && after.1 == before.1, "{after:?}");
 }
 
-/// The same queue, written plainly: a list of clients in turn, each with its list of requests.
+#[test]
+fn routes_take_turns_and_so_do_the_clients_of_each() {
+    let mut queue = queue(10);
+    let [a1, a2] = [(1, 1), (1, 2)].map(|at| push_to(&mut queue, at, 0));
+    let a3 = push_to(&mut queue, (1, 1), 0);
+    let b1 = push_to(&mut queue, (2, 1), 0);
+    let b2 = push_to(&mut queue, (2, 1), 0);
+
+    let order: Vec<_> = std::iter::from_fn(|| pop(&mut queue)).collect();
+    assert_eq!(order, [a1, b1, a2, b2, a3]);
+}
+
+#[test]
+fn routes_and_clients_with_their_share_are_passed_over_and_keep_their_turn() {
+    let other = |route, client| Claim {
+        destination: Destination { route, upstream: 2 },
+        client: ClientKey::V4(client),
+    };
+    let mut shares = FairShares::new(SEED);
+    // All that a holder may have of one free place, or of two.
+    for _ in 0..16 {
+        shares.enter(to(1, 1));
+    }
+    let mut queue = queue(10);
+    let [route, upstream, client, served] = [to(1, 2), to(2, 2), other(3, 1), other(3, 2)]
+        .map(|claim| queue.push(claim, 0).unwrap().ticket);
+    let mut next = |free| queue.pop(&shares, free).map(|(ticket, _)| ticket);
+
+    assert_eq!(next(0), None);
+    assert_eq!(next(2), Some(served));
+    assert_eq!(next(2), None);
+    assert_eq!([next(3), next(3)], [Some(route), Some(upstream)]);
+    assert_eq!(next(3), Some(client));
+}
+
+#[test]
+fn a_full_queue_refuses_its_greatest_route_to_make_room() {
+    let mut queue = queue(4);
+    for client in 0..3 {
+        push_to(&mut queue, (1, client), 0);
+    }
+    push_to(&mut queue, (2, 9), 0);
+
+    let queued = queue.push(to(2, 9), 0).unwrap();
+    assert!(queued.displaced.is_some());
+    assert_eq!(queue.len(), 4);
+    // Two and two: only the clients of the route are compared, of which one has both.
+    let queued_last = queued.ticket;
+    let queued = queue.push(to(2, 8), 0).unwrap();
+    assert_eq!(queued.displaced, Some(queued_last));
+    assert!(queue.push(to(2, 7), 0).is_err());
+}
+
+/// The same queue, written plainly: a list of routes in turn, each with a list of clients in turn, each
+/// with its list of requests.
 #[derive(Default)]
-struct Plain(VecDeque<(u32, VecDeque<Ticket>)>);
+struct Plain(VecDeque<(u64, Clients)>);
+
+type Clients = VecDeque<(u32, VecDeque<Ticket>)>;
 
 impl Plain {
-    fn push(&mut self, client: u32, ticket: Ticket) {
-        match self.0.iter_mut().find(|(key, _)| *key == client) {
+    fn push(&mut self, route: u64, client: u32, ticket: Ticket) {
+        if self.0.iter().all(|(key, _)| *key != route) {
+            self.0.push_back((route, Clients::default()));
+        }
+        let (_, clients) = self.0.iter_mut().find(|(key, _)| *key == route).unwrap();
+        match clients.iter_mut().find(|(key, _)| *key == client) {
             Some((_, own)) => own.push_back(ticket),
-            None => self.0.push_back((client, [ticket].into())),
+            None => clients.push_back((client, [ticket].into())),
         }
     }
 
     fn pop(&mut self) -> Option<Ticket> {
-        let (client, mut own) = self.0.pop_front()?;
+        let (route, mut clients) = self.0.pop_front()?;
+        let (client, mut own) = clients.pop_front()?;
         let ticket = own.pop_front();
         if !own.is_empty() {
-            self.0.push_back((client, own));
+            clients.push_back((client, own));
+        }
+        if !clients.is_empty() {
+            self.0.push_back((route, clients));
         }
         ticket
     }
 
     fn remove(&mut self, ticket: Ticket) {
-        for (_, own) in &mut self.0 {
-            own.retain(|other| *other != ticket);
+        for (_, clients) in &mut self.0 {
+            for (_, own) in clients.iter_mut() {
+                own.retain(|other| *other != ticket);
+            }
+            clients.retain(|(_, own)| !own.is_empty());
         }
-        self.0.retain(|(_, own)| !own.is_empty());
+        self.0.retain(|(_, clients)| !clients.is_empty());
     }
 }
 
 proptest! {
     #[test]
     fn the_queue_does_what_a_plain_one_does(
-        steps in prop::collection::vec((0_u8..4, 0_u32..5, any::<usize>()), 1..200),
+        steps in prop::collection::vec((0_u8..4, 0_u64..3, 0_u32..5, any::<usize>()), 1..200),
     ) {
         let mut queue = queue(1_000);
         let mut plain = Plain::default();
         let mut known: Vec<Ticket> = Vec::new();
-        for (step, client, pick) in steps {
+        for (step, route, client, pick) in steps {
             match step {
                 0 | 1 => {
-                    let ticket = push(&mut queue, client, 0);
-                    plain.push(client, ticket);
+                    let ticket = push_to(&mut queue, (route, client), 0);
+                    plain.push(route, client, ticket);
                     known.push(ticket);
                 }
                 2 => {
@@ -179,11 +272,11 @@ proptest! {
                         plain.remove(ticket);
                     }
                 }
-                _ => prop_assert_eq!(queue.pop(), plain.pop()),
+                _ => prop_assert_eq!(pop(&mut queue), plain.pop()),
             }
         }
         while let Some(expected) = plain.pop() {
-            prop_assert_eq!(queue.pop(), Some(expected));
+            prop_assert_eq!(pop(&mut queue), Some(expected));
         }
         prop_assert_eq!(queue.len(), 0);
     }
@@ -195,9 +288,9 @@ fn a_request_may_take_the_place_of_another_before_the_queue_is_full() {
     let [_, newest] = [0; 2].map(|_| push(&mut queue, 1, 0));
     let third = push(&mut queue, 1, 0);
 
-    let queued = queue.push_in_place(ClientKey::V4(2), 0).unwrap();
+    let queued = queue.push_in_place(of(2), 0).unwrap();
     assert_eq!(queued.displaced, Some(third));
     assert_eq!(queue.len(), 3);
-    assert!(queue.push_in_place(ClientKey::V4(2), 0).is_err());
+    assert!(queue.push_in_place(of(2), 0).is_err());
     assert!(queue.remove(newest));
 }

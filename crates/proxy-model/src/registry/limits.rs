@@ -80,8 +80,10 @@ settings! {
         integer("limits.max-idle-connections-per-upstream", 0, 1_000_000, "connections")
             .or(100)
             .enforced("proxy-pool", "idle_connections_are_limited_for_all_upstreams_together");
-    /// Requests being served at once. Over it requests wait as `max-queued-requests` allows, else they
-    /// are answered 503 with `Retry-After`. Builtin handlers are exempt.
+    /// Requests being served at once, without tunnels. Over it requests wait as `max-queued-requests`
+    /// allows, else they are answered 503 with `Retry-After`. Builtin handlers are exempt. Of the second
+    /// half of the places each route, upstream and client has a fair share: at most eight times the places
+    /// that are free, or 16.
     MAX_IN_FLIGHT_REQUESTS: Integer<u32>, Given<u32> =
         integer("limits.max-in-flight-requests", 1, MAX_COUNT, "requests")
             .or(10_000)
@@ -89,20 +91,21 @@ settings! {
                 "proxy-pipeline",
                 "requests_over_the_limit_are_answered_503_until_there_is_room",
             );
-    /// Requests being served at once by one worker. Over it as over `max-in-flight-requests`.
+    /// Requests being served at once by one worker, without tunnels. Over it as over
+    /// `max-in-flight-requests`, and with the same fair shares.
     MAX_IN_FLIGHT_REQUESTS_PER_WORKER: Integer<u32>, Given<u32> =
         integer("limits.max-in-flight-requests-per-worker", 1, MAX_COUNT, "requests")
             .or(1_000)
             .enforced("proxy-pipeline", "one_worker_serves_so_many_requests_at_once");
-    /// Requests that wait for a place among those in flight, clients in turn. A request of a client with
-    /// fewer waiting takes the place of the newest one of the client with the most. Over it: 503 with
-    /// `Retry-After`. 0 lets none wait.
+    /// Requests that wait for a place among those in flight: routes in turn, and the clients of a route in
+    /// turn. A request for a route with fewer waiting takes the place of the newest one of the route with
+    /// the most; of one route the same holds for clients. Over it: 503 with `Retry-After`. 0 lets none wait.
     MAX_QUEUED_REQUESTS: Integer<u32>, Given<u32> =
         integer("limits.max-queued-requests", 0, MAX_COUNT, "requests")
             .or(1_000)
             .enforced("proxy-pipeline", "a_request_over_the_queue_is_answered_503_and_the_queued_are_served");
     /// How long a request may wait for a place; then 503 with `Retry-After`. Kept to a tenth of a
-    /// second.
+    /// second. The wait counts against the route's `request-secs`.
     MAX_QUEUE_WAIT: Time, Given<Duration> = time("limits.max-queue-wait-secs", Duration::from_hours(1))
         .or(Duration::from_secs(1))
         .enforced("proxy-pipeline", "a_request_waits_in_the_queue_only_so_long");

@@ -1,49 +1,100 @@
 //! Refuses new requests while too many are in flight, or queues them.
 
-use crate::admission::Refusal;
+use crate::admission::{Refusal, Shortage};
 use crate::exchange::Exchange;
+use crate::failure::timeout_problem;
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_limits::{ClientKey, LimitReached};
+use proxy_limits::{Claim, LimitReached};
+use proxy_plan::{RoutePlan, UpstreamPlan};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
+
+/// The holders of a request's place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holders<'a> {
+    pub(crate) route: &'a RoutePlan,
+    /// `None` for static files.
+    pub(crate) upstream: Option<&'a UpstreamPlan>,
+}
 
 /// Takes a place among the requests in flight at once, if there is one: held until the response's body
 /// ends.
 #[inline]
-pub(crate) fn try_admit(exchange: &mut Exchange) -> bool {
-    let place = exchange.worker().admission.try_enter();
+pub(crate) fn try_admit(exchange: &mut Exchange, holders: Holders<'_>) -> bool {
+    let admission = &exchange.worker().admission;
+    let place = admission.try_enter(|| claim(exchange, holders));
     let is_admitted = place.is_some();
     exchange.record().places.in_flight = place;
     is_admitted
 }
 
-/// Waits for a place in turn with the requests of other clients.
+/// Waits for a place in turn with the requests of other routes and clients, until `end_by` at most, since
+/// the worker's start.
 #[cold]
-pub(crate) async fn wait(exchange: &mut Exchange) -> Result<(), Problem> {
+pub(crate) async fn wait(
+    exchange: &mut Exchange,
+    holders: Holders<'_>,
+    end_by: Option<Duration>,
+) -> Result<(), Problem> {
     let worker = Rc::clone(exchange.worker());
-    let client = ClientKey::from(exchange.completion.record.client_ip);
+    let claim = claim(exchange, holders);
     let since = worker.time.elapsed();
-    let place = worker.admission.wait(client, since).await;
-    let waited = || worker.time.elapsed().saturating_sub(since);
-    let place = place.map_err(|refusal| problem(refusal, waited()))?;
+    let timers = exchange.timers(end_by.map(|end| end.saturating_sub(since)));
+    let mut waiting = pin!(worker.admission.wait(claim, since));
+    let place = poll_fn(|cx| {
+        if let Poll::Ready(place) = waiting.as_mut().poll(cx) {
+            return Poll::Ready(place.map_err(problem));
+        }
+        match timers.deadline().take_expired() {
+            Some((timer, after)) => Poll::Ready(Err(timeout_problem(timer, after))),
+            None => Poll::Pending,
+        }
+    });
+    let place = place.await?;
     exchange.record().places.in_flight = Some(place);
     Ok(())
 }
 
-fn problem(refusal: Refusal, waited: Duration) -> Problem {
-    let counted = |reason, full: LimitReached| {
-        let (current, limit) = (u64::from(full.wanted()), u64::from(full.max));
-        Problem::new(reason, Detail::Limit { current, limit })
-    };
+#[cold]
+fn claim(exchange: &Exchange, holders: Holders<'_>) -> Claim {
+    let Holders { route, upstream } = holders;
+    let upstream = upstream.map_or("", |upstream| &upstream.name);
+    let client = exchange.completion.record.client_ip;
+    let admission = &exchange.worker().admission;
+    admission.claim(&route.id, upstream, client)
+}
+
+fn problem(refusal: Refusal) -> Problem {
     match refusal {
-        Refusal::InFlight(full) => counted(Reason::InFlightLimit, full),
-        Refusal::InFlightOfWorker(full) => counted(Reason::InFlightLimit, full)
-            .with_setting("limits.max-in-flight-requests-per-worker"),
+        Refusal::InFlight(shortage) => short_of_places(Reason::InFlightLimit, shortage),
+        Refusal::Waited(shortage) => short_of_places(Reason::QueueTimeout, shortage),
         Refusal::QueueFull(full) => counted(Reason::QueueFull, full),
-        Refusal::WaitedFor(limit) => {
-            let current = waited.max(limit);
-            Problem::new(Reason::QueueTimeout, Detail::TimeLimit { current, limit })
-        }
         Refusal::MemoryShort => Problem::new(Reason::MemoryPressure, Detail::None),
     }
+}
+
+fn short_of_places(reason: Reason, shortage: Shortage) -> Problem {
+    let Shortage {
+        full,
+        is_of_worker,
+        is_share,
+    } = shortage;
+    let reason = if is_share {
+        Reason::InFlightShare
+    } else {
+        reason
+    };
+    counted(reason, full).with_setting(if is_of_worker {
+        "limits.max-in-flight-requests-per-worker"
+    } else {
+        "limits.max-in-flight-requests"
+    })
+}
+
+fn counted(reason: Reason, full: LimitReached) -> Problem {
+    let (current, limit) = (u64::from(full.wanted()), u64::from(full.max));
+    Problem::new(reason, Detail::Limit { current, limit })
 }

@@ -26,6 +26,7 @@ mod compression;
 mod correlation;
 mod error_forms;
 mod expectations;
+mod fair_places;
 mod forwarding;
 mod header_edits;
 mod keep_alive;

@@ -130,7 +130,10 @@ impl Route {
     pub(crate) fn may_fail_for(self, reason: Reason) -> bool {
         let by_limits = matches!(
             reason,
-            Reason::InFlightLimit | Reason::QueueFull | Reason::QueueTimeout
+            Reason::InFlightLimit
+                | Reason::InFlightShare
+                | Reason::QueueFull
+                | Reason::QueueTimeout
         );
         let by_targets = reason.counts_against_upstream()
             || matches!(
