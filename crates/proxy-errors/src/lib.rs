@@ -4,6 +4,7 @@
 //! a reason with the details of one case. The caller decides whether to respond.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod blame;
 mod error_type;
 mod reason;
 
@@ -25,6 +26,7 @@ mod local_reply;
 
 mod reference;
 
+pub use blame::{Blame, SentRequest};
 pub use detail::Detail;
 pub use error_type::ErrorType;
 pub use grpc_status::GrpcStatus;

@@ -186,24 +186,6 @@ impl Reason {
     pub fn is_client_fault(self) -> bool {
         self.status().is_client_error()
     }
-
-    /// Whether the failure counts for the upstream's breaker, health and metrics. Failures caused
-    /// by the client or the proxy never do.
-    #[must_use]
-    pub const fn counts_against_upstream(self) -> bool {
-        let theirs = matches!(
-            self.error_type(),
-            ErrorType::Upstream | ErrorType::ResponseValidation
-        );
-        let their_delay = matches!(
-            self,
-            Self::ConnectTimeout
-                | Self::UpstreamWriteTimeout
-                | Self::ResponseHeaderTimeout
-                | Self::ResponseReadTimeout
-        );
-        theirs || their_delay
-    }
 }
 
 impl fmt::Display for Reason {

@@ -49,17 +49,19 @@ fn write_types(page: &mut String) -> std::fmt::Result {
 fn write_reasons(page: &mut String) -> std::fmt::Result {
     page.push_str("\n## Reasons\n\n");
     page.push_str(
-        "The last column tells whether the reason counts as a failure of the upstream.\n\n",
+        "The last column is the party at fault. Only a fault of the target moves a breaker, an outlier \
+         count or the failures of an upstream. A route's `request-secs` is the target's fault if the \
+         target had the whole request for at least half of that time.\n\n",
     );
-    page.push_str("| reason | type | status | `Proxy-Status` error | meaning | upstream's |\n");
+    page.push_str("| reason | type | status | `Proxy-Status` error | meaning | at fault |\n");
     page.push_str("|---|---|---|---|---|---|\n");
     for reason in Reason::ALL {
         let (owner, status) = (reason.error_type().name(), reason.status().as_u16());
         let (token, doc) = (reason.proxy_status(), reason.doc());
-        let counts = yes_no(reason.counts_against_upstream());
+        let party = reason.blame().name();
         writeln!(
             page,
-            "| `{reason}` | {owner} | {status} | `{token}` | {doc} | {counts} |"
+            "| `{reason}` | {owner} | {status} | `{token}` | {doc} | {party} |"
         )?;
     }
     Ok(())

@@ -1,7 +1,9 @@
 //! The tables of types, reasons and limits, literally.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
-use proxy_errors::{ErrorType, GrpcStatus, LimitType, Reason, reference_page, status_text};
+use proxy_errors::{
+    Blame, ErrorType, GrpcStatus, LimitType, Reason, SentRequest, reference_page, status_text,
+};
 use std::collections::HashSet;
 
 const TYPES: &[(u16, &str, &str)] = &[
@@ -242,17 +244,67 @@ fn retryable_types_are_those_of_the_contract() {
     assert!(!Reason::BreakerOpen.retryable());
 }
 
+/// Reasons for which the target is at fault: always, once it has the whole request, or if it also had its
+/// time. No other reason counts.
+const FAULTS_OF_TARGETS: &[(Blame, &[&str])] = &[
+    (
+        Blame::Target,
+        &[
+            "connect_refused",
+            "connect_unreachable",
+            "connect_reset",
+            "tls_handshake_failed",
+            "tls_verify_failed",
+            "upstream_refused_stream",
+            "bad_status_line",
+            "bad_response_header",
+            "response_conflicting_length",
+            "response_bad_chunk",
+            "response_truncated",
+            "too_many_informational",
+            "upstream_header_too_large",
+            "upstream_http2_error",
+            "connect_timeout",
+            "upstream_write_timeout",
+            "response_header_timeout",
+            "response_read_timeout",
+        ],
+    ),
+    (
+        Blame::TargetOfWholeRequest,
+        &[
+            "upstream_closed_early",
+            "upstream_reset",
+            "upstream_write_failed",
+            "unasked_upgrade",
+        ],
+    ),
+    (Blame::TargetGivenTime, &["request_timeout"]),
+];
+
 #[test]
-fn a_client_is_never_an_upstreams_failure() {
+fn a_breaker_moves_only_by_what_the_target_did() {
     for reason in Reason::ALL {
-        let both = reason.is_client_fault() && reason.counts_against_upstream();
-        assert!(!both, "{reason}");
+        let listed = FAULTS_OF_TARGETS
+            .iter()
+            .find(|(_, names)| names.contains(&reason.as_str()));
+        let blame = reason.blame();
+        match listed {
+            Some((expected, _)) => assert_eq!(blame, *expected, "{reason}"),
+            None => assert!(matches!(blame, Blame::Client | Blame::Proxy), "{reason}"),
+        }
+        for (is_whole, had_time) in [(false, false), (false, true), (true, false), (true, true)] {
+            let counts = match listed.map(|(blame, _)| blame) {
+                None => false,
+                Some(Blame::TargetOfWholeRequest) => is_whole,
+                Some(Blame::TargetGivenTime) => is_whole && had_time,
+                Some(_) => true,
+            };
+            let request = SentRequest { is_whole, had_time };
+            assert_eq!(blame.is_target(request), counts, "{reason}, {request:?}");
+        }
+        assert!(!reason.is_client_fault() || blame == Blame::Client || blame == Blame::Proxy);
     }
-    assert!(!Reason::ClientAborted.counts_against_upstream());
-    assert!(!Reason::RequestTimeout.counts_against_upstream());
-    assert!(Reason::ResponseHeaderTimeout.counts_against_upstream());
-    assert!(Reason::ResponseTruncated.counts_against_upstream());
-    assert!(Reason::ConnectTimeout.counts_against_upstream());
 }
 
 #[test]

@@ -82,6 +82,26 @@ impl CircuitBreaker {
         })
     }
 
+    /// Whether a request would be admitted at `now_ns`. Takes no probe's place.
+    ///
+    /// # Errors
+    /// [`BreakerOpen`] if it would be refused.
+    #[inline]
+    pub fn check(&self, now_ns: u64) -> Result<(), BreakerOpen> {
+        let (phase, _) = Phase::unpack(self.0.word.load(Ordering::Acquire));
+        if matches!(phase, Phase::Closed { .. }) {
+            return Ok(());
+        }
+        self.0.check_probe(phase, now_ns)
+    }
+
+    /// Admits a request again that has given up its place meanwhile. An open breaker refuses it, and its
+    /// result counts nothing.
+    pub fn readmit(&self) -> Option<BreakerPermit> {
+        // At this time no timeout is over.
+        self.admit(0).ok()
+    }
+
     /// The current state. An open breaker stays open until a request arrives after its timeout.
     pub fn state(&self) -> BreakerState {
         let (phase, _) = Phase::unpack(self.0.word.load(Ordering::Acquire));
@@ -132,6 +152,21 @@ impl Drop for BreakerPermit {
 }
 
 impl Inner {
+    #[cold]
+    fn check_probe(&self, phase: Phase, now_ns: u64) -> Result<(), BreakerOpen> {
+        let step = phase.step(BreakerEvent::Request, &self.settings, now_ns);
+        if step.admitted {
+            return Ok(());
+        }
+        Err(self.refusal(phase, now_ns))
+    }
+
+    fn refusal(&self, phase: Phase, now_ns: u64) -> BreakerOpen {
+        // The end is rounded up to a millisecond, and a worker's clock may lag.
+        let retry_after = phase.retry_after(now_ns).min(self.settings.timeout);
+        BreakerOpen { retry_after }
+    }
+
     /// The generation and whether the request is a probe.
     #[cold]
     fn admit_probe(&self, now_ns: u64) -> Result<(u16, bool), BreakerOpen> {
@@ -140,9 +175,7 @@ impl Inner {
             let (phase, generation) = Phase::unpack(seen);
             let Step { next, admitted } = phase.step(BreakerEvent::Request, &self.settings, now_ns);
             if !admitted {
-                // The end is rounded up to a millisecond, and a worker's clock may lag.
-                let retry_after = phase.retry_after(now_ns).min(self.settings.timeout);
-                return Err(BreakerOpen { retry_after });
+                return Err(self.refusal(phase, now_ns));
             }
             let generation = next_generation(generation, phase, next);
             match self.exchange(seen, next.pack(generation)) {

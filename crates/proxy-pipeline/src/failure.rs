@@ -130,7 +130,10 @@ fn connect_reason(error: &io::Error) -> Reason {
     #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
     match error.kind() {
         io::ErrorKind::ConnectionRefused => Reason::ConnectRefused,
-        io::ErrorKind::ConnectionReset => Reason::ConnectReset,
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::UnexpectedEof => Reason::ConnectReset,
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             Reason::ConnectUnreachable
         }
@@ -198,13 +201,14 @@ fn send_problem(fault: &SendError, upstream: &str, body: Option<RequestBodyError
             },
             named(error.to_string()),
         ),
+        (SendError::Closed(None) | SendError::BrokenHead | SendError::UnsentRequest, None) => {
+            Problem::new(Reason::UpstreamClosedEarly, named(fault.to_string()))
+        }
+        // The body ended early, and no other reason is known.
         (
-            SendError::Closed(None)
-            | SendError::BrokenHead
-            | SendError::UnsentRequest
-            | SendError::RequestBody,
+            SendError::RequestBody | SendError::Http2Request(Http2RequestError::RequestBody),
             None,
-        ) => Problem::new(Reason::UpstreamClosedEarly, named(fault.to_string())),
+        ) => Problem::new(Reason::ClientAborted, Detail::None),
         (SendError::Http2Request(fault), None) => {
             Problem::new(call_reason(fault), named(call_text(fault)))
         }
@@ -224,8 +228,10 @@ fn call_reason(fault: &Http2RequestError) -> Reason {
         Http2RequestError::Unprocessed(_) => Reason::UpstreamRefusedStream,
         Http2RequestError::Broken(error) if error.is_io() => Reason::UpstreamClosedEarly,
         Http2RequestError::Broken(error) if error.is_remote() => Reason::UpstreamReset,
-        Http2RequestError::Broken(_) => Reason::UpstreamHttp2Error,
-        Http2RequestError::RequestBody => Reason::UpstreamClosedEarly,
+        Http2RequestError::Broken(error) if error.is_library() => Reason::UpstreamHttp2Error,
+        // The request is one that HTTP/2 cannot carry, or the proxy has reset it.
+        Http2RequestError::Broken(_) => Reason::InternalError,
+        Http2RequestError::RequestBody => Reason::ClientAborted,
         Http2RequestError::TooManyInformational => Reason::TooManyInformational,
     }
 }

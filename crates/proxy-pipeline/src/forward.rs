@@ -2,6 +2,7 @@
 
 mod acquired;
 mod attempts;
+mod blame;
 pub(crate) mod destination;
 mod http1;
 mod http2;
@@ -28,7 +29,7 @@ use destination::{Destination, within_try};
 use http::header::CONTENT_LENGTH;
 use http::{Method, Response, StatusCode};
 use http_body::Body as _;
-use proxy_clock::RequestTimers;
+use proxy_clock::{RequestTimers, Tick};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::RequestKind;
 use proxy_http1::keep_map;
@@ -55,6 +56,7 @@ pub(crate) async fn send(
         timers.stop();
         body = Some(held).filter(|body| !body.is_end_stream());
     }
+    circuit_breaker::admit(exchange, to.route, to.upstream)?;
     let length = match (&body, exchange.head.headers.content_length()) {
         (Some(_), None) => Length::Chunked,
         (Some(_), Some(_)) => Length::Known,
@@ -71,6 +73,9 @@ pub(crate) async fn send(
         None => (RequestBody::default(), None),
     };
     exchange.record().upload.clone_from(&upload);
+    if let Some(upload) = &upload {
+        release_slow_probe(exchange, to.route, upload);
+    }
     let active = Rc::clone(exchange.active());
     advance(exchange, &active, to.upstream, to.choice.target);
     let pool = Rc::clone(&exchange.worker().pool);
@@ -85,21 +90,36 @@ pub(crate) async fn send(
         replayable,
         upload,
         tried: Vec::new(),
+        began_at: Tick::default(),
         fresh: false,
     };
-    let answered = attempts.run(requested.as_ref()).await;
-    if to.route.buffer_responses
-        && let Ok(answered) = answered
-    {
+    let answered = match attempts.run(requested.as_ref()).await {
+        Ok(answered) => answered,
+        Err(problem) => {
+            attempts.settle_failure(&problem);
+            return Err(problem);
+        }
+    };
+    let status = answered.status();
+    let built = if to.route.buffer_responses {
         // A response is whole, and so a success of its upstream, when all of it has arrived.
-        let held = Box::pin(attempts.hold_response(answered, requested.as_ref())).await;
-        let outcome = held.as_ref().map(Response::status);
-        circuit_breaker::settle(attempts.exchange, outcome);
-        return held;
+        Box::pin(attempts.hold_response(answered, requested.as_ref())).await
+    } else {
+        attempts.build_response(answered, requested.as_ref())
+    };
+    attempts.settle(status, built.as_ref().err());
+    built
+}
+
+/// Lets another probe of a half-open breaker begin while the client still sends the body of this one.
+fn release_slow_probe(exchange: &mut Exchange, route: &RoutePlan, upload: &Progress) {
+    let Some(breaker) = &route.breaker else {
+        return;
+    };
+    let record = exchange.record();
+    if let Some(permit) = record.breaker.take_if(|permit| permit.is_probe()) {
+        upload.hold_probe(breaker, permit);
     }
-    let outcome = answered.as_ref().map(Answered::status);
-    circuit_breaker::settle(attempts.exchange, outcome);
-    attempts.build_response(answered?, requested.as_ref())
 }
 
 impl Attempts<'_, '_> {
@@ -107,6 +127,7 @@ impl Attempts<'_, '_> {
     async fn run(&mut self, requested: Option<&RequestedUpgrade>) -> Result<Answered, Problem> {
         let mut target = self.to.choice.target;
         loop {
+            self.began_at = self.timers.clock().now();
             self.exchange.record_attempt(self.to.upstream.index, target);
             let Acquired {
                 connection,
@@ -147,8 +168,6 @@ impl Attempts<'_, '_> {
             };
             match tried {
                 AttemptOutcome::Answered(answered) => {
-                    let failed = answered.status().is_server_error();
-                    self.exchange.observe_outcome(self.to.upstream, failed);
                     self.answered(began);
                     keep_map(std::mem::take(self.request.headers_mut()));
                     return Ok(answered);
@@ -209,12 +228,25 @@ impl Attempts<'_, '_> {
     ) -> Result<Response<Body>, Problem> {
         let mut response = self.build_response(answered, requested)?;
         let held = held_response::hold(&mut response, self.to.route.max_body_buffer_bytes);
-        if let Err(fault) = held.await {
-            let problem = self.problem(&fault);
-            self.record_failure(&problem);
-            return Err(problem);
-        }
+        held.await.map_err(|fault| self.problem(&fault))?;
         Ok(response)
+    }
+
+    /// Records the end of a request that its target has answered with `status`, and settles the breaker's
+    /// permit. The `problem` is that of a response that cannot be forwarded.
+    fn settle(&mut self, status: StatusCode, problem: Option<&Problem>) {
+        if let Some(problem) = problem {
+            self.record_failure(problem);
+            return self.settle_failure(problem);
+        }
+        let failed = status.is_server_error();
+        self.exchange.observe_outcome(self.to.upstream, failed);
+        circuit_breaker::settle(self.exchange, Some(failed));
+    }
+
+    fn settle_failure(&mut self, problem: &Problem) {
+        let failed = self.is_targets_fault(problem.reason()).then_some(true);
+        circuit_breaker::settle(self.exchange, failed);
     }
 
     fn build_response(

@@ -147,7 +147,7 @@ async fn admit(
         }
         Outcome::Forward(upstream, _) => {
             max_forwards::spend(&mut exchange.head)?;
-            circuit_breaker::admit(exchange, route, upstream)?;
+            circuit_breaker::check(exchange, route, upstream)?;
             let upstream = Some(*upstream);
             enter(exchange, Holders { route, upstream }, end_by).await
         }

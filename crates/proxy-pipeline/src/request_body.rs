@@ -6,10 +6,11 @@ use crate::trailers;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
-use proxy_clock::{MinDataRate, RequestTimers, Timer};
+use proxy_clock::{MinDataRate, RequestTimers, Tick, Timer};
 use proxy_errors::{Detail, Reason};
+use proxy_health::{BreakerPermit, CircuitBreaker};
 use proxy_http1::{Pipe, SpliceFrom};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -32,6 +33,10 @@ pub(crate) struct Progress {
     pub(crate) bytes: Cell<u64>,
     pub(crate) fault: Cell<Option<RequestBodyError>>,
     pub(crate) complete: Cell<bool>,
+    /// The time at which the body was complete.
+    pub(crate) completed_at: Cell<Tick>,
+    /// The probe of a half-open breaker, if the request is one.
+    probe: RefCell<Option<Box<UploadedProbe>>>,
     /// The response has begun: from then on the timers of reading it apply.
     answered: Cell<bool>,
     limits: BodyLimits,
@@ -39,6 +44,14 @@ pub(crate) struct Progress {
     /// The client's data rate; `None` if any progress is enough.
     min_rate: Option<MinDataRate>,
     timers: RequestTimers,
+}
+
+/// A half-open breaker's probe while the client still sends its body. Its place is free while the proxy waits
+/// for the client.
+#[derive(Debug)]
+struct UploadedProbe {
+    breaker: CircuitBreaker,
+    permit: Option<BreakerPermit>,
 }
 
 /// Limits on the size of a body and of its trailers.
@@ -111,6 +124,8 @@ impl RequestBody {
             bytes: Cell::new(0),
             fault: Cell::new(None),
             complete: Cell::new(false),
+            completed_at: Cell::default(),
+            probe: RefCell::default(),
             answered: Cell::new(false),
             limits,
             times,
@@ -295,8 +310,29 @@ impl Progress {
         })
     }
 
+    /// Holds the permit of a probe for as long as the target, not the client, is waited for.
+    #[cold]
+    pub(crate) fn hold_probe(&self, breaker: &CircuitBreaker, permit: BreakerPermit) {
+        let probe = UploadedProbe {
+            breaker: breaker.clone(),
+            permit: Some(permit),
+        };
+        self.probe.replace(Some(Box::new(probe)));
+    }
+
+    /// The permit of a probe, if it has a place.
+    pub(crate) fn take_probe(&self) -> Option<BreakerPermit> {
+        self.probe.take()?.permit
+    }
+
     fn ended(&self) {
         if !self.complete.replace(true) {
+            self.completed_at.set(self.timers.clock().now());
+            if let Some(probe) = &mut *self.probe.borrow_mut()
+                && probe.permit.is_none()
+            {
+                probe.permit = probe.breaker.readmit();
+            }
             self.start(Timer::ResponseHeader, self.times.response);
         }
     }
@@ -321,6 +357,9 @@ impl Progress {
     }
 
     fn wait_for_client(&self) {
+        if let Some(probe) = &mut *self.probe.borrow_mut() {
+            probe.permit = None;
+        }
         if self.answered.get() {
             return;
         }

@@ -8,6 +8,7 @@
 
 mod support;
 
+mod blame;
 mod grpc;
 mod grpc_calls;
 mod health_checks;

@@ -9,7 +9,7 @@ use crate::request_body::{Progress, RequestBody};
 use crate::view::WorkerView;
 use h2::RecvStream;
 use http::{HeaderMap, Request, Response, StatusCode, Version};
-use proxy_clock::{RequestTimers, Timer};
+use proxy_clock::{RequestTimers, Tick, Timer};
 use proxy_errors::Problem;
 use proxy_framing::RequestKind;
 use proxy_plan::UpstreamStates;
@@ -29,6 +29,8 @@ pub(super) struct Attempts<'e, 'p> {
     pub(super) replayable: bool,
     pub(super) upload: Option<Rc<Progress>>,
     pub(super) tried: Vec<u16>,
+    /// The beginning of the attempt, connecting included.
+    pub(super) began_at: Tick,
     /// Whether the next attempt needs a new connection: a kept one has just ended under the request.
     pub(super) fresh: bool,
 }
@@ -128,7 +130,7 @@ impl Attempts<'_, '_> {
 
     pub(super) fn record_failure(&self, problem: &Problem) {
         let reason = problem.reason();
-        if !reason.counts_against_upstream() {
+        if !self.is_targets_fault(reason) {
             return;
         }
         if let Some((upstream, _)) = self.exchange.last_attempt() {

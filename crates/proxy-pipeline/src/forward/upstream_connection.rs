@@ -215,7 +215,9 @@ impl Attempts<'_, '_> {
             .for_target(origin)
             .finish(transport, permit)
             .await;
-        let stream_slot = built.map_err(|error| ConnectError::Io(io::Error::other(error)))?;
+        let stream_slot = built.map_err(|error| {
+            ConnectError::Io(io::Error::new(io::ErrorKind::ConnectionReset, error))
+        })?;
         Ok(Acquired {
             connection: UpstreamConnection::Http2(stream_slot),
             target: position,

@@ -1,12 +1,28 @@
-//! Refuses requests to an upstream that keeps failing, and tells its breaker how each request went.
+//! Refuses requests to an upstream that keeps failing, and records in its breaker how each request ended.
 
 use crate::exchange::Exchange;
-use http::StatusCode;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_health::BreakerOpen;
 use proxy_plan::{RoutePlan, UpstreamPlan};
 
-/// Takes the breaker's permit, which is dropped with the request: a client that leaves counts as nothing.
+/// Refuses a request that its route's breaker would refuse. Takes no place: the request may have to wait
+/// in the queue or for agents first.
+pub(crate) fn check(
+    exchange: &Exchange,
+    route: &RoutePlan,
+    upstream: &UpstreamPlan,
+) -> Result<(), Problem> {
+    let Some(breaker) = &route.breaker else {
+        return Ok(());
+    };
+    let now_ns = exchange.worker().time.process_ns(exchange.began());
+    breaker
+        .check(now_ns)
+        .map_err(|open| refused(open, upstream))
+}
+
+/// Takes the breaker's permit for a request that goes to its target now. A permit that is dropped with
+/// the request counts nothing: the client has left.
 pub(crate) fn admit(
     exchange: &mut Exchange,
     route: &RoutePlan,
@@ -15,41 +31,32 @@ pub(crate) fn admit(
     let Some(breaker) = &route.breaker else {
         return Ok(());
     };
-    let now_ns = exchange.worker().time.process_ns(exchange.began());
-    match breaker.admit(now_ns) {
-        Ok(permit) => {
-            exchange.record().breaker = Some(permit);
-            Ok(())
-        }
-        Err(BreakerOpen { retry_after }) => {
-            let detail = Detail::name(&*upstream.name);
-            let problem = Problem::new(Reason::BreakerOpen, detail);
-            Err(problem.with_retry_after(retry_after))
-        }
-    }
+    let time = &exchange.worker().time;
+    let now_ns = time.process_ns(time.elapsed());
+    let permit = breaker.admit(now_ns);
+    exchange.record().breaker = Some(permit.map_err(|open| refused(open, upstream))?);
+    Ok(())
 }
 
-/// Settles the permit by what the request's last attempt came to: once for each request.
-pub(crate) fn settle(exchange: &mut Exchange, outcome: Result<StatusCode, &Problem>) {
-    let Some(permit) = exchange.record().breaker.take() else {
+/// Settles the permit by the result of the request's last attempt, once for each request. `None` is the
+/// fault of another party than the target, and counts nothing.
+pub(crate) fn settle(exchange: &mut Exchange, failed: Option<bool>) {
+    let record = exchange.record();
+    let probe = || record.upload.as_ref()?.take_probe();
+    let Some(permit) = record.breaker.take().or_else(probe) else {
         return;
     };
     let time = &exchange.worker().time;
     let now_ns = time.process_ns(time.elapsed());
-    let succeeded = match outcome {
-        Ok(status) => Some(!status.is_server_error()),
-        Err(problem) if is_failure(problem.reason()) => Some(false),
-        // The client's doing, or the proxy's own.
-        Err(_) => None,
-    };
-    match succeeded {
-        Some(true) => permit.success(now_ns),
-        Some(false) => permit.failure(now_ns),
+    match failed {
+        Some(false) => permit.success(now_ns),
+        Some(true) => permit.failure(now_ns),
         None => None,
     };
 }
 
-fn is_failure(reason: Reason) -> bool {
-    reason == Reason::RequestTimeout
-        || (reason != Reason::NoFreeConnection && reason.counts_against_upstream())
+fn refused(open: BreakerOpen, upstream: &UpstreamPlan) -> Problem {
+    let BreakerOpen { retry_after } = open;
+    let problem = Problem::new(Reason::BreakerOpen, Detail::name(&*upstream.name));
+    problem.with_retry_after(retry_after)
 }

@@ -19,6 +19,7 @@
 mod support;
 
 mod aborts;
+mod blame;
 mod bodies;
 mod buffers;
 mod builtins;

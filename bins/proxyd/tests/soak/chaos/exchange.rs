@@ -135,10 +135,15 @@ impl Route {
                 | Reason::QueueFull
                 | Reason::QueueTimeout
         );
-        let by_targets = reason.counts_against_upstream()
+        let by_targets = reason.blame().may_be_target()
             || matches!(
                 reason,
-                Reason::NoFreeConnection | Reason::BreakerOpen | Reason::AllTargetsUnhealthy
+                Reason::DnsFailed
+                    | Reason::ConnectFailed
+                    | Reason::UpgradeDeclined
+                    | Reason::NoFreeConnection
+                    | Reason::BreakerOpen
+                    | Reason::AllTargetsUnhealthy
             );
         by_limits
             || match self {

@@ -106,7 +106,7 @@ fn right(ask: &Ask, outcome: &Outcome, record: &Record) -> Result<String, String
             Err(format!("{outcome:?} and another status in its record"))
         }
         Outcome::Cut(_) => match reason {
-            Some(reason) if reason.counts_against_upstream() => Ok(format!("cut: {name}")),
+            Some(reason) if reason.blame().may_be_target() => Ok(format!("cut: {name}")),
             _ => Err("cut without a failure of its target".to_owned()),
         },
         Outcome::Answered(status, content) => match reason {
