@@ -3,7 +3,7 @@
 use crate::error::EncodeError;
 use crate::frame::{FrameType, LENGTH_BYTES};
 use crate::object::Object;
-use rmp_serde::decode::Error as MessagePackError;
+use rmp_serde::decode::{Error as MessagePackError, ReadRefReader};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,13 @@ impl Encoding {
         Ok(())
     }
 
+    /// A reader of `MessagePack` with the bound of its nesting.
+    pub(crate) fn message_pack(payload: &[u8]) -> rmp_serde::Deserializer<ReadRefReader<'_, [u8]>> {
+        let mut deserializer = rmp_serde::Deserializer::from_read_ref(payload);
+        deserializer.set_max_depth(MAX_DEPTH);
+        deserializer
+    }
+
     /// Reads one object, and nothing after it. The error is the cause in words.
     pub(crate) fn read<'de, T: Deserialize<'de>>(self, payload: &'de [u8]) -> Result<T, String> {
         match self {
@@ -91,8 +98,7 @@ impl Encoding {
 }
 
 fn read_message_pack<'de, T: Deserialize<'de>>(payload: &'de [u8]) -> Result<T, String> {
-    let mut deserializer = rmp_serde::Deserializer::from_read_ref(payload);
-    deserializer.set_max_depth(MAX_DEPTH);
+    let mut deserializer = Encoding::message_pack(payload);
     let read: Result<Object<T>, _> = Object::deserialize(&mut deserializer);
     let object = read.map_err(|error| error.to_string())?;
     // A marker can be read of any byte, so that only the end of the payload has none.

@@ -11,7 +11,8 @@
 //! Both sides decode within bounds: a frame's claimed length is compared with its limit before any
 //! of its payload is read, and no memory is reserved from a claimed length or count. The proxy
 //! decodes strictly: an unknown field or an invalid value of an agent's message is an error, never a
-//! default. An agent skips the fields that it does not know, so that a newer proxy can say more.
+//! default. Of a decision that is wrong, too long or not whole, [`DecisionPrefix`] has the beginning: a
+//! denial stands whatever the rest is. An agent skips the fields that it does not know, so that a newer proxy can say more.
 //!
 //! # Examples
 //!
@@ -38,6 +39,7 @@ mod bounded;
 mod bytes;
 mod decision;
 mod decision_message;
+mod decision_prefix;
 mod encoding;
 mod error;
 mod event;
@@ -54,6 +56,7 @@ mod text;
 pub use bytes::BodyData;
 pub use decision::{Allow, Block, Challenge, Decision, MAX_CHALLENGES, MAX_REASON_BYTES, Redirect};
 pub use decision_message::DecisionMessage;
+pub use decision_prefix::DecisionPrefix;
 pub use encoding::Encoding;
 pub use error::{DecodeError, DecodeErrorKind, EncodeError};
 pub use event::{

@@ -3,9 +3,9 @@
 use crate::agent::Agent;
 use crate::requests::Requests;
 use agent_protocol::{
-    AgentMessage, BodyMode, DecodeError, Drain, EncodeError, Encoding, ErrorCode, ErrorMessage,
-    Hello, MAX_HANDSHAKE_BYTES, PROTOCOL_VERSION, ProxyMessage, RequestId, Wants, Welcome,
-    read_frame,
+    AgentMessage, Block, BodyMode, Decision, DecisionMessage, DecodeError, Drain, EncodeError,
+    Encoding, ErrorCode, ErrorMessage, Hello, MAX_HANDSHAKE_BYTES, PROTOCOL_VERSION, ProxyMessage,
+    RequestId, Wants, Welcome, read_frame,
 };
 use std::io;
 use std::sync::Arc;
@@ -165,16 +165,23 @@ impl Wire {
         }
     }
 
-    /// A decision that is longer than the proxy accepts becomes a failure of its request.
+    /// A decision that is longer than the proxy accepts becomes a failure of its request; a denial stands,
+    /// without its body and its fields.
     async fn send_answer(&mut self, answer: AgentMessage<'static>) -> Result<(), ConnectionError> {
-        let id = match &answer {
-            AgentMessage::Decision(decision) => decision.id,
-            AgentMessage::Error(error) => error.id,
-            AgentMessage::Welcome(_) | AgentMessage::Drain(_) => RequestId::CONNECTION,
-        };
         let sent = self.send(&answer).await;
         let Err(ConnectionError::Encode(error)) = sent else {
             return sent;
+        };
+        let id = match answer {
+            AgentMessage::Decision(DecisionMessage { id, seq, decision }) => {
+                if let Some(decision) = bare_denial(&decision) {
+                    let answer = DecisionMessage { id, seq, decision };
+                    return self.send(&AgentMessage::Decision(answer)).await;
+                }
+                id
+            }
+            AgentMessage::Error(error) => error.id,
+            AgentMessage::Welcome(_) | AgentMessage::Drain(_) => RequestId::CONNECTION,
         };
         let failure = AgentMessage::Error(ErrorMessage {
             id,
@@ -189,4 +196,18 @@ impl Wire {
         message.encode(self.encoding, self.max_output, &mut output)?;
         Ok(self.stream.write_all(&output).await?)
     }
+}
+
+/// The status alone of a denial; `None` if `decision` allows.
+fn bare_denial(decision: &Decision) -> Option<Decision> {
+    let status = match decision {
+        Decision::Allow(_) => return None,
+        Decision::Block(block) => block.status,
+        Decision::Challenge(_) => Some(401),
+        Decision::Redirect(_) => None,
+    };
+    Some(Decision::Block(Block {
+        status,
+        ..Block::default()
+    }))
 }

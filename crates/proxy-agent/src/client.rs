@@ -1,5 +1,6 @@
 //! One worker's access to one agent, whatever protocol it speaks.
 
+use crate::early_denial::EarlyDenial;
 use crate::error::CallError;
 use crate::ext_authz::ExtAuthzClient;
 use crate::forward_auth::ForwardAuthClient;
@@ -44,7 +45,8 @@ impl AgentClient {
     }
 
     /// Asks about the head of a request, at the time `now` since the worker's start. `head` has the id
-    /// and the number of events replaced.
+    /// and the number of events replaced. A call that fails or is dropped leaves a denial that stands
+    /// all the same in `denial`.
     ///
     /// # Errors
     /// There is no decision.
@@ -52,15 +54,13 @@ impl AgentClient {
         &self,
         now: Duration,
         head: RequestHeaders<'_>,
+        denial: &EarlyDenial,
     ) -> Result<HeadAnswer, CallError> {
         let decision = match &self.protocol {
-            Protocol::Native(client) => return client.begin(now, head).await,
-            Protocol::ForwardAuth(client) => client.decide(&head).await?,
-            Protocol::ExtAuthz(client) => client.decide(&head).await?,
+            Protocol::Native(client) => return client.begin(now, head, denial).await,
+            Protocol::ForwardAuth(client) => client.decide(&head, denial).await?,
+            Protocol::ExtAuthz(client) => client.decide(&head, denial).await?,
         };
-        Ok(HeadAnswer {
-            decision,
-            session: None,
-        })
+        Ok(HeadAnswer::from(decision))
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::error::CallError;
 use agent_protocol::{
-    AgentMessage, Cancel, Decision, Encoding, ErrorCode, ErrorMessage, Hello, PROTOCOL_VERSION,
-    ProxyMessage, RequestId, Wants, Welcome,
+    AgentMessage, Block, Cancel, Decision, DecisionPrefix, Encoding, ErrorCode, ErrorMessage,
+    Hello, PROTOCOL_VERSION, ProxyMessage, RequestId, Wants, Welcome,
 };
 use proxy_model::AgentEncoding;
 use proxy_plan::AgentEndpoint;
@@ -73,6 +73,8 @@ pub(crate) struct Agreement {
 #[derive(Debug)]
 struct Waiting {
     seq: u32,
+    /// A denial has begun to arrive.
+    is_denied: bool,
     answer: oneshot::Sender<Result<Decision, CallError>>,
 }
 
@@ -154,7 +156,11 @@ impl Connection {
     ) -> Result<oneshot::Receiver<Result<Decision, CallError>>, CallError> {
         let (answer, receiver) = oneshot::channel();
         self.send(event)?;
-        let waiting = Waiting { seq, answer };
+        let waiting = Waiting {
+            seq,
+            is_denied: false,
+            answer,
+        };
         self.state.borrow_mut().waiting.insert(id.get(), waiting);
         Ok(receiver)
     }
@@ -180,12 +186,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives up the call of request `id`, if it has no answer yet.
-    pub(crate) fn give_up(&self, id: RequestId) {
+    /// Gives up the call of request `id`, if it has no answer yet. Returns whether a denial has begun to
+    /// arrive.
+    pub(crate) fn give_up(&self, id: RequestId) -> bool {
         let mut state = self.state.borrow_mut();
-        if state.waiting.remove(&id.get()).is_none() {
-            return;
-        }
+        let Some(Waiting { is_denied, .. }) = state.waiting.remove(&id.get()) else {
+            return false;
+        };
         state.late = state.late.saturating_add(1);
         state.unanswered += 1;
         let is_silent = MAX_UNANSWERED <= state.unanswered;
@@ -195,6 +202,7 @@ impl Connection {
                 "the agent does not answer".to_owned(),
             ));
         }
+        is_denied
     }
 
     /// Tells the agent that request `id` does not concern it any more.
@@ -216,9 +224,17 @@ impl Connection {
             state.sent = 0;
             std::mem::take(&mut state.waiting)
         };
-        for Waiting { answer, .. } in waiting.into_values() {
+        for Waiting {
+            is_denied, answer, ..
+        } in waiting.into_values()
+        {
+            let result = if is_denied {
+                Ok(Decision::Block(Block::default()))
+            } else {
+                Err(error.clone())
+            };
             // The caller may be gone.
-            answer.send(Err(error.clone())).unwrap_or_default();
+            answer.send(result).unwrap_or_default();
         }
         self.changed.notify_waiters();
         self.wake_driver();
@@ -325,9 +341,28 @@ impl Connection {
         }
     }
 
-    /// Fails the call of request `id` alone, if there is one.
-    pub(crate) fn fail(&self, id: RequestId, text: &str) -> Result<(), CallError> {
+    /// Answers the call of request `id` alone, from the beginning of a decision of which the rest is
+    /// wrong, for the cause `text`: a denial stands, anything else is a failure.
+    pub(crate) fn answer_prefix(
+        &self,
+        (id, prefix): (RequestId, DecisionPrefix),
+        text: &str,
+    ) -> Result<(), CallError> {
+        if prefix.denies {
+            return self.answer((id, prefix.seq), Ok(Decision::Block(Block::default())));
+        }
         self.answer((id, None), Err(bad(text)))
+    }
+
+    /// Notes that a denial has begun to arrive: it stands if the rest does not come.
+    pub(crate) fn note_denial(&self, prefix: DecisionPrefix) {
+        let mut state = self.state.borrow_mut();
+        let id = prefix.id.filter(|_| prefix.denies);
+        if let Some(id) = id
+            && let Some(waiting) = state.waiting.get_mut(&id.get())
+        {
+            waiting.is_denied = prefix.seq == Some(waiting.seq);
+        }
     }
 
     /// Passes an answer on. Answers to calls that were given up are skipped; those to events that were

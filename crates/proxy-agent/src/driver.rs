@@ -2,7 +2,9 @@
 
 use crate::connection::{Connection, bad};
 use crate::error::CallError;
-use agent_protocol::{AgentMessage, read_frame};
+use agent_protocol::{
+    AgentMessage, DecisionPrefix, Encoding, Frame, FrameError, FrameType, LENGTH_BYTES, read_frame,
+};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -16,6 +18,10 @@ use tokio::net::unix::OwnedReadHalf;
 const READ_BYTES: usize = 16 << 10;
 /// Reads after which other tasks have their turn.
 const MAX_READS: u32 = 16;
+/// The part of a frame, in bytes, in which a denial is looked for before the frame is whole.
+const MAX_PREFIX_BYTES: usize = 1_024;
+/// The longest frame over the limit that is discarded; a longer one ends the connection.
+const MAX_DISCARDED_BYTES: usize = 16 << 20;
 
 /// What the agent sent, up to a frame that is not whole. The space is kept, so that a read neither allocates
 /// nor clears any.
@@ -23,6 +29,8 @@ const MAX_READS: u32 = 16;
 struct Input {
     space: Vec<u8>,
     filled: usize,
+    /// Bytes of a frame that is too long, which are still to come.
+    to_discard: usize,
 }
 
 impl Input {
@@ -36,7 +44,7 @@ impl Input {
         reader: &mut OwnedReadHalf,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let Self { space, filled } = self;
+        let Self { space, filled, .. } = self;
         if space.len() < *filled + READ_BYTES {
             space.resize(*filled + READ_BYTES, 0);
         }
@@ -47,12 +55,19 @@ impl Input {
         Poll::Ready(Ok(read))
     }
 
+    /// Removes the rest of a frame that is too long, as far as it is there.
+    fn discard(&mut self) {
+        let count = self.to_discard.min(self.filled);
+        self.to_discard -= count;
+        self.consume(count);
+    }
+
     /// Removes the first `count` bytes.
     fn consume(&mut self, count: usize) {
         if count == 0 {
             return;
         }
-        let Self { space, filled } = self;
+        let Self { space, filled, .. } = self;
         space.copy_within(count..*filled, 0);
         *filled -= count;
         if *filled == 0 && READ_BYTES < space.len() {
@@ -126,25 +141,93 @@ fn poll_write(
     Ok(())
 }
 
-/// Takes every whole frame from the beginning of `input`, which then has less than one.
+/// Takes every whole frame from the beginning of `input`, which then has less than one. A decision that is
+/// too long is answered by its beginning, and the rest is discarded.
 fn take_frames(connection: &Connection, input: &mut Input) -> Result<(), CallError> {
+    input.discard();
     let mut taken = 0;
     loop {
         let (limit, encoding) = connection.reads();
         let rest = input.bytes().get(taken..).unwrap_or_default();
-        let found = read_frame(rest, limit).map_err(|error| bad(&error.to_string()))?;
-        let Some((frame, length)) = found else {
-            break;
-        };
-        taken += length;
-        match AgentMessage::decode(frame, encoding) {
-            Ok(message) => connection.receive(message)?,
-            Err(error) => match error.request {
-                Some(id) if connection.is_ready() => connection.fail(id, &error.detail)?,
-                Some(_) | None => return Err(bad(&error.detail)),
-            },
+        match read_frame(rest, limit) {
+            Ok(Some((frame, length))) => {
+                taken += length;
+                take_frame(connection, frame, encoding)?;
+            }
+            Ok(None) => {
+                note_denial(connection, rest, encoding);
+                break;
+            }
+            Err(error @ FrameError::TooLong { length, .. }) => {
+                if !take_long(connection, (rest, encoding), error)? {
+                    break;
+                }
+                let length = LENGTH_BYTES + length;
+                taken += length.min(rest.len());
+                input.to_discard = length.saturating_sub(rest.len());
+            }
+            Err(error) => return Err(bad(&error.to_string())),
         }
     }
     input.consume(taken);
     Ok(())
+}
+
+fn take_frame(
+    connection: &Connection,
+    frame: Frame<'_>,
+    encoding: Encoding,
+) -> Result<(), CallError> {
+    let error = match AgentMessage::decode(frame, encoding) {
+        Ok(message) => return connection.receive(message),
+        Err(error) => error,
+    };
+    let mut prefix = DecisionPrefix::default();
+    if frame.frame_type == FrameType::Decision {
+        prefix = DecisionPrefix::read(frame.payload, encoding);
+    }
+    match error.request.or(prefix.id) {
+        Some(id) if connection.is_ready() => connection.answer_prefix((id, prefix), &error.detail),
+        Some(_) | None => Err(bad(&error.detail)),
+    }
+}
+
+/// Answers the call of a decision that is too long, by its beginning. Returns false until that is there.
+fn take_long(
+    connection: &Connection,
+    (rest, encoding): (&[u8], Encoding),
+    error: FrameError,
+) -> Result<bool, CallError> {
+    let text = error.to_string();
+    let is_decision = rest
+        .get(LENGTH_BYTES)
+        .is_none_or(|code| *code == FrameType::Decision.code());
+    let FrameError::TooLong { length, .. } = error else {
+        return Err(bad(&text));
+    };
+    if !is_decision || !connection.is_ready() || MAX_DISCARDED_BYTES < length {
+        return Err(bad(&text));
+    }
+    if rest.len() < MAX_PREFIX_BYTES {
+        note_denial(connection, rest, encoding);
+        return Ok(false);
+    }
+    let prefix = decision_prefix(rest, encoding);
+    let id = prefix.id.ok_or_else(|| bad(&text))?;
+    connection.answer_prefix((id, prefix), &text)?;
+    Ok(true)
+}
+
+/// Notes a denial at the beginning of a frame that is not whole.
+fn note_denial(connection: &Connection, rest: &[u8], encoding: Encoding) {
+    let is_decision = rest.get(LENGTH_BYTES) == Some(&FrameType::Decision.code());
+    if is_decision && connection.is_ready() {
+        connection.note_denial(decision_prefix(rest, encoding));
+    }
+}
+
+fn decision_prefix(frame: &[u8], encoding: Encoding) -> DecisionPrefix {
+    let payload = frame.get(LENGTH_BYTES + 1..).unwrap_or_default();
+    let payload = payload.get(..MAX_PREFIX_BYTES).unwrap_or(payload);
+    DecisionPrefix::read(payload, encoding)
 }

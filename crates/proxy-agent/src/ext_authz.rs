@@ -1,14 +1,15 @@
 //! Agents that are asked by gRPC: `envoy.service.auth.v3.Authorization/Check`.
 
 mod messages;
+mod prefix;
 
+use crate::early_denial::EarlyDenial;
 use crate::error::CallError;
-use crate::http_answer::{HttpAnswer, limited_body_with_trailers};
-use agent_protocol::{Allow, Decision, Header, HeaderEdit, RequestHeaders, is_protected};
+use agent_protocol::{Allow, Decision, HeaderEdit, RequestHeaders, is_protected};
 use bytes::{BufMut, Bytes};
 use http::header::{CONTENT_TYPE, HeaderMap, TE};
 use http::{Method, Request, Response};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper::rt::Executor;
@@ -23,8 +24,6 @@ use tokio::net::UnixStream;
 const METHOD: &str = "http://localhost/envoy.service.auth.v3.Authorization/Check";
 /// Bytes before a message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
-/// The status of a refusal that names none.
-const FORBIDDEN: u16 = 403;
 
 /// The connection of one worker to one agent.
 #[derive(Debug)]
@@ -56,19 +55,23 @@ impl ExtAuthzClient {
 
     /// Asks about the head of a request. One that was sent on a connection which ends under it is sent
     /// again once, on another.
-    pub(crate) async fn decide(&self, head: &RequestHeaders<'_>) -> Result<Decision, CallError> {
+    pub(crate) async fn decide(
+        &self,
+        head: &RequestHeaders<'_>,
+        denial: &EarlyDenial,
+    ) -> Result<Decision, CallError> {
         let message = CheckRequest::from(head);
         let known = self.connection.borrow().clone();
         if let Some(connection) = known.filter(|connection| !connection.is_closed())
             && let Ok(response) = send(connection, &message).await
         {
-            return self.read(head, response).await;
+            return self.read(head, response, denial).await;
         }
         let connection = self.connect().await?;
         self.connection.replace(Some(connection.clone()));
         let response = send(connection, &message).await;
         let response = response.map_err(|_| CallError::Closed)?;
-        self.read(head, response).await
+        self.read(head, response, denial).await
     }
 
     async fn connect(&self) -> Result<http2::SendRequest<Full<Bytes>>, CallError> {
@@ -84,19 +87,71 @@ impl ExtAuthzClient {
         Ok(sender)
     }
 
+    /// Reads the message and, unless it denies, the gRPC status behind it.
     async fn read(
         &self,
         head: &RequestHeaders<'_>,
         response: Response<Incoming>,
+        denial: &EarlyDenial,
     ) -> Result<Decision, CallError> {
-        let (parts, body) = response.into_parts();
-        let limit = self.endpoint.max_response_bytes;
-        let (body, trailers) = limited_body_with_trailers(body, limit).await?;
+        let (parts, mut body) = response.into_parts();
+        let limit = usize::try_from(self.endpoint.max_response_bytes).unwrap_or(usize::MAX);
+        let mut message = IncomingMessage {
+            bytes: Vec::new(),
+            denial,
+        };
+        let mut trailers = None;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| CallError::BadReply(error.to_string()))?;
+            match frame.into_data() {
+                Ok(data) => message.push(&data, limit)?,
+                Err(frame) => trailers = frame.into_trailers().ok(),
+            }
+            if let Some(denied) = message.whole().and_then(prefix::denial) {
+                return Ok(denied.into_denial());
+            }
+        }
         check_status(&parts.headers, trailers.as_ref())?;
-        let message = body.get(PREFIX_BYTES..).unwrap_or_default();
+        let message = message.bytes.get(PREFIX_BYTES..).unwrap_or_default();
         let response = CheckResponse::decode(message);
         let response = response.map_err(|error| CallError::BadReply(error.to_string()))?;
         decision(head, response)
+    }
+}
+
+/// A message that is being read. Dropped before it is whole, a denial at its beginning stands.
+struct IncomingMessage<'d> {
+    bytes: Vec<u8>,
+    denial: &'d EarlyDenial,
+}
+
+impl IncomingMessage<'_> {
+    /// Appends `data`, as far as `limit` goes.
+    fn push(&mut self, data: &[u8], limit: usize) -> Result<(), CallError> {
+        let room = limit.saturating_sub(self.bytes.len());
+        let fitting = data.get(..room).unwrap_or(data);
+        self.bytes.extend_from_slice(fitting);
+        if fitting.len() < data.len() {
+            let text = format!("an answer of more than {limit} bytes");
+            return Err(CallError::BadReply(text));
+        }
+        Ok(())
+    }
+
+    /// The message, if all of it is there.
+    fn whole(&self) -> Option<&[u8]> {
+        let (prefix, message) = self.bytes.split_first_chunk::<PREFIX_BYTES>()?;
+        let [_, length @ ..] = *prefix;
+        message.get(..usize::try_from(u32::from_be_bytes(length)).ok()?)
+    }
+}
+
+impl Drop for IncomingMessage<'_> {
+    fn drop(&mut self) {
+        let message = self.bytes.get(PREFIX_BYTES..).unwrap_or_default();
+        if let Some(denied) = prefix::denial(message) {
+            self.denial.set(denied.into_denial());
+        }
     }
 }
 
@@ -139,37 +194,20 @@ fn check_status(headers: &HeaderMap, trailers: Option<&HeaderMap>) -> Result<(),
     }
 }
 
+/// The decision of a message that does not deny.
 fn decision(head: &RequestHeaders<'_>, response: CheckResponse) -> Result<Decision, CallError> {
     let CheckResponse {
         status,
         http_response,
     } = response;
-    let status = status.ok_or_else(|| CallError::BadReply("no status".to_owned()))?;
-    match (status.code, http_response) {
-        (0, Some(HttpResponse::Ok(response))) => Ok(Decision::Allow(allow(head, response)?)),
-        (0, None) => Ok(Decision::Allow(Allow::default())),
-        (0, Some(HttpResponse::Denied(_))) => {
-            Err(CallError::BadReply("an allowance with a denial".to_owned()))
-        }
-        (_, Some(HttpResponse::Denied(denied))) => {
-            let named = denied.status.map(|status| status.code);
-            let named = named.and_then(|code| u16::try_from(code).ok());
-            let answer = HttpAnswer {
-                status: named.filter(|code| *code != 0).unwrap_or(FORBIDDEN),
-                headers: denied.headers.into_iter().filter_map(field).collect(),
-                body: denied.body.into_bytes(),
-            };
-            answer.into_decision()
-        }
-        (_, Some(HttpResponse::Ok(_)) | None) => {
-            let answer = HttpAnswer {
-                status: FORBIDDEN,
-                headers: Vec::new(),
-                body: Vec::new(),
-            };
-            answer.into_decision()
-        }
+    if status.is_none() {
+        return Err(CallError::BadReply("no status".to_owned()));
     }
+    let allow = match http_response {
+        Some(HttpResponse::Ok(response)) => allow(head, response)?,
+        Some(HttpResponse::Denied(_)) | None => Allow::default(),
+    };
+    Ok(Decision::Allow(allow))
 }
 
 /// Fields that no agent may change are left as they are, as Envoy does.
@@ -224,7 +262,7 @@ fn request_edit(
     option: HeaderValueOption,
 ) -> Result<Option<HeaderEdit>, CallError> {
     let action = action(&option)?;
-    let Some(header) = field(option) else {
+    let Some(header) = option.into_header() else {
         return Ok(None);
     };
     let mut fields = head.headers.iter();
@@ -240,7 +278,7 @@ fn request_edit(
 /// The fields of the response are not known yet, so that no edit can depend on them.
 fn response_edit(option: HeaderValueOption) -> Result<Option<HeaderEdit>, CallError> {
     let action = action(&option)?;
-    let header = field(option);
+    let header = option.into_header();
     match action {
         HeaderAction::Default | HeaderAction::Add => Ok(header.map(HeaderEdit::Add)),
         HeaderAction::Set => Ok(header.map(HeaderEdit::Set)),
@@ -249,18 +287,4 @@ fn response_edit(option: HeaderValueOption) -> Result<Option<HeaderEdit>, CallEr
             Err(CallError::BadReply(text.to_owned()))
         }
     }
-}
-
-fn field(option: HeaderValueOption) -> Option<Header<'static>> {
-    let header = option.header?;
-    let value = if header.raw_value.is_empty() {
-        header.value.into_bytes()
-    } else {
-        header.raw_value
-    };
-    let name = header.key.to_ascii_lowercase();
-    if is_protected(&name) {
-        return None;
-    }
-    Header::new(name, agent_protocol::Text(value.into())).ok()
 }

@@ -1,6 +1,7 @@
 //! Agents that are asked by a request over HTTP/1.1, as by nginx's `auth_request` and Traefik's
 //! `forwardAuth`.
 
+use crate::early_denial::EarlyDenial;
 use crate::error::CallError;
 use crate::guarded_stream::{AnswerGuard, GuardedStream};
 use crate::http_answer::{HttpAnswer, limited_body};
@@ -36,6 +37,27 @@ struct HttpConnection {
     guard: Rc<AnswerGuard>,
 }
 
+/// A head that may not arrive whole. Dropped before, its status alone denies.
+struct AwaitedHead<'c> {
+    guard: &'c AnswerGuard,
+    denial: &'c EarlyDenial,
+    is_whole: bool,
+}
+
+impl Drop for AwaitedHead<'_> {
+    fn drop(&mut self) {
+        let status = self.guard.denying_status();
+        if let Some(status) = status.filter(|_| !self.is_whole) {
+            let answer = HttpAnswer {
+                status,
+                headers: Vec::new(),
+                body: Vec::new(),
+            };
+            self.denial.set(answer.into_denial());
+        }
+    }
+}
+
 impl ForwardAuthClient {
     pub(crate) fn new(endpoint: Arc<AgentEndpoint>) -> Self {
         Self {
@@ -46,7 +68,11 @@ impl ForwardAuthClient {
 
     /// Asks about the head of a request. A request on an idle connection that ends under it is sent
     /// again, on a new one.
-    pub(crate) async fn decide(&self, head: &RequestHeaders<'_>) -> Result<Decision, CallError> {
+    pub(crate) async fn decide(
+        &self,
+        head: &RequestHeaders<'_>,
+        denial: &EarlyDenial,
+    ) -> Result<Decision, CallError> {
         loop {
             let idle = self.idle.borrow_mut().pop();
             let Some(mut connection) = idle else {
@@ -55,15 +81,16 @@ impl ForwardAuthClient {
             if connection.sender.ready().await.is_err() {
                 continue;
             }
-            match connection.send(self.request(head)).await {
-                Ok(response) => return self.finish(connection, response).await,
+            match connection.send(self.request(head), denial).await {
+                Ok(response) => return self.finish(connection, response, denial).await,
                 Err(error @ CallError::BadReply(_)) => return Err(error),
+                Err(error) if connection.guard.denying_status().is_some() => return Err(error),
                 Err(_) => {}
             }
         }
         let mut connection = self.connect().await?;
-        let response = connection.send(self.request(head)).await?;
-        self.finish(connection, response).await
+        let response = connection.send(self.request(head), denial).await?;
+        self.finish(connection, response, denial).await
     }
 
     async fn connect(&self) -> Result<HttpConnection, CallError> {
@@ -92,8 +119,18 @@ impl ForwardAuthClient {
         &self,
         connection: HttpConnection,
         response: Response<Incoming>,
+        denial: &EarlyDenial,
     ) -> Result<Decision, CallError> {
         let (head, body) = response.into_parts();
+        let answer = |body: Bytes| HttpAnswer {
+            status: head.status.as_u16(),
+            headers: plain_headers(&head.headers),
+            body: body.into(),
+        };
+        let denies = !head.status.is_success() && !head.status.is_server_error();
+        if denies {
+            denial.set(answer(Bytes::new()).into_denial());
+        }
         let body = limited_body(body, self.endpoint.max_response_bytes).await;
         let body = body.map_err(|error| connection.guard.bad_reply().unwrap_or(error))?;
         let mut idle = self.idle.borrow_mut();
@@ -104,18 +141,13 @@ impl ForwardAuthClient {
         if head.status.is_success() {
             return Ok(allow(&self.endpoint.copy_headers, &head.headers));
         }
-        let answer = HttpAnswer {
-            status: head.status.as_u16(),
-            headers: plain_headers(&head.headers),
-            body: body.to_vec(),
-        };
-        let decision = answer.into_decision()?;
-        if head.status.is_server_error()
-            && let Decision::Block(block) = decision
-        {
-            return Err(CallError::ServerError(Box::new(block)));
+        match answer(body).into_denial() {
+            Decision::Block(block) if !denies => Err(CallError::ServerError(Box::new(block))),
+            decision @ (Decision::Allow(_)
+            | Decision::Block(_)
+            | Decision::Redirect(_)
+            | Decision::Challenge(_)) => Ok(decision),
         }
-        Ok(decision)
     }
 
     /// The request that asks: a GET with the client's fields, and its method, URL and address in fields
@@ -206,10 +238,18 @@ impl HttpConnection {
     async fn send(
         &mut self,
         request: Request<Empty<Bytes>>,
+        denial: &EarlyDenial,
     ) -> Result<Response<Incoming>, CallError> {
         self.guard.expect();
-        let sent = self.sender.send_request(request).await;
-        sent.map_err(|error| match self.guard.bad_reply() {
+        let mut awaited = AwaitedHead {
+            guard: &self.guard,
+            denial,
+            is_whole: false,
+        };
+        let response = self.sender.send_request(request).await;
+        awaited.is_whole = response.is_ok();
+        drop(awaited);
+        response.map_err(|error| match self.guard.bad_reply() {
             Some(refused) => refused,
             None if error.is_parse() => CallError::BadReply(error.to_string()),
             None => CallError::Closed,

@@ -51,6 +51,12 @@ impl AnswerGuard {
         Some(CallError::BadReply(refused.to_string()))
     }
 
+    /// The status of the answer, whole or not, if it denies.
+    pub(crate) fn denying_status(&self) -> Option<u16> {
+        let status = self.validator.borrow().status();
+        status.filter(|status| matches!(status, 300..=499))
+    }
+
     /// The number of `bytes` that the HTTP library may read.
     fn scan(&self, bytes: &[u8]) -> usize {
         let scan = self.validator.borrow_mut().scan(bytes);

@@ -3,10 +3,11 @@
 use crate::error::CallError;
 use agent_protocol::{Block, BodyData, Challenge, Decision, Header, Redirect};
 use bytes::Bytes;
-use http::HeaderMap;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body;
-use std::fmt::Display;
+
+/// The status of a denial that names none a client could get.
+const FORBIDDEN: u16 = 403;
 
 /// An answer that is to be the client's.
 #[derive(Debug)]
@@ -17,30 +18,28 @@ pub(crate) struct HttpAnswer {
 }
 
 impl HttpAnswer {
-    /// The decision to answer the client so.
-    pub(crate) fn into_decision(self) -> Result<Decision, CallError> {
+    /// The denial that answers the client so. A status that is no client's error, and a redirect without
+    /// a location, become 403.
+    pub(crate) fn into_denial(self) -> Decision {
         let Self {
             status,
             mut headers,
             body,
         } = self;
         let body = (!body.is_empty()).then(|| BodyData::from(body));
-        match status {
-            301 | 302 | 303 | 307 | 308 => {
-                let place = headers
-                    .iter()
-                    .position(|header| header.name() == "location");
-                let Some(place) = place else {
-                    return Err(bad(status, "without a location"));
-                };
+        let location = headers
+            .iter()
+            .position(|header| header.name() == "location");
+        match (status, location) {
+            (301 | 302 | 303 | 307 | 308, Some(place)) => {
                 let location = headers.remove(place).value().clone();
-                Ok(Decision::Redirect(Redirect {
+                Decision::Redirect(Redirect {
                     status,
                     location,
                     headers,
-                }))
+                })
             }
-            401 => {
+            (401, _) => {
                 let is_challenge = |header: &Header<'_>| header.name() == "www-authenticate";
                 let challenges: Vec<_> = headers
                     .iter()
@@ -48,20 +47,21 @@ impl HttpAnswer {
                     .map(|header| header.value().clone())
                     .collect();
                 headers.retain(|header| !is_challenge(header));
-                Ok(Decision::Challenge(Challenge {
+                Decision::Challenge(Challenge {
                     challenges,
                     headers,
                     body,
                     reason: None,
-                }))
+                })
             }
-            400..=599 => Ok(Decision::Block(Block {
-                status: Some(status),
+            _ => Decision::Block(Block {
+                status: Some(status)
+                    .filter(|status| (400..=599).contains(status))
+                    .or(Some(FORBIDDEN)),
                 headers,
                 body,
                 reason: None,
-            })),
-            _ => Err(bad(status, "which is no answer for a client")),
+            }),
         }
     }
 }
@@ -72,26 +72,8 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let (bytes, _) = limited_body_with_trailers(body, limit).await?;
-    Ok(bytes)
-}
-
-/// The same with the trailers.
-pub(crate) async fn limited_body_with_trailers<B>(
-    body: B,
-    limit: u64,
-) -> Result<(Bytes, Option<HeaderMap>), CallError>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let collected = Limited::new(body, limit).collect().await;
     let collected = collected.map_err(|error| CallError::BadReply(error.to_string()))?;
-    let trailers = collected.trailers().cloned();
-    Ok((collected.to_bytes(), trailers))
-}
-
-fn bad(status: u16, what: impl Display) -> CallError {
-    CallError::BadReply(format!("status {status}, {what}"))
+    Ok(collected.to_bytes())
 }

@@ -6,6 +6,7 @@
 mod client;
 mod connection;
 mod driver;
+mod early_denial;
 mod error;
 mod ext_authz;
 mod forward_auth;
@@ -16,6 +17,7 @@ mod outcome;
 mod session;
 
 pub use client::AgentClient;
+pub use early_denial::EarlyDenial;
 pub use error::CallError;
 pub use outcome::{AgentOutcome, BreakerResult, outcomes_page};
 pub use session::{HeadAnswer, Session};

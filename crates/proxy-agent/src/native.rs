@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::driver;
+use crate::early_denial::EarlyDenial;
 use crate::error::CallError;
 use crate::session::{HeadAnswer, Session};
 use agent_protocol::{ProxyMessage, RequestHeaders};
@@ -56,13 +57,14 @@ impl NativeClient {
         &self,
         now: Duration,
         mut head: RequestHeaders<'_>,
+        denial: &EarlyDenial,
     ) -> Result<HeadAnswer, CallError> {
         let connection = self.connection(now)?;
         let was_ready = connection.is_ready();
-        match begin_on(connection, &mut head).await {
+        match begin_on(connection, &mut head, denial).await {
             Err(CallError::Closed) if was_ready => {
                 let connection = self.connection(now)?;
-                begin_on(connection, &mut head).await
+                begin_on(connection, &mut head, denial).await
             }
             answer => answer,
         }
@@ -125,13 +127,18 @@ impl Drop for NativeClient {
 async fn begin_on(
     connection: Rc<Connection>,
     head: &mut RequestHeaders<'_>,
+    denial: &EarlyDenial,
 ) -> Result<HeadAnswer, CallError> {
     let agreement = connection.ready().await?;
     let mut session = Session::new(connection, agreement.wants)?;
     (head.id, head.seq) = session.next_event();
     let event = ProxyMessage::RequestHeaders(head.clone());
     let decision = session
-        .call(&event, (agent_protocol::EventKind::RequestHeaders, false))
+        .call(
+            &event,
+            (agent_protocol::EventKind::RequestHeaders, false),
+            denial,
+        )
         .await?;
     Ok(HeadAnswer {
         decision,

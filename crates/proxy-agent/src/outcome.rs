@@ -141,7 +141,8 @@ impl AgentOutcome {
         match self {
             Self::Allow => row("allow", Decision, None, "the agent allows"),
             Self::Block => row("block", Decision, Some(Reason::AgentBlocked),
-                "the agent blocks; it may give another status, headers and a body"),
+                "the agent blocks; it may give another status, headers and a body. It has blocked as soon as \
+                 its answer says so: a body that is too large, stalls or breaks off is left out"),
             Self::Redirect => row("redirect", Decision, None,
                 "the agent sends the client elsewhere: 301, 302, 303, 307 or 308; gRPC callers are blocked"),
             Self::Challenge => row("challenge", Decision, Some(Reason::AgentChallenge),
@@ -160,7 +161,7 @@ impl AgentOutcome {
             Self::Overloaded => row("overloaded", Failure, Some(Reason::AgentQueueFull),
                 "the agent reports that it has too much to do, or does not read its events"),
             Self::BadReply => row("bad reply", Failure, Some(Reason::AgentBadReply),
-                "the answer is malformed, larger than `max-agent-response-bytes`, for an event that \
+                "the answer does not deny and is malformed, larger than `max-agent-response-bytes`, for an event that \
                  awaits none, reports a failure, or changes a field that no agent may change; or the \
                  agent asks for events that its `events` do not list"),
             Self::ServerError => row("server error", Failure, Some(Reason::AgentBadReply),

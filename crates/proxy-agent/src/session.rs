@@ -1,6 +1,7 @@
 //! One request on one connection to an agent.
 
 use crate::connection::{Connection, bad};
+use crate::early_denial::EarlyDenial;
 use crate::error::CallError;
 use agent_protocol::{BodyMode, Completion, Decision, EventKind, ProxyMessage, RequestId, Wants};
 use std::rc::Rc;
@@ -27,8 +28,21 @@ pub struct HeadAnswer {
     pub session: Option<Session>,
 }
 
-/// A call without an answer. Dropped, it is given up.
-struct PendingCall<'s>(&'s Session);
+impl From<Decision> for HeadAnswer {
+    /// Without a session: no event follows.
+    fn from(decision: Decision) -> Self {
+        Self {
+            decision,
+            session: None,
+        }
+    }
+}
+
+/// A call without an answer. Dropped, it is given up, and a denial that has begun stands.
+struct PendingCall<'s> {
+    session: &'s Session,
+    denial: &'s EarlyDenial,
+}
 
 impl Session {
     pub(crate) fn new(connection: Rc<Connection>, wants: Wants) -> Result<Self, CallError> {
@@ -63,7 +77,8 @@ impl Session {
         (self.id, self.next_seq)
     }
 
-    /// Sends `event`, which has the number of [`Self::next_event`], and waits for the decision.
+    /// Sends `event`, which has the number of [`Self::next_event`], and waits for the decision. A call
+    /// that is dropped leaves a denial that stands all the same in `denial`.
     ///
     /// # Errors
     /// There is none.
@@ -71,11 +86,15 @@ impl Session {
         &mut self,
         event: &ProxyMessage<'_>,
         (kind, is_chunk): (EventKind, bool),
+        denial: &EarlyDenial,
     ) -> Result<Decision, CallError> {
         let answer = self.connection.call(self.next_event(), event)?;
         self.next_seq += 1;
         self.awaits_answer = true;
-        let pending = PendingCall(self);
+        let pending = PendingCall {
+            session: self,
+            denial,
+        };
         let answer = answer.await;
         drop(pending);
         self.awaits_answer = false;
@@ -147,6 +166,9 @@ impl Drop for Session {
 
 impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
-        self.0.connection.give_up(self.0.id);
+        let Self { session, denial } = self;
+        if session.connection.give_up(session.id) {
+            denial.set_plain();
+        }
     }
 }

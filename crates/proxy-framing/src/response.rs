@@ -79,6 +79,7 @@ impl ResponseValidator {
     pub fn expect(&mut self, kind: RequestKind) {
         self.expected = Some(kind);
         self.informational = 0;
+        self.answered = StatusLine::new().answered();
     }
 
     /// Validates the next bytes of the connection.
@@ -187,6 +188,21 @@ impl ResponseValidator {
         )
     }
 
+    /// The status of the last response since [`expect`](Self::expect), interim ones included, as soon as
+    /// its three digits were read. It stays when the rest is refused.
+    pub fn status(&self) -> Option<u16> {
+        let answered = match &self.part {
+            Part::Line(line) if !line.is_blank() => line.answered(),
+            Part::Line(_)
+            | Part::Fields(_)
+            | Part::Body(_)
+            | Part::Stopped
+            | Part::Tunnel
+            | Part::Faulted { .. } => self.answered,
+        };
+        Some(answered.status).filter(|status| 100 <= *status)
+    }
+
     /// Accepted bytes of the current head, its status line included; 0 outside of a head.
     pub fn head_bytes_so_far(&self) -> u32 {
         self.head_bytes
@@ -227,6 +243,11 @@ impl ResponseValidator {
                     self.plain_heads(input, None);
                 }
                 Err(fault) => {
+                    if let Part::Line(line) = &self.part
+                        && !line.is_blank()
+                    {
+                        self.answered = line.answered();
+                    }
                     self.part = Part::Faulted {
                         fault,
                         in_body: self.in_body(),

@@ -119,7 +119,9 @@ async fn ask_about_request(
         let worker = exchange.worker();
         let head = event::request_head(exchange, agent);
         let asked = call.client().map(async |client| {
-            let answer = client.begin(worker.time.elapsed(), head).await?;
+            let answer = client
+                .begin(worker.time.elapsed(), head, call.denial())
+                .await?;
             edits::check(&answer.decision).map(|()| answer)
         });
         call.run(worker, timers, asked).await
@@ -159,7 +161,7 @@ async fn ask_about_response(
     let head = event::response_head((session.next_event(), agent), upstream, response);
     let message = ProxyMessage::ResponseHeaders(head);
     let asked = async {
-        let asked = session.call(&message, (EventKind::ResponseHeaders, false));
+        let asked = session.call(&message, (EventKind::ResponseHeaders, false), call.denial());
         let decision = asked.await?;
         edits::check(&decision).map(|()| decision)
     };

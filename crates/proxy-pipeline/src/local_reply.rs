@@ -5,7 +5,7 @@ use crate::body::Body;
 use crate::names;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, DATE, SERVER};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use proxy_errors::{LocalReply, Problem, Reason, ResponseForm};
 use std::time::SystemTime;
 
@@ -83,15 +83,19 @@ pub(crate) fn replace_by_agent(
     mut response: Response<Body>,
     method: &Method,
 ) -> Response<Body> {
-    let AgentReply { headers, body } = reply;
+    let AgentReply { mut headers, body } = reply;
     let fields = response.headers_mut();
-    if let Some(body) = body {
-        fields.remove(CONTENT_TYPE);
-        if *method == Method::HEAD {
-            fields.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-        } else {
-            *response.body_mut() = Body::bytes(body);
+    match body {
+        Some(body) => {
+            fields.remove(CONTENT_TYPE);
+            if *method == Method::HEAD {
+                fields.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+            } else {
+                *response.body_mut() = Body::bytes(body);
+            }
         }
+        // The agent's fields describe a body that is not sent.
+        None => headers.retain(|(name, _)| !describes_a_body(name)),
     }
     let fields = response.headers_mut();
     for (name, _) in &headers {
@@ -101,6 +105,26 @@ pub(crate) fn replace_by_agent(
         fields.append(name, value);
     }
     response
+}
+
+/// Whether the field says something about the bytes of one body.
+fn describes_a_body(name: &HeaderName) -> bool {
+    const NAMES: [&str; 13] = [
+        "accept-ranges",
+        "content-digest",
+        "content-disposition",
+        "content-encoding",
+        "content-language",
+        "content-location",
+        "content-md5",
+        "content-range",
+        "content-type",
+        "digest",
+        "etag",
+        "last-modified",
+        "repr-digest",
+    ];
+    NAMES.contains(&name.as_str())
 }
 
 fn respond(

@@ -258,6 +258,11 @@ class Connection:
                 # The state lasts until the completion.
                 decision["skip"] = [kind for kind in decision["skip"] if kind != "completion"]
             sent = self.send(DECISION, decision)
+            if not sent and decision["decision"] != "allow":
+                # A denial stands without its body and its fields.
+                kept = ("id", "seq", "status") if decision["decision"] == "block" else ("id", "seq")
+                bare = {key: decision[key] for key in kept if key in decision}
+                sent = self.send(DECISION, {**bare, "decision": "block"})
         except OSError:
             raise
         except Exception as error:

@@ -156,17 +156,13 @@ fn any_other_answer_is_the_clients() {
 }
 
 #[test]
-fn an_answer_that_is_no_http_or_too_large_is_a_bad_reply() {
+fn an_answer_that_is_no_http_or_too_large_to_allow_is_a_bad_reply() {
     let large: &'static str = format!(
-        "HTTP/1.1 403 No\r\nContent-Length: 20000\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n{}",
         "x".repeat(20_000)
     )
     .leak();
-    for answer in [
-        "nonsense\r\n\r\n",
-        large,
-        "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
-    ] {
+    for answer in ["nonsense\r\n\r\n", large] {
         let upstream = upstream();
         let server = AuthServer::start(answer);
         let proxyd = server.setup(&upstream).start();
@@ -178,8 +174,30 @@ fn an_answer_that_is_no_http_or_too_large_is_a_bad_reply() {
     }
 }
 
+#[test]
+fn a_denial_without_its_body_is_the_proxys_own_page_with_the_agents_other_fields() {
+    let answer = "HTTP/1.1 403 No\r\nX-Why: no\r\nContent-Type: text/plain\r\nETag: \"1\"\r\n\
+        Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n4\nstop\r\n0\r\n\r\n";
+    let upstream = upstream();
+    let server = AuthServer::start(answer);
+    let proxyd = server.setup(&upstream).start();
+
+    let response = proxyd.connect().ask(get("/", &[]));
+
+    refusal(&response, 403, "WAF_BLOCKED");
+    assert_eq!(reason(&proxyd, &response), "agent_blocked");
+    assert_eq!(response.fields.get("x-why"), Some("no"));
+    assert_eq!(
+        response.fields.get("content-type"),
+        Some("application/json")
+    );
+    for field in ["etag", "content-encoding"] {
+        assert!(!response.fields.has(field), "{field}");
+    }
+}
+
 /// Answers that two readers could take for different ones.
-const AMBIGUOUS: [&str; 9] = [
+const AMBIGUOUS: [&str; 8] = [
     "HTTP/1.1 204 No Content\nX-User: ann\n\n",
     "HTTP/1.1 204 No Content\r\nX-User: ann\n\r\n",
     "HTTP/1.1 204 No Content\r\nX-User: ann\r\n mallory\r\n\r\n",
@@ -188,7 +206,6 @@ const AMBIGUOUS: [&str; 9] = [
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
     "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nhello",
     "HTTP/1.1 200 OK\r\nContent-Length: +0\r\n\r\n",
-    "HTTP/1.1 403 No\r\nTransfer-Encoding: chunked\r\n\r\n4\nstop\r\n0\r\n\r\n",
 ];
 
 #[test]

@@ -1,6 +1,6 @@
 //! The messages of `envoy.service.auth.v3`, as far as they are used.
 
-use agent_protocol::RequestHeaders;
+use agent_protocol::{Header, RequestHeaders, Text, is_protected};
 use prost::{Message, Oneof};
 use std::collections::BTreeMap;
 
@@ -94,8 +94,9 @@ pub(crate) struct DeniedHttpResponse {
     pub(crate) status: Option<HttpStatus>,
     #[prost(message, repeated, tag = "2")]
     pub(crate) headers: Vec<HeaderValueOption>,
-    #[prost(string, tag = "3")]
-    pub(crate) body: String,
+    /// Text; not every server keeps to UTF-8.
+    #[prost(bytes = "vec", tag = "3")]
+    pub(crate) body: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -128,8 +129,9 @@ pub(crate) struct HeaderValueOption {
 pub(crate) struct HeaderValue {
     #[prost(string, tag = "1")]
     pub(crate) key: String,
-    #[prost(string, tag = "2")]
-    pub(crate) value: String,
+    /// Text; not every server keeps to UTF-8.
+    #[prost(bytes = "vec", tag = "2")]
+    pub(crate) value: Vec<u8>,
     #[prost(bytes = "vec", tag = "3")]
     pub(crate) raw_value: Vec<u8>,
 }
@@ -138,6 +140,27 @@ pub(crate) struct HeaderValue {
 pub(crate) struct BoolValue {
     #[prost(bool, tag = "1")]
     pub(crate) value: bool,
+}
+
+impl HeaderValueOption {
+    /// The field, if an agent may set it.
+    pub(crate) fn into_header(self) -> Option<Header<'static>> {
+        let HeaderValue {
+            key,
+            value,
+            raw_value,
+        } = self.header?;
+        let value = if raw_value.is_empty() {
+            value
+        } else {
+            raw_value
+        };
+        let name = key.to_ascii_lowercase();
+        if is_protected(&name) {
+            return None;
+        }
+        Header::new(name, Text(value.into())).ok()
+    }
 }
 
 /// The question about a request. Lines of one field are joined by commas.

@@ -6,7 +6,7 @@ use crate::active_plan::{ActiveAgent, ActivePlan};
 use crate::exchange::Exchange;
 use crate::state::Worker;
 use agent_protocol::Decision;
-use proxy_agent::{AgentClient, BreakerResult, CallError};
+use proxy_agent::{AgentClient, BreakerResult, CallError, EarlyDenial};
 use proxy_clock::RequestTimers;
 use proxy_clock::Timer;
 use proxy_errors::Problem;
@@ -26,6 +26,7 @@ pub(super) struct AgentCall<'a> {
     agent: &'a Arc<AgentPlan>,
     own: Option<&'a ActiveAgent>,
     event: AgentEvent,
+    denial: EarlyDenial,
 }
 
 /// What came of a call.
@@ -51,7 +52,13 @@ impl<'a> AgentCall<'a> {
             agent,
             own: active.agents.get(agent.index),
             event,
+            denial: EarlyDenial::default(),
         }
+    }
+
+    /// The denial that stands though the call fails.
+    pub(super) fn denial(&self) -> &EarlyDenial {
+        &self.denial
     }
 
     pub(super) fn client(&self) -> Option<&AgentClient> {
@@ -59,7 +66,7 @@ impl<'a> AgentCall<'a> {
     }
 
     /// Awaits `call` within the agent's time, if its breaker and its queue admit it.
-    pub(super) async fn run<T>(
+    pub(super) async fn run<T: From<Decision>>(
         &self,
         worker: &Worker,
         timers: &RequestTimers,
@@ -85,6 +92,10 @@ impl<'a> AgentCall<'a> {
             }
         };
         let result = within(timers, self.agent.timeout, call).await;
+        let result = result.or_else(|failure| {
+            let denied = self.denial.take();
+            denied.map(T::from).ok_or(failure)
+        });
         drop(pending);
         let ended = worker.time.elapsed();
         settle(breaker, &result, worker.time.process_ns(ended));

@@ -1,6 +1,6 @@
 //! Agents' edits of headers.
 
-use agent_protocol::{Block, Challenge, Decision, Header, HeaderEdit, Redirect, is_protected};
+use agent_protocol::{Decision, Header, HeaderEdit, is_protected};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_agent::CallError;
 
@@ -25,24 +25,16 @@ pub(super) fn apply(edits: &[HeaderEdit], headers: &mut HeaderMap) {
     }
 }
 
-/// Whether `decision` touches no field that is not an agent's to change.
+/// Whether `decision` touches no field that is not an agent's to change. A denial stands all the same,
+/// without that field.
 pub(super) fn check(decision: &Decision) -> Result<(), CallError> {
-    let touched = match decision {
-        Decision::Allow(allow) => {
-            let mut of_request = allow.request_headers.iter().map(HeaderEdit::name);
-            let of_request =
-                of_request.find(|name| is_protected(name) || is_written_by_proxy(name));
-            let mut of_response = allow.response_headers.iter().map(HeaderEdit::name);
-            of_request.or_else(|| of_response.find(|name| is_protected(name)))
-        }
-        Decision::Block(Block { headers, .. })
-        | Decision::Redirect(Redirect { headers, .. })
-        | Decision::Challenge(Challenge { headers, .. }) => headers
-            .iter()
-            .map(Header::name)
-            .find(|name| is_protected(name)),
+    let Decision::Allow(allow) = decision else {
+        return Ok(());
     };
-    match touched {
+    let mut of_request = allow.request_headers.iter().map(HeaderEdit::name);
+    let of_request = of_request.find(|name| is_protected(name) || is_written_by_proxy(name));
+    let mut of_response = allow.response_headers.iter().map(HeaderEdit::name);
+    match of_request.or_else(|| of_response.find(|name| is_protected(name))) {
         Some(name) => Err(CallError::BadReply(format!(
             "the field `{name}` is not an agent's to change"
         ))),
@@ -58,9 +50,10 @@ fn is_written_by_proxy(name: &str) -> bool {
     )
 }
 
-/// The fields of an agent's response.
+/// The fields of an agent's response, as far as they are an agent's to set.
 pub(super) fn fields(headers: &[Header<'_>]) -> Vec<(HeaderName, HeaderValue)> {
-    headers.iter().filter_map(field).collect()
+    let allowed = headers.iter().filter(|header| !is_protected(header.name()));
+    allowed.filter_map(field).collect()
 }
 
 fn field(header: &Header<'_>) -> Option<(HeaderName, HeaderValue)> {

@@ -13,7 +13,7 @@ use crate::request_body::{HoldError, InspectedBody};
 use agent_protocol::{BodyMode, Decision, EventKind, ProxyMessage};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Response};
-use proxy_agent::{CallError, Session};
+use proxy_agent::{CallError, EarlyDenial, Session};
 use proxy_clock::RequestTimers;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::RoutePlan;
@@ -142,8 +142,9 @@ pub(super) async fn ask(
     session: &mut Session,
     message: &ProxyMessage<'_>,
     (kind, is_chunk): (EventKind, bool),
+    denial: &EarlyDenial,
 ) -> Result<Decision, CallError> {
-    let decision = session.call(message, (kind, is_chunk)).await?;
+    let decision = session.call(message, (kind, is_chunk), denial).await?;
     edits::check(&decision).map(|()| decision)
 }
 
@@ -161,7 +162,8 @@ async fn show(
         let call = AgentCall::new(&active, agent, AgentEvent::RequestBody);
         let chunk = event::body_chunk((session.next_event(), agent), shown);
         let message = ProxyMessage::RequestBody(chunk);
-        let asked = ask(session, &message, (EventKind::RequestBody, is_chunk));
+        let of_kind = (EventKind::RequestBody, is_chunk);
+        let asked = ask(session, &message, of_kind, call.denial());
         let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
         let Some(decision) = call.record(exchange, result, took)? else {
             return Ok(None);

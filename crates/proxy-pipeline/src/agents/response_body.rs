@@ -106,7 +106,8 @@ async fn show(
         let call = AgentCall::new(&active, agent, AgentEvent::ResponseBody);
         let chunk = event::body_chunk((session.next_event(), agent), shown);
         let message = ProxyMessage::ResponseBody(chunk);
-        let asked = request_body::ask(session, &message, (EventKind::ResponseBody, is_chunk));
+        let of_kind = (EventKind::ResponseBody, is_chunk);
+        let asked = request_body::ask(session, &message, of_kind, call.denial());
         let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
         let Some(decision) = call.record(exchange, result, took)? else {
             return Ok(None);

@@ -25,6 +25,7 @@ mod buffers;
 mod builtins;
 mod compression;
 mod correlation;
+mod denials;
 mod error_forms;
 mod expectations;
 mod fair_places;

@@ -1,0 +1,26 @@
+//! The denial at the beginning of an answer that is not whole.
+
+use agent_protocol::{Block, Decision};
+use std::cell::RefCell;
+
+/// The denial at the beginning of an answer that is not whole. It stands whatever becomes of the rest: a body that
+/// is too large, stalls or breaks off is left out.
+#[derive(Debug, Default)]
+pub struct EarlyDenial(RefCell<Option<Decision>>);
+
+impl EarlyDenial {
+    /// Removes and returns the denial; `None` if the agent has not denied.
+    pub fn take(&self) -> Option<Decision> {
+        self.0.take()
+    }
+
+    /// Keeps `decision`, unless one is known, which may say more.
+    pub(crate) fn set(&self, decision: Decision) {
+        self.0.borrow_mut().get_or_insert(decision);
+    }
+
+    /// Keeps the proxy's own 403.
+    pub(crate) fn set_plain(&self) {
+        self.set(Decision::Block(Block::default()));
+    }
+}
