@@ -1,9 +1,9 @@
 //! The interface's own names of what the domain enumerates.
 
 use control_domain::{
-    ApiKeyState, BatchState, BundleState, CertificateState, DriftResolution, DriftState,
-    EnrolmentTokenState, LoadBalancing, NodeState, OnFailure, Role, RolloutState, Scope,
-    SigningKeyState,
+    ApiKeyState, ApprovalRule, BatchState, BundleState, CertificateState, DriftResolution,
+    DriftState, EnrolmentTokenState, LoadBalancing, NodeState, OnFailure, Role, RolloutState,
+    Scope, SigningKeyState,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -59,6 +59,15 @@ names! {
         Reader = "reader",
         Operator = "operator",
         Admin = "admin",
+    }
+}
+
+names! {
+    /// When a second person has to approve another bundle.
+    ApprovalRuleName of ApprovalRule {
+        None = "none",
+        Risky = "risky",
+        All = "all",
     }
 }
 

@@ -249,15 +249,17 @@ impl From<Refusal> for Problem {
             | Refusal::MakerRole(_)
             | Refusal::WrongCredential
             | Refusal::OwnApproval
+            | Refusal::UnknownPerson
             | Refusal::MoreThanOwn(_) => {
                 let message = format!("Authorization failed: {refusal}");
                 let code = ErrorCode::AuthorizationFailed;
                 return Self::new(StatusCode::FORBIDDEN, code, message);
             }
             Refusal::Ended => return Self::unauthenticated(),
-            Refusal::WrongState { .. } | Refusal::NoSigningKey | Refusal::Held => {
-                (StatusCode::CONFLICT, ErrorCode::WrongState)
-            }
+            Refusal::WrongState { .. }
+            | Refusal::NoSigningKey
+            | Refusal::Held
+            | Refusal::NeedsApproval => (StatusCode::CONFLICT, ErrorCode::WrongState),
             Refusal::InUse(_) | Refusal::Taken(_) | Refusal::LastAdmin => {
                 (StatusCode::CONFLICT, ErrorCode::Conflict)
             }

@@ -1,6 +1,7 @@
 //! Projects.
 
 use crate::extract::{Body, Caller, Path, Query};
+use crate::names::ApprovalRuleName;
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
@@ -8,8 +9,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::App;
-use control_domain::Project;
-use control_wire::{OrgId, ProjectId};
+use control_domain::{Project, ProjectPolicy};
+use control_wire::{OrgId, ProjectId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -21,8 +22,34 @@ pub(crate) struct ProjectView {
     id: ProjectId,
     org: OrgId,
     name: String,
+    policy: PolicyView,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
+}
+
+/// What holds for all rollouts and assignments of a project.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PolicyView {
+    /// When a second person has to approve another bundle: `none`, where a rollout asks for it; `risky`, also where
+    /// more changes than comments, tests and new upstreams; `all`, always.
+    approve: ApprovalRuleName,
+    /// A weaker rule that one administrator asked for; it holds once another one asks for the same.
+    weaker: Option<WeakerRuleView>,
+}
+
+/// A weaker rule that waits for a second administrator.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WeakerRuleView {
+    approve: ApprovalRuleName,
+    /// The user that asked for it.
+    asked_by: UserId,
+}
+
+/// The policy that is asked for.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PolicyRequest {
+    approve: ApprovalRuleName,
 }
 
 /// The fields of a project that may be chosen.
@@ -40,12 +67,20 @@ impl From<&Project> for ProjectView {
             id,
             org,
             name,
+            policy: ProjectPolicy { approve, weaker },
             created_at,
         } = project;
         Self {
             id: *id,
             org: *org,
             name: name.to_string(),
+            policy: PolicyView {
+                approve: (*approve).into(),
+                weaker: weaker.map(|weaker| WeakerRuleView {
+                    approve: weaker.approve.into(),
+                    asked_by: weaker.asked_by,
+                }),
+            },
             created_at: *created_at,
         }
     }
@@ -113,6 +148,25 @@ pub(crate) async fn rename(
     Body(ProjectRequest { name }): Body<ProjectRequest>,
 ) -> Result<Resource<ProjectView>, Problem> {
     let changed = app.rename_project(&call, project, &name).await?;
+    let view = ProjectView::from(&changed.value);
+    Ok(Resource::found(changed.version, view))
+}
+
+/// Asks for a policy of approval. A stricter one holds at once; a weaker one when a second administrator asks for the
+/// same. It binds rollouts that start, assignments and accepted drift.
+#[utoipa::path(
+    put, path = "/projects/{project}/policy", operation_id = "set_project_policy",
+    tag = "projects",
+    request_body = PolicyRequest, responses((status = 200, body = ProjectView))
+)]
+pub(crate) async fn set_policy(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Body(PolicyRequest { approve }): Body<PolicyRequest>,
+) -> Result<Resource<ProjectView>, Problem> {
+    let rule = approve.into();
+    let changed = app.ask_approval_rule(&call, project, rule).await?;
     let view = ProjectView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }

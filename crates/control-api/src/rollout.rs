@@ -55,7 +55,7 @@ pub(crate) struct NewRolloutRequest {
     /// Leaves the gate out: the nodes' verdicts alone count. For nodes that serve nothing yet.
     #[serde(default)]
     skip_gate: bool,
-    /// Whether an actor other than the one that starts it must approve.
+    /// Whether a person other than the one that starts it must approve; the project's policy may want it anyway.
     #[serde(default)]
     needs_approval: bool,
     /// What follows when a batch does not pass; absent: `roll_back`.
@@ -226,7 +226,7 @@ pub(crate) async fn nodes(
     })))
 }
 
-/// Starts a rollout, or asks for approval where it needs one.
+/// Starts a rollout, or asks for approval where it or the project's policy needs one.
 #[utoipa::path(
     post, path = "/projects/{project}/rollouts/{rollout}/start", operation_id = "start_rollout",
     tag = "rollouts", responses((status = 200, body = RolloutSummary))
@@ -239,7 +239,7 @@ pub(crate) async fn start(
     command(&app, &call, place, RolloutCommand::Start).await
 }
 
-/// Approves a rollout; another actor must have asked for it.
+/// Approves a rollout; another person must have asked for it, by a session or by any API key of that person.
 #[utoipa::path(
     post, path = "/projects/{project}/rollouts/{rollout}/approve",
     operation_id = "approve_rollout", tag = "rollouts",

@@ -3,7 +3,7 @@
 use crate::names::{BatchStateName, OnFailureName, RolloutStateName};
 use control_app::{RolloutNode, RolloutProgress, StoredBatch, StoredFigures, StoredSide};
 use control_domain::{Batch, BatchCounts, BatchSize, Gate, Rollout, Strategy};
-use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
+use control_wire::{BundleId, NodeId, ProjectId, RolloutId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ pub(crate) struct RolloutView {
     soak_secs: i64,
     /// What must hold; absent: the nodes' verdicts alone count.
     gate: Option<GateSettings>,
-    /// Whether a second actor must approve.
+    /// Whether a second person must approve, as it was planned or as the policy said when it started.
     needs_approval: bool,
     /// What follows when a batch does not pass.
     on_failure: OnFailureName,
@@ -66,6 +66,8 @@ pub(crate) struct RolloutView {
     created_by: Uuid,
     /// The user or the API key that asked for approval.
     submitted_by: Option<Uuid>,
+    /// The user behind it, who cannot approve.
+    submitted_person: Option<UserId>,
     /// The batches that were opened.
     batches: Vec<BatchView>,
     /// How far the nodes of the batch under way are; absent if there is none.
@@ -243,6 +245,7 @@ impl From<&RolloutProgress> for RolloutView {
             not_before: rollout.not_before,
             created_by: rollout.created_by,
             submitted_by: rollout.submitted_by,
+            submitted_person: rollout.submitted_person,
             batches: batches.iter().map(BatchView::from).collect(),
             progress: counts.map(|counts| ProgressView::new(counts, *figures)),
         }

@@ -72,6 +72,7 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/projects/{project}", Access::READ_ORG, || routes!(project::view)),
     row(PATCH, "/projects/{project}", Access::WRITE_PROJECTS, || routes!(project::rename)),
     row(DELETE, "/projects/{project}", Access::ADMINISTER, || routes!(project::delete)),
+    row(PUT, "/projects/{project}/policy", Access::ADMINISTER, || routes!(project::set_policy)),
 
     row(GET, "/projects/{project}/enrolment-tokens", Access::READ_NODES, || routes!(enrolment_token::list)),
     row(POST, "/projects/{project}/enrolment-tokens", Access::WRITE_NODES, || routes!(enrolment_token::create)),

@@ -1,11 +1,12 @@
 //! Bundles on their way to nodes: assigned, and taken back.
 
 use crate::app::App;
+use crate::approval::Approval;
 use crate::bundle::find;
 use crate::call::Call;
 use crate::error::Error;
 use crate::order::OrderTarget;
-use control_domain::Refusal;
+use control_domain::{Access, Refusal};
 use control_store::Transaction;
 use control_wire::{BundleId, NodeId, Order, ProjectId};
 use jiff::Timestamp;
@@ -28,6 +29,7 @@ impl App {
         (project, id): (ProjectId, BundleId),
         nodes: &[NodeId],
     ) -> Result<Vec<Order>, Error> {
+        let approval = self.judge_assignment(call, (project, id), nodes).await?;
         let mut tx = self.store.begin().await?;
         // Before the bundle is read: a revocation is either seen here, or sees these orders.
         tx.lock_audit().await?;
@@ -42,6 +44,7 @@ impl App {
             .into_iter()
             .collect();
         check_nodes(&mut tx, project, &nodes).await?;
+        approval.refuse_if_needed(&mut tx).await?;
         let target = OrderTarget {
             org: tenant.org,
             bundle: id,
@@ -55,6 +58,26 @@ impl App {
             .await?;
         self.announce_orders(&nodes);
         Ok(orders)
+    }
+
+    /// Reads nothing for an actor that may not assign.
+    async fn judge_assignment(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, BundleId),
+        nodes: &[NodeId],
+    ) -> Result<Approval, Error> {
+        let mut tx = self.store.read().await?;
+        let found = find(&mut tx, (project, id)).await?;
+        call.actor
+            .require(Access::WRITE_BUNDLES, found.value.tenant)?;
+        let mut bases = BTreeSet::new();
+        for node in nodes.iter().take(MAX_NODES) {
+            let order = tx.order(*node).await?;
+            bases.insert(order.map(|stored| stored.order.bundle));
+        }
+        drop(tx);
+        self.judge(project, id, &bases).await
     }
 
     /// One round of giving nodes with a revoked bundle their last good one; gives their number.

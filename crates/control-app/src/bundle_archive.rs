@@ -222,7 +222,7 @@ impl App {
     }
 
     /// The files of a bundle, compared with its digest and its manifest.
-    async fn contents(&self, bundle: &Bundle) -> Result<Contents, Error> {
+    pub(crate) async fn contents(&self, bundle: &Bundle) -> Result<Contents, Error> {
         let Some(BundleArchive { digest: wanted, .. }) = bundle.archive.clone() else {
             return Err(bundle.without_archive("be unpacked").into());
         };

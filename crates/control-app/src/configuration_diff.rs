@@ -1,12 +1,16 @@
 //! The difference of two configurations: by the settings in force, and by files.
 
 use control_bundle::Files;
-use proxy_model::{Model, effective};
+use proxy_model::{Model, Upstream, effective};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// Changes of settings that are listed; the rest is counted.
 const MAX_CHANGES: usize = 5_000;
+
+/// Part of the value of a setting that holds a secret.
+const REDACTED: &str = "(redacted)";
 
 /// How a configuration differs from an older one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,6 +75,47 @@ pub(crate) fn compare(before: (&Model, &Files), after: (&Model, &Files)) -> Comp
     }
 }
 
+/// Whether a change may hurt clients. Only what cannot is not risky: comments, tests, values that were defaults, and
+/// new upstreams, which no route of before names.
+pub(crate) fn is_risky(before: (&Model, &Files), after: (&Model, &Files)) -> bool {
+    let Comparison {
+        settings,
+        omitted,
+        files,
+    } = compare(before, after);
+    let old: BTreeSet<String> = before.0.upstreams.iter().map(block).collect();
+    let is_new = |change: &SettingChange| {
+        let new = after.0.upstreams.iter().map(block);
+        let mut new = new.filter(|block| !old.contains(block));
+        change.change == Change::Added && new.any(|block| change.path.starts_with(&block))
+    };
+    let hurts = settings.iter().any(|change| !is_new(change));
+    let order = |model: &Model| -> Vec<String> {
+        let routes = model.routes.iter();
+        routes.map(|route| route.id.clone()).collect()
+    };
+    let is_text = |file: &FileChange| {
+        let kind = Path::new(&file.name).extension();
+        kind.is_some_and(|kind| kind == "kdl")
+    };
+    // Another secret looks the same.
+    let hides = |model: &Model| {
+        let mut settings = effective(model).into_iter();
+        settings.any(|setting| setting.value.to_string().contains(REDACTED))
+    };
+    let is_hidden = !files.is_empty() && (hides(before.0) || hides(after.0));
+    hurts
+        || is_hidden
+        || 0 < omitted
+        || order(before.0) != order(after.0)
+        || files.iter().any(|file| !is_text(file))
+}
+
+/// The beginning of the paths of an upstream's settings.
+fn block(upstream: &Upstream) -> String {
+    format!("upstreams.upstream[{:?}].", upstream.name)
+}
+
 fn settings(model: &Model) -> Settings {
     let mut settings = Settings::new();
     for setting in effective(model) {
@@ -118,6 +163,47 @@ mod tests {
     use crate::configuration::check;
     use control_bundle::ENTRY_FILE;
     use serde_json::json;
+
+    #[test]
+    fn only_what_cannot_hurt_is_not_risky() {
+        let listener = "listeners { listener \"a\" { address \"127.0.0.1:80\" } }\n";
+        let upstream = |name: &str, target: &str| {
+            format!("upstreams {{ upstream {name:?} {{ target {target:?} }} }}\n")
+        };
+        let route = |name: &str, path: &str| {
+            format!(
+                "routes {{ route {name:?} {{ matches {{ path-prefix {path:?} }}; upstream \"u\" }} }}\n"
+            )
+        };
+        let (u, r) = (upstream("u", "10.0.0.1:80"), route("r", "/"));
+        let before = [listener, &u, &r].concat();
+        let cases = [
+            (false, before.clone()),
+            (false, format!("// a comment\n{before}")),
+            (
+                false,
+                [&before, upstream("v", "10.0.0.9:80").as_str()].concat(),
+            ),
+            (true, [listener, &upstream("u", "10.0.0.2:80"), &r].concat()),
+            (true, [&before, route("s", "/s").as_str()].concat()),
+            (true, [listener, &u, &route("r", "/r")].concat()),
+            (true, before.replace(":80\" } }", ":81\" } }")),
+            (true, [&before, "limits { max-header-count 5 }"].concat()),
+        ];
+        let files = |text: &str| Files::from([(ENTRY_FILE.to_owned(), text.as_bytes().to_vec())]);
+        let old = files(&before);
+        let old_model = check(&old).model.unwrap();
+        for (expected, text) in cases {
+            let new = files(&text);
+            let model = check(&new).model.unwrap_or_else(|| panic!("{text}"));
+            let risky = is_risky((&old_model, &old), (&model, &new));
+            assert_eq!(risky, expected, "{text}");
+        }
+        // Another file than the configuration may be served.
+        let mut asset = old.clone();
+        asset.insert("site/index.html".to_owned(), b"new".to_vec());
+        assert!(is_risky((&old_model, &old), (&old_model, &asset)));
+    }
 
     #[test]
     fn settings_are_compared_as_they_are_in_force() {

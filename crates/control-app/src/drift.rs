@@ -1,6 +1,7 @@
 //! Drift: noticed, shown, resolved.
 
 use crate::app::{App, record, tenant};
+use crate::approval::Approval;
 use crate::call::Call;
 use crate::error::Error;
 use crate::metric;
@@ -10,6 +11,7 @@ use control_store::{Divergence, Page, StoreError, Transaction, Versioned};
 use control_wire::{BundleId, DriftId, ProjectId};
 use jiff::Timestamp;
 use metrics::counter;
+use std::collections::BTreeSet;
 use uuid::Uuid;
 
 /// Drifts of one transaction.
@@ -69,6 +71,7 @@ impl App {
         place: (ProjectId, DriftId),
         remedy: DriftRemedy,
     ) -> Result<Versioned<Drift>, Error> {
+        let approval = self.judge_remedy(call, place, remedy).await?;
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
         let found = find(&mut tx, place).await?;
@@ -79,6 +82,13 @@ impl App {
             return Err(Refusal::Held.into());
         }
         let target = order_target(&mut tx, &value, remedy).await?;
+        if let Some((bundle, approval)) = approval {
+            // The node may say something else by now.
+            if bundle != target.bundle {
+                return Err(StoreError::Stale.into());
+            }
+            approval.refuse_if_needed(&mut tx).await?;
+        }
         let version = tx.update_drift(&value, found.version).await?;
         self.write_orders(&mut tx, &target, &[node], call.now)
             .await?;
@@ -87,6 +97,27 @@ impl App {
         counter!(metric::DRIFT_EVENTS, "event" => "resolved").increment(1);
         self.announce_orders(&[node]);
         Ok(Versioned { value, version })
+    }
+
+    /// What the policy says of an order for what the node runs; nothing of one that is repeated.
+    async fn judge_remedy(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, DriftId),
+        remedy: DriftRemedy,
+    ) -> Result<Option<(BundleId, Approval)>, Error> {
+        if remedy == DriftRemedy::Reorder {
+            return Ok(None);
+        }
+        let mut tx = self.store.read().await?;
+        let drift = find(&mut tx, (project, id)).await?.value;
+        call.actor.require(Access::WRITE_NODES, drift.tenant)?;
+        let target = order_target(&mut tx, &drift, remedy).await?;
+        let order = tx.order(drift.node).await?;
+        drop(tx);
+        let bases = BTreeSet::from([order.map(|stored| stored.order.bundle)]);
+        let approval = self.judge(project, target.bundle, &bases).await?;
+        Ok(Some((target.bundle, approval)))
     }
 
     /// One round: opens drifts of nodes that differ for longer than the grace, and resolves those of

@@ -21,6 +21,7 @@ mod configuration;
 mod configuration_diff;
 
 mod api_key;
+mod approval;
 mod assignment;
 mod audit;
 mod bundle;

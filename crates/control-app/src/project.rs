@@ -3,7 +3,7 @@
 use crate::app::{App, taken};
 use crate::call::Call;
 use crate::error::Error;
-use control_domain::{Access, Project, Refusal, Tenant};
+use control_domain::{Access, ApprovalRule, Project, Refusal, Role, Tenant};
 use control_store::{Page, Transaction, Versioned};
 use control_wire::{OrgId, ProjectId};
 
@@ -76,6 +76,40 @@ impl App {
         let version = updated.map_err(taken("name"))?;
         self.commit(tx, call, "project.renamed", value.tenant(), id.0)
             .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Asks for a rule of approval: a stricter one holds at once, a weaker one when a second administrator asks for
+    /// the same.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn ask_approval_rule(
+        &self,
+        call: &Call,
+        id: ProjectId,
+        rule: ApprovalRule,
+    ) -> Result<Versioned<Project>, Error> {
+        let mut tx = self.store.begin().await?;
+        tx.lock_audit().await?;
+        let mut found = find(&mut tx, id).await?;
+        // The wish of an administrator ends with the role.
+        if let Some(weaker) = found.value.policy.weaker {
+            let roles = tx.roles(weaker.asked_by).await?;
+            if roles.get(&found.value.org) != Some(&Role::Admin) {
+                found.value.policy.weaker = None;
+            }
+        }
+        let value = found.value.ask_approval_rule(&call.actor, rule)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_project(&value, found.version).await?;
+        let action = if value.policy.approve == rule {
+            "project.approval_changed"
+        } else {
+            "project.weaker_approval_asked"
+        };
+        self.commit(tx, call, action, value.tenant(), id.0).await?;
         Ok(Versioned { value, version })
     }
 

@@ -1,6 +1,7 @@
 //! Rollouts, as operators steer them.
 
 use crate::app::{App, tenant};
+use crate::approval::{Approval, MAX_BASES};
 use crate::bundle;
 use crate::call::Call;
 use crate::error::Error;
@@ -144,11 +145,17 @@ impl App {
         place: (ProjectId, RolloutId),
         command: RolloutCommand,
     ) -> Result<Versioned<Rollout>, Error> {
+        let approval = self.judge_start(call, place, command).await?;
         let mut tx = self.store.begin().await?;
         // A step under way ends first, so that no operator is refused for it.
         tx.lock_audit().await?;
         let found = find(&mut tx, place).await?;
-        let change = found.value.decide(&call.actor, command, call.now)?;
+        let is_needed = match approval {
+            Some(approval) => approval.hold(&mut tx).await?,
+            None => false,
+        };
+        let rollout = found.value.clone().bound_by_policy(is_needed);
+        let change = rollout.decide(&call.actor, command, call.now)?;
         call.expect_version(found.version)?;
         if change.rollout.state == RolloutState::Running {
             check_bundle(&mut tx, (place.0, found.value.bundle)).await?;
@@ -159,6 +166,28 @@ impl App {
             value: change.rollout,
             version,
         })
+    }
+
+    /// What the policy says of a rollout that is to start; nothing of other commands.
+    async fn judge_start(
+        &self,
+        call: &Call,
+        place: (ProjectId, RolloutId),
+        command: RolloutCommand,
+    ) -> Result<Option<Approval>, Error> {
+        if command != RolloutCommand::Start {
+            return Ok(None);
+        }
+        let mut tx = self.store.read().await?;
+        let rollout = find(&mut tx, place).await?.value;
+        call.actor.require(Access::WRITE_ROLLOUTS, rollout.tenant)?;
+        // One more shows that there are too many to compare.
+        let limit = i64::from(MAX_BASES) + 1;
+        let bases = tx.ordered_bundles(rollout.id, limit).await?;
+        drop(tx);
+        let bases = bases.into_iter().collect();
+        let judged = self.judge(place.0, rollout.bundle, &bases).await?;
+        Ok(Some(judged))
     }
 
     /// The rollouts of a project, perhaps only those in one state.

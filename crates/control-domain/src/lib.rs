@@ -25,6 +25,7 @@ mod labels;
 mod membership;
 mod node;
 mod org;
+mod policy;
 mod project;
 mod rollout;
 mod service;
@@ -61,6 +62,7 @@ pub use node::{
     NodeState, NodeTransitionEvent, OrderSummary,
 };
 pub use org::Org;
+pub use policy::{ApprovalRule, ProjectPolicy, WeakerRule};
 pub use project::Project;
 pub use refusal::Refusal;
 pub use rollout::{

@@ -2,6 +2,7 @@
 
 use crate::access::{Access, Tenant};
 use crate::actor::Actor;
+use crate::policy::{ApprovalRule, ProjectPolicy};
 use crate::refusal::Refusal;
 use crate::text::Name;
 use control_wire::{OrgId, ProjectId};
@@ -16,6 +17,8 @@ pub struct Project {
     pub org: OrgId,
     /// Its name, unique in the organization.
     pub name: Name,
+    /// What holds for its rollouts and assignments.
+    pub policy: ProjectPolicy,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -38,6 +41,7 @@ impl Project {
             id,
             org,
             name: Name::parse("name", name)?,
+            policy: ProjectPolicy::default(),
             created_at: now,
         })
     }
@@ -51,6 +55,18 @@ impl Project {
         actor.require(Access::WRITE_PROJECTS, self.tenant())?;
         let name = Name::parse("name", name)?;
         Ok(Self { name, ..self })
+    }
+
+    /// The project after an administrator asked for a rule of approval; a weaker one waits for a second person.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if no user is known behind the actor.
+    pub fn ask_approval_rule(self, actor: &Actor, rule: ApprovalRule) -> Result<Self, Refusal> {
+        actor.require(Access::ADMINISTER, self.tenant())?;
+        let person = actor.user().ok_or(Refusal::UnknownPerson)?;
+        let policy = self.policy.ask(rule, person);
+        Ok(Self { policy, ..self })
     }
 
     /// Whether the project may be deleted, given whether nodes belong to it.

@@ -39,9 +39,15 @@ pub enum Refusal {
         /// What was asked for.
         event: &'static str,
     },
-    /// The actor that asked for approval cannot give it.
-    #[error("another actor must approve")]
+    /// The person that asked for approval cannot give it, by whatever credential.
+    #[error("another person must approve")]
     OwnApproval,
+    /// Two persons are needed, and the person behind the API key was not noted when it was made.
+    #[error("the user that made this API key is not known: make a new one")]
+    UnknownPerson,
+    /// The project's policy wants a second person to approve, and only rollouts can be approved.
+    #[error("the project's policy wants another person's approval: make a rollout")]
+    NeedsApproval,
     /// A rollout moves the node, and has not ended.
     #[error("a rollout that has not ended moves a node of these")]
     Held,

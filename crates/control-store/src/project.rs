@@ -1,18 +1,19 @@
 //! Projects.
 
 use crate::error::StoreError;
-use crate::row::{id, text, time, versioned};
+use crate::row::{id, named, optional_id, optional_text, text, time, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
-use control_domain::{Name, Project};
+use control_domain::{ApprovalRule, Name, Project, ProjectPolicy, WeakerRule};
 use control_wire::{OrgId, ProjectId};
 use sqlx::any::AnyRow;
 
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, org_id, name, created_at, version FROM projects ",
+            "SELECT id, org_id, name, approve, weaker_approve, weaker_asked_by, created_at, version
+             FROM projects ",
             $rest
         )
     };
@@ -29,11 +30,13 @@ impl Transaction {
             id,
             org,
             name,
+            policy,
             created_at,
         } = project;
-        let insert = "INSERT INTO projects (id, org_id, name, created_at, version)
-                      VALUES ($1, $2, $3, $4, 1)";
+        let insert = "INSERT INTO projects (id, org_id, name, approve, created_at, version)
+                      VALUES ($1, $2, $3, $4, $5, 1)";
         let insert = sql(insert).bind(*id).bind(*org).bind(name);
+        let insert = insert.bind(policy.approve.name());
         insert.bind(*created_at).run(self).await?;
         Ok(())
     }
@@ -81,11 +84,17 @@ impl Transaction {
             id,
             org: _,
             name,
+            policy: ProjectPolicy { approve, weaker },
             created_at: _,
         } = project;
-        let update = "UPDATE projects SET name = $1, version = version + 1
-                      WHERE id = $2 AND version = $3";
-        sql(update).bind(name).bind(*id).write(self, version).await
+        let update = "UPDATE projects SET name = $1, approve = $2, weaker_approve = $3,
+                        weaker_asked_by = $4, version = version + 1
+                      WHERE id = $5 AND version = $6";
+        let update = sql(update).bind(name).bind(approve.name());
+        let update = update
+            .bind(weaker.map(|weaker| weaker.approve.name()))
+            .bind(weaker.map(|weaker| weaker.asked_by));
+        update.bind(*id).write(self, version).await
     }
 
     /// Deletes the project that had `version`, with all that belongs to it, sealed secrets too.
@@ -127,8 +136,22 @@ impl Record for Project {
             id: id(row, "id")?,
             org: id(row, "org_id")?,
             name: Name::stored(text(row, "name")?),
+            policy: policy(row)?,
             created_at: time(row, "created_at")?,
         };
         versioned(project, row)
     }
+}
+
+fn policy(row: &AnyRow) -> Result<ProjectPolicy, StoreError> {
+    let rule = |name: &str| ApprovalRule::from_name(name).ok_or(StoreError::Corrupt("approve"));
+    let weaker = optional_text(row, "weaker_approve")?;
+    let weaker = weaker.map(|name| rule(&name)).transpose()?;
+    let asked_by = optional_id(row, "weaker_asked_by")?;
+    Ok(ProjectPolicy {
+        approve: named(row, "approve", ApprovalRule::from_name)?,
+        weaker: weaker
+            .zip(asked_by)
+            .map(|(approve, asked_by)| WeakerRule { approve, asked_by }),
+    })
 }

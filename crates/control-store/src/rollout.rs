@@ -33,6 +33,7 @@ macro_rules! select {
                r.labels AS labels, r.nodes AS nodes, r.batch_size AS batch_size,
                r.batch AS batch, r.reason AS reason, r.not_before AS not_before,
                r.created_by AS created_by, r.submitted_by AS submitted_by,
+               r.submitted_person AS submitted_person,
                r.created_at AS created_at, r.started_at AS started_at,
                r.reverting_since AS reverting_since, r.ended_at AS ended_at,
                r.version AS version, b.state AS batch_state, b.opened_at AS opened_at,
@@ -78,6 +79,7 @@ impl Transaction {
             not_before,
             created_by,
             submitted_by: _,
+            submitted_person: _,
             created_at,
             started_at: _,
             reverting_since: _,
@@ -200,8 +202,9 @@ impl Transaction {
     ) -> Result<i64, StoreError> {
         let update = "UPDATE rollouts SET state = $1, batch = $2, reason = $3, submitted_by = $4,
                         started_at = $5, reverting_since = $6, ended_at = $7, nodes = $8,
-                        batch_size = $9, version = version + 1
-                      WHERE id = $10 AND version = $11";
+                        batch_size = $9, submitted_person = $10, needs_approval = $11,
+                        version = version + 1
+                      WHERE id = $12 AND version = $13";
         let update = sql(update)
             .bind(rollout.state.name())
             .bind(rollout.batch.as_ref().map(|batch| batch.number))
@@ -212,6 +215,9 @@ impl Transaction {
             .bind(rollout.reverting_since)
             .bind(rollout.ended_at);
         let update = update.bind(rollout.nodes).bind(rollout.batch_size);
+        let update = update
+            .bind(rollout.submitted_person)
+            .bind(rollout.strategy.needs_approval);
         let version = update.bind(rollout.id).write(self, version).await?;
         if let Some(batch) = &rollout.batch {
             self.write_batch(rollout.id, batch).await?;
@@ -308,6 +314,7 @@ impl Record for Rollout {
             not_before: optional_time(row, "not_before")?,
             created_by: id(row, "created_by")?,
             submitted_by: optional_id(row, "submitted_by")?,
+            submitted_person: optional_id(row, "submitted_person")?,
             created_at: time(row, "created_at")?,
             started_at: optional_time(row, "started_at")?,
             reverting_since: optional_time(row, "reverting_since")?,

@@ -72,6 +72,26 @@ const REJECTION: &str = "SELECT n.name AS name, h.diagnostics AS diagnostics
 pub(crate) const OF_BATCH: [&str; 3] = [PENDING, COUNT_BATCH, REJECTION];
 
 impl Transaction {
+    /// The bundles that the nodes of a rollout are ordered to run, at most `limit` different ones; `None` is among
+    /// them if a node has no order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn ordered_bundles(
+        &mut self,
+        rollout: RolloutId,
+        limit: i64,
+    ) -> Result<Vec<Option<BundleId>>, StoreError> {
+        let list = "SELECT DISTINCT o.bundle_id AS bundle_id FROM rollout_nodes n
+                    LEFT JOIN node_orders o ON o.node_id = n.node_id
+                    WHERE n.rollout_id = $1 LIMIT $2";
+        let rows = sql(list).bind(rollout).bind(limit).rows(self).await?;
+        rows.iter()
+            .map(|row| optional_id(row, "bundle_id"))
+            .collect()
+    }
+
     /// Chooses the nodes of a project with all these labels; no labels: all. Gives their number.
     ///
     /// # Errors

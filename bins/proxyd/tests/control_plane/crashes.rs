@@ -5,7 +5,7 @@
 use crate::fleet::{ARGUMENTS, Fleet, wrong};
 use crate::traffic::Outcome;
 use crate::world::{World, operator};
-use control_testkit::{Database, RefusedWrite};
+use control_testkit::{Client, Database, RefusedWrite};
 use proxy_testkit::closed_port;
 use serde_json::{Value, json};
 
@@ -61,14 +61,21 @@ impl CrashTest {
         self.crash_in(rollout, state, batches);
     }
 
-    /// Approves the rollout by a second key: the one that asked for it may not.
+    /// Approves the rollout by a second person: the one that asked for it may not.
     fn approve(&self, rollout: &str) {
         let world = &self.fleet.world;
-        let body = json!({"name": "second", "project": world.project});
-        let made = world.operator.post("/api/v1/api-keys", &body).json();
-        let second = operator(&world.url, made["secret"].as_str().unwrap());
+        let orgs = world.operator.get("/api/v1/orgs").json();
+        let org = orgs["items"][0]["id"].as_str().unwrap();
+        let body = json!({"email": "bob@example.com", "role": "operator"});
+        let invitations = format!("/api/v1/orgs/{org}/invitations");
+        let link = world.operator.post(&invitations, &body).json();
+        let link = operator(&world.url, link["secret"].as_str().unwrap());
+        let body = json!({"user_name": "Bob", "password": "correct horse"});
+        let joined = link.post("/api/v1/invitations/accept", &body);
+        assert_eq!(joined.status, 201, "{}", joined.text);
+        let cookie = joined.header("set-cookie").split(';').next().unwrap();
         let path = world.path(&format!("rollouts/{rollout}/approve"));
-        let answer = second.post(&path, &Value::Null);
+        let answer = Client::new(&world.url).send("POST", &path, &[("cookie", cookie)], None);
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
 

@@ -100,7 +100,7 @@ async fn fleet_target(world: &World, route: &Route, mut path: String) -> String 
 
 /// A rollout of a node of its own, in a state that the route's command may be given in.
 async fn rollout(world: &World, route: &str) -> String {
-    let (full, all) = (world.full_key().await, "/projects/{project}/rollouts");
+    let (full, all) = (world.made_key(&[]).await, "/projects/{project}/rollouts");
     let mut new = body(world, all).await;
     new["needs_approval"] = json!(route.ends_with("/approve"));
     let made = world.post(all, &full, new).await;
@@ -189,9 +189,8 @@ pub(crate) async fn right(world: &World, access: Access) -> Vec<Credential> {
                 ScopeRule::Has(scope) => vec![scope],
                 ScopeRule::Unlimited => Vec::new(),
             };
-            let key = world.key(Tenant::org(world.org), &scopes);
-            right.push(world.full_key().await);
-            right.push(world.store_key(&key).await);
+            right.push(world.made_key(&[]).await);
+            right.push(world.made_key(&scopes).await);
             right.push(world.user(world.org, role).await);
         }
         Access::OwnNode | Access::OwnNodeKey => right.push(world.node_key.clone()),

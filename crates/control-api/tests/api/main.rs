@@ -6,6 +6,7 @@
 )]
 
 mod access;
+mod approvals;
 mod archives;
 mod audit;
 mod bundles;

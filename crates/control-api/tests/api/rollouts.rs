@@ -223,7 +223,7 @@ async fn a_wrong_setting_is_refused_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_second_actor_approves() {
+async fn a_second_person_approves() {
     for world in worlds().await {
         let fleet = Fleet::new(&world, 1).await;
         let new = fleet.bundle(82).await;

@@ -8,9 +8,9 @@ use control_api::{SessionCookie, router};
 use control_app::{App, Call, Environment, Objects};
 use control_auth::{MasterKey, Sealer, Secret, SigningPair};
 use control_domain::{
-    Actor, ApiKey, Email, EnrolmentToken, Invitation, Labels, Membership, Name, Node,
-    NodeCredential, Org, Project, Role, Scope, Session, SetupLink, SigningKey, SigningKeyState,
-    Tenant, User,
+    Actor, ApiKey, Email, EnrolmentToken, Invitation, Labels, Maker, Membership, Name, Node,
+    NodeCredential, Org, Project, ProjectPolicy, Role, Scope, Session, SetupLink, SigningKey,
+    SigningKeyState, Tenant, User,
 };
 use control_store::{Store, StoredSecret, Transaction};
 use control_testkit::{Database, databases};
@@ -155,6 +155,16 @@ impl World {
     /// A key of the organization with full access.
     pub(crate) async fn full_key(&self) -> Credential {
         self.store_key(&self.key(Tenant::org(self.org), &[])).await
+    }
+
+    /// A key of the organization that a new administrator made.
+    pub(crate) async fn made_key(&self, scopes: &[Scope]) -> Credential {
+        let mut key = self.key(Tenant::org(self.org), scopes);
+        key.made_by = Some(Maker {
+            user: self.member(Role::Admin).await,
+            role: Some(Role::Admin),
+        });
+        self.store_key(&key).await
     }
 
     /// A new user with one membership, signed in.
@@ -417,6 +427,7 @@ pub(crate) fn sample(path: &str) -> Value {
         "/orgs" | "/orgs/{org}" | "/orgs/{org}/projects" | "/projects/{project}" => {
             json!({"name": Uuid::now_v7().to_string()})
         }
+        "/projects/{project}/policy" => json!({"approve": "none"}),
         "/projects/{project}/enrolment-tokens" => json!({"name": "rack 1"}),
         "/projects/{project}/nodes/register" => json!({"name": Uuid::now_v7().to_string()}),
         "/projects/{project}/nodes/{node}" => json!({"labels": {"zone": "eu"}}),
@@ -468,6 +479,7 @@ async fn tenant(tx: &mut Transaction, name: &str) -> Tenant {
         id: ProjectId(Uuid::now_v7()),
         org: org.id,
         name: Name::stored("edge".to_owned()),
+        policy: ProjectPolicy::default(),
         created_at: now,
     };
     tx.insert_org(&org).await.unwrap();

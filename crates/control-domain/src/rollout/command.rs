@@ -8,7 +8,7 @@ use crate::named::named;
 use crate::refusal::Refusal;
 use crate::rollout::state::{ROLLOUT_TRANSITIONS, RolloutEvent, RolloutState};
 use crate::rollout::strategy::Strategy;
-use control_wire::{BundleId, RolloutId};
+use control_wire::{BundleId, RolloutId, UserId};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -42,6 +42,8 @@ pub struct Rollout {
     pub created_by: Uuid,
     /// The actor that asked for approval.
     pub submitted_by: Option<Uuid>,
+    /// The user that this actor is, or acts for: another one approves.
+    pub submitted_person: Option<UserId>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it started.
@@ -157,6 +159,7 @@ impl Rollout {
             not_before,
             created_by: actor.id(),
             submitted_by: None,
+            submitted_person: None,
             created_at: now,
             started_at: None,
             reverting_since: None,
@@ -206,6 +209,13 @@ impl Rollout {
         }
     }
 
+    /// The rollout as the project's policy binds it.
+    #[must_use]
+    pub fn bound_by_policy(mut self, needs_approval: bool) -> Self {
+        self.strategy.needs_approval |= needs_approval;
+        self
+    }
+
     /// How many batches there are.
     pub fn batches(&self) -> i64 {
         let size = self.batch_size.max(1);
@@ -220,14 +230,20 @@ impl Rollout {
 
     fn submit(&self, actor: &Actor, now: Timestamp) -> Result<RolloutChange, Refusal> {
         let mut change = self.after(RolloutEvent::Submit, now)?;
+        let person = actor.user().ok_or(Refusal::UnknownPerson)?;
         change.rollout.submitted_by = Some(actor.id());
+        change.rollout.submitted_person = Some(person);
         Ok(change)
     }
 
+    /// Persons are compared, not actors: a second key, or the session, of one person is the same person.
     fn approve(&self, actor: &Actor, now: Timestamp) -> Result<RolloutChange, Refusal> {
         let change = self.after(RolloutEvent::Approve, now)?;
-        let own = self.submitted_by == Some(actor.id());
-        (!own).then_some(change).ok_or(Refusal::OwnApproval)
+        let person = actor.user().ok_or(Refusal::UnknownPerson)?;
+        let submitter = self.submitted_person.ok_or(Refusal::UnknownPerson)?;
+        (person != submitter)
+            .then_some(change)
+            .ok_or(Refusal::OwnApproval)
     }
 
     /// The batch that was under way begins anew.

@@ -90,6 +90,7 @@ fn a_command_follows_the_table_and_needs_the_permission() {
         for &command in RolloutCommand::ALL {
             let rollout = Rollout {
                 state,
+                submitted_person: Some(UserId(Uuid::from_u128(9))),
                 ..planned(OnFailure::Pause, None, 1)
             };
             match rollout.decide(&user(Role::Operator), command, NOW) {

@@ -2,8 +2,8 @@
 
 use control_auth::SigningPair;
 use control_domain::{
-    ApiKey, Email, EnrolmentToken, Labels, Name, Node, Org, Project, Scope, SigningKey,
-    SigningKeyState, Tenant, User,
+    ApiKey, Email, EnrolmentToken, Labels, Name, Node, Org, Project, ProjectPolicy, Scope,
+    SigningKey, SigningKeyState, Tenant, User,
 };
 use control_store::Store;
 use control_testkit::{Database, databases};
@@ -75,6 +75,7 @@ pub(crate) fn project(org: &Org, name: &str) -> Project {
         id: ProjectId(of_name(&format!("{} {name}", org.name))),
         org: org.id,
         name: Name::stored(name.to_owned()),
+        policy: ProjectPolicy::default(),
         created_at: NOW,
     }
 }

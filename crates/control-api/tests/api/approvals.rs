@@ -1,0 +1,198 @@
+//! Four eyes are two persons, and a project's policy says when they are needed.
+
+use crate::fleet::{Fleet, ROLLOUTS};
+use crate::world::{Answer, Credential, World, worlds};
+use axum::http::{Method, StatusCode};
+use control_domain::{Role, Tenant};
+use serde_json::{Value, json};
+
+const POLICY: &str = "/projects/{project}/policy";
+const BUNDLES: &str = "/projects/{project}/bundles";
+
+/// A key that the bearer of `by` makes.
+async fn key_by(world: &World, by: &Credential) -> Credential {
+    let new = json!({"name": "deploy", "scopes": []});
+    let made = world.post("/api-keys", by, new).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+    Credential::Bearer(made.text("secret"))
+}
+
+async fn set_policy(world: &World, by: &Credential, approve: &str) -> Answer {
+    let body = json!({ "approve": approve });
+    world.send(&Method::PUT, POLICY, by, &body, &[]).await
+}
+
+async fn command(world: &World, id: &str, by: &Credential, command: &str) -> Answer {
+    let path = format!("{ROLLOUTS}/{id}/{command}");
+    world.post(&path, by, Value::Null).await
+}
+
+/// A bundle that differs from that of the port by what `more` adds.
+async fn variant(fleet: &Fleet<'_>, port: u16, more: &str) -> String {
+    let text = format!("listeners {{ listener \"a\" {{ address \"127.0.0.1:{port}\" }} }}\n{more}");
+    let body = json!({"name": "variant", "files": {"proxy.kdl": text}});
+    let made = fleet.world.post(BUNDLES, &fleet.operator, body).await;
+    assert_eq!(made.text("state"), "signed", "{}", made.body);
+    made.text("id")
+}
+
+#[tokio::test]
+async fn a_person_does_not_approve_by_another_key_or_session() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world, 1).await;
+        let new = fleet.bundle(82).await;
+        let id = fleet.plan(&new, json!({"needs_approval": true})).await;
+        let person = world.user(world.org, Role::Admin).await;
+        let (first, second) = (key_by(&world, &person).await, key_by(&world, &person).await);
+        let minted = key_by(&world, &first).await;
+        let submitted = command(&world, &id, &first, "start").await;
+        assert_eq!(
+            submitted.text("state"),
+            "awaiting_approval",
+            "{}",
+            submitted.body
+        );
+        for own in [&first, &second, &minted, &person] {
+            let own = command(&world, &id, own, "approve").await;
+            assert_eq!(own.status, StatusCode::FORBIDDEN, "{}", own.body);
+            assert!(own.text.contains("another person"), "{}", own.text);
+        }
+        // A key of before makers were noted may be anybody's.
+        let unknown = world
+            .store_key(&world.key(Tenant::org(world.org), &[]))
+            .await;
+        let unknown = command(&world, &id, &unknown, "approve").await;
+        assert_eq!(unknown.status, StatusCode::FORBIDDEN, "{}", unknown.body);
+        let other = world.user(world.org, Role::Operator).await;
+        let approved = command(&world, &id, &other, "approve").await;
+        assert_eq!(approved.text("state"), "running", "{}", approved.body);
+    }
+}
+
+#[tokio::test]
+async fn no_way_leads_round_the_policy() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 1).await;
+        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        fleet.run(&old).await;
+        let planned = fleet.plan(&new, json!({"skip_gate": true})).await;
+        let admin = world.user(world.org, Role::Admin).await;
+        let set = set_policy(&world, &admin, "all").await;
+        assert_eq!(set.body["policy"]["approve"], "all", "{}", set.body);
+        // A rollout that was planned before is bound, too.
+        let started = command(&world, &planned, &admin, "start").await;
+        assert_eq!(
+            started.text("state"),
+            "awaiting_approval",
+            "{}",
+            started.body
+        );
+        let own = command(&world, &planned, &admin, "approve").await;
+        assert_eq!(own.status, StatusCode::FORBIDDEN, "{}", own.body);
+        let assign = format!("{BUNDLES}/{new}/assign");
+        let nodes = json!({"nodes": [fleet.nodes[0].id]});
+        let assigned = world.post(&assign, &admin, nodes).await;
+        assert_eq!(
+            (assigned.status, assigned.code()),
+            (StatusCode::CONFLICT, "WRONG_STATE"),
+            "{}",
+            assigned.body
+        );
+        // One administrator does not lift the rule for a moment.
+        for _ in 0..2 {
+            let asked = set_policy(&world, &admin, "none").await;
+            assert_eq!(asked.status, StatusCode::OK, "{}", asked.body);
+            assert_eq!(asked.body["policy"]["approve"], "all", "{}", asked.body);
+            assert_eq!(asked.body["policy"]["weaker"]["approve"], "none");
+        }
+        let own_key = key_by(&world, &admin).await;
+        let asked = set_policy(&world, &own_key, "none").await;
+        assert_eq!(asked.body["policy"]["approve"], "all", "{}", asked.body);
+        let other = world.user(world.org, Role::Admin).await;
+        let lifted = set_policy(&world, &other, "none").await;
+        assert_eq!(
+            lifted.body["policy"],
+            json!({"approve": "none", "weaker": null})
+        );
+        let assigned = json!({"nodes": [fleet.nodes[0].id]});
+        let assigned = world.post(&assign, &admin, assigned).await;
+        assert_eq!(assigned.status, StatusCode::OK, "{}", assigned.body);
+    }
+}
+
+#[tokio::test]
+async fn a_weaker_policy_of_a_former_administrator_is_no_wish() {
+    for world in worlds().await {
+        let (admin, other) = (
+            world.user(world.org, Role::Admin).await,
+            world.user(world.org, Role::Admin).await,
+        );
+        set_policy(&world, &admin, "all").await;
+        set_policy(&world, &admin, "none").await;
+        let id = world.get("/users/me", &admin).await.text("id");
+        let path = format!("/orgs/{{org}}/members/{id}");
+        let removed = world
+            .send(&Method::DELETE, &path, &other, &Value::Null, &[])
+            .await;
+        assert_eq!(removed.status, StatusCode::NO_CONTENT, "{}", removed.body);
+        let asked = set_policy(&world, &other, "none").await;
+        assert_eq!(asked.body["policy"]["approve"], "all", "{}", asked.body);
+    }
+}
+
+#[tokio::test]
+async fn a_risky_change_needs_approval_and_a_comment_none() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 1).await;
+        let old = fleet.bundle(81).await;
+        fleet.run(&old).await;
+        let admin = world.user(world.org, Role::Admin).await;
+        set_policy(&world, &admin, "risky").await;
+        let comment = variant(&fleet, 81, "// nothing else").await;
+        let other = fleet.bundle(82).await;
+        let assign = async |bundle: &str| {
+            let path = format!("{BUNDLES}/{bundle}/assign");
+            let nodes = json!({"nodes": [fleet.nodes[0].id]});
+            world.post(&path, &admin, nodes).await.status
+        };
+        assert_eq!(assign(&other).await, StatusCode::CONFLICT);
+        assert_eq!(assign(&comment).await, StatusCode::OK);
+        let id = fleet.plan(&other, json!({"skip_gate": true})).await;
+        let started = command(&world, &id, &admin, "start").await;
+        assert_eq!(
+            started.text("state"),
+            "awaiting_approval",
+            "{}",
+            started.body
+        );
+        let cancelled = command(&world, &id, &admin, "cancel").await;
+        assert_eq!(cancelled.status, StatusCode::OK, "{}", cancelled.body);
+        let id = fleet.plan(&old, json!({"skip_gate": true})).await;
+        let started = command(&world, &id, &admin, "start").await;
+        assert_eq!(started.text("state"), "running", "{}", started.body);
+    }
+}
+
+#[tokio::test]
+async fn what_a_node_says_it_runs_is_not_accepted_past_the_policy() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 1).await;
+        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        fleet.run(&old).await;
+        fleet.nodes[0].active = Some(new);
+        fleet.beat(0).await;
+        let late = world.app.now() + jiff::SignedDuration::from_mins(10);
+        world.app.watch_drift(fleet.replica, late).await.unwrap();
+        let admin = world.user(world.org, Role::Admin).await;
+        set_policy(&world, &admin, "all").await;
+        let drift = world.get("/projects/{project}/drift", &admin).await;
+        let id = drift.body["items"][0]["id"].as_str().unwrap().to_owned();
+        let path = format!("/projects/{{project}}/drift/{id}/resolve");
+        let accepted = world.post(&path, &admin, json!({"remedy": "accept"})).await;
+        assert_eq!(accepted.status, StatusCode::CONFLICT, "{}", accepted.body);
+        let reordered = world
+            .post(&path, &admin, json!({"remedy": "reorder"}))
+            .await;
+        assert_eq!(reordered.status, StatusCode::OK, "{}", reordered.body);
+    }
+}
