@@ -52,6 +52,7 @@ pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec
         tls_cert,
         tls_key,
         trusted_proxies,
+        metrics_listen,
         heartbeat_secs: _,  // The flag has bounds.
         max_connections: _, // Its range is checked where it is read.
     } = args;
@@ -76,6 +77,10 @@ pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec
         let message = "keys would be sent in clear: --tls-cert and --tls-key are needed off \
                        loopback, or --trusted-proxies with the balancer that speaks TLS";
         fault("listen", message.to_owned());
+    }
+    if *metrics_listen == Some(*listen) && listen.port() != 0 {
+        let message = "is the address of --listen: choose another one".to_owned();
+        fault("metrics-listen", message);
     }
     check_state(state, &mut fault);
     if faults.is_empty() {

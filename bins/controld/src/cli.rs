@@ -107,9 +107,14 @@ pub(crate) struct ServeArgs {
     /// The certificate's private key, in PEM.
     #[arg(long, env = "CONTROLD_TLS_KEY", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Networks of balancers with a trusted `X-Forwarded-For`, such as 10.0.0.0/8.
+    /// Networks of balancers with a trusted `X-Forwarded-For`, such as 10.0.0.0/8. Off loopback and without a
+    /// certificate, connections from elsewhere are closed.
     #[arg(long, env = "CONTROLD_TRUSTED_PROXIES", value_delimiter = ',')]
     pub(crate) trusted_proxies: Vec<IpNet>,
+    /// An address of its own for `/metrics`, in the clear. Absent: `/metrics` stands beside the interface, for
+    /// clients on this machine alone.
+    #[arg(long, env = "CONTROLD_METRICS_LISTEN", value_parser = listen_address)]
+    pub(crate) metrics_listen: Option<SocketAddr>,
     /// Seconds between two heartbeats of a node, 1 to 300; a node that misses three is offline. The gates of
     /// rollouts see what nodes serve as often. Replicas have the same.
     #[arg(

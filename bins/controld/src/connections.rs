@@ -39,6 +39,8 @@ pub(crate) struct Connections {
     pub(crate) router: Router,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) trusted: TrustedProxies,
+    /// Beside the interface, for clients on this machine; none if the metrics have an address of their own.
+    pub(crate) local: Option<Router>,
     /// One for each connection that may be open.
     pub(crate) permits: Arc<Semaphore>,
 }
@@ -55,6 +57,10 @@ impl Connections {
                 () = &mut stopped => break,
             };
             match accepted {
+                Ok((_, peer)) if own.tls.is_none() && !own.trusted.may_speak_plain(peer.ip()) => {
+                    // Its key would cross the network in the clear.
+                    counter!(metric::CONNECTIONS_REFUSED).increment(1);
+                }
                 Ok((stream, peer)) => {
                     let Ok(permit) = Arc::clone(&own.permits).try_acquire_owned() else {
                         // Closed at once: the client comes back after a pause, or to another replica.
@@ -113,6 +119,12 @@ impl Connections {
         peer: SocketAddr,
     ) -> Result<Response<Body>, Infallible> {
         let mut request = request.map(Body::new);
+        if request.uri().path() == "/metrics"
+            && let Some(local) = &self.local
+            && self.trusted.is_local(peer, request.headers())
+        {
+            return local.clone().oneshot(request).await;
+        }
         let client = self.trusted.client(peer, request.headers());
         request.extensions_mut().insert(ConnectInfo(client));
         self.router.clone().oneshot(request).await

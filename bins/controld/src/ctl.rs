@@ -16,6 +16,7 @@ mod value;
 
 use crate::ctl::error::CtlError;
 use crate::ctl::operation::Operation;
+use crate::ctl::output::escaped;
 use clap::{ArgMatches, Command};
 use control_api::ROUTES;
 use std::process::ExitCode;
@@ -41,7 +42,8 @@ pub(crate) async fn run(
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            let text = error.to_string();
+            eprintln!("error: {}", escaped(&text));
             ExitCode::from(error.exit_code())
         }
     }

@@ -5,11 +5,14 @@ use control_auth::{MasterKey, Sealer};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 type Failure = Box<dyn Error>;
+
+/// Permissions that the file must not give: a group may read, as with mounted secrets of an orchestrator.
+const FORBIDDEN_MODE: u32 = 0o037;
 
 /// The key file. Without it no secret of the database can be read again.
 #[derive(Clone, Debug)]
@@ -119,7 +122,15 @@ impl KeyFile {
     }
 
     fn lines(&self) -> Result<Vec<String>, Failure> {
-        let text = fs::read_to_string(&self.0)?;
+        let mut file = File::open(&self.0)?;
+        let mode = file.metadata()?.mode() & 0o777;
+        if mode & FORBIDDEN_MODE != 0 {
+            let way_out =
+                "it opens every secret of the database: chmod 600, or 640 for a group of its own";
+            return Err(format!("is open to others, with mode {mode:03o}; {way_out}").into());
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         Ok(lines.map(str::to_owned).collect())
     }

@@ -16,7 +16,8 @@ use control_api::SessionCookie;
 use control_app::metric::describe_metrics;
 use control_app::{App, Error};
 use control_domain::HeartbeatInterval;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::PrometheusBuilder;
+use std::future::IntoFuture;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -50,9 +51,11 @@ pub(crate) async fn run(
     let app = Arc::new(app);
     describe_metrics(env!("CARGO_PKG_VERSION"), app.now());
     let listener = TcpListener::bind(args.listen).await;
-    let listener = listener.map_err(|error| not_bound(args.listen, &error))?;
+    let listener = listener.map_err(|error| not_bound("listen", args.listen, &error))?;
     let address = listener.local_addr()?;
+    let metrics_server = bind_metrics(args.metrics_listen).await?;
     announce(&app, address, tls.is_some()).await?;
+    announce_metrics(metrics_server.as_ref())?;
     let background = Background {
         app: Arc::clone(&app),
         metrics: metrics.clone(),
@@ -66,8 +69,17 @@ pub(crate) async fn run(
     } else {
         SessionCookie::Tls
     };
+    let rendered = Router::new().route("/metrics", get(async move || metrics.render()));
+    let (local, metrics_task) = match metrics_server {
+        None => (Some(rendered), None),
+        Some(listener) => {
+            let task = tokio::spawn(axum::serve(listener, rendered).into_future());
+            (None, Some(task))
+        }
+    };
     let connections = Connections {
-        router: router(&app, metrics, cookie),
+        router: router(&app, cookie),
+        local,
         tls,
         trusted: TrustedProxies::new(args.trusted_proxies),
         permits: permits(args.max_connections),
@@ -80,12 +92,15 @@ pub(crate) async fn run(
     };
     connections.serve(listener, stop).await;
     background.abort();
+    if let Some(task) = metrics_task {
+        task.abort();
+    }
     app.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Why there is no listener, and what to do.
-fn not_bound(listen: SocketAddr, error: &io::Error) -> String {
+fn not_bound(setting: &str, listen: SocketAddr, error: &io::Error) -> String {
     let ways_out = [
         (
             ErrorKind::AddrInUse,
@@ -102,7 +117,7 @@ fn not_bound(listen: SocketAddr, error: &io::Error) -> String {
     ];
     let way_out = ways_out.iter().find(|(kind, _)| *kind == error.kind());
     let way_out = way_out.map_or(String::new(), |(_, text)| format!("; {text}"));
-    format!("--listen {listen}: {error}{way_out}")
+    format!("--{setting} {listen}: {error}{way_out}")
 }
 
 fn permits(max_connections: u32) -> Arc<Semaphore> {
@@ -110,7 +125,17 @@ fn permits(max_connections: u32) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(permits))
 }
 
-fn router(app: &Arc<App>, metrics: PrometheusHandle, cookie: SessionCookie) -> Router {
+/// The listener of the metrics, if they have an address of their own.
+async fn bind_metrics(listen: Option<SocketAddr>) -> Result<Option<TcpListener>, String> {
+    let Some(listen) = listen else {
+        return Ok(None);
+    };
+    let listener = TcpListener::bind(listen).await;
+    let listener = listener.map_err(|error| not_bound("metrics-listen", listen, &error))?;
+    Ok(Some(listener))
+}
+
+fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
     let ready = get(ready).with_state(Arc::clone(app));
     let beside = Router::new()
         .route("/setup", get(setup_hint))
@@ -118,8 +143,7 @@ fn router(app: &Arc<App>, metrics: PrometheusHandle, cookie: SessionCookie) -> R
             "/health",
             get(async || Json(serde_json::json!({"status": "healthy"}))),
         )
-        .route("/ready", ready)
-        .route("/metrics", get(async move || metrics.render()));
+        .route("/ready", ready);
     control_api::router(app, beside, cookie)
 }
 
@@ -155,6 +179,14 @@ async fn announce(app: &App, address: SocketAddr, is_tls: bool) -> Result<(), Er
     if let Some(secret) = app.bootstrap(app.now()).await? {
         let secret = secret.reveal();
         println!("set up at {scheme}://{address}/setup?token={secret}");
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the operator reads this line")]
+fn announce_metrics(listener: Option<&TcpListener>) -> Result<(), io::Error> {
+    if let Some(listener) = listener {
+        println!("metrics at http://{}/metrics", listener.local_addr()?);
     }
     Ok(())
 }

@@ -5,6 +5,8 @@ use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
+/// Fields of a request that a balancer forwards.
+const FORWARDING: &[&str] = &[FORWARDED_FOR, "forwarded", "x-real-ip", "via"];
 
 /// Balancers that are trusted about the client's address.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +39,18 @@ impl TrustedProxies {
         client
     }
 
+    /// Whether the request was sent from this machine, and no balancer says that it forwards it for another client.
+    pub(crate) fn is_local(&self, peer: SocketAddr, headers: &HeaderMap) -> bool {
+        let client = self.client(peer, headers).ip().to_canonical();
+        let is_forwarded = FORWARDING.iter().any(|name| headers.contains_key(*name));
+        client.is_loopback() && !is_forwarded
+    }
+
+    /// Whether a connection of this peer may be served without TLS: it comes from a balancer or from this machine.
+    pub(crate) fn may_speak_plain(&self, peer: IpAddr) -> bool {
+        peer.to_canonical().is_loopback() || self.holds(peer)
+    }
+
     fn holds(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|network| network.contains(&address))
@@ -54,6 +68,46 @@ fn address(text: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
     use axum::http::HeaderValue;
+
+    #[test]
+    fn only_requests_of_this_machine_are_local() {
+        let trusted = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
+        for (peer, field, expected) in [
+            ("127.0.0.1:1", None, true),
+            ("[::1]:1", None, true),
+            ("[::ffff:127.0.0.1]:1", None, true),
+            ("192.0.2.1:1", None, false),
+            ("10.0.0.1:1", None, false),
+            ("10.0.0.1:1", Some("127.0.0.1"), false),
+            ("127.0.0.1:1", Some("127.0.0.1"), false),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(value) = field {
+                headers.append(FORWARDED_FOR, HeaderValue::from_static(value));
+            }
+            let local = trusted.is_local(peer.parse().unwrap(), &headers);
+            assert_eq!(local, expected, "{peer} {field:?}");
+        }
+    }
+
+    #[test]
+    fn without_tls_only_balancers_and_this_machine_are_served() {
+        let trusted = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
+        for (peer, expected) in [
+            ("10.1.1.1", true),
+            ("::ffff:10.1.1.1", true),
+            ("127.0.0.2", true),
+            ("::1", true),
+            ("192.0.2.1", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(
+                trusted.may_speak_plain(peer.parse().unwrap()),
+                expected,
+                "{peer}"
+            );
+        }
+    }
 
     #[test]
     fn only_a_trusted_peer_names_the_client() {

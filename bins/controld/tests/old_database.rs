@@ -13,6 +13,7 @@ use base64::prelude::BASE64_STANDARD;
 use control_testkit::{Client, Database, Program, databases, lay_down, until_every};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -42,7 +43,9 @@ impl World {
         let secrets: Value = serde_json::from_str(SECRETS).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let keys = secrets["master_key"].as_str().unwrap();
-        fs::write(folder.path().join("master.key"), keys).unwrap();
+        let key_file = folder.path().join("master.key");
+        fs::write(&key_file, keys).unwrap();
+        fs::set_permissions(key_file, fs::Permissions::from_mode(0o600)).unwrap();
         for (name, archive) in secrets["objects"].as_object().unwrap() {
             let file = folder.path().join("objects").join(name);
             fs::create_dir_all(file.parent().unwrap()).unwrap();

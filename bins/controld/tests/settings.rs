@@ -1,13 +1,18 @@
 //! Settings: from flags and a file, checked before anything starts, each with its effect.
-#![expect(clippy::unwrap_used, reason = "a test may stop")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test may stop"
+)]
 
-use control_testkit::{Program, until};
+use control_testkit::{Client, Program, until};
 use serde_json::json;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -188,7 +193,8 @@ fn a_fault_is_told_with_its_line() {
     assert!(good.status.success(), "{}", text(&good.stderr));
     assert!(!Path::new(&data).exists(), "a check makes nothing");
     let cert = format!("tls-cert \"{data}/none.pem\"\ntls-key \"{data}/none.key\"\n");
-    folder.write("bad.key", "zz\n");
+    let file = folder.write("bad.key", "zz\n");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
     let key = format!("master-key-file \"{}\"\n", folder.path("bad.key"));
     for (file, message, place) in [
         (
@@ -271,6 +277,80 @@ fn a_file_sets_what_flags_leave_open() {
     // The same file serves the other commands.
     let verified = run(&["audit", "verify", "--config", &file]);
     assert!(verified.status.success(), "{}", text(&verified.stderr));
+}
+
+#[test]
+fn a_key_file_that_others_can_read_is_refused() {
+    let folder = Folder::new();
+    let (data, key) = (folder.path("data"), folder.path("master.key"));
+    folder.write("master.key", &"ab".repeat(32));
+    let arguments = ["--data-dir", &data, "--master-key-file", &key];
+    for (mode, is_good) in [
+        (0o600, true),
+        (0o400, true),
+        (0o640, true),
+        (0o644, false),
+        (0o660, false),
+    ] {
+        fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
+        let checked = run(&[&["check"][..], &arguments].concat());
+        let told = text(&checked.stderr);
+        assert_eq!(checked.status.success(), is_good, "{mode:o}: {told}");
+        assert_eq!(told.contains("is open to others"), !is_good, "{told}");
+    }
+    let refused = run(&[&["--listen", "127.0.0.1:0"][..], &arguments].concat());
+    assert!(text(&refused.stderr).contains("is open to others"));
+    assert_eq!(refused.status.code(), Some(1));
+}
+
+#[test]
+fn keys_are_not_sent_without_tls_off_loopback() {
+    let whoami = ["ctl", "whoami", "--url", "http://192.0.2.1:1"];
+    let refused = run(&whoami);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(
+        text(&refused.stderr).contains("--allow-plain-http"),
+        "{refused:?}"
+    );
+}
+
+/// Starts `controld` with an address for metrics; gives the process, the interface and the address.
+fn with_metrics(data: &str) -> (Child, String, String) {
+    let mut command = Command::new(CONTROLD);
+    command.args(["--listen", "127.0.0.1:0", "--data-dir", data]);
+    command
+        .args(["--metrics-listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let lines: Vec<String> = lines.take(3).map(Result::unwrap).collect();
+    let url = lines[0].strip_prefix("listening on ").unwrap();
+    let metrics = lines[2].strip_prefix("metrics at ").unwrap();
+    (
+        process,
+        url.to_owned(),
+        metrics.strip_suffix("/metrics").unwrap().to_owned(),
+    )
+}
+
+#[test]
+fn metrics_are_for_this_machine_or_at_an_address_of_their_own() {
+    let folder = Folder::new();
+    let program = Program::start(CONTROLD, &["--data-dir", &folder.path("one")]);
+    assert_eq!(program.client().get("/metrics").status, 200);
+    let forwarded = [("x-forwarded-for", "192.0.2.1")];
+    let answer = program.client().send("GET", "/metrics", &forwarded, None);
+    assert_eq!(answer.status, 404, "a client of a balancer");
+    let (mut process, url, metrics) = with_metrics(&folder.path("two"));
+    assert_eq!(Client::new(&url).get("/metrics").status, 404);
+    let answer = Client::new(&metrics).get("/metrics");
+    assert!(
+        answer.text.contains("control_database_up"),
+        "{}",
+        answer.text
+    );
+    process.kill().unwrap();
+    process.wait().unwrap();
 }
 
 #[test]
@@ -419,6 +499,7 @@ fn secrets_without_their_key_are_told_of_at_the_start() {
     assert!(told.contains("restore it from the backup"), "{told}");
     assert!(!Path::new(&key).exists(), "a new key would open nothing");
     fs::write(&key, format!("{}\n", "ab".repeat(32))).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     let told = text(&run(&start).stderr);
     assert!(told.contains("lacks the key "), "{told}");
     let verified = run(&["audit", "verify", "--data-dir", &data]);

@@ -87,6 +87,7 @@ fn client_settings(settings: &ControlPlane) -> Settings {
     let ControlPlane {
         place: _,
         url,
+        allow_plain_http: _, // Checked with the configuration.
         project,
         enrolment_token_file,
         data_dir,

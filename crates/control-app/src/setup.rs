@@ -50,6 +50,8 @@ impl App {
     /// [`Error::Store`] if the database does not answer.
     pub async fn bootstrap(&self, now: Timestamp) -> Result<Option<Secret>, Error> {
         let mut tx = self.store.begin().await?;
+        // A user of another replica is either seen here, or ends this link.
+        tx.lock_audit().await?;
         if !tx.has_no_users().await? {
             return Ok(None);
         }
@@ -73,6 +75,11 @@ impl App {
         new.admin.check()?;
         let hash = self.hash_password(&new.admin).await?;
         let mut tx = self.store.begin().await?;
+        // A user that is made at the same time is either seen here, or made after this.
+        tx.lock_audit().await?;
+        if !tx.has_no_users().await? {
+            return Err(Error::Unauthenticated);
+        }
         // The link is gone with the first set-up: of two at once, one finds it spent.
         tx.spend_setup_link(call.actor.id())
             .await
@@ -97,6 +104,8 @@ impl App {
         new.admin.check()?;
         let hash = self.hash_password(&new.admin).await?;
         let mut tx = self.store.begin().await?;
+        // A set-up link of another replica is either ended here, or not made.
+        tx.lock_audit().await?;
         let name = Name::parse("org_name", &new.org_name)?;
         let org = match tx.org_by_name(&name).await? {
             Some(found) => found.value,

@@ -105,6 +105,8 @@ fault_codes! {
     ProtectedHeader = "protected-header", Error;
     /// The admin interface listens on an address other than loopback without a token.
     AdminWithoutToken = "admin-without-token", Error;
+    /// The control plane's URL is `http` off loopback, without `allow-plain-http`.
+    PlainControlPlane = "plain-control-plane", Error;
     /// A test of the configuration expects another decision.
     ConfigTestFailed = "config-test-failed", Error;
     /// Another process, another listener of this file or its admin interface has the address.

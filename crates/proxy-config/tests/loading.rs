@@ -507,3 +507,22 @@ fn the_default_route_is_not_called_unreachable() {
     let default = parse(&text("default-route \"rest\""), "x.kdl").unwrap();
     assert!(default.warnings.is_empty(), "{}", default.warnings);
 }
+
+#[test]
+fn a_control_plane_without_tls_off_loopback_is_allowed_by_name_only() {
+    let faults = |url: &str, allow: &str| {
+        let text = format!("control-plane {{\n    url \"{url}\"\n    {allow}\n}}\n");
+        let report = parse(&text, "x.kdl").err();
+        report.map(|report| report.faults()[0].code)
+    };
+    let plain = Some(DiagnosticCode::PlainControlPlane);
+    for (url, allow, expected) in [
+        ("http://control.example", "", plain),
+        ("http://control.example", "allow-plain-http #false", plain),
+        ("http://control.example", "allow-plain-http #true", None),
+        ("http://127.0.0.1:8443", "", None),
+        ("https://control.example", "", None),
+    ] {
+        assert_eq!(faults(url, allow), expected, "{url} {allow}");
+    }
+}

@@ -3,6 +3,7 @@
 use crate::address::BindAddress;
 use crate::place::{Place, Setting};
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// The `control-plane` block.
@@ -12,6 +13,8 @@ pub struct ControlPlane {
     pub place: Place,
     /// Base URL of the control plane.
     pub url: Setting<String>,
+    /// Whether `url` may be `http` off loopback.
+    pub allow_plain_http: Setting<bool>,
     /// The project to enrol in; needed until the node has an identity.
     pub project: Option<Setting<String>>,
     /// The file with an enrolment token; needed until the node has an identity.
@@ -59,6 +62,7 @@ impl ControlPlane {
         let Self {
             place: _,
             url,
+            allow_plain_http,
             project,
             enrolment_token_file,
             data_dir,
@@ -68,6 +72,7 @@ impl ControlPlane {
             allow: _, // In force at once.
         } = self;
         url.value == other.url.value
+            && allow_plain_http.value == other.allow_plain_http.value
             && value(project.as_ref()) == value(other.project.as_ref())
             && value(enrolment_token_file.as_ref()) == value(other.enrolment_token_file.as_ref())
             && data_dir.value == other.data_dir.value
@@ -78,6 +83,25 @@ impl ControlPlane {
                 .map(|label| &label.value)
                 .eq(other.labels.iter().map(|label| &label.value))
     }
+}
+
+/// Whether requests to the base URL cross a network without TLS: it is `http`, and its host neither `localhost` nor
+/// an address of loopback.
+#[must_use]
+pub fn is_plain_off_loopback(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else {
+        return false;
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(address) => address.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    let is_loopback = host.parse::<IpAddr>().map_or_else(
+        |_| host.eq_ignore_ascii_case("localhost"),
+        |address| address.is_loopback(),
+    );
+    !is_loopback
 }
 
 fn value<T>(setting: Option<&Setting<T>>) -> Option<&T> {
@@ -102,5 +126,28 @@ impl fmt::Display for NamedPath {
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.name, self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_plain_off_loopback;
+
+    #[test]
+    fn only_http_to_another_machine_is_plain() {
+        for (url, plain) in [
+            ("https://control.example", false),
+            ("http://control.example:8443/a", true),
+            ("http://10.0.0.1", true),
+            ("http://127.0.0.1:8443", false),
+            ("http://127.9.9.9", false),
+            ("http://[::1]:8443/a", false),
+            ("http://[2001:db8::1]:8443", true),
+            ("http://LocalHost:1", false),
+            ("http://localhost.example", true),
+            ("http://127.0.0.1.example", true),
+        ] {
+            assert_eq!(is_plain_off_loopback(url), plain, "{url}");
+        }
     }
 }

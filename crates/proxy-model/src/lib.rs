@@ -38,7 +38,7 @@ pub use agent::{
 };
 pub use compression::{Compression, MediaRange, MediaRangeError};
 pub use config_test::{ConfigTest, Expectation, FailedTest, TestRequest};
-pub use control_plane::{Allow, ControlPlane, Label, NamedPath};
+pub use control_plane::{Allow, ControlPlane, Label, NamedPath, is_plain_off_loopback};
 pub use effective::{EffectiveSetting, Part, effective, effective_in};
 pub use health::{HealthCheck, HealthCheckKind, HealthCheckType, OutlierDetection, StatusRange};
 pub use index::{AgentIndex, RouteIndex, UpstreamIndex};

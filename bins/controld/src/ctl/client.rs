@@ -12,6 +12,7 @@ use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
 use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
 use serde_json::Value;
+use std::net::IpAddr;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -77,6 +78,11 @@ impl Client {
             Some(scheme) if *scheme == Scheme::HTTP => false,
             _ => return Err(wrong("begins neither with https:// nor with http://")),
         };
+        let host = base.host().unwrap_or_default();
+        if !is_tls && !is_loopback(host) && !settings.allow_plain_http {
+            let way_out = "the network could read the key: use https://, or --allow-plain-http";
+            return Err(wrong(way_out));
+        }
         let authority = base.authority().ok_or_else(|| wrong("names no host"))?;
         let authority = authority.to_string();
         let tls = is_tls.then(|| tls(settings)).transpose()?;
@@ -201,6 +207,15 @@ impl Client {
         tokio::spawn(connection);
         sender.send_request(request).await.map_err(failed)
     }
+}
+
+/// Whether a host of a URL is this machine, by an address or by the name `localhost`.
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare.parse::<IpAddr>().map_or_else(
+        |_| host.eq_ignore_ascii_case("localhost"),
+        |address| address.is_loopback(),
+    )
 }
 
 /// The whole body of an answer.

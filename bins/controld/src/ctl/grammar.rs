@@ -56,7 +56,7 @@ fn nouns(operations: &[Operation]) -> Vec<String> {
     nouns
 }
 
-fn common() -> [Arg; 4] {
+fn common() -> [Arg; 5] {
     let file = || value_parser!(PathBuf);
     [
         Arg::new("url")
@@ -64,6 +64,12 @@ fn common() -> [Arg; 4] {
             .env("CONTROLD_URL")
             .global(true)
             .help("The control plane's URL [default: http://127.0.0.1:8443]"),
+        Arg::new("allow-plain-http")
+            .long("allow-plain-http")
+            .env("CONTROLD_ALLOW_PLAIN_HTTP")
+            .action(ArgAction::SetTrue)
+            .global(true)
+            .help("Sends the key over http:// off loopback, where the network can read it"),
         Arg::new("key-file")
             .long("key-file")
             .value_parser(file())

@@ -3,6 +3,8 @@
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// Columns of a list; what does not fit is seen with `get` or `-o json`.
@@ -47,17 +49,49 @@ impl Output {
     }
 }
 
+/// A text in which a terminal finds no commands: control characters, but for line ends and tabulators, and marks that
+/// turn the direction of writing, are shown by their number. Names and messages come from nodes and other people.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_hazardous) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |sign: char| match sign {
+        sign if is_hazardous(sign) => sign.escape_unicode().to_string(),
+        sign => sign.to_string(),
+    };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
+fn is_hazardous(sign: char) -> bool {
+    let turns =
+        matches!(sign, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || sign.is_control() && !matches!(sign, '\n' | '\t')
+}
+
 /// Writes to the standard output; a reader that has gone, as with `| head`, is no failure.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out
+        .write_all(escaped(text).as_bytes())
+        .and_then(|()| out.flush())
+    {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
     }
 }
 
 fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let mut shown = String::with_capacity(text.len() + 1);
+    for sign in text.chars() {
+        if is_hazardous(sign) {
+            // They stand in strings alone, and are all of four digits.
+            write!(shown, "\\u{:04x}", u32::from(sign)).unwrap_or_default();
+        } else {
+            shown.push(sign);
+        }
+    }
+    shown + "\n"
 }
 
 /// One id a line; a resource without one gives nothing.
@@ -119,10 +153,10 @@ fn columns(items: &[Value]) -> Vec<&str> {
 fn cell(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "-".to_owned(),
-        Some(Value::String(text)) => text.clone(),
+        Some(Value::String(text)) => escaped(text).into_owned(),
         Some(Value::Array(all)) if all.iter().all(Value::is_string) => {
-            let texts: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
-            texts.join(",")
+            let texts = all.iter().filter_map(Value::as_str).map(escaped);
+            texts.collect::<Vec<_>>().join(",")
         }
         Some(other) => other.to_string(),
     }
@@ -163,6 +197,20 @@ mod tests {
         assert_eq!(Output::Id.list(&items), "1\n2\n");
         let found: Value = serde_json::from_str(&Output::Json.list(&items)).unwrap();
         assert_eq!(found["items"][1]["name"], "core");
+    }
+
+    #[test]
+    fn escapes_of_terminals_are_shown_and_not_sent() {
+        let hostile = "a\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}b\r";
+        let value = json!({"message": hostile});
+        let shown = "a\\u{1b}]0;owned\\u{7}\\u{9b}2J\\u{202e}b\\u{d}";
+        let text = Output::Table.resource(&value);
+        assert_eq!(text, format!("message:  {shown}\n"));
+        assert_eq!(escaped(hostile), shown);
+        assert_eq!(escaped("one\n\ttwo ü"), "one\n\ttwo ü");
+        let text = Output::Json.resource(&value);
+        assert!(!text.contains(is_hazardous), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 
     #[test]

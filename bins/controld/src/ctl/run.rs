@@ -179,7 +179,12 @@ async fn write_out(mut body: Incoming, to: Option<&PathBuf>) -> Result<(), CtlEr
 }
 
 async fn login(client: &Client, settings: Settings) -> Result<(), CtlError> {
-    let Settings { url, key, ca_file } = settings;
+    let Settings {
+        url,
+        key,
+        ca_file,
+        allow_plain_http: _, // It is said with each command.
+    } = settings;
     let key = key.ok_or_else(|| {
         CtlError::usage(format!(
             "--key-file or {KEY_VARIABLE} must give the API key"

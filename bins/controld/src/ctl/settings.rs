@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     pub(crate) key: Option<String>,
     /// Roots to trust instead of the platform's.
     pub(crate) ca_file: Option<PathBuf>,
+    /// Whether the key may be sent without TLS off loopback.
+    pub(crate) allow_plain_http: bool,
 }
 
 /// What `ctl login` keeps.
@@ -52,6 +54,7 @@ impl Settings {
             url: url.or(kept_url).unwrap_or_else(|| DEFAULT_URL.to_owned()),
             key: key.or(kept_key),
             ca_file: ca_file.or(kept_ca),
+            allow_plain_http: matches.get_flag("allow-plain-http"),
         })
     }
 }

@@ -52,6 +52,17 @@ async fn a_setup_link_works_once() {
 }
 
 #[tokio::test]
+async fn a_setup_link_is_refused_once_there_is_a_user() {
+    for world in worlds().await {
+        world.member(Role::Admin).await;
+        // As of a replica that looked before the user was there.
+        let link = world.setup_link(SignedDuration::ZERO).await;
+        let refused = world.post("/setup", &link, sample("/setup")).await;
+        assert_eq!(refused.status, StatusCode::UNAUTHORIZED, "{}", refused.body);
+    }
+}
+
+#[tokio::test]
 async fn a_setup_link_ends_with_the_first_administrator() {
     for world in worlds().await {
         let link = world.setup_link(SignedDuration::ZERO).await;

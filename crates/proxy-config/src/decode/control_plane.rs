@@ -3,11 +3,17 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::values::{repeated, there_twice};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::control_plane as spec;
-use proxy_model::{Allow, ControlPlane, Label, Setting};
+use proxy_model::{Allow, ControlPlane, Label, Setting, is_plain_off_loopback};
 
 pub(super) fn control_plane<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ControlPlane> {
     let url = b.required(d, &spec::URL);
+    let allow_plain_http = b.setting(d, &spec::ALLOW_PLAIN_HTTP);
+    if let Some(url) = &url {
+        check_url(d, url, allow_plain_http.value);
+    }
     let project = b.optional(d, &spec::PROJECT);
     // The token is used once, and its file may be gone afterwards.
     let enrolment_token_file = b.path(d, &spec::ENROLMENT_TOKEN_FILE);
@@ -20,6 +26,7 @@ pub(super) fn control_plane<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Optio
     Some(ControlPlane {
         place: b.place(d),
         url: url?,
+        allow_plain_http,
         project,
         enrolment_token_file,
         data_dir,
@@ -48,6 +55,22 @@ fn allow<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Allow {
     }
     b.close(d);
     allow
+}
+
+/// Reports a URL over which keys would pass in the clear.
+fn check_url(d: &mut Decoder<'_, '_>, url: &Setting<String>, allow_plain_http: bool) {
+    let Some(place) = url.place() else { return };
+    if allow_plain_http || !is_plain_off_loopback(&url.value) {
+        return;
+    }
+    let message = "node keys and private keys would pass in the clear";
+    let fault = Diagnostic::new(DiagnosticCode::PlainControlPlane, place, message);
+    let fault = fault.label("neither `https` nor loopback");
+    d.push(
+        fault.help(
+            "write `https://…`, or add `allow-plain-http #true` for a network that is trusted",
+        ),
+    );
 }
 
 /// Reports labels of one name: a node has one value for it.

@@ -125,6 +125,7 @@ pub(super) fn control_plane(list: &mut List, control_plane: &ControlPlane) {
     let ControlPlane {
         place: _,
         url,
+        allow_plain_http,
         project,
         enrolment_token_file,
         data_dir,
@@ -134,6 +135,7 @@ pub(super) fn control_plane(list: &mut List, control_plane: &ControlPlane) {
         allow,
     } = control_plane;
     list.put(&control_spec::URL, url, text);
+    list.put(&control_spec::ALLOW_PLAIN_HTTP, allow_plain_http, plain);
     list.put_any(&control_spec::PROJECT, project.as_ref(), text);
     list.put_any(
         &control_spec::ENROLMENT_TOKEN_FILE,

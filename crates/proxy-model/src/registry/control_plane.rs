@@ -78,12 +78,17 @@ fn label(text: &str) -> Result<Label, String> {
 }
 
 settings! {
-    /// Base URL of the control plane. Off loopback it should be `https`: node keys and private keys of
-    /// certificates pass over it.
+    /// Base URL of the control plane. Off loopback it is `https`, unless `allow-plain-http` is set: node keys and
+    /// private keys of certificates pass over it.
     URL: Text<String>, Required =
         text("control-plane.url", "a URL", "https://control.example.com", url)
             .names(MachinePart::PeerAddress)
             .enforced("control-client", "a_node_enrols_and_runs_the_bundle_of_its_order");
+    /// Whether `url` may be `http` off loopback, where the network itself is encrypted and trusted. Everybody on the
+    /// path reads node keys and private keys of certificates.
+    ALLOW_PLAIN_HTTP: Flag, Given<bool> = flag("control-plane.allow-plain-http")
+        .or(false)
+        .enforced("proxy-config", "a_control_plane_without_tls_off_loopback_is_allowed_by_name_only");
     /// The project to enrol in. Not read once the node has an identity in `data-dir`.
     PROJECT: Text<String>, Unset =
         text("control-plane.project", "a project's id", "01890a5d-ac96-774b-bcce-b302099a8057", project)
