@@ -72,11 +72,18 @@ impl Client {
         settings: &Settings,
         encodings: &[Encoding],
     ) -> Result<(Self, Welcome), String> {
+        Self::greet_with(settings, &hello(encodings))
+    }
+
+    /// A connection after a handshake that began with `hello`.
+    pub(crate) fn greet_with(
+        settings: &Settings,
+        hello: &Hello,
+    ) -> Result<(Self, Welcome), String> {
         let mut client = Self::connect(settings)?;
-        let hello = hello(encodings);
         client.send(&ProxyMessage::Hello(hello.clone()))?;
         let welcome = client.welcome()?;
-        welcome.check(&hello).map_err(|error| error.to_string())?;
+        welcome.check(hello).map_err(|error| error.to_string())?;
         client.agree(welcome.encoding);
         Ok((client, welcome))
     }

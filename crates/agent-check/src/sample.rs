@@ -3,8 +3,8 @@
 use crate::client::{Awaited, Client};
 use crate::settings::Settings;
 use agent_protocol::{
-    BodyChunk, BodyData, BodyMode, Cancel, Completion, Decision, EventKind, Header, ProxyMessage,
-    RequestHeaders, RequestId, ResponseHeaders, Text, Wants,
+    BodyChunk, BodyData, BodyMode, Cancel, Completion, Decision, EventKind, Header, MAX_PART_BYTES,
+    ProxyMessage, RequestHeaders, RequestId, ResponseHeaders, Text, Wants,
 };
 use std::borrow::Cow;
 
@@ -173,6 +173,16 @@ impl<'a> Exchange<'a> {
             return Ok(());
         }
         self.seq += 1;
+        self.send_piece(kind, data, (last, truncated))?;
+        self.await_decision(kind, is_chunk)
+    }
+
+    fn send_piece(
+        &mut self,
+        kind: EventKind,
+        data: &[u8],
+        (last, truncated): (bool, bool),
+    ) -> Result<(), String> {
         let chunk = BodyChunk {
             id: self.id,
             seq: self.seq,
@@ -187,8 +197,35 @@ impl<'a> Exchange<'a> {
         } else {
             ProxyMessage::ResponseBody(chunk)
         };
-        self.client.send(&message)?;
-        self.await_decision(kind, is_chunk)
+        self.client.send(&message)
+    }
+
+    /// Sends the request's body in parts, with another request between them.
+    pub(crate) fn parts(&mut self, settings: &Settings) -> Result<(), String> {
+        let kind = EventKind::RequestBody;
+        if self.is_over(kind) {
+            return Ok(());
+        }
+        let part = vec![b'x'; MAX_PART_BYTES];
+        self.seq += 1;
+        self.send_piece(kind, &part, (false, false))?;
+        let other = self.client.next_id();
+        ask(self.client, request(settings, other, &[], false))?;
+        complete(self.client, self.wants, other)?;
+        self.send_piece(kind, &part, (false, false))?;
+        self.client.expect_quiet()?;
+        self.send_piece(kind, b"end", (true, false))?;
+        self.await_decision(kind, false)
+    }
+
+    /// Sends the first part of the request's body, and cancels the request.
+    pub(crate) fn cancelled_parts(&mut self) -> Result<(), String> {
+        self.seq += 1;
+        if !self.is_over(EventKind::RequestBody) {
+            let part = vec![b'x'; MAX_PART_BYTES];
+            self.send_piece(EventKind::RequestBody, &part, (false, false))?;
+        }
+        cancel(self.client, self.id)
     }
 
     /// Sends the response's head.

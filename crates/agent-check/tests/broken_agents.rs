@@ -39,6 +39,7 @@ const FLAWS: &[(Flaw, &str)] = &[
     (Flaw::OneConnection, "several-connections"),
     (Flaw::KeepsBrokenConnections, "broken-payload"),
     (Flaw::NeedsNoHello, "no-hello"),
+    (Flaw::DecidesParts, "body-parts"),
     (Flaw::DiesOfBrokenConnections, "unknown-type"),
 ];
 

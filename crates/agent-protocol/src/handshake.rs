@@ -12,6 +12,11 @@ pub const PROTOCOL_VERSION: u32 = 1;
 /// Maximum of a frame of the handshake.
 pub const MAX_HANDSHAKE_BYTES: usize = 16_384;
 
+/// The feature that buffered bodies of more than [`MAX_PART_BYTES`] are sent in several frames.
+pub const BODY_PARTS: &str = "body_parts";
+/// Maximum of body bytes in one frame where [`BODY_PARTS`] was agreed on.
+pub const MAX_PART_BYTES: usize = 64 << 10;
+
 const MAX_VERSIONS: usize = 16;
 const MAX_ENCODINGS: usize = 16;
 const MAX_FEATURES: usize = 64;
@@ -35,7 +40,7 @@ pub struct Hello {
     pub max_event_bytes: usize,
     /// Longest frame that it accepts after the handshake.
     pub max_decision_bytes: usize,
-    /// Additions to this version that it understands; none are defined yet.
+    /// Additions to this version that it understands, such as [`BODY_PARTS`].
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",

@@ -64,7 +64,8 @@ pub use event::{
 };
 pub use frame::{Frame, FrameError, FrameType, LENGTH_BYTES, MIN_FRAME_LIMIT_BYTES, read_frame};
 pub use handshake::{
-    BodyMode, Hello, MAX_HANDSHAKE_BYTES, PROTOCOL_VERSION, Wants, Welcome, WelcomeError,
+    BODY_PARTS, BodyMode, Hello, MAX_HANDSHAKE_BYTES, MAX_PART_BYTES, PROTOCOL_VERSION, Wants,
+    Welcome, WelcomeError,
 };
 pub use header::{
     Header, HeaderEdit, HeaderError, MAX_HEADER_EDITS, MAX_HEADERS, PROTECTED_NAMES, RemovedName,

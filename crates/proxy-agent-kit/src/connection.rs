@@ -3,9 +3,9 @@
 use crate::agent::Agent;
 use crate::requests::Requests;
 use agent_protocol::{
-    AgentMessage, Block, BodyMode, Decision, DecisionMessage, DecodeError, Drain, EncodeError,
-    Encoding, ErrorCode, ErrorMessage, Hello, MAX_HANDSHAKE_BYTES, PROTOCOL_VERSION, ProxyMessage,
-    RequestId, Wants, Welcome, read_frame,
+    AgentMessage, BODY_PARTS, Block, BodyMode, Decision, DecisionMessage, DecodeError, Drain,
+    EncodeError, Encoding, ErrorCode, ErrorMessage, Hello, MAX_HANDSHAKE_BYTES, PROTOCOL_VERSION,
+    ProxyMessage, RequestId, Wants, Welcome, read_frame,
 };
 use std::io;
 use std::sync::Arc;
@@ -133,6 +133,8 @@ impl Wire {
         }
         let known = [Encoding::MessagePack, Encoding::Json];
         let of_name = |name: &String| known.into_iter().find(|encoding| encoding.name() == name);
+        let offered = hello.features.iter();
+        let features = offered.filter(|name| *name == BODY_PARTS).cloned();
         let preferred = hello.encodings.iter().find_map(of_name);
         let encoding = preferred.ok_or(ConnectionError::Protocol("no common encoding"))?;
         let welcome = AgentMessage::Welcome(Welcome {
@@ -141,7 +143,7 @@ impl Wire {
             encoding,
             agent: name.to_owned(),
             wants,
-            features: Vec::new(),
+            features: features.collect(),
         });
         self.send(&welcome).await?;
         self.encoding = encoding;

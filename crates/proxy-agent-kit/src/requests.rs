@@ -2,8 +2,8 @@
 
 use crate::agent::{Agent, AgentFailure, Answer};
 use agent_protocol::{
-    AgentMessage, Decision, DecisionMessage, ErrorCode, ErrorMessage, EventKind, ProxyMessage,
-    RequestId, Wants,
+    AgentMessage, BodyChunk, BodyData, BodyMode, Decision, DecisionMessage, ErrorCode,
+    ErrorMessage, EventKind, ProxyMessage, RequestId, Wants,
 };
 use std::collections::HashMap;
 use std::future::pending;
@@ -24,6 +24,8 @@ struct Done<S> {
 enum Slot<S> {
     /// Between two events.
     Idle(S),
+    /// Between two parts of a buffered body, with those so far.
+    Receiving(S, Vec<u8>),
     /// A handler runs.
     Busy(AbortHandle),
 }
@@ -55,7 +57,7 @@ impl<A: Agent> Requests<A> {
     /// The message does not belong here.
     pub(crate) fn take(
         &mut self,
-        message: ProxyMessage<'static>,
+        mut message: ProxyMessage<'static>,
     ) -> Result<Option<AgentMessage<'static>>, &'static str> {
         let (id, is_first) = match &message {
             ProxyMessage::Hello(_) => return Err("a second hello"),
@@ -71,8 +73,8 @@ impl<A: Agent> Requests<A> {
             ProxyMessage::ResponseHeaders(event) => (event.id, false),
             ProxyMessage::Completion(event) => (event.id, false),
         };
-        let state = match (self.slots.remove(&id), is_first) {
-            (None, true) if self.slots.len() < MAX_REQUESTS => A::State::default(),
+        let (state, parts) = match (self.slots.remove(&id), is_first) {
+            (None, true) if self.slots.len() < MAX_REQUESTS => (A::State::default(), Vec::new()),
             (None, true) => {
                 return Ok(Some(failure(
                     id,
@@ -80,16 +82,45 @@ impl<A: Agent> Requests<A> {
                     "too many requests",
                 )));
             }
-            (Some(Slot::Idle(state)), false) => state,
+            (Some(Slot::Idle(state)), false) => (state, Vec::new()),
+            (Some(Slot::Receiving(state, parts)), false) => (state, parts),
             (None, false) => return Err("an event of an unknown request"),
             (Some(_), true) => return Err("an id that is in use"),
             (Some(Slot::Busy(_)), false) => return Err("an event before the last was answered"),
         };
+        if let Some(parts) = self.join(&mut message, parts) {
+            self.slots.insert(id, Slot::Receiving(state, parts));
+            return Ok(None);
+        }
         let agent = Arc::clone(&self.agent);
         let handle = self.handlers.spawn(handle(agent, message, id, state));
         self.running.insert(handle.id(), id);
         self.slots.insert(id, Slot::Busy(handle));
         Ok(None)
+    }
+
+    /// Joins a part of a buffered body with the `parts` before it. Returns them if there are more to
+    /// follow; otherwise `message` has the whole body.
+    fn join(&self, message: &mut ProxyMessage<'static>, mut parts: Vec<u8>) -> Option<Vec<u8>> {
+        let (chunk, mode): (&mut BodyChunk<'static>, _) = match message {
+            ProxyMessage::RequestBody(chunk) => (chunk, self.wants.request_body),
+            ProxyMessage::ResponseBody(chunk) => (chunk, self.wants.response_body),
+            ProxyMessage::Hello(_)
+            | ProxyMessage::RequestHeaders(_)
+            | ProxyMessage::ResponseHeaders(_)
+            | ProxyMessage::Completion(_)
+            | ProxyMessage::Cancel(_)
+            | ProxyMessage::Error(_) => return None,
+        };
+        if mode != BodyMode::Buffered || (chunk.last && parts.is_empty()) {
+            return None;
+        }
+        parts.extend_from_slice(chunk.data.as_bytes());
+        if !chunk.last {
+            return Some(parts);
+        }
+        chunk.data = BodyData::from(parts);
+        None
     }
 
     fn cancel(&mut self, id: RequestId) {

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use agent_protocol::{
-    AgentMessage, BodyChunk, Cancel, Completion, Decision, Encoding, ErrorCode, Hello,
+    AgentMessage, BODY_PARTS, BodyChunk, Cancel, Completion, Decision, Encoding, ErrorCode, Hello,
     ProxyMessage, RequestHeaders, RequestId, read_frame,
 };
 use proxy_agent_kit::{
@@ -22,8 +22,8 @@ const LIMIT: usize = 1 << 20;
 const MAX_DECISION_BYTES: usize = 4096;
 
 /// Does as the request's target says.
-#[derive(Default)]
 struct Obedient {
+    request_body: BodyMode,
     /// Requests with a state.
     states: Arc<AtomicUsize>,
 }
@@ -51,7 +51,7 @@ impl Agent for Obedient {
 
     fn wants(&self) -> Wants {
         Wants {
-            request_body: BodyMode::Chunks,
+            request_body: self.request_body,
             ..Wants::default()
         }
     }
@@ -101,10 +101,18 @@ struct Proxy {
 
 impl Proxy {
     async fn start() -> Self {
+        Self::start_with(BodyMode::Chunks).await
+    }
+
+    /// The agent wants bodies of requests so.
+    async fn start_with(request_body: BodyMode) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agent.sock");
-        let agent = Obedient::default();
-        let states = Arc::clone(&agent.states);
+        let states = Arc::default();
+        let agent = Obedient {
+            request_body,
+            states: Arc::clone(&states),
+        };
         let listening = path.clone();
         let agent = tokio::spawn(async move { serve(agent, listening, pending()).await.unwrap() });
         let mut proxy = Self {
@@ -122,13 +130,14 @@ impl Proxy {
             agent: "test".to_owned(),
             max_event_bytes: LIMIT,
             max_decision_bytes: MAX_DECISION_BYTES,
-            features: Vec::new(),
+            features: vec![BODY_PARTS.to_owned(), "later".to_owned()],
         };
         proxy.send(&ProxyMessage::Hello(hello)).await;
         let AgentMessage::Welcome(welcome) = proxy.receive().await else {
             panic!("no welcome");
         };
         assert!(welcome.wants.completion && welcome.encoding == Encoding::MessagePack);
+        assert_eq!(welcome.features, [BODY_PARTS]);
         proxy
     }
 
@@ -276,4 +285,31 @@ async fn a_state_lasts_from_the_head_to_the_completion() {
     };
     proxy.send(&ProxyMessage::Completion(completion)).await;
     proxy.until_states(0).await;
+}
+
+#[tokio::test]
+async fn a_body_in_parts_is_one_event_and_requests_between_them_are_decided() {
+    let mut proxy = Proxy::start_with(BodyMode::Buffered).await;
+    assert!(is_allowed(&proxy.asked(1, "/").await));
+    for (data, last) in [("abc", false), ("defg", false), ("h", true)] {
+        let chunk = BodyChunk {
+            id: id(1),
+            seq: 1,
+            timeout_ms: 1_000,
+            data: data.as_bytes().into(),
+            last,
+            truncated: last,
+            decoded: false,
+        };
+        proxy.send(&ProxyMessage::RequestBody(chunk)).await;
+        if !last {
+            let number = 10 + data.len() as u64;
+            assert!(is_allowed(&proxy.asked(number, "/").await));
+        }
+    }
+    let AgentMessage::Decision(message) = proxy.receive().await else {
+        panic!("no decision");
+    };
+    assert_eq!((message.id, message.seq), (id(1), 1));
+    assert_eq!(message.decision, block("8"));
 }

@@ -1,6 +1,6 @@
 //! One worker's access to one agent, whatever protocol it speaks.
 
-use crate::early_denial::EarlyDenial;
+use crate::call_context::CallContext;
 use crate::error::CallError;
 use crate::ext_authz::ExtAuthzClient;
 use crate::forward_auth::ForwardAuthClient;
@@ -46,7 +46,7 @@ impl AgentClient {
 
     /// Asks about the head of a request, at the time `now` since the worker's start. `head` has the id
     /// and the number of events replaced. A call that fails or is dropped leaves a denial that stands
-    /// all the same in `denial`.
+    /// all the same in `context`.
     ///
     /// # Errors
     /// There is no decision.
@@ -54,10 +54,11 @@ impl AgentClient {
         &self,
         now: Duration,
         head: RequestHeaders<'_>,
-        denial: &EarlyDenial,
+        context: &CallContext,
     ) -> Result<HeadAnswer, CallError> {
+        let denial = &context.denial;
         let decision = match &self.protocol {
-            Protocol::Native(client) => return client.begin(now, head, denial).await,
+            Protocol::Native(client) => return client.begin(now, head, context).await,
             Protocol::ForwardAuth(client) => client.decide(&head, denial).await?,
             Protocol::ExtAuthz(client) => client.decide(&head, denial).await?,
         };

@@ -1,56 +1,67 @@
 //! A connection to an agent, shared by the requests of one worker.
 
 use crate::error::CallError;
+use crate::outbox::Outbox;
 use agent_protocol::{
-    AgentMessage, Block, Cancel, Decision, DecisionPrefix, Encoding, ErrorCode, ErrorMessage,
-    Hello, PROTOCOL_VERSION, ProxyMessage, RequestId, Wants, Welcome,
+    AgentMessage, BODY_PARTS, Block, BodyMode, Cancel, Decision, DecisionPrefix, Encoding,
+    ErrorCode, ErrorMessage, Hello, PROTOCOL_VERSION, ProxyMessage, RequestId, Wants, Welcome,
 };
 use proxy_model::AgentEncoding;
 use proxy_plan::AgentEndpoint;
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 
-/// Unsent bytes above which the agent gets no further event.
+/// Unsent bytes above which further events wait.
 const MAX_UNSENT_BYTES: usize = 256 << 10;
-/// Unsent bytes that are written at once, not at the end of the round.
-const MAX_COLLECTED_BYTES: usize = 32 << 10;
-/// Calls given up in a row, without a byte from the agent, after which the connection is closed.
-const MAX_UNANSWERED: u32 = 32;
+/// Unsent bytes above which new requests prefer another connection.
+const BUSY_UNSENT_BYTES: usize = 64 << 10;
+/// Calls in a row whose time was over, without a byte from the agent, after which the connection is
+/// closed. Calls that ended earlier, because the client left, do not count.
+const MAX_EXPIRED: u32 = 32;
+/// Bytes of a body from which new requests prefer another connection until it is decided.
+const LARGE_BODY_BYTES: usize = 16 << 10;
 
 /// A connection. Its driver, a task, connects, reads and writes: events of requests that are served in one
 /// round of the worker leave in one write.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) endpoint: Arc<AgentEndpoint>,
+    /// Whether requests with a body use it; the others may use every connection.
+    pub(crate) takes_bodies: bool,
     hello: Hello,
     state: RefCell<State>,
-    stream: OnceCell<OwnedWriteHalf>,
+    /// Absent before the handshake and after the end.
+    stream: RefCell<Option<OwnedWriteHalf>>,
     /// Wakes the driver, to write or to end.
     driver: RefCell<Option<Waker>>,
     /// The end of the handshake or of the connection.
     changed: Notify,
+    /// Held by the event that is to be sent next; others follow in the order of their arrival.
+    turn: Semaphore,
+    /// Notified when bytes were written, or the connection has ended.
+    drained: Notify,
 }
 
 #[derive(Debug)]
 struct State {
     phase: Phase,
     was_ready: bool,
-    /// Events; the first `sent` bytes are written.
-    unsent: Vec<u8>,
-    sent: usize,
+    outbox: Outbox,
     next_id: u64,
     /// By id of the request.
     waiting: HashMap<u64, Waiting>,
+    /// Calls in `waiting` about a large body.
+    large_bodies: usize,
     /// Answers that may come to calls that were given up.
     late: u32,
-    /// Calls given up since the agent last sent something.
-    unanswered: u32,
+    /// Calls whose time was over since the agent last sent something.
+    expired: u32,
 }
 
 #[derive(Debug)]
@@ -65,6 +76,8 @@ enum Phase {
 pub(crate) struct Agreement {
     pub(crate) encoding: Encoding,
     pub(crate) wants: Wants,
+    /// The agent takes bodies in parts.
+    pub(crate) has_body_parts: bool,
     /// The agent takes no further requests on this connection.
     draining: bool,
 }
@@ -75,33 +88,52 @@ struct Waiting {
     seq: u32,
     /// A denial has begun to arrive.
     is_denied: bool,
+    is_large_body: bool,
     answer: oneshot::Sender<Result<Decision, CallError>>,
 }
 
 impl Connection {
-    pub(crate) fn new(endpoint: Arc<AgentEndpoint>) -> Self {
+    /// A connection to be opened by its driver.
+    pub(crate) fn new(endpoint: Arc<AgentEndpoint>, takes_bodies: bool) -> Self {
         Self {
+            takes_bodies,
             hello: hello(&endpoint),
             endpoint,
             state: RefCell::new(State {
                 phase: Phase::Opening,
                 was_ready: false,
-                unsent: Vec::new(),
-                sent: 0,
+                outbox: Outbox::default(),
                 next_id: 1,
                 waiting: HashMap::new(),
+                large_bodies: 0,
                 late: 0,
-                unanswered: 0,
+                expired: 0,
             }),
-            stream: OnceCell::new(),
+            stream: RefCell::default(),
             driver: RefCell::new(None),
             changed: Notify::new(),
+            turn: Semaphore::new(1),
+            drained: Notify::new(),
         }
     }
 
     /// Calls without an answer.
     pub(crate) fn load(&self) -> usize {
         self.state.borrow().waiting.len()
+    }
+
+    /// Whether a call may wait long: for large bodies that the agent has to read or to decide about.
+    pub(crate) fn is_congested(&self) -> bool {
+        let state = self.state.borrow();
+        0 < state.large_bodies || BUSY_UNSENT_BYTES < state.outbox.unsent()
+    }
+
+    /// Whether the agent wants bodies of requests; `None` before the handshake.
+    pub(crate) fn wants_bodies(&self) -> Option<bool> {
+        match &self.state.borrow().phase {
+            Phase::Ready(agreement) => Some(agreement.wants.request_body != BodyMode::None),
+            Phase::Opening | Phase::Closed(_) => None,
+        }
     }
 
     /// Whether it takes further requests, now or after its handshake.
@@ -148,24 +180,42 @@ impl Connection {
         Ok(id)
     }
 
-    /// Sends `event`, and expects an answer to it.
-    pub(crate) fn call(
+    /// Sends `event` when it is its turn, and expects an answer to it.
+    pub(crate) async fn call(
         &self,
         (id, seq): (RequestId, u32),
         event: &ProxyMessage<'_>,
     ) -> Result<oneshot::Receiver<Result<Decision, CallError>>, CallError> {
+        self.send_in_turn(event).await?;
         let (answer, receiver) = oneshot::channel();
-        self.send(event)?;
+        let is_large_body = LARGE_BODY_BYTES < body_bytes(event);
         let waiting = Waiting {
             seq,
             is_denied: false,
+            is_large_body,
             answer,
         };
-        self.state.borrow_mut().waiting.insert(id.get(), waiting);
+        let mut state = self.state.borrow_mut();
+        state.waiting.insert(id.get(), waiting);
+        state.large_bodies += usize::from(is_large_body);
         Ok(receiver)
     }
 
-    /// Sends `message` without expecting an answer.
+    /// Sends an event after those that have waited longer, when the agent has read enough of what was
+    /// sent before.
+    pub(crate) async fn send_in_turn(&self, event: &ProxyMessage<'_>) -> Result<(), CallError> {
+        // Closed with the connection.
+        let turn = self.turn.acquire().await.map_err(|_| self.end())?;
+        while MAX_UNSENT_BYTES < self.state.borrow().outbox.unsent() {
+            self.drained.notified().await;
+        }
+        let sent = self.send(event);
+        drop(turn);
+        sent
+    }
+
+    /// Sends `message` at once. Without a turn this is for the end of a request alone: small, and once
+    /// for each request, so that what is unsent stays bounded.
     pub(crate) fn send(&self, message: &ProxyMessage<'_>) -> Result<(), CallError> {
         {
             let mut state = self.state.borrow_mut();
@@ -174,28 +224,24 @@ impl Connection {
                 Phase::Closed(error) => return Err(error.clone()),
                 Phase::Opening => return Err(CallError::Closed),
             };
-            if MAX_UNSENT_BYTES < state.unsent.len() - state.sent {
-                let text = "the agent does not read its events";
-                return Err(CallError::Overloaded(text.to_owned()));
-            }
             let limit = self.hello.max_event_bytes;
-            let encoded = message.encode(encoding, limit, &mut state.unsent);
+            let encoded = message.encode(encoding, limit, state.outbox.frames());
             encoded.map_err(|error| CallError::Overloaded(error.to_string()))?;
         }
         self.flush_much();
         Ok(())
     }
 
-    /// Gives up the call of request `id`, if it has no answer yet. Returns whether a denial has begun to
-    /// arrive.
-    pub(crate) fn give_up(&self, id: RequestId) -> bool {
+    /// Gives up the call of request `id`, if it has no answer yet. `has_expired` says that the agent's
+    /// time was over. Returns whether a denial has begun to arrive.
+    pub(crate) fn give_up(&self, id: RequestId, has_expired: bool) -> bool {
         let mut state = self.state.borrow_mut();
-        let Some(Waiting { is_denied, .. }) = state.waiting.remove(&id.get()) else {
+        let Some(Waiting { is_denied, .. }) = state.take(id) else {
             return false;
         };
         state.late = state.late.saturating_add(1);
-        state.unanswered += 1;
-        let is_silent = MAX_UNANSWERED <= state.unanswered;
+        state.expired += u32::from(has_expired);
+        let is_silent = MAX_EXPIRED <= state.expired;
         drop(state);
         if is_silent {
             self.close(&CallError::Unreachable(
@@ -207,7 +253,7 @@ impl Connection {
 
     /// Tells the agent that request `id` does not concern it any more.
     pub(crate) fn cancel(&self, id: RequestId) {
-        // A connection that is closed or full is told nothing.
+        // Nothing is sent on a closed connection.
         self.send(&ProxyMessage::Cancel(Cancel { id }))
             .unwrap_or_default();
     }
@@ -220,8 +266,8 @@ impl Connection {
                 return;
             }
             state.phase = Phase::Closed(error.clone());
-            state.unsent = Vec::new();
-            state.sent = 0;
+            state.outbox.clear();
+            state.large_bodies = 0;
             std::mem::take(&mut state.waiting)
         };
         for Waiting {
@@ -237,15 +283,33 @@ impl Connection {
             answer.send(result).unwrap_or_default();
         }
         self.changed.notify_waiters();
+        self.turn.close();
+        self.drained.notify_one();
         self.wake_driver();
+    }
+
+    /// The error of the connection's end.
+    fn end(&self) -> CallError {
+        match &self.state.borrow().phase {
+            Phase::Closed(error) => error.clone(),
+            Phase::Opening | Phase::Ready(_) => CallError::Closed,
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self.state.borrow().phase, Phase::Closed(_))
     }
 
-    pub(crate) fn stream(&self) -> Option<&UnixStream> {
-        self.stream.get().map(OwnedWriteHalf::as_ref)
+    /// Ready when the socket takes further bytes, or the connection has ended.
+    pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let stream = self.stream.borrow();
+        let stream = stream.as_ref().map(OwnedWriteHalf::as_ref);
+        stream.map_or(Poll::Ready(Ok(())), |stream| stream.poll_write_ready(cx))
+    }
+
+    /// Closes the socket of a connection that has ended.
+    pub(crate) fn release(&self) {
+        self.stream.take();
     }
 
     /// Begins the handshake on `stream`, which the driver reads.
@@ -254,8 +318,8 @@ impl Connection {
         let hello = ProxyMessage::Hello(self.hello.clone());
         let mut state = self.state.borrow_mut();
         let limit = agent_protocol::MAX_HANDSHAKE_BYTES;
-        let written = hello.encode(Encoding::Json, limit, &mut state.unsent);
-        self.stream.set(writer).unwrap_or_default();
+        let written = hello.encode(Encoding::Json, limit, state.outbox.frames());
+        self.stream.replace(Some(writer));
         written.map_err(|error| CallError::BadReply(error.to_string()))?;
         Ok(reader)
     }
@@ -273,12 +337,8 @@ impl Connection {
 
     /// Writes if there is much to write; the driver does the rest.
     fn flush_much(&self) {
-        let (length, sent) = {
-            let state = self.state.borrow();
-            (state.unsent.len(), state.sent)
-        };
-        let is_much = MAX_COLLECTED_BYTES < length - sent;
-        match is_much.then(|| self.flush()) {
+        let is_large = self.state.borrow().outbox.is_large();
+        match is_large.then(|| self.flush()) {
             Some(Ok(true)) => {}
             Some(Ok(false)) | None => self.wake_driver(),
             Some(Err(_)) => self.close(&CallError::Closed),
@@ -287,22 +347,15 @@ impl Connection {
 
     /// Writes what the socket takes. Returns whether that is all.
     pub(crate) fn flush(&self) -> io::Result<bool> {
-        let Some(stream) = self.stream.get() else {
+        let stream = self.stream.borrow();
+        let Some(stream) = stream.as_ref() else {
             return Ok(false);
         };
-        let mut state = self.state.borrow_mut();
-        let State { unsent, sent, .. } = &mut *state;
-        while let Some(rest) = unsent.get(*sent..).filter(|rest| !rest.is_empty()) {
-            match stream.try_write(rest) {
-                Ok(written) => *sent += written,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(error),
-            }
+        let written = self.state.borrow_mut().outbox.flush(stream);
+        if self.turn.available_permits() == 0 {
+            self.drained.notify_one();
         }
-        unsent.clear();
-        unsent.shrink_to(MAX_UNSENT_BYTES);
-        *sent = 0;
-        Ok(true)
+        written
     }
 
     /// The maximum length of the next frame, and the encoding of its payload.
@@ -317,7 +370,7 @@ impl Connection {
 
     /// Takes a message of the agent.
     pub(crate) fn receive(&self, message: AgentMessage<'static>) -> Result<(), CallError> {
-        self.state.borrow_mut().unanswered = 0;
+        self.state.borrow_mut().expired = 0;
         let is_opening = matches!(self.state.borrow().phase, Phase::Opening);
         match message {
             AgentMessage::Welcome(welcome) if is_opening => self.agree(&welcome),
@@ -375,7 +428,7 @@ impl Connection {
         let mut state = self.state.borrow_mut();
         let expected = state.waiting.get(&id.get()).map(|waiting| waiting.seq);
         if expected.is_some() && (seq.is_none() || seq == expected) {
-            let waiting = state.waiting.remove(&id.get());
+            let waiting = state.take(id);
             drop(state);
             if let Some(Waiting { answer: caller, .. }) = waiting {
                 caller.send(answer).unwrap_or_default();
@@ -399,6 +452,7 @@ impl Connection {
         state.phase = Phase::Ready(Agreement {
             encoding: welcome.encoding,
             wants: welcome.wants,
+            has_body_parts: welcome.features.iter().any(|one| one == BODY_PARTS),
             draining: false,
         });
         drop(state);
@@ -407,9 +461,33 @@ impl Connection {
     }
 }
 
+impl State {
+    /// Removes the call of request `id`.
+    fn take(&mut self, id: RequestId) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&id.get())?;
+        let is_large_body = usize::from(waiting.is_large_body);
+        self.large_bodies = self.large_bodies.saturating_sub(is_large_body);
+        Some(waiting)
+    }
+}
+
+/// Length of the body in `event`; 0 if it has none.
+fn body_bytes(event: &ProxyMessage<'_>) -> usize {
+    match event {
+        ProxyMessage::RequestBody(chunk) | ProxyMessage::ResponseBody(chunk) => {
+            chunk.data.as_bytes().len()
+        }
+        ProxyMessage::Hello(_)
+        | ProxyMessage::RequestHeaders(_)
+        | ProxyMessage::ResponseHeaders(_)
+        | ProxyMessage::Completion(_)
+        | ProxyMessage::Cancel(_)
+        | ProxyMessage::Error(_) => 0,
+    }
+}
+
 /// Refuses an agent that asks for events which its configuration does not list.
 fn check_wants(wants: Wants, endpoint: &AgentEndpoint) -> Result<(), CallError> {
-    use agent_protocol::BodyMode;
     use proxy_model::AgentEventKind;
     let wanted = [
         (
@@ -447,7 +525,7 @@ fn hello(endpoint: &AgentEndpoint) -> Hello {
         agent: endpoint.name.as_ref().to_owned(),
         max_event_bytes: bytes(endpoint.max_event_bytes),
         max_decision_bytes: bytes(endpoint.max_response_bytes),
-        features: Vec::new(),
+        features: vec![BODY_PARTS.to_owned()],
     }
 }
 

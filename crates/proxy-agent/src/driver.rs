@@ -80,6 +80,7 @@ impl Input {
 pub(crate) async fn run(connection: Rc<Connection>) {
     let end = serve(&connection).await;
     connection.close(&end);
+    connection.release();
 }
 
 async fn serve(connection: &Connection) -> CallError {
@@ -106,10 +107,7 @@ fn poll(
     if connection.is_closed() {
         return Poll::Ready(CallError::Closed);
     }
-    let Some(stream) = connection.stream() else {
-        return Poll::Ready(CallError::Closed);
-    };
-    if poll_write(connection, stream, cx).is_err() {
+    if poll_write(connection, cx).is_err() {
         return Poll::Ready(CallError::Closed);
     }
     for _ in 0..MAX_READS {
@@ -127,13 +125,9 @@ fn poll(
     Poll::Pending
 }
 
-fn poll_write(
-    connection: &Connection,
-    stream: &UnixStream,
-    cx: &mut Context<'_>,
-) -> io::Result<()> {
+fn poll_write(connection: &Connection, cx: &mut Context<'_>) -> io::Result<()> {
     while !connection.flush()? {
-        match stream.poll_write_ready(cx) {
+        match connection.poll_write_ready(cx) {
             Poll::Ready(ready) => ready?,
             Poll::Pending => break,
         }

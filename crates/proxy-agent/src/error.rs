@@ -11,7 +11,7 @@ pub enum CallError {
     /// The agent closed the connection before it answered.
     #[error("the agent closed the connection")]
     Closed,
-    /// The agent says that it has too much to do, or does not read its events.
+    /// The agent says that it has too much to do.
     #[error("{0}")]
     Overloaded(String),
     /// The agent broke the protocol, or answered what was not asked.

@@ -3,6 +3,7 @@
 //! An [`AgentClient`] keeps the connections of one worker to one agent. A [`Session`] is one request on
 //! one connection. Deadlines are the caller's: a call that is dropped is given up.
 
+mod call_context;
 mod client;
 mod connection;
 mod driver;
@@ -13,9 +14,11 @@ mod forward_auth;
 mod guarded_stream;
 mod http_answer;
 mod native;
+mod outbox;
 mod outcome;
 mod session;
 
+pub use call_context::CallContext;
 pub use client::AgentClient;
 pub use early_denial::EarlyDenial;
 pub use error::CallError;

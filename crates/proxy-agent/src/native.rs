@@ -1,20 +1,21 @@
 //! The connections of one worker to an agent that speaks the proxy's own protocol.
 
+use crate::call_context::CallContext;
 use crate::connection::Connection;
 use crate::driver;
-use crate::early_denial::EarlyDenial;
 use crate::error::CallError;
 use crate::session::{HeadAnswer, Session};
-use agent_protocol::{ProxyMessage, RequestHeaders};
+use agent_protocol::{EventKind, ProxyMessage, RequestHeaders};
 use proxy_plan::AgentEndpoint;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Connections of one worker to one agent.
-const MAX_CONNECTIONS: usize = 4;
-/// Calls without an answer on every connection that make it worth another one.
+/// Connections of one worker to one agent that requests with bodies use. Requests without a body have
+/// one more, so that they never wait behind bodies alone.
+const MAX_BODY_CONNECTIONS: usize = 3;
+/// Load of a connection, in calls, from which another one is preferred.
 const BUSY_CALLS: usize = 4;
 /// Wait after the first failure to connect; each further one doubles it.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
@@ -49,7 +50,8 @@ impl NativeClient {
     /// and the number of events replaced.
     ///
     /// A request that was sent on a connection which ends before it was answered is sent again once, on
-    /// another one: an agent may restart at any time.
+    /// another one: an agent may restart at any time. So is one that waited for a further connection
+    /// which cannot be opened.
     ///
     /// # Errors
     /// There is no decision.
@@ -57,41 +59,56 @@ impl NativeClient {
         &self,
         now: Duration,
         mut head: RequestHeaders<'_>,
-        denial: &EarlyDenial,
+        context: &CallContext,
     ) -> Result<HeadAnswer, CallError> {
-        let connection = self.connection(now)?;
+        let connection = self.connection(now, head.has_body)?;
         let was_ready = connection.is_ready();
-        match begin_on(connection, &mut head, denial).await {
-            Err(CallError::Closed) if was_ready => {
-                let connection = self.connection(now)?;
-                begin_on(connection, &mut head, denial).await
-            }
-            answer => answer,
+        let answer = begin_on(connection, &mut head, context).await;
+        let is_sent_again = match &answer {
+            Err(CallError::Closed) => was_ready || self.has_ready(),
+            Err(CallError::Unreachable(_)) => !was_ready && self.has_ready(),
+            Ok(_) | Err(_) => false,
+        };
+        if !is_sent_again {
+            return answer;
         }
+        let connection = self.connection(now, head.has_body)?;
+        begin_on(connection, &mut head, context).await
     }
 
-    /// The connection for a new request.
-    fn connection(&self, now: Duration) -> Result<Rc<Connection>, CallError> {
+    fn has_ready(&self) -> bool {
+        let connections = self.connections.borrow();
+        connections.iter().any(|one| one.is_ready())
+    }
+
+    /// The connection for a new request. A further one is opened when all that it may use are busy.
+    fn connection(&self, now: Duration, has_body: bool) -> Result<Rc<Connection>, CallError> {
         let mut connections = self.connections.borrow_mut();
         self.remove_ended(&mut connections, now);
-        let best = connections
+        let wants_bodies = connections.iter().find_map(|one| one.wants_bodies());
+        let shows_body = has_body && wants_bodies != Some(false);
+        let usable = connections
             .iter()
-            .min_by_key(|one| (!one.is_ready(), one.load()));
+            .filter(|one| one.takes_bodies || !shows_body);
+        let best = usable.min_by_key(|one| (one.is_congested(), !one.is_ready(), one.load()));
         let best = best.map(Rc::clone);
-        let is_free = best
+        let is_busy = best
             .as_ref()
-            .is_some_and(|best| best.load() < BUSY_CALLS || connections.len() == MAX_CONNECTIONS);
+            .is_none_or(|best| best.is_congested() || BUSY_CALLS <= best.load());
+        let takes_bodies = next_takes_bodies(&connections, shows_body).filter(|_| is_busy);
         let may_open = self.retry_at.get() <= now;
-        let is_opening = connections.iter().any(|one| !one.is_ready());
-        match best {
-            Some(best) if is_free || !may_open || is_opening => Ok(best),
-            best if may_open => {
-                let opened = Rc::new(Connection::new(Arc::clone(&self.endpoint)));
+        let is_opening = best.as_ref().is_some_and(|best| !best.is_ready());
+        match (best, takes_bodies) {
+            (best, Some(takes_bodies)) if may_open && !is_opening => {
+                let opened = Connection::new(Arc::clone(&self.endpoint), takes_bodies);
+                let opened = Rc::new(opened);
                 connections.push(Rc::clone(&opened));
                 tokio::task::spawn_local(driver::run(Rc::clone(&opened)));
+                let best = best.filter(|best| !best.is_congested());
                 Ok(best.unwrap_or(opened))
             }
-            _ => {
+            (Some(best), _) => Ok(best),
+            (None, _) => {
                 let error = self.last_error.borrow().clone();
                 Err(error.unwrap_or(CallError::Closed))
             }
@@ -124,22 +141,29 @@ impl Drop for NativeClient {
     }
 }
 
+/// Whether a further connection takes requests with bodies; `None` if there may be no further one for a
+/// request that `shows_body` or not. The first connection takes all requests, the second none with
+/// bodies if it is opened for one without.
+fn next_takes_bodies(connections: &[Rc<Connection>], shows_body: bool) -> Option<bool> {
+    let with_bodies = connections.iter().filter(|one| one.takes_bodies).count();
+    let is_reserved = with_bodies < connections.len();
+    if !shows_body && !is_reserved && !connections.is_empty() {
+        return Some(false);
+    }
+    (with_bodies < MAX_BODY_CONNECTIONS).then_some(true)
+}
+
 async fn begin_on(
     connection: Rc<Connection>,
     head: &mut RequestHeaders<'_>,
-    denial: &EarlyDenial,
+    context: &CallContext,
 ) -> Result<HeadAnswer, CallError> {
     let agreement = connection.ready().await?;
-    let mut session = Session::new(connection, agreement.wants)?;
+    let mut session = Session::new(connection, agreement)?;
     (head.id, head.seq) = session.next_event();
     let event = ProxyMessage::RequestHeaders(head.clone());
-    let decision = session
-        .call(
-            &event,
-            (agent_protocol::EventKind::RequestHeaders, false),
-            denial,
-        )
-        .await?;
+    let kind = (EventKind::RequestHeaders, false);
+    let decision = session.call(&event, kind, context).await?;
     Ok(HeadAnswer {
         decision,
         session: Some(session),

@@ -148,7 +148,8 @@ impl AgentOutcome {
             Self::Challenge => row("challenge", Decision, Some(Reason::AgentChallenge),
                 "the agent requires credentials"),
             Self::Timeout => row("timeout", Failure, Some(Reason::AgentTimeout),
-                "no answer within `timeout-ms`, which for a new connection includes the handshake"),
+                "no answer within `timeout-ms`, which includes the handshake of a new connection, and the \
+                 wait until the agent has read earlier events"),
             Self::Unreachable => row("unreachable", Failure, Some(Reason::AgentUnreachable),
                 "the socket refuses, or has refused within the last second at most"),
             Self::Closed => row("closed", Failure, Some(Reason::AgentUnreachable),
@@ -157,9 +158,10 @@ impl AgentOutcome {
             Self::BreakerOpen => row("breaker open", NotAsked, Some(Reason::AgentBreakerOpen),
                 "the agent's `circuit-breaker` is open; it is not asked"),
             Self::QueueFull => row("queue full", NotAsked, Some(Reason::AgentQueueFull),
-                "`max-agent-queue-depth` calls have no answer yet; it is not asked"),
+                "`max-agent-queue-depth` calls have no answer yet, and no other client has at least two \
+                 more of them; or another client with fewer takes the place of this one"),
             Self::Overloaded => row("overloaded", Failure, Some(Reason::AgentQueueFull),
-                "the agent reports that it has too much to do, or does not read its events"),
+                "the agent reports that it has too much to do"),
             Self::BadReply => row("bad reply", Failure, Some(Reason::AgentBadReply),
                 "the answer does not deny and is malformed, larger than `max-agent-response-bytes`, for an event that \
                  awaits none, reports a failure, or changes a field that no agent may change; or the \

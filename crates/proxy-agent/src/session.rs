@@ -1,10 +1,15 @@
 //! One request on one connection to an agent.
 
-use crate::connection::{Connection, bad};
-use crate::early_denial::EarlyDenial;
+use crate::call_context::CallContext;
+use crate::connection::{Agreement, Connection, bad};
 use crate::error::CallError;
-use agent_protocol::{BodyMode, Completion, Decision, EventKind, ProxyMessage, RequestId, Wants};
+use agent_protocol::{
+    BodyChunk, BodyData, BodyMode, Completion, Decision, EventKind, MAX_PART_BYTES, ProxyMessage,
+    RequestId, Wants,
+};
+use std::borrow::Cow;
 use std::rc::Rc;
+use tokio::sync::oneshot;
 
 /// One request on one connection to an agent. Dropped before [`Session::complete`], it tells the agent
 /// that the request does not concern it any more.
@@ -14,6 +19,7 @@ pub struct Session {
     id: RequestId,
     next_seq: u32,
     wants: Wants,
+    has_body_parts: bool,
     /// An event has been sent, and not answered.
     awaits_answer: bool,
     is_over: bool,
@@ -41,17 +47,21 @@ impl From<Decision> for HeadAnswer {
 /// A call without an answer. Dropped, it is given up, and a denial that has begun stands.
 struct PendingCall<'s> {
     session: &'s Session,
-    denial: &'s EarlyDenial,
+    context: &'s CallContext,
 }
 
+/// Where the decision about an event arrives.
+type Answer = oneshot::Receiver<Result<Decision, CallError>>;
+
 impl Session {
-    pub(crate) fn new(connection: Rc<Connection>, wants: Wants) -> Result<Self, CallError> {
+    pub(crate) fn new(connection: Rc<Connection>, agreement: Agreement) -> Result<Self, CallError> {
         let id = connection.next_id()?;
         Ok(Self {
             connection,
             id,
             next_seq: 0,
-            wants,
+            wants: agreement.wants,
+            has_body_parts: agreement.has_body_parts,
             awaits_answer: false,
             is_over: false,
         })
@@ -78,7 +88,7 @@ impl Session {
     }
 
     /// Sends `event`, which has the number of [`Self::next_event`], and waits for the decision. A call
-    /// that is dropped leaves a denial that stands all the same in `denial`.
+    /// that is dropped leaves a denial that stands all the same in `context`.
     ///
     /// # Errors
     /// There is none.
@@ -86,14 +96,18 @@ impl Session {
         &mut self,
         event: &ProxyMessage<'_>,
         (kind, is_chunk): (EventKind, bool),
-        denial: &EarlyDenial,
+        context: &CallContext,
     ) -> Result<Decision, CallError> {
-        let answer = self.connection.call(self.next_event(), event)?;
+        let answer = if self.has_body_parts {
+            self.send_parts(event).await?
+        } else {
+            self.connection.call(self.next_event(), event).await?
+        };
         self.next_seq += 1;
         self.awaits_answer = true;
         let pending = PendingCall {
             session: self,
-            denial,
+            context,
         };
         let answer = answer.await;
         drop(pending);
@@ -103,6 +117,34 @@ impl Session {
         checked.map_err(bad)?;
         self.apply_skips(&decision);
         Ok(decision)
+    }
+
+    /// Sends `event`, a large body in parts: events of other requests may be sent between them.
+    async fn send_parts(&mut self, event: &ProxyMessage<'_>) -> Result<Answer, CallError> {
+        let (chunk, message): (_, fn(_) -> _) = match event {
+            ProxyMessage::RequestBody(chunk) => (chunk, ProxyMessage::RequestBody),
+            ProxyMessage::ResponseBody(chunk) => (chunk, ProxyMessage::ResponseBody),
+            ProxyMessage::Hello(_)
+            | ProxyMessage::RequestHeaders(_)
+            | ProxyMessage::ResponseHeaders(_)
+            | ProxyMessage::Completion(_)
+            | ProxyMessage::Cancel(_)
+            | ProxyMessage::Error(_) => {
+                return self.connection.call(self.next_event(), event).await;
+            }
+        };
+        let mut rest = chunk.data.as_bytes();
+        while let Some((part, after)) = rest.split_at_checked(MAX_PART_BYTES)
+            && !after.is_empty()
+        {
+            let part = message(body_part(chunk, part, false));
+            self.connection.send_in_turn(&part).await?;
+            // A call that is dropped before the last part is cancelled, too.
+            self.awaits_answer = true;
+            rest = after;
+        }
+        let last = message(body_part(chunk, rest, true));
+        self.connection.call(self.next_event(), &last).await
     }
 
     /// Records that the agent gets no further event of `kind`.
@@ -141,7 +183,7 @@ impl Session {
             id: self.id,
             ..completion
         };
-        // A connection that is closed or full is told nothing.
+        // Nothing is sent on a closed connection.
         let message = ProxyMessage::Completion(completion);
         self.connection.send(&message).unwrap_or_default();
     }
@@ -156,6 +198,19 @@ impl Session {
     }
 }
 
+/// A part of the body in `chunk`; the last one has its marks.
+fn body_part<'p>(chunk: &BodyChunk<'_>, data: &'p [u8], is_last_part: bool) -> BodyChunk<'p> {
+    BodyChunk {
+        id: chunk.id,
+        seq: chunk.seq,
+        timeout_ms: chunk.timeout_ms,
+        data: BodyData(Cow::Borrowed(data)),
+        last: chunk.last && is_last_part,
+        truncated: chunk.truncated && is_last_part,
+        decoded: chunk.decoded,
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         if !self.is_over && (self.awaits_answer || self.expects_more()) {
@@ -166,9 +221,10 @@ impl Drop for Session {
 
 impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
-        let Self { session, denial } = self;
-        if session.connection.give_up(session.id) {
-            denial.set_plain();
+        let Self { session, context } = self;
+        let has_expired = context.has_expired.get();
+        if session.connection.give_up(session.id, has_expired) {
+            context.denial.set_plain();
         }
     }
 }

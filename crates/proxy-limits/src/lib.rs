@@ -7,6 +7,7 @@
 mod client_key;
 mod concurrency_limit;
 mod connections_by_client;
+mod fair_limit;
 mod fair_shares;
 mod gcra;
 mod keyed_buckets;
@@ -19,6 +20,7 @@ mod token_bucket;
 pub use client_key::{ClientKey, KeySeed, RateKey};
 pub use concurrency_limit::{ConcurrencyLimit, LimitReached, Permit};
 pub use connections_by_client::ConnectionsByClient;
+pub use fair_limit::{FairLimit, FairPermit};
 pub use fair_shares::{Claim, Destination, FairShares, Occupancy, fair_share};
 pub use gcra::RateDecision;
 pub use keyed_buckets::{DEFAULT_KEY_CAPACITY, KeyedBuckets};

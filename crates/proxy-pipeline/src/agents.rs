@@ -114,14 +114,14 @@ async fn ask_about_request(
     timers: &RequestTimers,
 ) -> Result<Option<Decision>, Problem> {
     let active = Rc::clone(exchange.active());
-    let call = AgentCall::new(&active, agent, AgentEvent::RequestHeaders);
+    let client_ip = exchange.completion.record.client_ip;
+    let call = AgentCall::new(&active, agent, (AgentEvent::RequestHeaders, client_ip));
     let outcome = {
         let worker = exchange.worker();
         let head = event::request_head(exchange, agent);
         let asked = call.client().map(async |client| {
-            let answer = client
-                .begin(worker.time.elapsed(), head, call.denial())
-                .await?;
+            let now = worker.time.elapsed();
+            let answer = client.begin(now, head, call.context()).await?;
             edits::check(&answer.decision).map(|()| answer)
         });
         call.run(worker, timers, asked).await
@@ -156,12 +156,14 @@ async fn ask_about_response(
     timers: &RequestTimers,
 ) -> Result<Option<Decision>, Problem> {
     let active = Rc::clone(exchange.active());
-    let call = AgentCall::new(&active, agent, AgentEvent::ResponseHeaders);
+    let client_ip = exchange.completion.record.client_ip;
+    let call = AgentCall::new(&active, agent, (AgentEvent::ResponseHeaders, client_ip));
     let upstream = exchange.completion.upstream_name();
     let head = event::response_head((session.next_event(), agent), upstream, response);
     let message = ProxyMessage::ResponseHeaders(head);
     let asked = async {
-        let asked = session.call(&message, (EventKind::ResponseHeaders, false), call.denial());
+        let kind = (EventKind::ResponseHeaders, false);
+        let asked = session.call(&message, kind, call.context());
         let decision = asked.await?;
         edits::check(&decision).map(|()| decision)
     };

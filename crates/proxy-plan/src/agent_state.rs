@@ -1,7 +1,7 @@
 //! State of agents that outlives plans.
 
 use proxy_health::{BreakerSettings, CircuitBreaker};
-use proxy_limits::ConcurrencyLimit;
+use proxy_limits::FairLimit;
 use std::path::PathBuf;
 
 /// State of an agent that all workers share, kept from plan to plan while its settings stay the same.
@@ -9,8 +9,8 @@ use std::path::PathBuf;
 pub struct AgentState {
     /// Stops calling the agent while it fails.
     pub breaker: Option<CircuitBreaker>,
-    /// Calls without an answer.
-    pub queue: ConcurrencyLimit,
+    /// Calls without an answer, shared fairly among clients.
+    pub queue: FairLimit,
 }
 
 /// What makes the state of an agent the same state.
@@ -26,7 +26,7 @@ impl AgentState {
     pub(crate) fn new(identity: &AgentIdentity) -> Self {
         Self {
             breaker: identity.breaker.map(CircuitBreaker::new),
-            queue: ConcurrencyLimit::new(identity.max_queue_depth),
+            queue: FairLimit::new(identity.max_queue_depth),
         }
     }
 }

@@ -41,6 +41,8 @@ REQUEST_HEADERS, REQUEST_BODY, RESPONSE_HEADERS, RESPONSE_BODY = 0x10, 0x11, 0x1
 COMPLETION, CANCEL = 0x14, 0x1F
 DECISION, DRAIN, ERROR = 0x20, 0x21, 0x7F
 
+BODY_PARTS = "body_parts"
+
 METHODS = {
     REQUEST_HEADERS: "request_headers",
     REQUEST_BODY: "request_body",
@@ -178,6 +180,7 @@ class Connection:
         self.limit = HANDSHAKE_LIMIT
         self.send_limit = HANDSHAKE_LIMIT
         self.states = {}
+        self.parts = {}
         self.lock = threading.Lock()
         self.is_draining = False
 
@@ -220,13 +223,15 @@ class Connection:
             "completion": self.has_state,
         }
         welcome = {"id": 0, "version": VERSION, "encoding": "json", "agent": agent.name}
-        self.send(WELCOME, {**welcome, "wants": wants})
+        features = [name for name in hello.get("features", []) if name == BODY_PARTS]
+        self.send(WELCOME, {**welcome, "wants": wants, "features": features})
         self.limit = hello["max_event_bytes"]
         self.send_limit = hello["max_decision_bytes"]
 
     def take(self, kind, fields):
         number = fields["id"]
         if kind == CANCEL:
+            self.parts.pop(number, None)
             if number in self.states:
                 self.dropped(self.states.pop(number))
             return
@@ -243,9 +248,23 @@ class Connection:
             raise ProtocolError("an event of an unknown request")
         if "data" in fields:
             fields["data"] = base64.b64decode(fields["data"], validate=True)
+            if not self.join(kind, number, fields):
+                return
         self.decide(kind, number, fields)
         if kind == COMPLETION or not self.has_state:
             self.states.pop(number, None)
+
+    def join(self, kind, number, fields):
+        """Joins the parts of a buffered body. False while there are more to follow."""
+        is_request = kind == REQUEST_BODY
+        mode = self.agent.request_body_mode if is_request else self.agent.response_body_mode
+        if mode != "buffered":
+            return True
+        if not fields["last"]:
+            self.parts.setdefault(number, bytearray()).extend(fields["data"])
+            return False
+        fields["data"] = bytes(self.parts.pop(number, b"")) + fields["data"]
+        return True
 
     def decide(self, kind, number, fields):
         event = Event(fields, self.states[number])

@@ -304,6 +304,44 @@ fn no_more_calls_wait_for_an_agent_than_its_queue_allows() {
 }
 
 #[test]
+fn a_client_that_fills_the_queue_of_an_agent_leaves_room_for_others() {
+    let upstream = upstream();
+    let agent = head_agent(|head| {
+        if head.target.to_str() == Some("/slow") {
+            AgentReply::Silence
+        } else {
+            AgentReply::allow()
+        }
+    });
+    let proxyd = Setup::to(&upstream)
+        .agent("waf", &agent, "failure-mode \"closed\"; timeout-ms 60000")
+        .listener("trusted-proxies \"127.0.0.0/8\"")
+        .top("limits { max-agent-queue-depth 4 }")
+        .start();
+    let from = |address| [("X-Forwarded-For", address)];
+    let mut waiting: Vec<_> = (0..4).map(|_| proxyd.connect()).collect();
+    for (count, client) in waiting.iter_mut().enumerate() {
+        client.send(get("/slow", &from("192.0.2.1")));
+        agent.wait_for_events(count + 1);
+    }
+
+    for _ in 0..3 {
+        let other = proxyd.connect().ask(get("/", &from("192.0.2.2")));
+        assert_eq!(other.status, 200, "{}", other.text());
+    }
+
+    // The newest of the calls gave its place to the first of the others, and was cancelled.
+    let displaced = waiting.last_mut().unwrap().response();
+    assert_eq!(displaced.status, 503);
+    assert_eq!(reason(&proxyd, &displaced), "agent_queue_full");
+    let events = agent.events();
+    let cancels = events
+        .iter()
+        .filter(|one| matches!(one, ProxyMessage::Cancel(_)));
+    assert_eq!(cancels.count(), 1);
+}
+
+#[test]
 fn a_flood_of_answers_ends_its_connection_alone() {
     let upstream = upstream();
     let agent = head_agent(|head| {

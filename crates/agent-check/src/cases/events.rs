@@ -2,13 +2,13 @@
 
 use crate::case::{Case, Outcome};
 use crate::cases::handshake::with_field;
-use crate::client::{Awaited, Client};
+use crate::client::{Awaited, Client, hello};
 use crate::sample::{
     Exchange, ask, cancel, complete, plain, request, unusual_headers, unusual_target,
 };
 use crate::settings::Settings;
 use agent_protocol::{
-    BodyMode, Encoding, EventKind, FrameType, Header, ProxyMessage, RequestId, Wants,
+    BODY_PARTS, BodyMode, Encoding, EventKind, FrameType, Header, ProxyMessage, RequestId, Wants,
 };
 use std::collections::HashSet;
 
@@ -52,6 +52,11 @@ pub(crate) const CASES: &[Case] = &[
         name: "truncated-body",
         rule: "a body that is told in part is decided",
         run: truncated,
+    },
+    Case {
+        name: "body-parts",
+        rule: "parts of a body are decided as one, requests between them at once, and may be cancelled",
+        run: body_parts,
     },
     Case {
         name: "response",
@@ -170,6 +175,26 @@ fn truncated(settings: &Settings) -> Outcome {
     let mut exchange = Exchange::begin(&mut client, settings, wants)?;
     exchange.body(EventKind::RequestBody, true)?;
     Ok(exchange.end()?.map(refused))
+}
+
+fn body_parts(settings: &Settings) -> Outcome {
+    let mut hello = hello(&[Encoding::Json]);
+    hello.features.push(BODY_PARTS.to_owned());
+    let (mut client, welcome) = Client::greet_with(settings, &hello)?;
+    if !welcome.features.iter().any(|name| name == BODY_PARTS) {
+        return Ok(Some("not used".to_owned()));
+    }
+    if welcome.wants.request_body != BodyMode::Buffered {
+        return Ok(Some("not wanted".to_owned()));
+    }
+    let mut exchange = Exchange::begin(&mut client, settings, welcome.wants)?;
+    exchange.parts(settings)?;
+    let refusal = exchange.end()?;
+    let mut exchange = Exchange::begin(&mut client, settings, welcome.wants)?;
+    exchange.cancelled_parts()?;
+    client.expect_quiet()?;
+    plain(&mut client, settings)?;
+    Ok(refusal.map(refused))
 }
 
 fn response(settings: &Settings) -> Outcome {

@@ -1,9 +1,9 @@
 //! A small agent that can be broken in one way at a time.
 
 use agent_protocol::{
-    AgentMessage, Allow, BodyMode, Decision, DecisionMessage, Encoding, ErrorCode, ErrorMessage,
-    HeaderEdit, Hello, Metadata, PROTOCOL_VERSION, ProxyMessage, RequestId, Wants, Welcome,
-    read_frame,
+    AgentMessage, Allow, BODY_PARTS, BodyMode, Decision, DecisionMessage, Encoding, ErrorCode,
+    ErrorMessage, HeaderEdit, Hello, Metadata, PROTOCOL_VERSION, ProxyMessage, RequestId, Wants,
+    Welcome, read_frame,
 };
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -44,6 +44,7 @@ pub(crate) enum Flaw {
     KeepsBrokenConnections,
     DiesOfBrokenConnections,
     NeedsNoHello,
+    DecidesParts,
 }
 
 /// A listening agent. It ends with its process.
@@ -62,6 +63,7 @@ impl FlawedAgent {
                     flaw,
                     is_dead: Arc::clone(&is_dead),
                     has_hello: flaw == Flaw::NeedsNoHello,
+                    has_parts: false,
                 };
                 if flaw == Flaw::OneConnection {
                     connection.serve();
@@ -86,6 +88,7 @@ struct Connection {
     /// Set by a connection that ends all connections.
     is_dead: Arc<AtomicBool>,
     has_hello: bool,
+    has_parts: bool,
 }
 
 impl Connection {
@@ -164,6 +167,11 @@ impl Connection {
                 }
                 self.decide(event.id, event.seq, false);
             }
+            ProxyMessage::RequestBody(event) if self.has_parts && !event.last => {
+                if self.flaw == Flaw::DecidesParts {
+                    self.decide(event.id, event.seq, false);
+                }
+            }
             ProxyMessage::RequestBody(event) => {
                 let seq = if self.flaw == Flaw::WrongSeq {
                     0
@@ -208,18 +216,29 @@ impl Connection {
         } else {
             Encoding::Json
         };
+        let offered = hello.features.iter();
+        let features: Vec<_> = offered
+            .filter(|name| *name == BODY_PARTS)
+            .cloned()
+            .collect();
+        self.has_parts = !features.is_empty();
+        let request_body = if self.has_parts {
+            BodyMode::Buffered
+        } else {
+            BodyMode::Chunks
+        };
         self.send(&AgentMessage::Welcome(Welcome {
             id: RequestId::CONNECTION,
             version: if is_other { 7 } else { PROTOCOL_VERSION },
             encoding,
             agent: "flawed/1".to_owned(),
             wants: Wants {
-                request_body: BodyMode::Chunks,
+                request_body,
                 response_headers: true,
                 response_body: BodyMode::Buffered,
                 completion: true,
             },
-            features: Vec::new(),
+            features,
         }));
         true
     }

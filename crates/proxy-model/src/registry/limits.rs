@@ -109,7 +109,8 @@ settings! {
     MAX_QUEUE_WAIT: Time, Given<Duration> = time("limits.max-queue-wait-secs", Duration::from_hours(1))
         .or(Duration::from_secs(1))
         .enforced("proxy-pipeline", "a_request_waits_in_the_queue_only_so_long");
-    /// Requests waiting for one agent.
+    /// Requests waiting for one agent, shared fairly among clients: at the maximum, a client with fewer
+    /// takes the place of the newest request of the client with the most.
     MAX_AGENT_QUEUE_DEPTH: Integer<u32>, Given<u32> =
         integer("limits.max-agent-queue-depth", 1, 1_000_000, "requests")
             .or(100)

@@ -6,15 +6,16 @@ use crate::active_plan::{ActiveAgent, ActivePlan};
 use crate::exchange::Exchange;
 use crate::state::Worker;
 use agent_protocol::Decision;
-use proxy_agent::{AgentClient, BreakerResult, CallError, EarlyDenial};
+use proxy_agent::{AgentClient, BreakerResult, CallContext, CallError};
 use proxy_clock::RequestTimers;
 use proxy_clock::Timer;
 use proxy_errors::Problem;
 use proxy_health::{BreakerOpen, BreakerPermit};
-use proxy_limits::Permit;
+use proxy_limits::{ClientKey, FairPermit};
 use proxy_plan::AgentPlan;
 use proxy_telemetry::{AgentDecision, AgentEvent, AgentMetrics};
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -26,7 +27,8 @@ pub(super) struct AgentCall<'a> {
     agent: &'a Arc<AgentPlan>,
     own: Option<&'a ActiveAgent>,
     event: AgentEvent,
-    denial: EarlyDenial,
+    client: ClientKey,
+    context: CallContext,
 }
 
 /// What came of a call.
@@ -39,26 +41,28 @@ pub(super) struct CallOutcome<T> {
 /// A call among those without an answer.
 struct Pending<'a> {
     metrics: &'a AgentMetrics,
-    _place: Permit,
+    permit: FairPermit,
 }
 
 impl<'a> AgentCall<'a> {
+    /// A call about `event` of a request of the client at `client_ip`.
     pub(super) fn new(
         active: &'a ActivePlan,
         agent: &'a Arc<AgentPlan>,
-        event: AgentEvent,
+        (event, client_ip): (AgentEvent, IpAddr),
     ) -> Self {
         Self {
             agent,
             own: active.agents.get(agent.index),
             event,
-            denial: EarlyDenial::default(),
+            client: ClientKey::from(client_ip),
+            context: CallContext::default(),
         }
     }
 
-    /// The denial that stands though the call fails.
-    pub(super) fn denial(&self) -> &EarlyDenial {
-        &self.denial
+    /// Facts that the call leaves.
+    pub(super) fn context(&self) -> &CallContext {
+        &self.context
     }
 
     pub(super) fn client(&self) -> Option<&AgentClient> {
@@ -91,9 +95,9 @@ impl<'a> AgentCall<'a> {
                 };
             }
         };
-        let result = within(timers, self.agent.timeout, call).await;
+        let result = self.within(timers, call, &pending.permit).await;
         let result = result.or_else(|failure| {
-            let denied = self.denial.take();
+            let denied = self.context.denial.take();
             denied.map(T::from).ok_or(failure)
         });
         drop(pending);
@@ -115,13 +119,41 @@ impl<'a> AgentCall<'a> {
         let breaker = breaker
             .transpose()
             .map_err(|BreakerOpen { retry_after }| AgentFailure::BreakerOpen { retry_after })?;
-        let place = state.queue.acquire().map_err(AgentFailure::QueueFull)?;
+        let permit = state.queue.acquire(self.client);
+        let permit = permit.map_err(AgentFailure::QueueFull)?;
         metrics.queue_depth.add(1);
-        let pending = Pending {
-            metrics,
-            _place: place,
-        };
+        let pending = Pending { metrics, permit };
         Ok((breaker, pending))
+    }
+
+    /// Awaits `call` for at most the agent's time, or until the request's own time is over or another
+    /// client takes its permit.
+    async fn within<T>(
+        &self,
+        timers: &RequestTimers,
+        call: impl Future<Output = Result<T, CallError>>,
+        permit: &FairPermit,
+    ) -> Result<T, AgentFailure> {
+        timers.start(Timer::Agent, self.agent.timeout);
+        let mut call = pin!(call);
+        let result = poll_fn(|cx| {
+            if let Poll::Ready(answered) = call.as_mut().poll(cx) {
+                return Poll::Ready(answered.map_err(AgentFailure::Call));
+            }
+            if let Poll::Ready(reached) = permit.poll_displaced(cx) {
+                return Poll::Ready(Err(AgentFailure::QueueFull(reached)));
+            }
+            match timers.deadline().take_expired() {
+                Some((timer, after)) => {
+                    self.context.has_expired.set(timer == Timer::Agent);
+                    Poll::Ready(Err(AgentFailure::TimedOut { timer, after }))
+                }
+                None => Poll::Pending,
+            }
+        });
+        let result = result.await;
+        timers.stop();
+        result
     }
 
     /// Counts and records the outcome. `None` if the agent failed and the request goes on without it.
@@ -164,28 +196,6 @@ impl Drop for Pending<'_> {
     fn drop(&mut self) {
         self.metrics.queue_depth.sub(1);
     }
-}
-
-/// Awaits `call` for at most `time`, or until the request's own time is over.
-async fn within<T>(
-    timers: &RequestTimers,
-    time: Duration,
-    call: impl Future<Output = Result<T, CallError>>,
-) -> Result<T, AgentFailure> {
-    timers.start(Timer::Agent, time);
-    let mut call = pin!(call);
-    let result = poll_fn(|cx| {
-        if let Poll::Ready(answered) = call.as_mut().poll(cx) {
-            return Poll::Ready(answered.map_err(AgentFailure::Call));
-        }
-        match timers.deadline().take_expired() {
-            Some((timer, after)) => Poll::Ready(Err(AgentFailure::TimedOut { timer, after })),
-            None => Poll::Pending,
-        }
-    });
-    let result = result.await;
-    timers.stop();
-    result
 }
 
 /// Tells the breaker how the call went. The end of the request's own time is not the agent's failure.

@@ -13,7 +13,7 @@ use crate::request_body::{HoldError, InspectedBody};
 use agent_protocol::{BodyMode, Decision, EventKind, ProxyMessage};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Response};
-use proxy_agent::{CallError, EarlyDenial, Session};
+use proxy_agent::{CallContext, CallError, Session};
 use proxy_clock::RequestTimers;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::RoutePlan;
@@ -139,12 +139,11 @@ async fn read(
 
 /// Asks about a piece of a body. The answer touches no field that is not an agent's to change.
 pub(super) async fn ask(
-    session: &mut Session,
-    message: &ProxyMessage<'_>,
+    (session, message): (&mut Session, &ProxyMessage<'_>),
     (kind, is_chunk): (EventKind, bool),
-    denial: &EarlyDenial,
+    context: &CallContext,
 ) -> Result<Decision, CallError> {
-    let decision = session.call(message, (kind, is_chunk), denial).await?;
+    let decision = session.call(message, (kind, is_chunk), context).await?;
     edits::check(&decision).map(|()| decision)
 }
 
@@ -159,11 +158,12 @@ async fn show(
     let active = Rc::clone(exchange.active());
     let is_chunk = session.request_body() == BodyMode::Chunks;
     for shown in content.pieces(is_chunk) {
-        let call = AgentCall::new(&active, agent, AgentEvent::RequestBody);
+        let client_ip = exchange.completion.record.client_ip;
+        let call = AgentCall::new(&active, agent, (AgentEvent::RequestBody, client_ip));
         let chunk = event::body_chunk((session.next_event(), agent), shown);
         let message = ProxyMessage::RequestBody(chunk);
         let of_kind = (EventKind::RequestBody, is_chunk);
-        let asked = ask(session, &message, of_kind, call.denial());
+        let asked = ask((session, &message), of_kind, call.context());
         let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
         let Some(decision) = call.record(exchange, result, took)? else {
             return Ok(None);

@@ -103,11 +103,12 @@ async fn show(
     let active = Rc::clone(exchange.active());
     let is_chunk = session.response_body() == BodyMode::Chunks;
     for shown in content.pieces(is_chunk) {
-        let call = AgentCall::new(&active, agent, AgentEvent::ResponseBody);
+        let client_ip = exchange.completion.record.client_ip;
+        let call = AgentCall::new(&active, agent, (AgentEvent::ResponseBody, client_ip));
         let chunk = event::body_chunk((session.next_event(), agent), shown);
         let message = ProxyMessage::ResponseBody(chunk);
         let of_kind = (EventKind::ResponseBody, is_chunk);
-        let asked = request_body::ask(session, &message, of_kind, call.denial());
+        let asked = request_body::ask((session, &message), of_kind, call.context());
         let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
         let Some(decision) = call.record(exchange, result, took)? else {
             return Ok(None);

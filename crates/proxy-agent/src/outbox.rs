@@ -1,0 +1,62 @@
+//! Frames that a connection has not written yet.
+
+use std::io;
+use tokio::net::unix::OwnedWriteHalf;
+
+/// Unsent bytes that are written at once, not at the end of the round.
+const MAX_COLLECTED_BYTES: usize = 32 << 10;
+/// Written bytes that are removed from the buffer although frames follow them.
+const MAX_WRITTEN_BYTES: usize = 64 << 10;
+/// Capacity that an empty buffer keeps.
+const KEPT_BYTES: usize = 256 << 10;
+
+/// Frames that a connection has not written yet; the first `written` bytes are.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Outbox {
+    /// Bytes that are not written.
+    pub(crate) fn unsent(&self) -> usize {
+        self.bytes.len() - self.written
+    }
+
+    /// Whether there is so much to write that it does not wait for the end of the round.
+    pub(crate) fn is_large(&self) -> bool {
+        MAX_COLLECTED_BYTES < self.unsent()
+    }
+
+    /// The buffer to which frames are appended.
+    pub(crate) fn frames(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Drops all frames.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Writes as much as the socket takes. Returns whether that is all.
+    pub(crate) fn flush(&mut self, stream: &OwnedWriteHalf) -> io::Result<bool> {
+        let Self { bytes, written } = self;
+        while let Some(rest) = bytes.get(*written..).filter(|rest| !rest.is_empty()) {
+            match stream.try_write(rest) {
+                Ok(count) => *written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if MAX_WRITTEN_BYTES < *written {
+                        bytes.drain(..*written);
+                        *written = 0;
+                    }
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.clear();
+        bytes.shrink_to(KEPT_BYTES);
+        *written = 0;
+        Ok(true)
+    }
+}

@@ -1,0 +1,140 @@
+//! gRPC: calls that clients give up.
+
+use crate::support::{begin, client, run};
+use bytes::Bytes;
+use h2::server::SendResponse;
+use http::{HeaderMap, Response};
+use proxy_model::AgentProtocol;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use tempfile::TempDir;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Notify;
+
+/// A server that answers nothing until it is told to.
+struct Server {
+    streams: RefCell<Vec<SendResponse<Bytes>>>,
+    is_answering: Cell<bool>,
+    connections: Cell<usize>,
+    ended: Cell<usize>,
+    changed: Notify,
+}
+
+impl Server {
+    fn start(folder: &TempDir) -> Rc<Self> {
+        let listener = UnixListener::bind(folder.path().join("authz.sock")).unwrap();
+        let server = Rc::new(Self {
+            streams: RefCell::default(),
+            is_answering: Cell::new(false),
+            connections: Cell::new(0),
+            ended: Cell::new(0),
+            changed: Notify::new(),
+        });
+        let accepting = Rc::clone(&server);
+        tokio::task::spawn_local(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                accepting.connections.set(accepting.connections.get() + 1);
+                tokio::task::spawn_local(serve(Rc::clone(&accepting), stream));
+            }
+        });
+        server
+    }
+
+    async fn wait_for_calls(&self, count: usize) {
+        loop {
+            let changed = self.changed.notified();
+            if count <= self.streams.borrow().len() {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+async fn serve(server: Rc<Server>, stream: UnixStream) {
+    let mut connection = h2::server::handshake(stream).await.unwrap();
+    while let Some(Ok((_, mut respond))) = connection.accept().await {
+        if server.is_answering.get() {
+            allow(&mut respond);
+        }
+        server.streams.borrow_mut().push(respond);
+        server.changed.notify_waiters();
+    }
+    server.ended.set(server.ended.get() + 1);
+}
+
+/// `CheckResponse` with an empty status, which allows.
+fn allow(respond: &mut SendResponse<Bytes>) {
+    let mut stream = respond.send_response(Response::new(()), false).unwrap();
+    let message = Bytes::from_static(&[0, 0, 0, 0, 2, 0x0a, 0]);
+    stream.send_data(message, false).unwrap();
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", "0".parse().unwrap());
+    stream.send_trailers(trailers).unwrap();
+}
+
+#[test]
+fn calls_that_clients_give_up_are_reset_and_cost_no_connection() {
+    run(async {
+        let folder = TempDir::new().unwrap();
+        let server = Server::start(&folder);
+        let client = client(&folder.path().join("authz.sock"), AgentProtocol::ExtAuthz);
+        let mut calls = Vec::new();
+        for count in 1..=60 {
+            let one = Rc::clone(&client);
+            calls.push(tokio::task::spawn_local(async move {
+                begin(&one, false).await.map(drop)
+            }));
+            server.wait_for_calls(count).await;
+        }
+
+        for call in calls {
+            call.abort();
+        }
+        server.is_answering.set(true);
+
+        for _ in 0..3 {
+            assert!(begin(&client, false).await.is_ok());
+        }
+        assert_eq!((server.connections.get(), server.ended.get()), (1, 0));
+        let mut streams = server.streams.take().into_iter().take(60);
+        assert!(streams.all(|mut stream| {
+            let cx = &mut std::task::Context::from_waker(std::task::Waker::noop());
+            stream.poll_reset(cx).is_ready()
+        }));
+    });
+}
+
+#[test]
+fn calls_that_clients_give_up_in_a_burst_cost_no_connection() {
+    run(async {
+        let folder = TempDir::new().unwrap();
+        let server = Server::start(&folder);
+        let client = client(&folder.path().join("authz.sock"), AgentProtocol::ExtAuthz);
+        server.is_answering.set(true);
+        assert!(begin(&client, false).await.is_ok());
+        server.is_answering.set(false);
+
+        for _ in 0..5 {
+            let calls: Vec<_> = (0..60)
+                .map(|_| {
+                    let one = Rc::clone(&client);
+                    tokio::task::spawn_local(async move { begin(&one, false).await.map(drop) })
+                })
+                .collect();
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+            for call in calls {
+                call.abort();
+            }
+            tokio::task::yield_now().await;
+        }
+        server.is_answering.set(true);
+
+        for _ in 0..3 {
+            assert!(begin(&client, false).await.is_ok());
+        }
+        assert_eq!((server.connections.get(), server.ended.get()), (1, 0));
+    });
+}
