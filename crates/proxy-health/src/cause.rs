@@ -11,6 +11,8 @@ pub enum HealthCause {
     ActiveCheck,
     /// Requests to it failed, and it was ejected for a time. Owner: outlier detection.
     Ejection,
+    /// It could not be connected to. It is left out while another target serves. Owner: passive health.
+    Connect,
     /// An operator drains it: requests in flight finish, new ones go elsewhere. Owner: the admin
     /// interface, or a weight of 0. A draining target is healthy, and keeps sessions bound to it.
     Draining,
@@ -35,7 +37,13 @@ pub struct CauseChange {
 
 impl HealthCause {
     /// Every cause, in display order.
-    pub const ALL: [Self; 4] = [Self::Dns, Self::ActiveCheck, Self::Ejection, Self::Draining];
+    pub const ALL: [Self; 5] = [
+        Self::Dns,
+        Self::ActiveCheck,
+        Self::Ejection,
+        Self::Connect,
+        Self::Draining,
+    ];
 
     /// The cause's name in the admin interface and in logs.
     pub const fn name(self) -> &'static str {
@@ -43,6 +51,7 @@ impl HealthCause {
             Self::Dns => "dns",
             Self::ActiveCheck => "active_check",
             Self::Ejection => "ejection",
+            Self::Connect => "connect",
             Self::Draining => "draining",
         }
     }
@@ -53,6 +62,7 @@ impl HealthCause {
             Self::ActiveCheck => 2,
             Self::Ejection => 4,
             Self::Draining => 8,
+            Self::Connect => 16,
         }
     }
 }
@@ -73,6 +83,12 @@ impl HealthCauses {
     #[inline]
     pub const fn takes_requests(self) -> bool {
         self.0 == 0
+    }
+
+    /// Whether the target could only not be connected to: it takes requests if no target takes any.
+    #[inline]
+    pub const fn is_last_resort(self) -> bool {
+        self.0 == HealthCause::Connect.bit()
     }
 
     /// The causes in the set, in the order of [`HealthCause::ALL`].

@@ -44,6 +44,9 @@ pub struct CheckTiming {
     pub thresholds: Thresholds,
 }
 
+/// Longest time between two checks of a target while all targets of its upstream are down.
+pub const OUTAGE_INTERVAL: Duration = Duration::from_millis(250);
+
 /// The check profiles of the contract.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckProfile {
@@ -123,13 +126,19 @@ impl CheckProfile {
 
 impl CheckTiming {
     /// Time to the next check: the interval with a jitter of a tenth, so that checks of many
-    /// proxies and targets are spread. `random` is any number.
-    pub fn next_interval(&self, random: u32) -> Duration {
-        let tenth = self.interval / 10;
+    /// proxies and targets are spread. `random` is any number. While all targets of the upstream are
+    /// down, the interval is at most [`OUTAGE_INTERVAL`].
+    pub fn next_interval(&self, random: u32, all_are_down: bool) -> Duration {
+        let interval = if all_are_down {
+            self.interval.min(OUTAGE_INTERVAL)
+        } else {
+            self.interval
+        };
+        let tenth = interval / 10;
         let span = tenth.saturating_mul(2).as_nanos();
         let part = span * u128::from(random) / u128::from(u32::MAX);
         let part = Duration::from_nanos(u64::try_from(part).unwrap_or(u64::MAX));
-        self.interval.saturating_sub(tenth).saturating_add(part)
+        interval.saturating_sub(tenth).saturating_add(part)
     }
 
     /// Time to the first check of a target: anywhere in one interval. `random` is any number.
@@ -200,10 +209,25 @@ mod tests {
     fn checks_are_spread_by_a_tenth_either_way() {
         let timing = CheckProfile::Default.timing();
 
-        assert_eq!(timing.next_interval(0), Duration::from_secs(9));
-        assert_eq!(timing.next_interval(u32::MAX), Duration::from_secs(11));
+        assert_eq!(timing.next_interval(0, false), Duration::from_secs(9));
+        assert_eq!(
+            timing.next_interval(u32::MAX, false),
+            Duration::from_secs(11)
+        );
         assert_eq!(timing.first_interval(0), Duration::ZERO);
         assert_eq!(timing.first_interval(u32::MAX), timing.interval);
+    }
+
+    #[test]
+    fn while_all_targets_are_down_checks_follow_within_a_quarter_of_a_second() {
+        let timing = CheckProfile::Default.timing();
+        let often = CheckTiming {
+            interval: Duration::from_millis(100),
+            ..timing
+        };
+
+        assert_eq!(timing.next_interval(0, true), Duration::from_millis(225));
+        assert_eq!(often.next_interval(0, true), Duration::from_millis(90));
     }
 
     proptest! {

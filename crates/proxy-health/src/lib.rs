@@ -7,6 +7,7 @@
 mod breaker;
 mod cause;
 mod check;
+mod connect_backoff;
 mod outlier;
 mod recent_results;
 
@@ -15,6 +16,7 @@ pub use breaker::{
     BreakerSettings, BreakerState, BreakerTransition, CircuitBreaker, breaker_reference_page,
 };
 pub use cause::{CauseChange, HealthCause, HealthCauses, HealthFlags};
-pub use check::{CheckProfile, CheckState, CheckTiming, Thresholds, Verdict};
+pub use check::{CheckProfile, CheckState, CheckTiming, OUTAGE_INTERVAL, Thresholds, Verdict};
+pub use connect_backoff::{ConnectBackoff, FIRST_PERIOD, LONGEST_PERIOD};
 pub use outlier::{OutlierSettings, OutlierState};
 pub use recent_results::{RECENT_RESULTS, RecentResults};

@@ -6,13 +6,14 @@ use crate::client_body::ClientBody;
 use crate::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
 use crate::connection_info::{ConnectionInfo, RequestStream};
 use crate::correlation::is_acceptable;
+use crate::failure::connect_problem;
 use crate::forwarded_headers::{ForwardedHeaders, client_ip};
 use crate::inbound_head::{InboundHead, LoggedHead};
 use crate::indexed_headers::{IndexedHeaders, KnownHeaders};
 use crate::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
 use crate::names;
 use crate::origin::Origin;
-use crate::policy::{header_edits, outlier};
+use crate::policy::{header_edits, outlier, reachability};
 use crate::request_body::RequestBody;
 use crate::state::Worker;
 use crate::trace_context;
@@ -21,9 +22,10 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use proxy_clock::{Deadline, RequestTimers};
-use proxy_errors::{Problem, ResponseForm, ServiceForm};
+use proxy_errors::{Blame, Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
 use proxy_plan::{ListenerPlan, RequestHead, RoutePlan, Service, UpstreamPlan};
+use proxy_pool::ConnectError;
 use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, TargetMetrics};
 use std::rc::Rc;
 use std::time::Duration;
@@ -259,7 +261,17 @@ impl Exchange {
 
     /// Records that an address of a name could not be connected to, while another one was tried.
     #[cold]
-    pub(crate) fn address_failed(&self, upstream: &UpstreamPlan, target: u16) {
+    pub(crate) fn address_failed(
+        &self,
+        upstream: &UpstreamPlan,
+        target: u16,
+        fault: &ConnectError,
+    ) {
+        let reason = connect_problem(fault, &upstream.name, "").reason();
+        if reason.blame() != Blame::Target {
+            return;
+        }
+        reachability::failed(self.worker(), upstream, target, fault);
         let active = self.active.upstreams.get(upstream.index);
         let metrics = active.and_then(|active| active.targets.get(usize::from(target)));
         if let Some(metrics) = metrics {

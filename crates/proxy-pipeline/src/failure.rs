@@ -126,6 +126,18 @@ pub(crate) fn connect_problem(fault: &ConnectError, upstream: &str, target: &str
     }
 }
 
+/// The failed connection attempt in words, for operators.
+pub(crate) fn connect_text(fault: &ConnectError) -> String {
+    match fault {
+        ConnectError::Io(error) => error.to_string(),
+        ConnectError::Tls(error) => format!("tls handshake: {}", io_error_text(error)),
+        ConnectError::NoAddress
+        | ConnectError::LimitReached { .. }
+        | ConnectError::NoDescriptor(_)
+        | ConnectError::TimedOut { .. } => fault.to_string(),
+    }
+}
+
 fn connect_reason(error: &io::Error) -> Reason {
     #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
     match error.kind() {

@@ -18,7 +18,9 @@ use crate::held_request;
 use crate::held_response;
 use crate::policy::header_limits::FieldLimits;
 use crate::policy::request_head::{self, Length};
-use crate::policy::{circuit_breaker, grpc_timeout, http2_fields, response_head, sticky_cookie};
+use crate::policy::{
+    circuit_breaker, grpc_timeout, http2_fields, reachability, response_head, sticky_cookie,
+};
 use crate::request_body::{BodyLimits, Progress, RequestBody, Times};
 use crate::upgrade::{self, RequestedUpgrade};
 use crate::view::WorkerView;
@@ -30,7 +32,7 @@ use http::header::CONTENT_LENGTH;
 use http::{Method, Response, StatusCode};
 use http_body::Body as _;
 use proxy_clock::{RequestTimers, Tick};
-use proxy_errors::{Detail, Problem, Reason};
+use proxy_errors::{Blame, Detail, Problem, Reason};
 use proxy_framing::RequestKind;
 use proxy_http1::keep_map;
 use proxy_plan::{RoutePlan, UpstreamPlan, UpstreamStates};
@@ -73,13 +75,12 @@ pub(crate) async fn send(
         None => (RequestBody::default(), None),
     };
     exchange.record().upload.clone_from(&upload);
-    if let Some(upload) = &upload {
-        release_slow_probe(exchange, to.route, upload);
-    }
+    release_slow_probe(exchange, to.route, upload.as_deref());
     let active = Rc::clone(exchange.active());
     advance(exchange, &active, to.upstream, to.choice.target);
     let pool = Rc::clone(&exchange.worker().pool);
     let mut attempts = Attempts {
+        forwarded_at: timers.clock().now(),
         request: exchange.take_request(headers, body),
         exchange,
         active,
@@ -91,6 +92,7 @@ pub(crate) async fn send(
         upload,
         tried: Vec::new(),
         began_at: Tick::default(),
+        retries: 0,
         fresh: false,
     };
     let answered = match attempts.run(requested.as_ref()).await {
@@ -112,8 +114,8 @@ pub(crate) async fn send(
 }
 
 /// Lets another probe of a half-open breaker begin while the client still sends the body of this one.
-fn release_slow_probe(exchange: &mut Exchange, route: &RoutePlan, upload: &Progress) {
-    let Some(breaker) = &route.breaker else {
+fn release_slow_probe(exchange: &mut Exchange, route: &RoutePlan, upload: Option<&Progress>) {
+    let Some((breaker, upload)) = route.breaker.as_ref().zip(upload) else {
         return;
     };
     let record = exchange.record();
@@ -139,6 +141,10 @@ impl Attempts<'_, '_> {
                     let label = upstream.targets.get(usize::from(target));
                     let label = label.map_or("", |target| &target.label);
                     let problem = connect_problem(&fault, &upstream.name, label);
+                    if problem.reason().blame() == Blame::Target {
+                        let worker = self.exchange.worker();
+                        reachability::failed(worker, upstream, target, &fault);
+                    }
                     target = self.next_target(target, problem)?;
                     continue;
                 }

@@ -14,6 +14,7 @@ pub(crate) mod max_forwards;
 pub(crate) mod misdirected;
 pub(crate) mod outlier;
 pub(crate) mod rate_limit;
+pub(crate) mod reachability;
 pub(crate) mod request_head;
 pub(crate) mod response_head;
 pub(crate) mod route_connections;

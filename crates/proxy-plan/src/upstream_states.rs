@@ -2,8 +2,7 @@
 
 use crate::plan::Plan;
 use crate::upstream::{TargetPlan, UpstreamPlan};
-use proxy_health::HealthCause;
-use proxy_upstream::{BalancerState, Rotation, StickyToken, WHOLE_SHARE};
+use proxy_upstream::{BalancerState, HealthyTargets, Rotation, StickyToken, WHOLE_SHARE};
 
 /// The changing facts that a decision reads, as its caller sees them.
 pub trait UpstreamStates {
@@ -73,15 +72,19 @@ impl AssumeHealthy {
 }
 
 impl KnownHealth {
-    /// The targets of `plan` are ready that are healthy and not draining, apart from those of weight 0.
+    /// The targets of `plan` are ready that a worker would choose from.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
-        let is_ready = |target: &TargetPlan| {
-            let causes = target.state.causes();
-            causes.is_healthy() && !causes.contains(HealthCause::Draining)
-        };
+        let upstreams = plan.upstreams().iter().map(|upstream| {
+            let targets = upstream.targets.iter();
+            let ready = HealthyTargets::new(targets.map(|one| (&*one.state, one.weight)));
+            IdleUpstream {
+                ready: ready.targets().to_vec(),
+                rotation: Rotation::new(upstream.targets.len(), 0),
+            }
+        });
         Self {
-            upstreams: idle(plan, is_ready),
+            upstreams: upstreams.collect(),
         }
     }
 }

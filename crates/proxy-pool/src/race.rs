@@ -50,7 +50,7 @@ pub async fn connect(
     first: Candidate,
     others: &[u16],
     candidate: impl Fn(u16) -> Option<Candidate>,
-    failed: impl Fn(u16),
+    failed: impl Fn(u16, &ConnectError),
     timers: &RequestTimers,
 ) -> Result<Dialed, ConnectError> {
     let candidates = Candidates {
@@ -106,7 +106,7 @@ async fn dial(candidate: Candidate) -> (u16, Result<Dialed, ConnectError>) {
 /// all together.
 async fn race(
     mut left: Candidates<'_, impl Fn(u16) -> Option<Candidate>>,
-    failed: impl Fn(u16),
+    failed: impl Fn(u16, &ConnectError),
     timers: &RequestTimers,
 ) -> Result<Dialed, ConnectError> {
     let mut race = Race {
@@ -172,13 +172,13 @@ enum Polled {
 }
 
 impl<F: Future<Output = (u16, Result<Dialed, ConnectError>)>> Race<F> {
-    fn poll(&mut self, cx: &mut Context<'_>, failed: &impl Fn(u16)) -> Polled {
+    fn poll(&mut self, cx: &mut Context<'_>, failed: &impl Fn(u16, &ConnectError)) -> Polled {
         let mut polled = Polled::Waiting;
         let mut connected = None;
         let last = &mut self.last;
         let mut fail = |position, error| {
-            if let (Some(before), _) = std::mem::replace(last, (Some(position), error)) {
-                failed(before);
+            if let (Some(before), error) = std::mem::replace(last, (Some(position), error)) {
+                failed(before, &error);
             }
         };
         self.attempts.retain_mut(|attempt| {
@@ -199,7 +199,7 @@ impl<F: Future<Output = (u16, Result<Dialed, ConnectError>)>> Race<F> {
             return polled;
         };
         if let Some(before) = self.last.0.take() {
-            failed(before);
+            failed(before, &self.last.1);
         }
         Polled::Connected(dialed)
     }
@@ -272,7 +272,7 @@ mod tests {
                 .filter(|at| usize::from(*at) < addresses.len())
                 .collect();
             let failed = RefCell::<Vec<u16>>::default();
-            let fail = |position| failed.borrow_mut().push(position);
+            let fail = |position, _: &ConnectError| failed.borrow_mut().push(position);
             let first = candidate(0).unwrap();
             let passing = async {
                 let mut elapsed = Duration::ZERO;

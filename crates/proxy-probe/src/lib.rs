@@ -7,8 +7,10 @@ mod connection;
 mod error;
 mod grpc;
 mod models;
+mod peers;
 mod probe;
 mod settings;
 
+pub use peers::Peers;
 pub use probe::{Probe, run};
 pub use settings::{Check, ProbeSettings};

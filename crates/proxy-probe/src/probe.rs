@@ -2,6 +2,7 @@
 
 use crate::check::check;
 use crate::error::CheckError;
+use crate::peers::Peers;
 use crate::settings::ProbeSettings;
 use proxy_health::{CheckState, HealthCause, Verdict};
 use proxy_upstream::{TargetId, TargetState};
@@ -18,6 +19,8 @@ pub struct Probe {
     pub target: TargetId,
     /// Where the verdict goes.
     pub state: Arc<TargetState>,
+    /// All targets of its upstream.
+    pub peers: Arc<Peers>,
     /// The name of its upstream, for the log.
     pub upstream: Arc<str>,
     /// What is asked, and how often.
@@ -27,7 +30,8 @@ pub struct Probe {
 /// Probes of the same target are equal if they ask the same, equally often.
 impl PartialEq for Probe {
     fn eq(&self, other: &Self) -> bool {
-        self.target == other.target && self.settings.asks_the_same(&other.settings)
+        let is_same_target = self.target == other.target && self.peers == other.peers;
+        is_same_target && self.settings.asks_the_same(&other.settings)
     }
 }
 
@@ -43,8 +47,10 @@ pub async fn run(mut probe: watch::Receiver<Probe>, changes: Arc<Notify>, now: f
     let first = probe.borrow().settings.timing.first_interval(random());
     let mut pause = Box::pin(tokio::time::sleep(first));
     loop {
+        let peers = Arc::clone(&probe.borrow().peers);
         tokio::select! {
             () = &mut pause => {}
+            () = peers.woken() => {}
             changed = probe.changed() => match changed {
                 Ok(()) => {
                     let timing = probe.borrow_and_update().settings.timing;
@@ -56,7 +62,8 @@ pub async fn run(mut probe: watch::Receiver<Probe>, changes: Arc<Notify>, now: f
         }
         let current = probe.borrow().clone();
         // From the beginning of this check to that of the next.
-        let next = current.settings.timing.next_interval(random());
+        let timing = current.settings.timing;
+        let next = timing.next_interval(random(), current.peers.are_down());
         pause = Box::pin(tokio::time::sleep(next));
         let result = check(current.state.address(), &current.settings).await;
         asked.observe(result, &current);
@@ -75,11 +82,16 @@ impl AskedTarget {
         let Probe {
             target: _,
             state,
+            peers,
             upstream,
             settings,
         } = probe;
         let passed = result.is_ok();
         state.results().add(passed);
+        if passed && state.causes().contains(HealthCause::Connect) {
+            state.clear(HealthCause::Connect);
+            self.changes.notify_one();
+        }
         let changed = self.counts.observe(passed, settings.timing.thresholds);
         if let (Err(error), Verdict::Unhealthy) = (&result, self.counts.verdict()) {
             let last_error = format!("health check: {error}");
@@ -98,6 +110,7 @@ impl AskedTarget {
             (Some(_) | None, _) => return,
         }
         self.changes.notify_one();
+        peers.wake_if_down();
     }
 }
 

@@ -6,7 +6,7 @@ use crate::tls::{LoadedTls, LoadedUpstreamTls};
 use proxy_health::{CheckTiming, HealthCause, Thresholds};
 use proxy_model::{HealthCheck, HealthCheckKind, StatusRange};
 use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
-use proxy_probe::{Check, Probe, ProbeSettings};
+use proxy_probe::{Check, Peers, Probe, ProbeSettings};
 use proxy_upstream::TargetId;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -65,11 +65,14 @@ fn of_upstream(
     tls: Option<&LoadedUpstreamTls>,
 ) -> Vec<Probe> {
     // A name without an address has nothing to ask.
+    let states = upstream.targets.iter().map(|one| Arc::clone(&one.state));
+    let peers = Arc::new(Peers::new(states.collect()));
     let targets = upstream.targets.iter();
     let targets = targets.filter(|target| target.state.address().is_some());
     let probes = targets.map(|target| Probe {
         target: target.id,
         state: Arc::clone(&target.state),
+        peers: Arc::clone(&peers),
         upstream: Arc::clone(&upstream.name),
         settings: settings(check, target, upstream.http2, tls),
     });

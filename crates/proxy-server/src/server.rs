@@ -18,6 +18,7 @@ use crate::logs::OpenLogs;
 use crate::memory_watch::{self, MemoryWatch};
 use crate::pools::ConnectionLimits;
 use crate::probes::Prober;
+use crate::reconnection;
 use crate::socket_assignment::SocketAssignment;
 use crate::system_clock::now;
 use crate::target_health::TargetHealth;
@@ -397,11 +398,17 @@ impl Server {
         if TargetHealth::end_ejections(&self.plan) {
             self.refresh();
         }
+        let shared = self.shared();
+        reconnection::begin(&self.plan, &shared.target_changes, &shared.health_changes);
     }
 
-    /// Makes every worker recompute its healthy targets.
+    /// Makes every worker recompute its healthy targets, and logs which have changed.
     pub(crate) fn refresh(&mut self) {
-        self.health.publish();
+        for event in self.health.publish() {
+            event.log();
+            let (level, message, fields) = event.record();
+            self.log_event(level, message, &fields);
+        }
         self.workers.send_all(|| Command::Refresh);
     }
 

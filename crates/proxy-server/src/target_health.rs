@@ -1,7 +1,8 @@
-//! The metric of healthy targets.
+//! The metric of healthy targets, and the events of those that change.
 
 use crate::heartbeat;
-use proxy_health::HealthCause;
+use crate::target_event::{TargetEvent, changes};
+use proxy_health::{HealthCause, HealthCauses};
 use proxy_plan::{Plan, TargetPlan};
 use proxy_telemetry::{Gauge, Registry, names};
 use proxy_upstream::TargetState;
@@ -14,9 +15,13 @@ pub(crate) struct TargetHealth(Vec<ObservedTarget>);
 
 #[derive(Debug)]
 struct ObservedTarget {
+    upstream: Arc<str>,
+    label: Arc<str>,
     state: Arc<TargetState>,
     gauge: Arc<Gauge>,
-    /// Whether it took requests when it was last looked at.
+    /// The causes at the last look.
+    causes: HealthCauses,
+    /// Whether it took requests at the last look.
     took_requests: bool,
 }
 
@@ -25,26 +30,48 @@ impl TargetHealth {
     /// starts slowly, unless there were none.
     pub(crate) fn new(plan: &Plan, registry: &Registry, before: &Self) -> Self {
         let known = before.0.iter();
-        let known = known.map(|one| (Arc::as_ptr(&one.state), one.took_requests));
+        let known = known.map(|one| {
+            let look = (one.causes, one.took_requests);
+            (Arc::as_ptr(&one.state), look)
+        });
         let known: HashMap<_, _> = known.collect();
         let known = |state: &Arc<TargetState>| {
-            let took_requests = known.get(&Arc::as_ptr(state));
-            took_requests.map_or(before.0.is_empty(), |took_requests| *took_requests)
+            let last_look = known.get(&Arc::as_ptr(state)).copied();
+            last_look.unwrap_or((state.causes(), before.0.is_empty()))
         };
         let targets = plan.upstreams().iter().flat_map(|upstream| {
             upstream.targets.iter().map(|target| {
                 let labels = [&*upstream.name, &*target.label];
                 let gauge = registry.gauge(&names::UPSTREAM_TARGET_HEALTHY, labels);
+                let (causes, took_requests) = known(&target.state);
                 ObservedTarget {
+                    upstream: Arc::clone(&upstream.name),
+                    label: Arc::clone(&target.label),
                     state: Arc::clone(&target.state),
                     gauge,
-                    took_requests: known(&target.state),
+                    causes,
+                    took_requests,
                 }
             })
         });
         let mut health = Self(targets.collect());
-        health.publish();
+        health.update_gauges();
         health
+    }
+
+    /// Updates the gauge of each target, and returns the changes since the last call.
+    pub(crate) fn publish(&mut self) -> Vec<TargetEvent> {
+        self.update_gauges();
+        let mut events = Vec::new();
+        for target in &mut self.0 {
+            let causes = target.state.causes();
+            let before = std::mem::replace(&mut target.causes, causes);
+            if before != causes {
+                let name = (&target.upstream, &target.label);
+                events.extend(changes(name, &target.state, (before, causes)));
+            }
+        }
+        events
     }
 
     /// Ends expired ejections of targets of `plan`. Returns whether there were any.
@@ -101,7 +128,7 @@ impl TargetHealth {
     }
 
     /// Updates the gauge of each target. The slow start of those that take requests again begins.
-    pub(crate) fn publish(&mut self) {
+    fn update_gauges(&mut self) {
         for target in &mut self.0 {
             let causes = target.state.causes();
             target.gauge.set(u64::from(causes.is_healthy()));

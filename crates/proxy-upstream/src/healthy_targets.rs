@@ -2,10 +2,12 @@
 
 use crate::target::TargetState;
 
-/// The healthy targets of an upstream, as indexes into its targets.
+/// The healthy targets of an upstream, as indexes into its targets. If none is healthy, those that only
+/// could not be connected to: one of them may be back.
 #[derive(Debug, Default)]
 pub struct HealthyTargets {
     targets: Vec<u16>,
+    last_resorts: Vec<u16>,
     // By position of the target; 0 for one that takes no new requests.
     weights: Vec<u32>,
     has_equal_weights: bool,
@@ -23,17 +25,24 @@ impl HealthyTargets {
     /// Recomputes the list for `targets`, reusing its memory.
     pub fn refresh<'t>(&mut self, targets: impl Iterator<Item = (&'t TargetState, u32)>) {
         self.targets.clear();
+        self.last_resorts.clear();
         self.weights.clear();
-        self.has_equal_weights = true;
-        let mut first = None;
         for ((target, weight), index) in targets.zip(0..=u16::MAX) {
             let weight = target.overridden_weight().unwrap_or(weight);
             self.weights.push(weight);
-            if 0 < weight && target.causes().takes_requests() {
+            let causes = target.causes();
+            if 0 < weight && causes.takes_requests() {
                 self.targets.push(index);
-                self.has_equal_weights &= *first.get_or_insert(weight) == weight;
+            } else if 0 < weight && causes.is_last_resort() {
+                self.last_resorts.push(index);
             }
         }
+        if self.targets.is_empty() {
+            std::mem::swap(&mut self.targets, &mut self.last_resorts);
+        }
+        let mut weights = self.targets.iter().map(|target| self.weight(*target));
+        let first = weights.next();
+        self.has_equal_weights = weights.all(|weight| Some(weight) == first);
     }
 
     /// The indexes, in the order of the configuration.
@@ -84,6 +93,24 @@ mod tests {
         targets[1].clear(HealthCause::Dns);
         ready.refresh(all());
         assert_eq!(ready.targets(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn targets_that_cannot_be_connected_to_serve_only_when_no_other_does() {
+        let targets = targets();
+        let all = || targets.iter().map(|target| (target, 1));
+        let fail = |target: usize, cause| {
+            targets[target].fail(cause, "refused", SystemTime::UNIX_EPOCH);
+        };
+        fail(0, HealthCause::Connect);
+        fail(1, HealthCause::Connect);
+        let mut ready = HealthyTargets::new(all());
+        assert_eq!(ready.targets(), [2]);
+
+        fail(2, HealthCause::Connect);
+        fail(0, HealthCause::ActiveCheck);
+        ready.refresh(all());
+        assert_eq!(ready.targets(), [1, 2]);
     }
 
     #[test]

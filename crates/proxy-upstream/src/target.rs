@@ -4,7 +4,8 @@ use crate::latency::LatencyEwma;
 use crate::target_load::TargetLoad;
 use arc_swap::ArcSwap;
 use proxy_health::{
-    CauseChange, HealthCause, HealthCauses, HealthFlags, OutlierState, RecentResults,
+    CauseChange, ConnectBackoff, HealthCause, HealthCauses, HealthFlags, OutlierState,
+    RecentResults,
 };
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -24,6 +25,7 @@ pub struct TargetState {
     load: TargetLoad,
     latency: LatencyEwma,
     outlier: OutlierState,
+    connect_backoff: ConnectBackoff,
     results: RecentResults,
 }
 
@@ -63,6 +65,7 @@ impl TargetState {
             load: TargetLoad::default(),
             latency: LatencyEwma::default(),
             outlier: OutlierState::default(),
+            connect_backoff: ConnectBackoff::default(),
             results: RecentResults::default(),
         }
     }
@@ -168,6 +171,12 @@ impl TargetState {
     #[inline]
     pub fn outlier(&self) -> &OutlierState {
         &self.outlier
+    }
+
+    /// Its failed connects.
+    #[inline]
+    pub fn connect_backoff(&self) -> &ConnectBackoff {
+        &self.connect_backoff
     }
 
     /// The last results of its health checks.

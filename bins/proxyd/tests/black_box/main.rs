@@ -41,6 +41,7 @@ mod open_connections;
 mod outliers;
 mod pools;
 mod predecessors;
+mod reachability;
 mod reload;
 mod settings;
 mod shadow;

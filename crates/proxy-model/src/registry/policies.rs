@@ -226,7 +226,8 @@ settings! {
         .optional("once, when that is safe")
         .also(ROUTE)
         .enforced("proxy-pipeline", "with_two_of_three_targets_refusing_no_get_fails");
-    /// Maximum number of retries of one request. 0 never retries.
+    /// Maximum number of retries of one request. 0 never retries. A connect that fails is no retry: every
+    /// other target is tried until the upstream's `request-secs` has passed.
     ATTEMPTS: Integer<u32>, Given<u32> =
         integer("routes.route.policies.retry.attempts", 0, 10, "times")
             .or(1)

@@ -29,6 +29,10 @@ pub(super) struct Attempts<'e, 'p> {
     pub(super) replayable: bool,
     pub(super) upload: Option<Rc<Progress>>,
     pub(super) tried: Vec<u16>,
+    /// The attempts after the first, those after a failed connect excepted.
+    pub(super) retries: u32,
+    /// The beginning of the first attempt.
+    pub(super) forwarded_at: Tick,
     /// The beginning of the attempt, connecting included.
     pub(super) began_at: Tick,
     /// Whether the next attempt needs a new connection: a kept one has just ended under the request.

@@ -2,7 +2,7 @@
 
 use super::attempts::{Answered, AttemptOutcome, Attempts};
 use http::StatusCode;
-use proxy_clock::Timer;
+use proxy_clock::{TICK, Timer};
 use proxy_errors::Problem;
 use proxy_model::RetryCause;
 use proxy_pool::SendError;
@@ -11,24 +11,43 @@ impl Attempts<'_, '_> {
     /// Takes one of the request's attempts after `cause`, if its route's policy gives one.
     pub(super) fn take_retry(&mut self, cause: RetryCause) -> bool {
         let policy = &self.to.route.retry;
-        let left = self.exchange.completion.record.retry.count < policy.attempts;
-        if !left || !policy.is_on(cause) {
+        if self.retries >= policy.attempts || !policy.is_on(cause) {
             return false;
         }
-        // What has reached no target is no load on it.
-        if cause != RetryCause::ConnectFailure && !self.spend_budget() {
+        if !self.spend_budget() {
             self.record_refused_retry();
             return false;
         }
+        self.retries += 1;
         self.exchange.record().retry.cause = Some(cause);
+        true
+    }
+
+    /// Whether another target may be connected to after one that could not be. Nothing was sent, so this
+    /// is none of the route's `attempts`, and costs nothing of the budget. No further connect begins once
+    /// the time until the response's head has passed.
+    fn may_connect_elsewhere(&mut self) -> bool {
+        let policy = &self.to.route.retry;
+        let ticks = self
+            .timers
+            .clock()
+            .now()
+            .0
+            .saturating_sub(self.forwarded_at.0);
+        let is_allowed = policy.attempts > 0 && policy.is_on(RetryCause::ConnectFailure);
+        if !is_allowed || TICK.saturating_mul(ticks) >= self.to.route.times.response {
+            return false;
+        }
+        self.exchange.record().retry.cause = Some(RetryCause::ConnectFailure);
         true
     }
 
     /// The same after a kept connection that was ending when the request was sent on it: nothing but its
     /// own age is to blame.
     pub(super) fn take_stale_retry(&mut self) -> bool {
-        let left = self.exchange.completion.record.retry.count < self.to.route.retry.attempts;
+        let left = self.retries < self.to.route.retry.attempts;
         if left {
+            self.retries += 1;
             self.exchange.record().retry.cause = Some(RetryCause::Reset);
         }
         left
@@ -91,7 +110,7 @@ impl Attempts<'_, '_> {
         self.tried.push(failed);
         let next = self.untried();
         match next {
-            Some(target) if self.take_retry(RetryCause::ConnectFailure) => {
+            Some(target) if self.may_connect_elsewhere() => {
                 self.record_retry();
                 Ok(target)
             }

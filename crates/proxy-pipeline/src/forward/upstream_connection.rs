@@ -3,6 +3,7 @@
 use super::acquired::{Acquired, PooledConnection, UpstreamConnection};
 use super::attempts::Attempts;
 use super::destination::within_try;
+use crate::policy::reachability;
 use crate::request_body::RequestBody;
 use proxy_clock::Timer;
 use proxy_plan::TargetPlan;
@@ -96,7 +97,10 @@ impl Attempts<'_, '_> {
             }
             Some(candidate)
         };
-        let failed = |target| self.exchange.address_failed(self.to.upstream, target);
+        let failed = |target, fault: &ConnectError| {
+            self.exchange
+                .address_failed(self.to.upstream, target, fault);
+        };
         let (position, limit) = (first.position, first.settings.limit.clone());
         let dialed = match connect(first, &others, other, failed, &self.timers).await {
             Err(ConnectError::NoDescriptor(_)) => {
@@ -107,12 +111,13 @@ impl Attempts<'_, '_> {
                     let full = ConnectError::LimitReached { max: limit.max() };
                     again.permit = Some(limit.acquire().ok_or(full)?);
                 }
-                connect(again, &[], |_| None, |_| {}, &self.timers).await?
+                connect(again, &[], |_| None, |_, _| {}, &self.timers).await?
             }
             dialed => dialed?,
         };
         let target = self.to.upstream.targets.get(usize::from(dialed.position));
         let target = target.ok_or(ConnectError::NoAddress)?;
+        reachability::succeeded(self.exchange.worker(), self.to.upstream, dialed.position);
         Ok((dialed, target.id))
     }
 

@@ -36,6 +36,7 @@ mod paths;
 mod proxy_protocol;
 mod queue;
 mod rate_limits;
+mod reachability;
 mod retries;
 mod retry_policies;
 mod routing;

@@ -218,7 +218,7 @@ fn a_target_that_refuses_is_passed_over_for_the_next() {
         assert_eq!(record.text("target"), upstream.address().to_string());
         retried += u32::from(record.number("retries") == Some(1.0));
     }
-    assert_eq!(retried, 2);
+    assert_eq!(retried, 1, "it is left out afterwards");
 }
 
 #[test]
