@@ -1,7 +1,8 @@
 //! `cargo xtask ship`: builds proxyd with profile-guided optimization.
 //!
 //! The compiler lays out and inlines code by the frequencies in a profile. The profile is made on
-//! the spot: an instrumented build runs every case of the benchmarks briefly, without peers.
+//! the spot: an instrumented build runs every case of the benchmarks briefly, without peers. If that
+//! fails, the build is a plain release build. `controld` is built with it, without a profile.
 //! Decision 0018.
 
 use crate::bench::rehearsal::rehearse;
@@ -20,16 +21,31 @@ use std::path::{Path, PathBuf};
 /// fewer than 16 iterations on average, although two vectors cover most of these.
 const VECTORISE_SHORT_LOOPS: &str = "-Cllvm-args=-vectorizer-min-trip-count=4";
 
-/// Trains, builds the binary, and prints its path.
+/// Trains, builds both programs, and prints their paths.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let watch = Stopwatch::start();
     let profile = profile_path(workspace)?;
-    train(workspace, &profile)?;
-    let binary = build_with(workspace, &profile)?;
+    let trained = train(workspace, &profile);
+    let proxyd = match &trained {
+        Ok(()) => build_with(workspace, &profile)?,
+        Err(error) => {
+            say(format!(
+                "ship: training failed, the build has no profile: {error}"
+            ));
+            build_plain(workspace, "proxyd")?
+        }
+    };
+    let controld = build_plain(workspace, "controld")?;
     let minutes = watch.elapsed().as_secs_f64() / 60.0;
+    let optimised = if trained.is_ok() {
+        "with a profile"
+    } else {
+        "without a profile"
+    };
     say(format!(
-        "ship: built {} in {minutes:.1} min",
-        binary.display()
+        "ship: built {} ({optimised}) and {} in {minutes:.1} min",
+        proxyd.display(),
+        controld.display()
     ));
     Ok(())
 }
@@ -65,11 +81,32 @@ fn build_with(workspace: &Workspace, profile: &Path) -> Result<PathBuf, TaskErro
     let use_profile = format!("-Cprofile-use={}", profile.display());
     let flags = [use_profile.as_str(), VECTORISE_SHORT_LOOPS];
     let built = compile(workspace, &target, &flags, "fat")?;
+    install(&target, &built, "proxyd")
+}
+
+/// Builds a program in the release profile, and returns its path: `target/ship/NAME`.
+fn build_plain(workspace: &Workspace, name: &str) -> Result<PathBuf, TaskError> {
+    say(format!("ship: building {name}"));
+    let arguments = [
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "--package",
+        name,
+    ];
+    command::run(&mut workspace.cargo(&arguments))?;
+    let target = workspace.target_dir()?;
+    install(&target, &target.join("release").join(name), name)
+}
+
+/// Copies a program into `target/ship`, and returns its path there.
+fn install(target: &Path, built: &Path, name: &str) -> Result<PathBuf, TaskError> {
     let folder = target.join("ship");
-    let (binary, fresh) = (folder.join("proxyd"), folder.join("proxyd.new"));
+    let (binary, fresh) = (folder.join(name), folder.join(format!("{name}.new")));
     // Renamed into place, because the old file may be running.
     fs::create_dir_all(&folder)
-        .and_then(|()| fs::copy(&built, &fresh))
+        .and_then(|()| fs::copy(built, &fresh))
         .and_then(|_| fs::rename(&fresh, &binary))
         .map_err(|source| TaskError::File {
             path: binary.clone(),

@@ -16,6 +16,7 @@ pub(crate) fn capture(read: &[u8], protocol: Protocol, seen: Option<Seen>) -> Ca
         Protocol::Http2 => (String::new(), data(read)),
     };
     let Seen {
+        user_agent: _,
         head: request_head,
         body_bytes: request_body_bytes,
     } = seen.unwrap_or_default();

@@ -49,13 +49,13 @@ pub(crate) struct Clients<'a> {
 
 impl<'a> Clients<'a> {
     /// Without connections.
-    pub(crate) fn new(profile: &'a LoadProfile) -> io::Result<Self> {
+    pub(crate) fn new(profile: &'a LoadProfile, user_agent: &str) -> io::Result<Self> {
         Ok(Self {
             tally: LatencyRecorder::default(),
             captured: profile.capture.then(Vec::new),
             profile,
             connector: Connector::new(profile.port, profile.protocol)?,
-            script: Script::new(&profile.request, profile.protocol, profile.pacing),
+            script: Script::new(profile, user_agent),
             connections: Slab::new(),
             resting: Vec::new(),
             missing: profile.connections,

@@ -9,6 +9,7 @@ use crate::meter;
 use crate::poller::{Owner, Poller, Ready};
 use crate::progress::{Progress, SteadyOutcome};
 use crate::request_reader::Seen;
+use crate::script::USER_AGENT_VALUE;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -27,6 +28,8 @@ pub struct LoadGenerator {
     backend: Backend,
     ready: Vec<Ready>,
     scratch: Vec<u8>,
+    /// Number of captured loads so far.
+    captures: u32,
 }
 
 impl fmt::Debug for LoadGenerator {
@@ -48,6 +51,7 @@ impl LoadGenerator {
             poller,
             ready: Vec::new(),
             scratch: vec![0; SCRATCH_BYTES],
+            captures: 0,
         })
     }
 
@@ -71,14 +75,25 @@ impl LoadGenerator {
         Ok(())
     }
 
+    /// `User-Agent` of a load: another one for each capture, by which the upstream knows the
+    /// captured request among health checks and requests of earlier loads.
+    fn user_agent(&mut self, is_captured: bool) -> String {
+        if !is_captured {
+            return USER_AGENT_VALUE.to_owned();
+        }
+        self.captures += 1;
+        format!("{USER_AGENT_VALUE} capture/{}", self.captures)
+    }
+
     /// Runs a load.
     ///
     /// # Errors
     /// The proxy accepts no connections, or does not answer requests.
     pub fn run(&mut self, profile: &LoadProfile) -> io::Result<Sample> {
         let memory_before_bytes = meter::memory_bytes(&profile.watch);
-        self.backend.seen = profile.capture.then(Seen::default);
-        let mut clients = Clients::new(profile)?;
+        let user_agent = self.user_agent(profile.capture);
+        self.backend.seen = profile.capture.then(|| Seen::new(&user_agent));
+        let mut clients = Clients::new(profile, &user_agent)?;
         let warm = self.clock.elapsed() + profile.warm;
         self.go_on_until(&mut clients, profile, |clients, now| {
             clients.is_complete() && now >= warm
@@ -115,7 +130,7 @@ impl LoadGenerator {
         profile: &LoadProfile,
         progress: &Progress,
     ) -> io::Result<SteadyOutcome> {
-        let mut clients = Clients::new(profile)?;
+        let mut clients = Clients::new(profile, USER_AGENT_VALUE)?;
         let started = self.clock.elapsed();
         let span = longest(profile).saturating_sub(PATIENCE);
         self.go_on_until(&mut clients, profile, |clients, now| {
@@ -165,6 +180,7 @@ impl LoadGenerator {
             backend,
             ready,
             scratch,
+            captures: _,
         } = self;
         poller.look(ready, spin)?;
         for Ready { owner, readable } in ready.iter().copied() {
@@ -263,7 +279,7 @@ mod tests {
     fn requests_that_were_due_while_the_load_was_away_are_made_late() {
         let mut driver = LoadGenerator::new(0).unwrap();
         let order = at_rate(&driver);
-        let mut clients = Clients::new(&order).unwrap();
+        let mut clients = Clients::new(&order, USER_AGENT_VALUE).unwrap();
         driver
             .go_on_until(&mut clients, &order, |clients, _| clients.is_complete())
             .unwrap();

@@ -15,13 +15,36 @@ pub(crate) struct RequestReader {
     /// The beginning of an incomplete part.
     held: Vec<u8>,
     awaiting: Awaiting,
+    /// Whether the request being read is the captured one.
+    is_captured: bool,
 }
 
-/// The last request, if it is to be captured.
+/// The last request with a given `User-Agent`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
+    pub(crate) user_agent: String,
     pub(crate) head: String,
     pub(crate) body_bytes: usize,
+}
+
+impl Seen {
+    /// Captures requests with this `User-Agent` only.
+    pub(crate) fn new(user_agent: &str) -> Self {
+        Self {
+            user_agent: user_agent.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether `head` is captured, which it is by its `User-Agent`.
+    fn take(&mut self, head: &[u8]) -> bool {
+        if head::value(head, b"user-agent") != Some(self.user_agent.as_bytes()) {
+            return false;
+        }
+        self.head = String::from_utf8_lossy(head).into_owned();
+        self.body_bytes = 0;
+        true
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,12 +87,21 @@ impl RequestReader {
         let mut rest = bytes;
         while !rest.is_empty() {
             let step = match self.awaiting {
-                Awaiting::Head => read_head(rest, seen.as_deref_mut()),
+                Awaiting::Head => {
+                    let head = head::split(rest).map(|(head, _)| head);
+                    self.is_captured = head
+                        .zip(seen.as_deref_mut())
+                        .is_some_and(|(head, seen)| seen.take(head));
+                    read_head(rest)
+                }
                 Awaiting::Body { left, answer } => read_body(rest, left, answer),
                 Awaiting::Chunks(answer) => read_chunks(rest, answer),
             };
             let Some(step) = step else { break };
-            if let (Some(seen), true) = (seen.as_deref_mut(), self.awaiting.is_body()) {
+            if let Some(seen) = seen.as_deref_mut()
+                && self.is_captured
+                && self.awaiting.is_body()
+            {
                 let used = rest.len() - step.rest.len();
                 seen.body_bytes += count(rest.get(..used).unwrap_or_default());
             }
@@ -98,14 +130,8 @@ struct Step<'a> {
     answer: Option<ResponseSize>,
 }
 
-fn read_head<'a>(bytes: &'a [u8], seen: Option<&mut Seen>) -> Option<Step<'a>> {
+fn read_head(bytes: &[u8]) -> Option<Step<'_>> {
     let (head, rest) = head::split(bytes)?;
-    if let Some(seen) = seen {
-        *seen = Seen {
-            head: String::from_utf8_lossy(head).into_owned(),
-            body_bytes: 0,
-        };
-    }
     let path = head.split(|byte| *byte == b' ').nth(1);
     let answer = ResponseSize::for_path(path.unwrap_or_default());
     let awaiting = if head.starts_with(b"GET ") {
@@ -171,15 +197,16 @@ fn count(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    const GET: &str = "GET /m HTTP/1.1\r\nHost: a\r\n\r\n";
-    const POST: &str = "POST /s HTTP/1.1\r\nContent-Length: 5\r\n\r\nppppp";
+    const GET: &str = "GET /m HTTP/1.1\r\nHost: a\r\nUser-Agent: x\r\n\r\n";
+    const POST: &str = "POST /s HTTP/1.1\r\nUser-Agent: x\r\nContent-Length: 5\r\n\r\nppppp";
+    const HEALTH_CHECK: &str = "GET /s HTTP/1.1\r\nUser-Agent: check\r\n\r\n";
     const CHUNKED: &str =
         "POST /l HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n10\r\npppppppppppppppp\r\n0\r\n\r\n";
 
     /// The responses for a stream read in pieces of every size must be `answers`.
     #[track_caller]
     fn owes(stream: &str, answers: &[ResponseSize]) -> Seen {
-        let mut last = Seen::default();
+        let mut last = Seen::new("x");
         for size in 1..=stream.len() {
             let mut intake = RequestReader::default();
             let mut owed = Vec::new();
@@ -214,6 +241,14 @@ mod tests {
         assert!(seen.head.starts_with("POST /s "));
         assert_eq!(seen.body_bytes, 5);
         assert_eq!(owes(GET, &[ResponseSize::Medium]).body_bytes, 0);
+    }
+
+    #[test]
+    fn a_health_check_is_not_captured() {
+        let both = format!("{POST}{HEALTH_CHECK}");
+        let seen = owes(&both, &[ResponseSize::Small, ResponseSize::Small]);
+        assert!(seen.head.starts_with("POST /s "));
+        assert_eq!(seen.body_bytes, 5);
     }
 
     #[test]

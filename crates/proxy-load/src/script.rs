@@ -1,6 +1,6 @@
 //! Serialized requests of a load.
 
-use crate::command::{Pacing, Protocol, RequestShape};
+use crate::command::{LoadProfile, Pacing, Protocol, RequestShape};
 use crate::request_reader::BODY_BYTE;
 
 /// Headers of a browser besides the required ones.
@@ -26,6 +26,9 @@ const SCHEME_HTTPS: u8 = 7;
 const ACCEPT: u8 = 19;
 const USER_AGENT: u8 = 58;
 
+/// `User-Agent` of a load that captures no exchange.
+pub(crate) const USER_AGENT_VALUE: &str = "bench/1.0";
+
 /// Requests in rotation.
 pub(crate) struct Script {
     requests: Vec<Vec<u8>>,
@@ -34,10 +37,17 @@ pub(crate) struct Script {
 
 impl Script {
     /// Serializes a request for each path: whole for HTTP/1.1, its compressed head for HTTP/2.
-    pub(crate) fn new(request: &RequestShape, protocol: Protocol, pacing: Pacing) -> Self {
+    pub(crate) fn new(profile: &LoadProfile, user_agent: &str) -> Self {
+        let LoadProfile {
+            request,
+            protocol,
+            pacing,
+            ..
+        } = profile;
+        let is_last = *pacing == Pacing::Fresh;
         let render = |path: &String| match protocol {
-            Protocol::Http2 => block(path),
-            Protocol::Plain | Protocol::Tls => message(path, request, pacing == Pacing::Fresh),
+            Protocol::Http2 => block(path, user_agent),
+            Protocol::Plain | Protocol::Tls => message(path, request, user_agent, is_last),
         };
         Self {
             requests: request.paths.iter().map(render).collect(),
@@ -53,7 +63,7 @@ impl Script {
     }
 }
 
-fn message(path: &str, request: &RequestShape, last: bool) -> Vec<u8> {
+fn message(path: &str, request: &RequestShape, user_agent: &str, is_last: bool) -> Vec<u8> {
     let method = if request.body_bytes > 0 {
         "POST"
     } else {
@@ -62,14 +72,14 @@ fn message(path: &str, request: &RequestShape, last: bool) -> Vec<u8> {
     let mut head = format!(
         "{method} {path} HTTP/1.1\r\n\
          host: localhost\r\n\
-         user-agent: bench/1.0\r\n\
+         user-agent: {user_agent}\r\n\
          accept: */*\r\n"
     );
     let browser = BROWSER.iter().filter(|_| request.browser);
     for (name, value) in browser {
         head.extend([*name, ": ", *value, "\r\n"]);
     }
-    if last {
+    if is_last {
         head.push_str("connection: close\r\n");
     }
     if request.body_bytes > 0 {
@@ -83,11 +93,11 @@ fn message(path: &str, request: &RequestShape, last: bool) -> Vec<u8> {
 }
 
 /// A GET, encoded without the dynamic table, so that the same bytes are valid for every request.
-fn block(path: &str) -> Vec<u8> {
+fn block(path: &str, user_agent: &str) -> Vec<u8> {
     let mut block = vec![0x80 | METHOD_GET, 0x80 | SCHEME_HTTPS];
     literal(&mut block, PATH, path);
     literal(&mut block, AUTHORITY, "localhost");
-    literal(&mut block, USER_AGENT, "bench/1.0");
+    literal(&mut block, USER_AGENT, user_agent);
     literal(&mut block, ACCEPT, "*/*");
     block
 }
@@ -108,26 +118,25 @@ mod tests {
     use super::*;
     use crate::command::ResponseSize;
 
-    fn request(paths: &[&str], body_bytes: usize) -> RequestShape {
-        RequestShape {
-            paths: paths.iter().map(|&path| path.to_owned()).collect(),
-            answer: ResponseSize::Small,
-            body_bytes,
-            browser: false,
-        }
+    fn script(paths: &[&str], body_bytes: usize, protocol: Protocol, pacing: Pacing) -> Script {
+        let paths = paths.iter().map(|&path| path.to_owned()).collect();
+        let mut profile = LoadProfile::get(0, paths, ResponseSize::Small);
+        profile.request.body_bytes = body_bytes;
+        profile.protocol = protocol;
+        profile.pacing = pacing;
+        Script::new(&profile, USER_AGENT_VALUE)
     }
 
     #[test]
     fn paths_take_turns() {
-        let request = request(&["/a", "/b"], 0);
-        let mut script = Script::new(&request, Protocol::Plain, Pacing::Closed);
+        let mut script = script(&["/a", "/b"], 0, Protocol::Plain, Pacing::Closed);
         let firsts: Vec<Vec<u8>> = (0..3).map(|_| script.next()[..7].to_vec()).collect();
         assert_eq!(firsts, [b"GET /a ", b"GET /b ", b"GET /a "]);
     }
 
     #[test]
     fn a_body_makes_a_post_of_it() {
-        let mut script = Script::new(&request(&["/s"], 3), Protocol::Tls, Pacing::Fresh);
+        let mut script = script(&["/s"], 3, Protocol::Tls, Pacing::Fresh);
         let text = String::from_utf8_lossy(script.next()).into_owned();
         assert!(text.starts_with("POST /s "));
         assert!(text.ends_with("connection: close\r\ncontent-length: 3\r\n\r\nppp"));
@@ -135,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_head_is_packed_as_the_standard_says() {
-        let mut script = Script::new(&request(&["/s"], 0), Protocol::Http2, Pacing::Closed);
+        let mut script = script(&["/s"], 0, Protocol::Http2, Pacing::Closed);
         let expected = b"\x82\x87\x04\x02/s\x01\x09localhost\x0f\x2b\x09bench/1.0\x0f\x04\x03*/*";
         assert_eq!(script.next(), expected);
     }
