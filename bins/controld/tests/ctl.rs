@@ -125,6 +125,38 @@ fn names_stand_for_ids_and_the_only_place_for_none() {
 }
 
 #[test]
+fn a_rejected_bundle_shows_its_diagnostics_and_fails() {
+    let world = World::new();
+    let folder = world.folder.path().join("site");
+    fs::create_dir(&folder).unwrap();
+    let create = |name: &str, text: &str| {
+        fs::write(folder.join("proxy.kdl"), text).unwrap();
+        let folder = folder.display().to_string();
+        world.ctl(&["bundle", "create", "--name", name, "-f", &folder])
+    };
+    let good =
+        "routes { route \"all\" { service-type \"builtin\"; builtin-handler \"health\" } }\n";
+    for name in ["first", "second"] {
+        let made = create(name, good);
+        assert_eq!(made.code, 0, "{}", made.error);
+    }
+    let diff = world.ctl(&["bundle", "diff", "second", "--before", "first"]);
+    assert_eq!(diff.code, 0, "{}", diff.error);
+
+    let rejected = create("third", "routes {\n    rout \"all\" { }\n}\n");
+    assert_eq!(rejected.code, 1, "{}", rejected.out);
+    for part in [
+        "error[unknown-setting]",
+        "proxy.kdl:2:5]",
+        " 2 |     rout \"all\" { }\n",
+        "did you mean `route`?",
+        "error: bundle third: rejected",
+    ] {
+        assert!(rejected.error.contains(part), "{part}: {}", rejected.error);
+    }
+}
+
+#[test]
 fn an_exit_code_says_how_it_went() {
     let world = World::new();
     let taken = world.ctl(&["project", "create", "--name", "edge"]);

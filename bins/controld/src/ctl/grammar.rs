@@ -152,6 +152,15 @@ fn rollout_status() -> Command {
                 .long("wait")
                 .action(ArgAction::SetTrue)
                 .help("Until it ends or is paused; exit code 0 only if it completes"),
+            Arg::new("timeout")
+                .long("timeout")
+                .value_name("SECONDS")
+                .value_parser(value_parser!(u64))
+                .default_value("3600")
+                .help(
+                    "How long --wait waits, for an approval too; then exit code 1 [default: 3600]",
+                )
+                .hide_default_value(true),
         ])
 }
 
@@ -238,7 +247,7 @@ fn flag(field: &Field, id: String) -> Arg {
         .value_name(value)
         .help(field.about.clone());
     if field.kind == Kind::Texts {
-        flag = flag.action(ArgAction::Append);
+        flag = flag.action(ArgAction::Append).value_delimiter(',');
     }
     if !field.values.is_empty() {
         flag = flag.value_parser(PossibleValuesParser::new(field.values.clone()));

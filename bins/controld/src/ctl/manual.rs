@@ -15,11 +15,12 @@ operation of [the interface](api.md), which says what the fields mean and who ma
 |---|---|
 | server | `--url`, else `CONTROLD_URL`, else what `ctl login` kept, else `http://127.0.0.1:8443` |
 | key | the first line of `--key-file`, else `CONTROLD_API_KEY`, else what `ctl login` kept for this URL |
-| `ctl login` | keeps both in `$XDG_CONFIG_HOME/controld/login.json` (mode 0600) once the server has accepted the key |
+| trust | `--ca-file`, else `CONTROLD_CA_FILE`, else what `ctl login` kept: certificates in PEM to trust instead of the system's |
+| `ctl login` | keeps all three in `$XDG_CONFIG_HOME/controld/login.json` (mode 0600) once the server has accepted the key |
 | output | `-o table`, `-o json`, or `-o id` with one id a line |
 | exit code | 0 done; 1 refused or failed: code, message and correlation id on the standard error output; 2 a wrong command line |
 | names | where an id is wanted, a name does too; `--org` and `--project` may be left out where there is one |
-| values | `@FILE` is read from the file, `@-` from the standard input; `-f FILE` gives all fields as JSON |
+| values | `@FILE` is read from the file, `@-` from the standard input; `-f FILE` gives all fields as JSON; a list is given by commas or by repeating its flag |
 | lists | are followed to their last page, or to `--limit` |
 | repetition | a request that is answered with 429 or 503 is sent up to three times more, after `Retry-After`, under one `Idempotency-Key` |
 | completions | `controld ctl completions bash` (or `zsh`, `fish`, `elvish`, `powershell`) prints a script |

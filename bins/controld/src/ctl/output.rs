@@ -7,10 +7,50 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Columns of a list; what does not fit is seen with `get` or `-o json`.
+/// Maximum number of columns of a list without columns of its own; `get` and `-o json` show all.
 const COLUMNS: usize = 8;
 /// Columns that come first, in this order.
 const FIRST: &[&str] = &["id", "user", "seq", "name", "email", "state", "role"];
+
+/// Columns of the lists that are read most: heading, and place in an item. They are the same for
+/// every list, whatever its items have.
+const OWN_COLUMNS: &[(&str, &[(&str, &str)])] = &[
+    (
+        "node",
+        &[
+            ("ID", "/id"),
+            ("NAME", "/name"),
+            ("STATE", "/state"),
+            ("BUNDLE", "/status/active"),
+            ("VERDICT", "/status/verdict"),
+            ("LABELS", "/labels"),
+            ("LAST SEEN", "/seen_at"),
+            ("VERSION", "/version"),
+        ],
+    ),
+    (
+        "bundle",
+        &[
+            ("ID", "/id"),
+            ("NAME", "/name"),
+            ("STATE", "/state"),
+            ("CREATED AT", "/created_at"),
+        ],
+    ),
+    (
+        "rollout",
+        &[
+            ("ID", "/id"),
+            ("STATE", "/state"),
+            ("BUNDLE", "/bundle"),
+            ("NODES", "/nodes"),
+            ("BATCH", "/batch"),
+            ("OF", "/batch_total"),
+            ("CREATED AT", "/created_at"),
+            ("REASON", "/reason"),
+        ],
+    ),
+];
 
 /// How answers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +79,15 @@ impl Output {
         }
     }
 
-    /// A list of resources.
-    pub(crate) fn list(self, items: &[Value]) -> String {
+    /// A list of resources of one noun.
+    pub(crate) fn list(self, noun: &str, items: &[Value]) -> String {
         match self {
             Self::Json => pretty(&serde_json::json!({ "items": items })),
             Self::Id => ids(items),
-            Self::Table => table(items),
+            Self::Table => match OWN_COLUMNS.iter().find(|(own, _)| *own == noun) {
+                Some((_, columns)) => table_of(columns, items),
+                None => table(items),
+            },
         }
     }
 }
@@ -132,6 +175,15 @@ fn table(items: &[Value]) -> String {
     finish(&table)
 }
 
+fn table_of(columns: &[(&str, &str)], items: &[Value]) -> String {
+    let mut table = bare();
+    table.set_header(columns.iter().map(|(heading, _)| *heading));
+    for item in items {
+        table.add_row(columns.iter().map(|(_, place)| cell(item.pointer(place))));
+    }
+    finish(&table)
+}
+
 /// The fields of the items that fit in a cell.
 fn columns(items: &[Value]) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
@@ -157,6 +209,13 @@ fn cell(value: Option<&Value>) -> String {
         Some(Value::Array(all)) if all.iter().all(Value::is_string) => {
             let texts = all.iter().filter_map(Value::as_str).map(escaped);
             texts.collect::<Vec<_>>().join(",")
+        }
+        Some(Value::Object(pairs)) if pairs.values().all(Value::is_string) => {
+            let pairs = pairs.iter().map(|(name, value)| {
+                let value = value.as_str().unwrap_or_default();
+                format!("{}={}", escaped(name), escaped(value))
+            });
+            pairs.collect::<Vec<_>>().join(",")
         }
         Some(other) => other.to_string(),
     }
@@ -189,13 +248,13 @@ mod tests {
             json!({"created_at": "now", "id": "1", "name": "edge", "tags": ["a", "b"], "spec": {}}),
             json!({"created_at": "then", "id": "2", "name": "core", "tags": [], "spec": {}}),
         ];
-        let text = Output::Table.list(&items);
+        let text = Output::Table.list("service", &items);
         assert_eq!(
             text,
             "ID  NAME  CREATED AT  TAGS\n1   edge  now         a,b\n2   core  then\n"
         );
-        assert_eq!(Output::Id.list(&items), "1\n2\n");
-        let found: Value = serde_json::from_str(&Output::Json.list(&items)).unwrap();
+        assert_eq!(Output::Id.list("service", &items), "1\n2\n");
+        let found: Value = serde_json::from_str(&Output::Json.list("service", &items)).unwrap();
         assert_eq!(found["items"][1]["name"], "core");
     }
 
@@ -211,6 +270,20 @@ mod tests {
         let text = Output::Json.resource(&value);
         assert!(!text.contains(is_hazardous), "{text}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+
+    #[test]
+    fn a_list_of_nodes_has_the_same_columns_whatever_the_nodes_have() {
+        let seen = json!({"id": "1", "name": "a", "state": "online", "labels": {"tier": "edge", "zone": "1"},
+            "seen_at": "now", "version": "0.1.0", "status": {"active": "b", "verdict": "accepted"}});
+        let new =
+            json!({"id": "2", "name": "b", "state": "enrolled", "labels": {}, "status": null});
+        assert_eq!(
+            Output::Table.list("node", &[new, seen]),
+            "ID  NAME  STATE     BUNDLE  VERDICT   LABELS            LAST SEEN  VERSION\n\
+             2   b     enrolled  -       -                           -          -\n\
+             1   a     online    b       accepted  tier=edge,zone=1  now        0.1.0\n"
+        );
     }
 
     #[test]

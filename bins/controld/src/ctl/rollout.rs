@@ -27,6 +27,10 @@ pub(crate) async fn status(
     let id = given("rollout").unwrap_or_default();
     let path = format!("/api/v1/projects/{project}/rollouts/{id}");
     let wait = matches.get_flag("wait");
+    let seconds = matches.get_one::<u64>("timeout").copied();
+    let timeout = Duration::from_secs(seconds.unwrap_or_default());
+    let timer = sleep(timeout);
+    tokio::pin!(timer);
     let mut told = String::new();
     loop {
         let found = lookup.client.json(&Call::get(path.clone())).await?;
@@ -42,7 +46,15 @@ pub(crate) async fn status(
             }
             return outcome(&found, wait);
         }
-        sleep(INTERVAL).await;
+        if timer.is_elapsed() {
+            let state = text(&found, "state");
+            let cause = format!("still {state} after {} s", timeout.as_secs());
+            return Err(CtlError::failed(format!("rollout {id}"), cause));
+        }
+        tokio::select! {
+            () = sleep(INTERVAL) => {}
+            () = &mut timer => {}
+        }
     }
 }
 
@@ -86,6 +98,14 @@ fn line(found: &Value) -> String {
             "\n  batch:  {}\n  others: {}",
             side(figures, "batch"),
             side(figures, "rest")
+        )
+        .unwrap_or_default();
+    }
+    if text(found, "state") == "awaiting_approval" {
+        let id = text(found, "id");
+        write!(
+            line,
+            "\n  waits for the approval of another person: `controld ctl rollout approve {id}`"
         )
         .unwrap_or_default();
     }
@@ -164,5 +184,11 @@ mod tests {
         );
         assert!(outcome(&found, true).is_err());
         assert!(outcome(&found, false).is_ok());
+    }
+
+    #[test]
+    fn a_rollout_without_approval_says_how_it_is_given() {
+        let found = json!({"id": "r", "state": "awaiting_approval", "nodes": 1, "batches": []});
+        assert!(line(&found).contains("`controld ctl rollout approve r`"));
     }
 }

@@ -2,12 +2,13 @@
 
 use crate::ctl::apply;
 use crate::ctl::client::{Call, Client};
+use crate::ctl::diagnostics;
 use crate::ctl::error::CtlError;
 use crate::ctl::grammar::{self, path_id};
-use crate::ctl::lookup::Lookup;
+use crate::ctl::lookup::{Lookup, text};
 use crate::ctl::manual;
 use crate::ctl::operation::{Operation, RequestBody};
-use crate::ctl::output::{Output, print};
+use crate::ctl::output::{Output, escaped, print};
 use crate::ctl::rollout;
 use crate::ctl::settings::{KEY_VARIABLE, Login, Settings, bytes_of};
 use crate::ctl::value::{fields, parameters};
@@ -85,7 +86,7 @@ async fn perform(
         let limit = limit.and_then(|(_, text)| text.parse().ok());
         append(&mut path, query.iter().filter(|(name, _)| name != "limit"));
         let items = lookup.all(&path, limit).await?;
-        return printed(&output.list(&items));
+        return printed(&output.list(&operation.noun, &items));
     }
     append(&mut path, query.iter());
     let mut call = Call::new(operation.method.clone(), path);
@@ -102,9 +103,29 @@ async fn perform(
     }
     let answer = lookup.client.json(&call).await?;
     match answer.get("items").and_then(Value::as_array) {
-        Some(items) => printed(&output.list(items)),
+        Some(items) => printed(&output.list(&operation.noun, items)),
         None => printed(&output.resource(&answer)),
+    }?;
+    if operation.noun == "bundle" && operation.verb == "create" {
+        return checked(&answer, &call);
     }
+    Ok(())
+}
+
+/// Shows the diagnostics of a new bundle; a rejected one is a failure.
+#[expect(clippy::print_stderr, reason = "the operator reads it")]
+fn checked(bundle: &Value, call: &Call) -> Result<(), CtlError> {
+    let body = call.body.as_ref();
+    let body = body.and_then(|(_, bytes)| serde_json::from_slice::<Value>(bytes).ok());
+    let shown = diagnostics::render(bundle, body.as_ref().and_then(|body| body.get("files")));
+    if !shown.is_empty() {
+        eprintln!("{}", escaped(&shown));
+    }
+    if text(bundle, "state") == "rejected" {
+        let name = format!("bundle {}", text(bundle, "name"));
+        return Err(CtlError::failed(name, "rejected, no node gets it"));
+    }
+    Ok(())
 }
 
 async fn query(
@@ -119,7 +140,13 @@ async fn query(
         if !fields.any(|field| field.is_id && field.name == *name) {
             continue;
         }
-        if let Some(id) = lookup.field(name, Some(value), path).await? {
+        // `before` of a bundle is another bundle.
+        let noun = if name == "before" {
+            &operation.noun
+        } else {
+            &*name
+        };
+        if let Some(id) = lookup.field(noun, Some(value), path).await? {
             *value = id;
         }
     }

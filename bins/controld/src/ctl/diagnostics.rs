@@ -1,0 +1,100 @@
+//! Diagnostics of a bundle, laid out as `proxyd --test` does.
+
+use crate::ctl::lookup::text;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The diagnostics of `bundle`; the source lines are those of `sources`, texts by name.
+pub(crate) fn render(bundle: &Value, sources: Option<&Value>) -> String {
+    let diagnostics = bundle.get("diagnostics").and_then(Value::as_array);
+    let all = diagnostics.into_iter().flatten();
+    let pages = all.map(|diagnostic| page(diagnostic, sources));
+    pages.collect::<Vec<_>>().join("\n")
+}
+
+fn page(diagnostic: &Value, sources: Option<&Value>) -> String {
+    let number = |field: &str| diagnostic.get(field).and_then(Value::as_u64).unwrap_or(0);
+    let (severity, file) = (text(diagnostic, "severity"), text(diagnostic, "file"));
+    let (line, column) = (number("line"), number("column"));
+    let sign = if severity == "error" { 'x' } else { '!' };
+    let width = line.to_string().len();
+    let mut page = format!(
+        "{severity}[{}]\n\n  {sign} {}\n {:width$} ,-[{file}:{line}:{column}]\n",
+        text(diagnostic, "code"),
+        text(diagnostic, "message"),
+        "",
+    );
+    let source = sources.and_then(|sources| sources.get(file)?.as_str());
+    let index = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
+    if let Some(source) = source.and_then(|source| source.lines().nth(index)) {
+        let place = Underline::new(source, column, number("length"));
+        writeln!(page, " {line} | {}", source.replace('\t', " ")).unwrap_or_default();
+        place.write(&mut page, width, text(diagnostic, "label"));
+    } else if let label @ [_, ..] = text(diagnostic, "label").as_bytes() {
+        let label = String::from_utf8_lossy(label);
+        writeln!(page, " {:width$} : {label}", "").unwrap_or_default();
+    }
+    writeln!(page, " {:width$} `----", "").unwrap_or_default();
+    if let Some(help) = diagnostic.get("help").and_then(Value::as_str) {
+        writeln!(page, "  help: {help}").unwrap_or_default();
+    }
+    page
+}
+
+/// The marked part of a line, in characters.
+struct Underline {
+    before: usize,
+    length: usize,
+}
+
+impl Underline {
+    /// `column` is counted from 1, `bytes` ends with the line.
+    fn new(line: &str, column: u64, bytes: u64) -> Self {
+        let before = usize::try_from(column.saturating_sub(1)).unwrap_or_default();
+        let rest: String = line.chars().skip(before).collect();
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let marked = rest.char_indices().take_while(|(at, _)| *at < bytes);
+        Self {
+            before,
+            length: marked.count().max(1),
+        }
+    }
+
+    fn write(&self, page: &mut String, width: usize, label: &str) {
+        let Self { before, length } = *self;
+        let margin = format!(" {:width$} : {:before$}", "", "");
+        if label.is_empty() {
+            writeln!(page, "{margin}{}", "^".repeat(length)).unwrap_or_default();
+            return;
+        }
+        let middle = (length - 1) / 2;
+        let (left, right) = ("^".repeat(middle), "^".repeat(length - middle - 1));
+        writeln!(page, "{margin}{left}|{right}").unwrap_or_default();
+        writeln!(page, "{margin}{:middle$}`-- {label}", "").unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_diagnostic_has_its_source_line_and_its_cure() {
+        let bundle = json!({"diagnostics": [
+            {"severity": "error", "code": "unknown-setting", "message": "unknown setting `upstrem`",
+             "file": "proxy.kdl", "line": 2, "column": 5, "length": 7,
+             "label": "did you mean `upstream`?", "help": "see the reference"},
+            {"severity": "warning", "code": "unused-upstream", "message": "no route names it",
+             "file": "other.kdl", "line": 12, "column": 1, "length": 3, "label": "", "help": null},
+        ]});
+        let sources = json!({"proxy.kdl": "routes {\n    upstrem \"a\"\n}"});
+        assert_eq!(
+            render(&bundle, Some(&sources)),
+            "error[unknown-setting]\n\n  x unknown setting `upstrem`\n   ,-[proxy.kdl:2:5]\n \
+             2 |     upstrem \"a\"\n   :     ^^^|^^^\n   :        `-- did you mean `upstream`?\n   \
+             `----\n  help: see the reference\n\n\
+             warning[unused-upstream]\n\n  ! no route names it\n    ,-[other.kdl:12:1]\n    `----\n"
+        );
+    }
+}
