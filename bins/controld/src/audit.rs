@@ -4,26 +4,43 @@ use crate::cli::StateArgs;
 use crate::data_dir::DataDir;
 use crate::key_file::Secrets;
 use crate::state::open_existing;
+use control_app::AuditVerification;
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Prints the first entry that does not fit the chain.
+/// Prints the first entry that does not fit the chain, or how far it is proven.
 #[expect(
     clippy::print_stdout,
     reason = "the operator reads these lines, and so may a script"
 )]
 pub(crate) async fn verify(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
     let app = open_existing(&DataDir::new(state), Secrets::Untouched).await?;
-    let fault = app.verify_audit().await?;
+    let found = app.inspect_audit().await?;
     app.close().await;
-    Ok(match fault {
+    let AuditVerification {
+        fault,
+        entries,
+        keyed_from,
+        head,
+    } = &found;
+    if let Some(seq) = fault {
+        println!("entry {seq} of the audit log was changed, or is missing");
+        return Ok(ExitCode::FAILURE);
+    }
+    match keyed_from {
+        None if *entries == 0 => println!("the audit log is whole: it has no entry"),
         None => {
-            println!("the audit log is whole");
-            ExitCode::SUCCESS
+            println!(
+                "no entry of the audit log has a key: start `controld serve` once, which begins with it"
+            );
+            return Ok(ExitCode::FAILURE);
         }
-        Some(seq) => {
-            println!("entry {seq} of the audit log was changed, or is missing");
-            ExitCode::FAILURE
+        Some(first) => {
+            println!("the audit log is whole: {entries} entries, keyed from entry {first}");
+            println!(
+                "a note of the newest link proves later that it was not cut: {entries} {head}"
+            );
         }
-    })
+    }
+    Ok(ExitCode::SUCCESS)
 }

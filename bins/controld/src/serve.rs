@@ -176,6 +176,7 @@ async fn setup_hint() -> impl IntoResponse {
 async fn announce(app: &App, address: SocketAddr, is_tls: bool) -> Result<(), Error> {
     let scheme = if is_tls { "https" } else { "http" };
     println!("listening on {scheme}://{address}");
+    app.key_audit(app.now()).await?;
     if let Some(secret) = app.bootstrap(app.now()).await? {
         let secret = secret.reveal();
         println!("set up at {scheme}://{address}/setup?token={secret}");

@@ -101,7 +101,8 @@ async fn identify(
     {
         return Ok((refusal, None));
     }
-    let (bucket, actor) = match app.authenticate(presented, now).await {
+    let client_ip = rate::client_ip(&request.extensions);
+    let (bucket, actor) = match app.authenticate(presented, client_ip, now).await {
         // The credential of a node proves nothing at the path of another.
         Ok(Actor::Node { id, .. }) if node.is_some_and(|node| node != id) => (address, None),
         Ok(actor) => (class.actor_bucket(&actor, address), Some(actor)),
@@ -154,6 +155,7 @@ fn call(actor: Actor, now: Timestamp, request: &Request) -> Call {
     let id = request.extensions().get::<CorrelationId>();
     Call {
         actor,
+        client_ip: rate::client_ip(request.extensions()),
         now,
         correlation_id: id.map(|CorrelationId(id)| id.clone()).unwrap_or_default(),
         if_match: None,

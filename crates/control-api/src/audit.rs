@@ -9,11 +9,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use control_app::{App, AuditExport, AuditFilter, AuditRecord, Error};
+use control_app::{App, AuditChange, AuditExport, AuditFilter, AuditRecord, Error};
 use control_wire::{OrgId, ProjectId, rfc3339};
 use futures_util::stream::try_unfold;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -21,13 +22,18 @@ use uuid::Uuid;
 /// Something that was done.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditEntryView {
-    /// The number in the installation's log.
+    /// The number in the organization's log, from 1.
     seq: i64,
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
     /// The kind of actor, such as `user` or `api_key`.
     actor_kind: String,
     actor: Uuid,
+    /// The actor as it was called then; a user with the e-mail address, a key with its maker. Absent in entries from
+    /// before this was noted.
+    actor_name: Option<String>,
+    /// The address of the client; absent for the control plane's own work.
+    client_ip: Option<String>,
     /// Absent for what concerns the organization as a whole.
     project: Option<ProjectId>,
     /// What was done, such as `project.created`.
@@ -35,7 +41,11 @@ pub(crate) struct AuditEntryView {
     /// What it was done to.
     subject: Uuid,
     correlation_id: String,
-    /// The entry's link of the hash chain, which `controld audit verify` compares.
+    /// What the subject was before; absent for what is new. `omitted_bytes` stands for a value above 16 KiB.
+    before: Option<Value>,
+    /// What it is after; absent for what is gone.
+    after: Option<Value>,
+    /// The entry's link of the chain, an HMAC over it and the one before, which `controld audit verify` compares.
     hash: String,
 }
 
@@ -135,21 +145,29 @@ impl From<AuditRecord> for AuditEntryView {
             at,
             actor_kind,
             actor,
+            actor_name,
+            client_ip,
             project,
             action,
             subject,
             correlation_id,
+            change: AuditChange { before, after },
             hash,
         } = record;
+        let json = |text: Option<String>| text.and_then(|text| serde_json::from_str(&text).ok());
         Self {
             seq,
             at,
             actor_kind,
             actor,
+            actor_name,
+            client_ip,
             project,
             action,
             subject,
             correlation_id,
+            before: json(before),
+            after: json(after),
             hash,
         }
     }

@@ -43,9 +43,7 @@ impl RateClass {
 
     /// The bucket of the address that a request comes from; IPv6 addresses count by their /64.
     pub(crate) fn address_bucket(self, extensions: &Extensions) -> String {
-        let peer = extensions.get::<ConnectInfo<SocketAddr>>();
-        let address = peer.map(|ConnectInfo(peer)| peer.ip().to_canonical());
-        match address {
+        match client_ip(extensions) {
             Some(IpAddr::V4(address)) => format!("{} ip {address}", self.name()),
             Some(IpAddr::V6(address)) => {
                 let network = Ipv6Addr::from_bits(address.to_bits() >> 64 << 64);
@@ -61,6 +59,12 @@ impl RateClass {
             Self::Strict => "strict",
         }
     }
+}
+
+/// The address that a request comes from.
+pub(crate) fn client_ip(extensions: &Extensions) -> Option<IpAddr> {
+    let peer = extensions.get::<ConnectInfo<SocketAddr>>();
+    peer.map(|ConnectInfo(peer)| peer.ip().to_canonical())
 }
 
 /// Tokens of a full bucket; on every answer that took one.

@@ -1,6 +1,7 @@
 //! API keys.
 
 use crate::app::{App, tenant};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::Secret;
@@ -35,6 +36,7 @@ impl App {
         let key = ApiKey::create(&call.actor, tenant, id, new, call.now)?;
         let secret = self.new_secret();
         tx.insert_api_key(&key, &secret.hash()).await?;
+        tx.note_change(created(&key));
         self.commit(tx, call, "api_key.created", tenant, id.0)
             .await?;
         Ok((Versioned::new(key), secret))
@@ -80,9 +82,11 @@ impl App {
     ) -> Result<Versioned<ApiKey>, Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, id).await?;
+        let before = found.value.audited();
         let value = found.value.revoke(&call.actor, call.now)?;
         call.expect_version(found.version)?;
         let version = tx.update_api_key(&value, found.version).await?;
+        tx.note_change(changed(&before, &value));
         self.commit(tx, call, "api_key.revoked", value.tenant, id.0)
             .await?;
         Ok(Versioned { value, version })
@@ -100,6 +104,7 @@ impl App {
         call.expect_version(found.version)?;
         tx.delete_api_key(id, found.version).await?;
         let tenant = found.value.tenant;
+        tx.note_change(deleted(&found.value));
         self.commit(tx, call, "api_key.deleted", tenant, id.0).await
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::approval::Approval;
+use crate::audit_value::done;
 use crate::bundle::find;
 use crate::call::Call;
 use crate::error::Error;
@@ -10,6 +11,7 @@ use control_domain::{Access, Refusal};
 use control_store::Transaction;
 use control_wire::{BundleId, NodeId, Order, ProjectId};
 use jiff::Timestamp;
+use serde_json::json;
 use std::collections::BTreeSet;
 
 /// Nodes of one assignment; a rollout moves more.
@@ -54,6 +56,7 @@ impl App {
         let orders = self
             .write_orders(&mut tx, &target, &nodes, call.now)
             .await?;
+        tx.note_change(done(&json!({"nodes": nodes})));
         self.commit(tx, call, "bundle.assigned", tenant, id.0)
             .await?;
         self.announce_orders(&nodes);

@@ -53,7 +53,7 @@ impl App {
         filter: AuditFilter,
     ) -> Result<AuditExport, Error> {
         call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
-        let newest = self.store.read().await?.audit_head().await?;
+        let newest = self.store.read().await?.audit_newest(org).await?;
         Ok(AuditExport {
             app: self,
             org,

@@ -1,6 +1,7 @@
 //! Authentication: a presented credential becomes an [`Actor`].
 
 use crate::app::App;
+use crate::audit_record::EndedUse;
 use crate::error::Error;
 use crate::metric;
 use crate::node_session::first_second;
@@ -9,6 +10,7 @@ use control_domain::{Actor, NodeCredential, Tenant};
 use control_wire::NodeId;
 use jiff::Timestamp;
 use metrics::counter;
+use std::net::IpAddr;
 
 /// A credential as a request carries it.
 #[derive(Clone, Copy)]
@@ -41,6 +43,11 @@ impl Presented<'_> {
     }
 }
 
+const API_KEY: &str = "api_key";
+const ENROLMENT_TOKEN: &str = "enrolment_token";
+const SETUP_LINK: &str = "setup_link";
+const INVITATION: &str = "invitation";
+
 impl App {
     /// The actor that the credential makes.
     ///
@@ -50,6 +57,7 @@ impl App {
     pub async fn authenticate(
         &self,
         presented: Presented<'_>,
+        client_ip: Option<IpAddr>,
         now: Timestamp,
     ) -> Result<Actor, Error> {
         let hash = presented.secret().hash();
@@ -57,7 +65,7 @@ impl App {
             Presented::Bearer(text) if UnverifiedToken::is_meant(text) => {
                 self.node_by_token(text, now).await
             }
-            Presented::Bearer(_) => self.bearer(&hash, now).await,
+            Presented::Bearer(_) => self.bearer(&hash, client_ip, now).await,
             Presented::NodeKey(_) => self.node_by_key(&hash).await,
             Presented::Session(_) => self.session_actor(&hash, now).await,
         };
@@ -80,19 +88,42 @@ impl App {
         self.known_credentials.get(&hash).is_some()
     }
 
-    async fn bearer(&self, hash: &str, now: Timestamp) -> Result<Actor, Error> {
+    async fn bearer(
+        &self,
+        hash: &str,
+        client_ip: Option<IpAddr>,
+        now: Timestamp,
+    ) -> Result<Actor, Error> {
         let mut tx = self.store.read().await?;
-        let accepted = if let Some(key) = tx.api_key_by_secret(hash).await? {
-            key.value.accept(now)
+        let (name, tenant, found) = if let Some(key) = tx.api_key_by_secret(hash).await? {
+            let (id, tenant) = (key.value.id.0, Some(key.value.tenant));
+            let name = key.value.name.to_string();
+            (name, tenant, (API_KEY, id, key.value.accept(now)))
         } else if let Some(token) = tx.enrolment_token_by_secret(hash).await? {
-            token.value.accept(now)
+            let token = token.value;
+            let found = (ENROLMENT_TOKEN, token.id.0, token.accept(now));
+            (token.name.to_string(), Some(token.tenant), found)
         } else if let Some(link) = tx.setup_link_by_secret(hash).await? {
-            link.accept(now)
+            let found = (SETUP_LINK, link.id, link.accept(now));
+            ("set-up link".to_owned(), None, found)
         } else if let Some(invitation) = tx.invitation_by_secret(hash).await? {
-            invitation.accept(now)
+            let found = (INVITATION, invitation.id.0, invitation.accept(now));
+            let name = invitation.email.to_string();
+            (name, Some(invitation.tenant()), found)
         } else {
             return Err(Error::Unauthenticated);
         };
+        drop(tx);
+        let (kind, id, accepted) = found;
+        if accepted.is_err() {
+            let used = EndedUse {
+                kind,
+                id,
+                name: &name,
+                tenant,
+            };
+            self.note_ended_use(used, client_ip, now).await;
+        }
         accepted.map_err(|_| Error::Unauthenticated)
     }
 

@@ -1,6 +1,7 @@
 //! Bundles: from files or services to a signed archive.
 
 use crate::app::{App, tenant};
+use crate::audit_value::{Audited, changed, created};
 use crate::call::Call;
 use crate::compiler::{self, Definitions, ListenAddresses};
 use crate::configuration::{self, Checked, Diagnostic};
@@ -139,10 +140,12 @@ impl App {
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
         let found = find(&mut tx, (project, id)).await?;
+        let before = found.value.audited();
         let value = found.value.revoke(&call.actor, call.now)?;
         call.expect_version(found.version)?;
         let version = tx.update_bundle(&value, found.version).await?;
         tx.set_recalling(id, true).await?;
+        tx.note_change(changed(&before, &value));
         self.commit(tx, call, "bundle.revoked", value.tenant, id.0)
             .await?;
         // The bundle is revoked, whatever comes of this: background work goes on with it.
@@ -199,6 +202,7 @@ impl App {
             tx.finish_upload(bundle.id).await?;
             action = "bundle.signed";
         }
+        tx.note_change(created(&bundle));
         self.commit(tx, call, action, bundle.tenant, bundle.id.0)
             .await?;
         Ok(Versioned::new(bundle))

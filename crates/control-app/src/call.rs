@@ -3,6 +3,7 @@
 use crate::error::Error;
 use control_domain::Actor;
 use jiff::Timestamp;
+use std::net::IpAddr;
 use uuid::Uuid;
 
 /// What every handler is given besides its own arguments.
@@ -10,6 +11,8 @@ use uuid::Uuid;
 pub struct Call {
     /// The actor.
     pub actor: Actor,
+    /// The address of the client.
+    pub client_ip: Option<IpAddr>,
     /// The one time of the request, in whole milliseconds.
     pub now: Timestamp,
     /// The name of the request in answers, logs and the audit log.
@@ -25,6 +28,7 @@ impl Call {
     pub fn system(now: Timestamp) -> Self {
         Self {
             actor: Actor::System,
+            client_ip: None,
             now,
             correlation_id: String::new(),
             if_match: None,

@@ -1,6 +1,7 @@
 //! Certificates: the private key goes in, and never comes out by the interface.
 
 use crate::app::{App, taken, tenant};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::CheckedCertificate;
@@ -40,6 +41,7 @@ impl App {
             .await?;
         let inserted = tx.insert_certificate(&certificate).await;
         inserted.map_err(taken("name"))?;
+        tx.note_change(created(&certificate));
         self.commit(tx, call, "certificate.created", tenant, id.0)
             .await?;
         Ok(Versioned::new(certificate))
@@ -131,6 +133,7 @@ impl App {
         let updated = tx.update_certificate(&value, found.version).await;
         let version = updated.map_err(taken("name"))?;
         tx.delete_secret(found.value.secret).await?;
+        tx.note_change(changed(&found.value.audited(), &value));
         self.commit(tx, call, "certificate.updated", value.tenant, id.0)
             .await?;
         Ok(Versioned { value, version })
@@ -154,6 +157,7 @@ impl App {
         tx.delete_certificate(id, found.version).await?;
         tx.delete_secret(found.value.secret).await?;
         let tenant = found.value.tenant;
+        tx.note_change(deleted(&found.value));
         self.commit(tx, call, "certificate.deleted", tenant, id.0)
             .await
     }

@@ -1,7 +1,9 @@
 //! Drift: noticed, shown, resolved.
 
-use crate::app::{App, record, tenant};
+use crate::app::{App, tenant};
 use crate::approval::Approval;
+use crate::audit_record::AuditEvent;
+use crate::audit_value::{Audited, changed};
 use crate::call::Call;
 use crate::error::Error;
 use crate::metric;
@@ -75,6 +77,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
         let found = find(&mut tx, place).await?;
+        let before = found.value.audited();
         let value = found.value.resolve(&call.actor, call.now)?;
         call.expect_version(found.version)?;
         let (node, tenant) = (value.node, value.tenant);
@@ -92,6 +95,7 @@ impl App {
         let version = tx.update_drift(&value, found.version).await?;
         self.write_orders(&mut tx, &target, &[node], call.now)
             .await?;
+        tx.note_change(changed(&before, &value));
         self.commit(tx, call, "drift.resolved", tenant, value.id.0)
             .await?;
         counter!(metric::DRIFT_EVENTS, "event" => "resolved").increment(1);
@@ -206,7 +210,12 @@ impl App {
             return Ok(0);
         };
         for (action, tenant, subject) in entries {
-            record(&mut tx, call, action, tenant, subject).await?;
+            let event = AuditEvent {
+                action,
+                tenant: Some(tenant),
+                subject,
+            };
+            self.record(&mut tx, call, event).await?;
         }
         self.commit(tx, call, action, tenant, subject).await?;
         Ok(count)

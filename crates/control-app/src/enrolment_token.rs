@@ -1,6 +1,7 @@
 //! Enrolment tokens.
 
 use crate::app::{App, tenant};
+use crate::audit_value::{Audited, changed, created};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::Secret;
@@ -26,6 +27,7 @@ impl App {
         let token = EnrolmentToken::create(&call.actor, tenant, id, new, call.now)?;
         let secret = self.new_secret();
         tx.insert_enrolment_token(&token, &secret.hash()).await?;
+        tx.note_change(created(&token));
         self.commit(tx, call, "enrolment_token.created", tenant, id.0)
             .await?;
         Ok((Versioned::new(token), secret))
@@ -63,10 +65,12 @@ impl App {
         let found = tx.enrolment_token(id).await?;
         let found = found.filter(|token| token.value.tenant.project == Some(project));
         let found = found.ok_or(Refusal::NotFound)?;
+        let before = found.value.audited();
         let value = found.value.revoke(&call.actor, call.now)?;
         call.expect_version(found.version)?;
         let version = tx.update_enrolment_token(&value, found.version).await?;
         let tenant = value.tenant;
+        tx.note_change(changed(&before, &value));
         self.commit(tx, call, "enrolment_token.revoked", tenant, id.0)
             .await?;
         Ok(Versioned { value, version })

@@ -1,6 +1,7 @@
 //! Invitations: one-time links by which persons become members.
 
 use crate::app::{App, taken};
+use crate::audit_value::{created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::{Password, Secret};
@@ -53,6 +54,7 @@ impl App {
         let secret = self.new_secret();
         tx.replace_invitation(&invitation, &secret.hash()).await?;
         let tenant = invitation.tenant();
+        tx.note_change(created(&invitation));
         self.commit(tx, call, "invitation.created", tenant, id.0)
             .await?;
         Ok((invitation, secret))
@@ -105,6 +107,7 @@ impl App {
         found.delete(&call.actor)?;
         tx.delete_invitation(id).await?;
         let tenant = found.tenant();
+        tx.note_change(deleted(&found));
         self.commit(tx, call, "invitation.deleted", tenant, id.0)
             .await
     }
@@ -148,6 +151,7 @@ impl App {
         tx.insert_membership(membership).await?;
         let (_, session) = self.start_session(&mut tx, &user, call.now).await?;
         let tenant = invitation.tenant();
+        tx.note_change(created(&membership));
         self.commit(tx, call, "invitation.accepted", tenant, user.id.0)
             .await?;
         Ok(Joined {
@@ -184,6 +188,7 @@ impl App {
         let member = tx.member(membership.org, user).await?;
         let member = member.ok_or(Refusal::NotFound)?;
         let tenant = invitation.tenant();
+        tx.note_change(created(&membership));
         self.commit(tx, call, "invitation.accepted", tenant, user.0)
             .await?;
         Ok(member)

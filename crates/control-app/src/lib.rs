@@ -24,6 +24,8 @@ mod api_key;
 mod approval;
 mod assignment;
 mod audit;
+mod audit_record;
+mod audit_value;
 mod bundle;
 mod bundle_archive;
 mod certificate;
@@ -62,8 +64,9 @@ pub use configuration::Diagnostic;
 pub use configuration_diff::{Change, Comparison, FileChange, SettingChange};
 pub use control_bundle::Files;
 pub use control_store::{
-    AuditFilter, AuditPage, AuditRecord, Member, NodeCounts, NodeFilter, ObjectBytes, ObjectError,
-    Objects, Page, Rate, Reply, Reservation, RolloutNode, StoreError, StoredBatch, Versioned,
+    AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, Member, NodeCounts,
+    NodeFilter, ObjectBytes, ObjectError, Objects, Page, Rate, Reply, Reservation, RolloutNode,
+    StoreError, StoredBatch, Versioned,
 };
 pub use drift::DriftRemedy;
 pub use error::Error;

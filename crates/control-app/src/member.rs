@@ -1,6 +1,8 @@
 //! Members of organizations.
 
-use crate::app::{App, record};
+use crate::app::App;
+use crate::audit_record::AuditEvent;
+use crate::audit_value::{Audited, changed, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, Refusal, Role, Tenant};
@@ -55,11 +57,14 @@ impl App {
         let other_admin = tx.has_other_admin(org, user).await?;
         let Versioned { value, version } = find(&mut tx, org, user).await?;
         let membership = value.membership;
+        let before = membership.audited();
         let membership = membership.change_role(&call.actor, role, other_admin)?;
         call.expect_version(version)?;
         let version = tx.update_membership(membership, version).await?;
-        end_credentials(&mut tx, call, (org, user), Some(role)).await?;
+        self.end_credentials(&mut tx, call, (org, user), Some(role))
+            .await?;
         let tenant = membership.tenant();
+        tx.note_change(changed(&before, &membership));
         self.commit(tx, call, "member.role_changed", tenant, user.0)
             .await?;
         let value = Member {
@@ -87,29 +92,37 @@ impl App {
         value.membership.remove(&call.actor, other_admin)?;
         call.expect_version(version)?;
         tx.delete_membership(org, user, version).await?;
-        end_credentials(&mut tx, call, (org, user), None).await?;
+        self.end_credentials(&mut tx, call, (org, user), None)
+            .await?;
         let tenant = value.membership.tenant();
+        tx.note_change(deleted(&value.membership));
         self.commit(tx, call, "member.removed", tenant, user.0)
             .await
     }
-}
 
-/// Ends what the user made and may not make any more, each with an entry of the audit log.
-async fn end_credentials(
-    tx: &mut Transaction,
-    call: &Call,
-    place: (OrgId, UserId),
-    role: Option<Role>,
-) -> Result<(), Error> {
-    for ended in tx.end_credentials(place, role, call.now).await? {
-        let EndedCredential {
-            action,
-            tenant,
-            subject,
-        } = ended;
-        record(tx, call, action, tenant, subject).await?;
+    /// Ends what the user made and may not make any more, each with an entry of the audit log.
+    async fn end_credentials(
+        &self,
+        tx: &mut Transaction,
+        call: &Call,
+        place: (OrgId, UserId),
+        role: Option<Role>,
+    ) -> Result<(), Error> {
+        for ended in tx.end_credentials(place, role, call.now).await? {
+            let EndedCredential {
+                action,
+                tenant,
+                subject,
+            } = ended;
+            let event = AuditEvent {
+                action,
+                tenant: Some(tenant),
+                subject,
+            };
+            self.record(tx, call, event).await?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 async fn find(tx: &mut Transaction, org: OrgId, user: UserId) -> Result<Versioned<Member>, Error> {

@@ -1,6 +1,7 @@
 //! Nodes, as operators see them.
 
 use crate::app::{App, taken, tenant};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::Secret;
@@ -55,6 +56,7 @@ impl App {
         let inserted = tx.insert_node(&node, &key.hash()).await;
         inserted.map_err(taken("name"))?;
         let signing_keys = tx.verifying_signing_keys(tenant.org).await?;
+        tx.note_change(created(&node));
         self.commit(tx, call, "node.registered", tenant, id.0)
             .await?;
         Ok(RegisteredNode {
@@ -142,9 +144,11 @@ impl App {
     ) -> Result<Versioned<Node>, Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, project, id).await?;
+        let before = found.value.audited();
         let value = found.value.label(&call.actor, changes)?;
         call.expect_version(found.version)?;
         let version = tx.update_node(&value, found.version).await?;
+        tx.note_change(changed(&before, &value));
         self.commit(tx, call, "node.labelled", value.tenant, id.0)
             .await?;
         Ok(Versioned { value, version })
@@ -198,6 +202,7 @@ impl App {
         call.expect_version(found.version)?;
         tx.delete_node(id, found.version).await?;
         let tenant = found.value.tenant;
+        tx.note_change(deleted(&found.value));
         self.commit(tx, call, "node.deleted", tenant, id.0).await
     }
 }

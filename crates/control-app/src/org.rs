@@ -1,6 +1,7 @@
 //! Organizations.
 
 use crate::app::{App, taken};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, Actor, Membership, Org, Refusal, Role, Tenant};
@@ -25,6 +26,7 @@ impl App {
             };
             tx.insert_membership(membership).await?;
         }
+        tx.note_change(created(&org));
         self.commit(tx, call, "org.created", org.tenant(), org.id.0)
             .await?;
         Ok(Versioned::new(org))
@@ -71,10 +73,12 @@ impl App {
     ) -> Result<Versioned<Org>, Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, id).await?;
+        let before = found.value.audited();
         let value = found.value.rename(&call.actor, name)?;
         call.expect_version(found.version)?;
         let updated = tx.update_org(&value, found.version).await;
         let version = updated.map_err(taken("name"))?;
+        tx.note_change(changed(&before, &value));
         self.commit(tx, call, "org.renamed", value.tenant(), id.0)
             .await?;
         Ok(Versioned { value, version })
@@ -93,6 +97,7 @@ impl App {
         call.expect_version(found.version)?;
         tx.delete_org(id, found.version).await?;
         let tenant = found.value.tenant();
+        tx.note_change(deleted(&found.value));
         self.commit(tx, call, "org.deleted", tenant, id.0).await
     }
 

@@ -1,6 +1,7 @@
 //! Projects.
 
 use crate::app::{App, taken};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, ApprovalRule, Project, Refusal, Role, Tenant};
@@ -23,6 +24,7 @@ impl App {
         let project = Project::create(&call.actor, org, id, name, call.now)?;
         let mut tx = self.store.begin().await?;
         tx.insert_project(&project).await.map_err(taken("name"))?;
+        tx.note_change(created(&project));
         self.commit(tx, call, "project.created", project.tenant(), id.0)
             .await?;
         Ok(Versioned::new(project))
@@ -70,10 +72,12 @@ impl App {
     ) -> Result<Versioned<Project>, Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, id).await?;
+        let before = found.value.audited();
         let value = found.value.rename(&call.actor, name)?;
         call.expect_version(found.version)?;
         let updated = tx.update_project(&value, found.version).await;
         let version = updated.map_err(taken("name"))?;
+        tx.note_change(changed(&before, &value));
         self.commit(tx, call, "project.renamed", value.tenant(), id.0)
             .await?;
         Ok(Versioned { value, version })
@@ -94,6 +98,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
         let mut found = find(&mut tx, id).await?;
+        let before = found.value.audited();
         // The wish of an administrator ends with the role.
         if let Some(weaker) = found.value.policy.weaker {
             let roles = tx.roles(weaker.asked_by).await?;
@@ -109,6 +114,7 @@ impl App {
         } else {
             "project.weaker_approval_asked"
         };
+        tx.note_change(changed(&before, &value));
         self.commit(tx, call, action, value.tenant(), id.0).await?;
         Ok(Versioned { value, version })
     }
@@ -128,6 +134,7 @@ impl App {
         call.expect_version(found.version)?;
         tx.delete_project(id, found.version).await?;
         let tenant = found.value.tenant();
+        tx.note_change(deleted(&found.value));
         self.commit(tx, call, "project.deleted", tenant, id.0).await
     }
 }

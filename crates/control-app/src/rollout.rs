@@ -2,6 +2,7 @@
 
 use crate::app::{App, tenant};
 use crate::approval::{Approval, MAX_BASES};
+use crate::audit_value::{Audited, changed, created};
 use crate::bundle;
 use crate::call::Call;
 use crate::error::Error;
@@ -126,6 +127,7 @@ impl App {
         let rollout = rollout.plan(nodes)?;
         tx.number_batches(id, rollout.batch_size).await?;
         let version = tx.update_rollout(&rollout, 1).await?;
+        tx.note_change(created(&rollout));
         self.commit(tx, call, "rollout.created", tenant, id.0)
             .await?;
         Ok(Versioned {
@@ -266,6 +268,10 @@ impl App {
     ) -> Result<i64, Error> {
         let RolloutChange { rollout, event } = change;
         tx.lock_audit().await?;
+        let before = tx
+            .rollout(rollout.id)
+            .await?
+            .map(|found| found.value.audited());
         let version = tx.update_rollout(rollout, version).await?;
         // The samples of the last batch are gone when the rollout completes: its figures are kept already.
         if let Some(seen) = seen
@@ -275,6 +281,7 @@ impl App {
         }
         let ordered = self.follow(&mut tx, rollout, *event, call.now).await?;
         let (tenant, id) = (rollout.tenant, rollout.id);
+        tx.note_change(changed(&before.unwrap_or_default(), rollout));
         self.commit(tx, call, &format!("rollout.{event}"), tenant, id.0)
             .await?;
         counter!(metric::ROLLOUT_EVENTS, "event" => event.name()).increment(1);

@@ -1,6 +1,7 @@
 //! Services.
 
 use crate::app::{App, taken, tenant};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::definition::check_service;
 use crate::error::Error;
@@ -27,6 +28,7 @@ impl App {
         check_service(&service)?;
         check_references(&mut tx, &service).await?;
         tx.insert_service(&service).await.map_err(taken("name"))?;
+        tx.note_change(created(&service));
         self.commit(tx, call, "service.created", tenant, id.0)
             .await?;
         Ok(Versioned::new(service))
@@ -78,12 +80,14 @@ impl App {
     ) -> Result<Versioned<Service>, Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (project, id)).await?;
+        let before = found.value.audited();
         let value = found.value.update(&call.actor, settings)?;
         check_service(&value)?;
         call.expect_version(found.version)?;
         check_references(&mut tx, &value).await?;
         let updated = tx.update_service(&value, found.version).await;
         let version = updated.map_err(taken("name"))?;
+        tx.note_change(changed(&before, &value));
         self.commit(tx, call, "service.updated", value.tenant, id.0)
             .await?;
         Ok(Versioned { value, version })
@@ -105,6 +109,7 @@ impl App {
         call.expect_version(found.version)?;
         tx.delete_service(id, found.version).await?;
         let tenant = found.value.tenant;
+        tx.note_change(deleted(&found.value));
         self.commit(tx, call, "service.deleted", tenant, id.0).await
     }
 }

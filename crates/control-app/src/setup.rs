@@ -1,6 +1,8 @@
 //! The first start: a one-time link instead of a default password.
 
 use crate::app::{App, taken};
+use crate::audit_record::AuditEvent;
+use crate::audit_value::{created, done};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::Secret;
@@ -11,6 +13,7 @@ use control_domain::{
 use control_store::Transaction;
 use control_wire::{ApiKeyId, ProjectId, UserId};
 use jiff::Timestamp;
+use serde_json::json;
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
@@ -61,6 +64,12 @@ impl App {
         };
         let secret = self.new_secret();
         tx.replace_setup_link(link, &secret.hash()).await?;
+        let event = AuditEvent {
+            action: "setup_link.created",
+            tenant: None,
+            subject: link.id,
+        };
+        self.record(&mut tx, &Call::system(now), event).await?;
         tx.commit().await?;
         Ok(Some(secret))
     }
@@ -149,6 +158,10 @@ impl App {
             ),
             None => None,
         };
+        self.record_installation(&mut tx, call, &org, (project.as_ref(), api_key.as_ref()))
+            .await?;
+        let created = json!({"email": user.email.as_str(), "name": user.name.as_str()});
+        tx.note_change(done(&created));
         self.commit(tx, call, "admin.created", org.tenant(), user.id.0)
             .await?;
         Ok(Installation {
@@ -158,6 +171,45 @@ impl App {
             session: session_secret,
             api_key,
         })
+    }
+
+    /// An entry for each value that was made beside the administrator.
+    async fn record_installation(
+        &self,
+        tx: &mut Transaction,
+        call: &Call,
+        org: &Org,
+        (project, key): (Option<&Project>, Option<&(ApiKey, Secret)>),
+    ) -> Result<(), Error> {
+        if org.created_at == call.now {
+            tx.note_change(created(org));
+            let (action, tenant, subject) = ("org.created", Some(org.tenant()), org.id.0);
+            let event = AuditEvent {
+                action,
+                tenant,
+                subject,
+            };
+            self.record(tx, call, event).await?;
+        }
+        if let Some(project) = project {
+            tx.note_change(created(project));
+            let event = AuditEvent {
+                action: "project.created",
+                tenant: Some(project.tenant()),
+                subject: project.id.0,
+            };
+            self.record(tx, call, event).await?;
+        }
+        if let Some((key, _)) = key {
+            tx.note_change(created(key));
+            let event = AuditEvent {
+                action: "api_key.created",
+                tenant: Some(key.tenant),
+                subject: key.id.0,
+            };
+            self.record(tx, call, event).await?;
+        }
+        Ok(())
     }
 
     async fn first_project(

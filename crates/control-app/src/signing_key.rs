@@ -1,6 +1,7 @@
 //! Signing keys of organizations.
 
 use crate::app::App;
+use crate::audit_value::{Audited, changed, created};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::SigningPair;
@@ -23,6 +24,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let key = self.standby_key(&mut tx, call, org).await?;
         let tenant = Tenant::org(org);
+        tx.note_change(created(&key));
         self.commit(tx, call, "signing_key.created", tenant, key.id.0)
             .await?;
         Ok(Versioned::new(key))
@@ -80,6 +82,7 @@ impl App {
         tx.update_signing_key(&retired, active.version).await?;
         let version = tx.update_signing_key(&value, next.version).await?;
         let tenant = Tenant::org(org);
+        tx.note_change(changed(&retired.audited(), &value));
         self.commit(tx, call, "signing_key.rotated", tenant, value.id.0)
             .await?;
         Ok(Versioned { value, version })
@@ -100,10 +103,12 @@ impl App {
         let found = tx.signing_key(id).await?;
         let found = found.filter(|key| key.value.org == org);
         let found = found.ok_or(Refusal::NotFound)?;
+        let before = found.value.audited();
         let value = found.value.deactivate(&call.actor)?;
         call.expect_version(found.version)?;
         let version = tx.update_signing_key(&value, found.version).await?;
         let tenant = Tenant::org(org);
+        tx.note_change(changed(&before, &value));
         self.commit(tx, call, "signing_key.deactivated", tenant, id.0)
             .await?;
         Ok(Versioned { value, version })

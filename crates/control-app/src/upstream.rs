@@ -1,6 +1,7 @@
 //! Upstreams.
 
 use crate::app::{App, taken, tenant};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::definition::check_upstream;
 use crate::error::Error;
@@ -26,6 +27,7 @@ impl App {
         let upstream = Upstream::create(&call.actor, tenant, id, settings, call.now)?;
         check_upstream(&upstream)?;
         tx.insert_upstream(&upstream).await.map_err(taken("name"))?;
+        tx.note_change(created(&upstream));
         self.commit(tx, call, "upstream.created", tenant, id.0)
             .await?;
         Ok(Versioned::new(upstream))
@@ -77,11 +79,13 @@ impl App {
     ) -> Result<Versioned<Upstream>, Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (project, id)).await?;
+        let before = found.value.audited();
         let value = found.value.update(&call.actor, settings)?;
         check_upstream(&value)?;
         call.expect_version(found.version)?;
         let updated = tx.update_upstream(&value, found.version).await;
         let version = updated.map_err(taken("name"))?;
+        tx.note_change(changed(&before, &value));
         self.commit(tx, call, "upstream.updated", value.tenant, id.0)
             .await?;
         Ok(Versioned { value, version })
@@ -104,6 +108,7 @@ impl App {
         call.expect_version(found.version)?;
         tx.delete_upstream(id, found.version).await?;
         let tenant = found.value.tenant;
+        tx.note_change(deleted(&found.value));
         self.commit(tx, call, "upstream.deleted", tenant, id.0)
             .await
     }

@@ -1,6 +1,7 @@
 //! Proof of identity, given bytes and a time.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod audit_key;
 mod certificate;
 mod error;
 mod password;
@@ -9,6 +10,7 @@ mod secret;
 mod signature;
 mod token;
 
+pub use audit_key::AuditKey;
 pub use certificate::{CertificateError, CheckedCertificate};
 pub use error::AuthError;
 pub use password::{Password, PasswordHash};

@@ -1,21 +1,24 @@
-//! The audit log: what was done, each entry with a hash over itself and the one before.
+//! The audit log: what was done, each entry with an HMAC over itself and the one before.
 //!
 //! It is also the outbox. The head's number grows with every change, in the same transaction, so
 //! each replica watches that one row and wakes its long polls.
 
+use crate::audit_entry::{AuditColumns, COLUMNS, Link};
 use crate::error::StoreError;
-use crate::row::{number, optional_text, text};
-use crate::statement::Write;
+use crate::row::{number, text};
+use crate::statement::sql;
 use crate::store::Transaction;
-use control_auth::sha256;
+use control_auth::AuditKey;
 use control_domain::Tenant;
-use jiff::Timestamp;
-use sqlx::any::AnyRow;
+use jiff::{SignedDuration, Timestamp};
 use sqlx::query;
+use std::net::IpAddr;
 use uuid::Uuid;
 
 /// Entries read at once when the chain is verified.
 const CHUNK: i64 = 500;
+/// Replicas of a version that had no key may write so long beside newer ones.
+const UPGRADE: SignedDuration = SignedDuration::from_hours(1);
 
 /// Something that was done.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +29,10 @@ pub struct AuditEntry<'a> {
     pub actor_kind: &'a str,
     /// The actor.
     pub actor: Uuid,
+    /// The actor as it is called now; its names may change.
+    pub actor_name: &'a str,
+    /// The address of its client.
+    pub client_ip: Option<IpAddr>,
     /// Where it was done; `None` for the installation as a whole.
     pub tenant: Option<Tenant>,
     /// What was done, such as `project.created`.
@@ -36,60 +43,84 @@ pub struct AuditEntry<'a> {
     pub correlation_id: &'a str,
 }
 
-/// The first entry that does not fit the chain: it, or one before it, was changed or removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AuditFault {
-    /// Its number, from 1.
-    pub seq: i64,
+/// What a command changed, as JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditChange {
+    /// The value before; none for what is new.
+    pub before: Option<String>,
+    /// The value after; none for what is gone.
+    pub after: Option<String>,
 }
 
-/// An entry as its columns have it.
-#[derive(Debug)]
-struct Columns {
-    at: i64,
-    actor_kind: String,
-    actor_id: String,
-    org_id: Option<String>,
-    project_id: Option<String>,
-    action: String,
-    subject_id: String,
-    correlation_id: String,
+/// What a look at the whole log found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditVerification {
+    /// The first entry that does not fit the chain, by its number from 1: it, or one before it, was changed or removed.
+    pub fault: Option<i64>,
+    /// The number of entries.
+    pub entries: i64,
+    /// The first entry with an HMAC; none if no entry has one.
+    pub keyed_from: Option<i64>,
+    /// The link of the newest entry: a note of it elsewhere proves later that the log was not cut there.
+    pub head: String,
+}
+
+impl AuditVerification {
+    /// Whether the log is as it was written, as far as a key can prove it.
+    pub fn is_whole(&self) -> bool {
+        self.fault.is_none() && (self.entries == 0 || self.keyed_from.is_some())
+    }
 }
 
 impl Transaction {
+    /// Says what the command changes; the next entry of this transaction has it.
+    pub fn note_change(&mut self, change: AuditChange) {
+        self.change = change;
+    }
+
     /// Adds an entry; gives its number. Writers wait here for each other until they commit.
     ///
     /// # Errors
     ///
     /// [`StoreError`]
-    pub async fn append_audit(&mut self, entry: &AuditEntry<'_>) -> Result<i64, StoreError> {
-        let sql = "UPDATE audit_head SET seq = seq + 1 WHERE id = 1 RETURNING seq, hash";
-        let head = query(sql).fetch_one(self.connection()).await?;
-        self.count_written(1);
-        let seq = number(&head, "seq")?;
-        let columns = Columns::from(entry);
-        let hash = columns.hash(&text(&head, "hash")?, seq);
-        query("UPDATE audit_head SET hash = $1 WHERE id = 1")
-            .bind(&hash)
-            .write_in(self)
-            .await?;
-        let sql = "INSERT INTO audit (seq, at, actor_kind, actor_id, org_id, project_id, action,
-                   subject_id, correlation_id, hash)
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-        query(sql)
-            .bind(seq)
-            .bind(columns.at)
-            .bind(columns.actor_kind)
-            .bind(columns.actor_id)
-            .bind(columns.org_id)
-            .bind(columns.project_id)
-            .bind(columns.action)
-            .bind(columns.subject_id)
-            .bind(columns.correlation_id)
-            .bind(hash)
-            .write_in(self)
-            .await?;
+    pub async fn append_audit(
+        &mut self,
+        entry: &AuditEntry<'_>,
+        key: &AuditKey,
+    ) -> Result<i64, StoreError> {
+        let head = "UPDATE audit_head SET seq = seq + 1 WHERE id = 1 RETURNING seq, hash";
+        let head = sql(head).row(self).await?;
+        let head = head.ok_or(StoreError::Corrupt("audit_head"))?;
+        let (seq, previous) = (number(&head, "seq")?, text(&head, "hash")?);
+        let org_seq = match entry.tenant {
+            Some(tenant) => Some(self.next_number(tenant).await?),
+            None => None,
+        };
+        let change = std::mem::take(&mut self.change);
+        let columns = AuditColumns::new(entry, org_seq, change);
+        let hash = columns.link((seq, &previous), Link::Keyed(key));
+        let update = sql("UPDATE audit_head SET hash = $1 WHERE id = 1");
+        update.bind(hash.as_str()).run(self).await?;
+        columns.insert(self, (seq, hash)).await?;
         Ok(seq)
+    }
+
+    /// The next number in the log of an organization. Entries of older versions get theirs first.
+    async fn next_number(&mut self, tenant: Tenant) -> Result<i64, StoreError> {
+        let newest = self.audit_newest(tenant.org).await?;
+        let unnumbered = "SELECT seq FROM audit WHERE org_id = $1 AND org_seq IS NULL ORDER BY seq";
+        let unnumbered = sql(unnumbered).bind(tenant.org).rows(self).await?;
+        let mut last = newest;
+        for row in &unnumbered {
+            last += 1;
+            let update = sql("UPDATE audit SET org_seq = $1 WHERE seq = $2");
+            update
+                .bind(last)
+                .bind(number(row, "seq")?)
+                .run(self)
+                .await?;
+        }
+        Ok(last + 1)
     }
 
     /// The number of the newest entry; 0 if there is none.
@@ -104,113 +135,115 @@ impl Transaction {
         number(&row, "seq")
     }
 
-    /// Reads the whole log, 500 entries at a time, and compares every hash up to the head's.
+    /// Reads the whole log, 500 entries at a time, and compares every link up to the head's. Without the key,
+    /// keyed links are faults.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if it cannot be read.
-    pub async fn verify_audit(&mut self) -> Result<Option<AuditFault>, StoreError> {
+    pub async fn verify_audit(
+        &mut self,
+        key: Option<&AuditKey>,
+    ) -> Result<AuditVerification, StoreError> {
         // One statement sees one state of both tables, also beside writers.
-        let sql = "SELECT seq, hash, (SELECT COALESCE(MAX(seq), 0) FROM audit) AS newest
-                   FROM audit_head WHERE id = 1";
-        let head = query(sql).fetch_one(self.connection()).await?;
+        let head = "SELECT seq, hash, (SELECT COALESCE(MAX(seq), 0) FROM audit) AS newest
+                    FROM audit_head WHERE id = 1";
+        let head = query(head).fetch_one(self.connection()).await?;
         let (last, last_hash) = (number(&head, "seq")?, text(&head, "hash")?);
         let newest = number(&head, "newest")?;
-        let (mut seq, mut previous) = (0, String::new());
-        while seq < last {
-            let rows = self.audit_after(seq, CHUNK.min(last - seq)).await?;
-            for row in &rows {
-                seq += 1;
-                previous = Columns::read(row)?.hash(&previous, seq);
-                if number(row, "seq")? != seq || text(row, "hash")? != previous {
-                    return Ok(Some(AuditFault { seq }));
+        let mut chain = Chain::default();
+        let mut fault = None;
+        while fault.is_none() && chain.seq < last {
+            let rows = self
+                .audit_after(chain.seq, CHUNK.min(last - chain.seq))
+                .await?;
+            if rows.is_empty() {
+                fault = Some(chain.seq + 1);
+            }
+            for (seq, hash, columns) in rows {
+                if !chain.follow((seq, hash), &columns, key) {
+                    fault = Some(chain.seq);
+                    break;
                 }
             }
-            if rows.is_empty() {
-                return Ok(Some(AuditFault { seq: seq + 1 }));
-            }
         }
-        let complete = newest == last && previous == last_hash;
-        Ok((!complete).then_some(AuditFault { seq: last.max(1) }))
-    }
-
-    async fn audit_after(&mut self, seq: i64, limit: i64) -> Result<Vec<AnyRow>, StoreError> {
-        let sql = "SELECT seq, at, actor_kind, actor_id, org_id, project_id, action, subject_id,
-                   correlation_id, hash FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2";
-        let rows = query(sql)
-            .bind(seq)
-            .bind(limit)
-            .fetch_all(self.connection())
-            .await?;
-        Ok(rows)
-    }
-}
-
-impl From<&AuditEntry<'_>> for Columns {
-    fn from(entry: &AuditEntry<'_>) -> Self {
-        let AuditEntry {
-            at,
-            actor_kind,
-            actor,
-            tenant,
-            action,
-            subject,
-            correlation_id,
-        } = *entry;
-        Self {
-            at: at.as_millisecond(),
-            actor_kind: actor_kind.to_owned(),
-            actor_id: actor.to_string(),
-            org_id: tenant.map(|tenant| tenant.org.to_string()),
-            project_id: tenant.and_then(|tenant| Some(tenant.project?.to_string())),
-            action: action.to_owned(),
-            subject_id: subject.to_string(),
-            correlation_id: correlation_id.to_owned(),
-        }
-    }
-}
-
-impl Columns {
-    fn read(row: &AnyRow) -> Result<Self, StoreError> {
-        Ok(Self {
-            at: number(row, "at")?,
-            actor_kind: text(row, "actor_kind")?,
-            actor_id: text(row, "actor_id")?,
-            org_id: optional_text(row, "org_id")?,
-            project_id: optional_text(row, "project_id")?,
-            action: text(row, "action")?,
-            subject_id: text(row, "subject_id")?,
-            correlation_id: text(row, "correlation_id")?,
+        let complete = newest == last && chain.previous == last_hash;
+        Ok(AuditVerification {
+            fault: fault.or((!complete).then_some(last.max(1))),
+            entries: last,
+            keyed_from: chain.keyed.map(|first| first.seq),
+            head: last_hash,
         })
     }
 
-    /// Every text is preceded by its length, so no two entries have the same bytes.
-    fn hash(&self, previous: &str, seq: i64) -> String {
-        let Self {
-            at,
-            actor_kind,
-            actor_id,
-            org_id,
-            project_id,
-            action,
-            subject_id,
-            correlation_id,
-        } = self;
-        let none = "";
-        let texts = [
-            previous,
-            actor_kind,
-            actor_id,
-            org_id.as_deref().unwrap_or(none),
-            project_id.as_deref().unwrap_or(none),
-            action,
-            subject_id,
-            correlation_id,
-        ];
-        let mut bytes = format!("audit v1\n{seq}\n{at}\n").into_bytes();
-        for text in texts {
-            bytes.extend_from_slice(format!("{}:{text}\n", text.len()).as_bytes());
+    async fn audit_after(
+        &mut self,
+        seq: i64,
+        limit: i64,
+    ) -> Result<Vec<(i64, String, AuditColumns)>, StoreError> {
+        let list = COLUMNS;
+        let rows = sql(list).bind(seq).bind(limit).rows(self).await?;
+        let read = |row| {
+            let columns = AuditColumns::read(row)?;
+            Ok((number(row, "seq")?, text(row, "hash")?, columns))
+        };
+        rows.iter().map(read).collect()
+    }
+}
+
+/// The chain up to an entry.
+#[derive(Debug, Default)]
+struct Chain {
+    seq: i64,
+    previous: String,
+    keyed: Option<Keyed>,
+}
+
+/// The part of the chain with HMACs.
+#[derive(Clone, Copy, Debug)]
+struct Keyed {
+    /// The first entry.
+    seq: i64,
+    /// Its time, in milliseconds.
+    since: i64,
+    /// The newest time of its entries.
+    until: i64,
+}
+
+impl Chain {
+    /// Goes on to the next entry; whether it fits.
+    fn follow(
+        &mut self,
+        (seq, hash): (i64, String),
+        columns: &AuditColumns,
+        key: Option<&AuditKey>,
+    ) -> bool {
+        self.seq += 1;
+        let link = match (columns.is_keyed, key) {
+            (true, Some(key)) => Link::Keyed(key),
+            (true, None) => return false,
+            (false, _) if self.is_upgraded() => return false,
+            (false, _) => Link::Plain,
+        };
+        if columns.is_keyed {
+            let (at, seq) = (columns.at, self.seq);
+            let first = Keyed {
+                seq,
+                since: at,
+                until: at,
+            };
+            let keyed = self.keyed.get_or_insert(first);
+            keyed.until = keyed.until.max(at);
         }
-        sha256(&bytes)
+        let expected = columns.link((self.seq, &self.previous), link);
+        self.previous = expected;
+        seq == self.seq && hash == self.previous
+    }
+
+    /// Whether all replicas have the key by now, so that no entry is without it any more.
+    fn is_upgraded(&self) -> bool {
+        let limit = i64::try_from(UPGRADE.as_millis()).unwrap_or(i64::MAX);
+        self.keyed
+            .is_some_and(|keyed| limit < keyed.until - keyed.since)
     }
 }

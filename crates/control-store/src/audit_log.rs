@@ -1,7 +1,8 @@
 //! The audit log of one organization, as its administrators read it.
 
+use crate::audit::AuditChange;
 use crate::error::StoreError;
-use crate::row::{id, number, optional_id, text, time};
+use crate::row::{id, number, optional_id, optional_text, text, time};
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_wire::{OrgId, ProjectId};
@@ -17,7 +18,7 @@ const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 /// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// The number in the installation's log, from 1.
+    /// The number in the organization's log, from 1.
     pub seq: i64,
     /// The time of the request.
     pub at: Timestamp,
@@ -25,6 +26,10 @@ pub struct AuditRecord {
     pub actor_kind: String,
     /// The actor.
     pub actor: Uuid,
+    /// The actor as it was called then; none in entries of before this was noted.
+    pub actor_name: Option<String>,
+    /// The address of its client.
+    pub client_ip: Option<String>,
     /// The project, unless it concerns the organization as a whole.
     pub project: Option<ProjectId>,
     /// What was done, such as `project.created`.
@@ -33,6 +38,8 @@ pub struct AuditRecord {
     pub subject: Uuid,
     /// The request.
     pub correlation_id: String,
+    /// What was before and after, as JSON.
+    pub change: AuditChange,
     /// The entry's link of the hash chain.
     pub hash: String,
 }
@@ -76,22 +83,23 @@ impl Transaction {
         before: i64,
         limit: i64,
     ) -> Result<AuditPage, StoreError> {
-        let window = "SELECT seq, at, actor_kind, actor_id, project_id, action, subject_id,
-                     correlation_id, hash
-                   FROM (SELECT * FROM audit WHERE org_id = $1 AND seq < $2
-                         ORDER BY seq DESC LIMIT $3) w
+        let window = "SELECT org_seq, at, actor_kind, actor_id, actor_name, client_ip,
+                     project_id, action, subject_id, correlation_id, value_before, value_after,
+                     hash
+                   FROM (SELECT * FROM audit WHERE org_id = $1 AND org_seq < $2
+                         ORDER BY org_seq DESC LIMIT $3) w
                    WHERE ($4 = '' OR actor_id = $4)
                      AND ($5 = '' OR substr(action, 1, CAST($11 AS INTEGER)) = $5)
                      AND ($6 = '' OR subject_id = $6) AND ($7 = '' OR project_id = $7)
                      AND at >= $8 AND at < $9
-                   ORDER BY seq DESC LIMIT $10";
+                   ORDER BY org_seq DESC LIMIT $10";
         let records = self
             .audit_window(window, (org, before), filter, limit)
             .await?;
-        let end = "SELECT COUNT(*) AS looked, COALESCE(MIN(seq), 0) AS end_seq,
+        let end = "SELECT COUNT(*) AS looked, COALESCE(MIN(org_seq), 0) AS end_seq,
                      COALESCE(MIN(at), 0) AS end_at
-                   FROM (SELECT seq, at FROM audit WHERE org_id = $1 AND seq < $2
-                         ORDER BY seq DESC LIMIT $3) w";
+                   FROM (SELECT org_seq, at FROM audit WHERE org_id = $1 AND org_seq < $2
+                         ORDER BY org_seq DESC LIMIT $3) w";
         let end = self.audit_end(end, org, before).await?;
         let too_old = filter
             .since
@@ -114,25 +122,38 @@ impl Transaction {
         after: i64,
         limit: i64,
     ) -> Result<AuditPage, StoreError> {
-        let window = "SELECT seq, at, actor_kind, actor_id, project_id, action, subject_id,
-                     correlation_id, hash
-                   FROM (SELECT * FROM audit WHERE org_id = $1 AND seq > $2
-                         ORDER BY seq LIMIT $3) w
+        let window = "SELECT org_seq, at, actor_kind, actor_id, actor_name, client_ip,
+                     project_id, action, subject_id, correlation_id, value_before, value_after,
+                     hash
+                   FROM (SELECT * FROM audit WHERE org_id = $1 AND org_seq > $2
+                         ORDER BY org_seq LIMIT $3) w
                    WHERE ($4 = '' OR actor_id = $4)
                      AND ($5 = '' OR substr(action, 1, CAST($11 AS INTEGER)) = $5)
                      AND ($6 = '' OR subject_id = $6) AND ($7 = '' OR project_id = $7)
                      AND at >= $8 AND at < $9
-                   ORDER BY seq LIMIT $10";
+                   ORDER BY org_seq LIMIT $10";
         let records = self
             .audit_window(window, (org, after), filter, limit)
             .await?;
-        let end = "SELECT COUNT(*) AS looked, COALESCE(MAX(seq), 0) AS end_seq,
+        let end = "SELECT COUNT(*) AS looked, COALESCE(MAX(org_seq), 0) AS end_seq,
                      COALESCE(MAX(at), 0) AS end_at
-                   FROM (SELECT seq, at FROM audit WHERE org_id = $1 AND seq > $2
-                         ORDER BY seq LIMIT $3) w";
+                   FROM (SELECT org_seq, at FROM audit WHERE org_id = $1 AND org_seq > $2
+                         ORDER BY org_seq LIMIT $3) w";
         let end = self.audit_end(end, org, after).await?;
         let next = end.next(&records, limit);
         Ok(AuditPage { records, next })
+    }
+
+    /// The number of the newest entry of an organization; 0 if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn audit_newest(&mut self, org: OrgId) -> Result<i64, StoreError> {
+        let newest = "SELECT org_seq FROM audit WHERE org_id = $1 AND org_seq IS NOT NULL
+                      ORDER BY org_seq DESC LIMIT 1";
+        let row = sql(newest).bind(org).row(self).await?;
+        row.map_or(Ok(0), |row| number(&row, "org_seq"))
     }
 
     async fn audit_window(
@@ -217,14 +238,20 @@ fn compared(action: &str) -> i64 {
 
 fn read(row: &AnyRow) -> Result<AuditRecord, StoreError> {
     Ok(AuditRecord {
-        seq: number(row, "seq")?,
+        seq: number(row, "org_seq")?,
         at: time(row, "at")?,
         actor_kind: text(row, "actor_kind")?,
         actor: id(row, "actor_id")?,
+        actor_name: optional_text(row, "actor_name")?,
+        client_ip: optional_text(row, "client_ip")?,
         project: optional_id(row, "project_id")?,
         action: text(row, "action")?,
         subject: id(row, "subject_id")?,
         correlation_id: text(row, "correlation_id")?,
+        change: AuditChange {
+            before: optional_text(row, "value_before")?,
+            after: optional_text(row, "value_after")?,
+        },
         hash: text(row, "hash")?,
     })
 }

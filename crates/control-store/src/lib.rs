@@ -14,6 +14,7 @@ mod store;
 mod versioned;
 
 mod audit;
+mod audit_entry;
 mod audit_log;
 mod lease;
 mod rate_limit;
@@ -50,7 +51,7 @@ mod upload;
 mod upstream;
 mod user;
 
-pub use audit::{AuditEntry, AuditFault};
+pub use audit::{AuditChange, AuditEntry, AuditVerification};
 pub use audit_log::{AuditFilter, AuditPage, AuditRecord};
 pub use drift::Divergence;
 pub use error::StoreError;

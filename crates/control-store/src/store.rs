@@ -1,5 +1,6 @@
 //! The database and its transactions.
 
+use crate::audit::AuditChange;
 use crate::error::StoreError;
 use crate::pool::{MAX_WAIT, pool_options};
 use crate::sqlite::{self, Sqlite};
@@ -32,6 +33,8 @@ pub struct Store {
 #[derive(Debug)]
 pub struct Transaction {
     inner: Inner,
+    /// What the next entry of the audit log says of the change.
+    pub(crate) change: AuditChange,
     rows_written: Arc<AtomicU64>,
 }
 
@@ -139,6 +142,7 @@ impl Store {
     fn transaction(&self, inner: Inner) -> Transaction {
         Transaction {
             inner,
+            change: AuditChange::default(),
             rows_written: Arc::clone(&self.rows_written),
         }
     }
@@ -219,7 +223,7 @@ mod tests {
     use std::fmt::Write;
 
     /// The beginning of each migration's SHA-384. A database that ran another text refuses to start.
-    const RELEASED: [(i64, &str); 14] = [
+    const RELEASED: [(i64, &str); 15] = [
         (1, "733d2674e568d31b"),
         (2, "f87873b2f26b8fd5"),
         (3, "b61231e418b52ecb"),
@@ -234,6 +238,7 @@ mod tests {
         (12, "40123558b7f650fe"),
         (13, "e551fc3af4d5c771"),
         (14, "acb8d7d510a54233"),
+        (15, "14ca49da85e3d571"),
     ];
 
     #[test]

@@ -1,7 +1,7 @@
 //! The audit log as its administrators read it.
 
 use crate::world::{Credential, World, sample, worlds};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use control_domain::{Role, Tenant};
 use control_store::AuditEntry;
 use serde_json::{Value, json};
@@ -15,12 +15,15 @@ async fn write(world: &World, tenant: Tenant, action: &str, seconds: i64) {
         at: jiff::Timestamp::from_second(seconds).unwrap(),
         actor_kind: "system",
         actor: Uuid::nil(),
+        actor_name: "controld",
+        client_ip: None,
         tenant: Some(tenant),
         action,
         subject: Uuid::nil(),
         correlation_id: "",
     };
-    tx.append_audit(&entry).await.unwrap();
+    let key = world.app.audit_key(&mut tx).await.unwrap();
+    tx.append_audit(&entry, &key).await.unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -113,12 +116,15 @@ async fn an_export_has_every_entry_of_its_organization_in_order() {
                 at: world.app.now(),
                 actor_kind: "system",
                 actor: Uuid::nil(),
+                actor_name: "controld",
+                client_ip: None,
                 tenant: Some(tenant),
                 action: &action,
                 subject: Uuid::nil(),
                 correlation_id: "",
             };
-            tx.append_audit(&entry).await.unwrap();
+            let key = world.app.audit_key(&mut tx).await.unwrap();
+            tx.append_audit(&entry, &key).await.unwrap();
         }
         tx.commit().await.unwrap();
         let answer = world.get(&format!("{AUDIT}/export"), &admin).await;
@@ -151,12 +157,15 @@ async fn a_page_of_a_filter_that_nothing_passes_goes_on() {
                 at: world.app.now(),
                 actor_kind: "system",
                 actor: Uuid::nil(),
+                actor_name: "controld",
+                client_ip: None,
                 tenant: Some(world.tenant()),
                 action: "test.done",
                 subject: Uuid::nil(),
                 correlation_id: "",
             };
-            tx.append_audit(&entry).await.unwrap();
+            let key = world.app.audit_key(&mut tx).await.unwrap();
+            tx.append_audit(&entry, &key).await.unwrap();
         }
         tx.commit().await.unwrap();
         let page = world.get(&format!("{AUDIT}?action=no.such"), &admin).await;
@@ -183,5 +192,68 @@ async fn a_key_of_a_project_does_not_read_the_log() {
         let key: Credential = world.store_key(&key).await;
         let answer = world.get(AUDIT, &key).await;
         assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    }
+}
+
+#[tokio::test]
+async fn an_entry_says_who_changed_what_from_where() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let me = world.get("/users/me", &admin).await;
+        let renamed = json!({"name": "other"});
+        let patch = Method::PATCH;
+        let done = world.send(&patch, "/projects/{project}", &admin, &renamed, &[]);
+        assert_eq!(done.await.status, StatusCode::OK);
+        let page = world.get(&format!("{AUDIT}?limit=1"), &admin).await;
+        let entry = &page.body["items"][0];
+        assert_eq!(entry["before"]["name"], "edge", "{entry}");
+        assert_eq!(entry["after"]["name"], "other", "{entry}");
+        let name = format!("Ann <{}>", me.text("email"));
+        assert_eq!(entry["actor_name"], name, "{entry}");
+        assert!(
+            entry["client_ip"].as_str().unwrap().starts_with("10."),
+            "{entry}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_numbers_of_an_organization_tell_nothing_of_others() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        for round in 0..3 {
+            write(&world, world.other, "test.other", round).await;
+            write(&world, world.tenant(), "test.own", round).await;
+        }
+        let page = world.get(&format!("{AUDIT}?limit=2"), &admin).await;
+        let numbers: Vec<i64> = page.body["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["seq"].as_i64().unwrap())
+            .collect();
+        assert_eq!(numbers, [3, 2]);
+        assert_eq!(page.body["next_cursor"], 2);
+    }
+}
+
+#[tokio::test]
+async fn the_use_of_an_ended_key_is_in_the_log_once_an_hour() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let mut key = world.key(Tenant::org(world.org), &[]);
+        key.revoked_at = Some(world.app.now());
+        let revoked = world.store_key(&key).await;
+        for _ in 0..3 {
+            let refused = world.get("/users/me", &revoked).await;
+            assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+        }
+        let page = world
+            .get(&format!("{AUDIT}?action=credential.refused"), &admin)
+            .await;
+        let entries = page.body["items"].as_array().unwrap();
+        assert_eq!(entries.len(), 1, "{}", page.body);
+        assert_eq!(entries[0]["actor"], key.id.to_string());
+        assert_eq!(entries[0]["actor_name"], "deploy");
     }
 }

@@ -53,12 +53,15 @@ async fn order(world: &World, app: &App, target: &OrderTarget) -> Order {
         at: now,
         actor_kind: "system",
         actor: Uuid::nil(),
+        actor_name: "controld",
+        client_ip: None,
         tenant: Some(world.tenant()),
         action: "bundle.assigned",
         subject: target.bundle.0,
         correlation_id: "",
     };
-    tx.append_audit(&entry).await.unwrap();
+    let key = app.audit_key(&mut tx).await.unwrap();
+    tx.append_audit(&entry, &key).await.unwrap();
     tx.commit().await.unwrap();
     app.announce_orders(&[world.node]);
     made.unwrap().remove(0)

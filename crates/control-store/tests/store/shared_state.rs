@@ -1,7 +1,8 @@
 //! What replicas share: leases, buckets, answers, the audit log.
 
 use crate::stores::{NOW, TestStore, org, project, stores};
-use control_store::{AuditEntry, AuditFault, Group, Rate, Reply, Reservation};
+use control_auth::{AuditKey, sha256};
+use control_store::{AuditEntry, Group, Rate, Reply, Reservation};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
@@ -134,6 +135,10 @@ async fn a_command_that_died_gives_its_key_back() {
     }
 }
 
+fn audit_key() -> AuditKey {
+    AuditKey::new(&[7; 32])
+}
+
 async fn audited(store: &TestStore, count: u128) {
     for number in 1..=count {
         let mut tx = store.begin().await.unwrap();
@@ -141,12 +146,14 @@ async fn audited(store: &TestStore, count: u128) {
             at: NOW,
             actor_kind: "user",
             actor: Uuid::from_u128(number),
+            actor_name: "Ann",
+            client_ip: None,
             tenant: Some(project(&org("a"), "edge").tenant()),
             action: "project.created",
             subject: Uuid::from_u128(number),
             correlation_id: "c",
         };
-        let seq = tx.append_audit(&entry).await.unwrap();
+        let seq = tx.append_audit(&entry, &audit_key()).await.unwrap();
         assert_eq!(tx.audit_head().await.unwrap(), seq);
         tx.commit().await.unwrap();
     }
@@ -168,15 +175,61 @@ async fn the_audit_chain_shows_every_change() {
         ("UPDATE audit_head SET hash = 'x'", Some(3)),
         ("UPDATE audit_head SET seq = 2", Some(2)),
         ("DELETE FROM audit", Some(1)),
+        ("UPDATE audit SET org_seq = 9 WHERE seq = 2", Some(2)),
+        ("UPDATE audit SET actor_name = 'Eve' WHERE seq = 3", Some(3)),
+        ("UPDATE audit SET client_ip = '::1' WHERE seq = 1", Some(1)),
+        ("UPDATE audit SET value_after = '' WHERE seq = 2", Some(2)),
+        ("UPDATE audit SET keyed = 0 WHERE seq = 3", Some(3)),
     ];
     for (sql, seq) in cases {
         for store in stores().await {
             audited(&store, 3).await;
             store.tamper(sql).await;
-            let found = store.read().await.unwrap().verify_audit().await.unwrap();
-            let expected = seq.map(|seq| AuditFault { seq });
-            assert_eq!(found, expected, "{sql} on {}", store.database.kind);
+            let mut tx = store.read().await.unwrap();
+            let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
+            assert_eq!(found.fault, seq, "{sql} on {}", store.database.kind);
         }
+    }
+}
+
+/// The log written anew by plain hashes, which need no key.
+async fn forge(store: &TestStore) {
+    let mut previous = String::new();
+    for seq in 1..=3_i64 {
+        let id = Uuid::from_u128(u128::try_from(seq).unwrap()).to_string();
+        let project = project(&org("a"), "edge");
+        let mut bytes = format!("audit v1\n{seq}\n{}\n", NOW.as_millisecond()).into_bytes();
+        let (org, project) = (project.org.to_string(), project.id.to_string());
+        let action = "project.forged";
+        for text in [&previous, "user", &id, &org, &project, action, &id, "c"] {
+            bytes.extend_from_slice(format!("{}:{text}\n", text.len()).as_bytes());
+        }
+        previous = sha256(&bytes);
+        let forged = format!(
+            "UPDATE audit SET action = '{action}', keyed = 0, hash = '{previous}' WHERE seq = {seq}"
+        );
+        store.tamper(Box::leak(forged.into_boxed_str())).await;
+    }
+    let head = format!("UPDATE audit_head SET hash = '{previous}'");
+    store.tamper(Box::leak(head.into_boxed_str())).await;
+}
+
+#[tokio::test]
+async fn a_log_that_is_written_anew_without_the_key_is_not_whole() {
+    for store in stores().await {
+        audited(&store, 3).await;
+        forge(&store).await;
+        let mut tx = store.read().await.unwrap();
+        let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
+        assert!(!found.is_whole(), "{found:?}");
+        assert_eq!((found.fault, found.keyed_from), (None, None));
+        // Keyed entries after it begin a chain that covers what was there; another key does not fit.
+        drop(tx);
+        audited(&store, 1).await;
+        let mut tx = store.read().await.unwrap();
+        let other = AuditKey::new(&[8; 32]);
+        let found = tx.verify_audit(Some(&other)).await.unwrap();
+        assert_eq!(found.fault, Some(4));
     }
 }
 
@@ -187,12 +240,14 @@ async fn append(store: control_store::Store, number: u128) {
             at: NOW,
             actor_kind: "system",
             actor: Uuid::from_u128(number),
+            actor_name: "Ann",
+            client_ip: None,
             tenant: None,
             action: "test.written",
             subject: Uuid::nil(),
             correlation_id: "",
         };
-        tx.append_audit(&entry).await.unwrap();
+        tx.append_audit(&entry, &audit_key()).await.unwrap();
         tx.commit().await.unwrap();
     }
 }
@@ -208,6 +263,7 @@ async fn writers_on_two_connections_leave_one_chain() {
         writers.join_all().await;
         let mut tx = store.read().await.unwrap();
         assert_eq!(tx.audit_head().await.unwrap(), 40);
-        assert_eq!(tx.verify_audit().await.unwrap(), None);
+        let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
+        assert!(found.is_whole(), "{found:?}");
     }
 }
