@@ -2,6 +2,7 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::extract::{Caller, Path, Query};
+use crate::names::SigningKeyStateName;
 use crate::problem::Problem;
 use axum::Json;
 use axum::body::Body;
@@ -33,6 +34,12 @@ pub(crate) struct VerificationView {
     kid: SigningKeyId,
     /// Its public half: 32 bytes in Base64-URL.
     public_key: String,
+    /// What the key is used for now.
+    signing_key_state: SigningKeyStateName,
+    /// When the key was deactivated, perhaps because it leaked: a signature by it proves nothing from then on. Nodes
+    /// believe orders by newer keys.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    signing_key_deactivated_at: Option<Timestamp>,
     /// Ed25519 in Base64-URL, over the lines `bundle v1`, digest and kid.
     signature: String,
     #[schema(value_type = String, format = DateTime)]
@@ -117,7 +124,7 @@ impl From<Verification> for VerificationView {
                     text: signature,
                     signed_at,
                 },
-            public_key,
+            signing_key,
             digest_matches,
             signature_matches,
             fault,
@@ -127,7 +134,9 @@ impl From<Verification> for VerificationView {
             digest,
             size_bytes,
             kid,
-            public_key: public_key.as_str().to_owned(),
+            public_key: signing_key.public_key.as_str().to_owned(),
+            signing_key_state: signing_key.state.into(),
+            signing_key_deactivated_at: signing_key.deactivated_at,
             signature,
             signed_at,
             digest_matches,

@@ -52,7 +52,16 @@ pub(crate) async fn run(
             "a request with this key was carried out, and its answer was lost",
         )),
         Reservation::Other => Err(Problem::other_request()),
-        Reservation::Replied(reply) => replay(reply),
+        Reservation::Replied(reply) => {
+            if let Some(location) = &reply.location
+                && app.is_gone(location).await?
+            {
+                // 201 would lead the client to what is not there.
+                let gone = "carried out before; the resource was deleted since";
+                return Err(Problem::repeated(gone));
+            }
+            replay(reply)
+        }
     }
 }
 

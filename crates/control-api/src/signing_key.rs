@@ -28,6 +28,9 @@ pub(crate) struct SigningKeyView {
     endorsed_by: Option<SigningKeyId>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
+    /// When it was deactivated: what it signed proves nothing from then on.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deactivated_at: Option<Timestamp>,
 }
 
 impl From<&SigningKey> for SigningKeyView {
@@ -40,6 +43,7 @@ impl From<&SigningKey> for SigningKeyView {
             secret: _,
             endorsement,
             created_at,
+            deactivated_at,
         } = key;
         Self {
             id: *id,
@@ -48,6 +52,7 @@ impl From<&SigningKey> for SigningKeyView {
             public_key: public_key.as_str().to_owned(),
             endorsed_by: endorsement.as_ref().map(|(by, _)| *by),
             created_at: *created_at,
+            deactivated_at: *deactivated_at,
         }
     }
 }

@@ -6,11 +6,10 @@ use crate::call::Call;
 use crate::configuration::{Checked, check};
 use crate::configuration_diff::{Comparison, compare};
 use crate::error::Error;
-use control_auth::PublicKey;
 use control_bundle::{
     BundleError, Contents, MAX_ARCHIVE_BYTES, certificates, digest, unpack, verify,
 };
-use control_domain::{Access, Actor, Bundle, BundleArchive, BundleSignature, Refusal};
+use control_domain::{Access, Actor, Bundle, BundleArchive, BundleSignature, Refusal, SigningKey};
 use control_store::{ObjectBytes, ObjectError};
 use control_wire::{BundleId, NodeId, ProjectId};
 use serde_json::Value;
@@ -33,8 +32,8 @@ pub struct Verification {
     pub archive: BundleArchive,
     /// Its signature.
     pub signature: BundleSignature,
-    /// The public half of the key that signed.
-    pub public_key: PublicKey,
+    /// The key that signed: one that was deactivated proves nothing from then on.
+    pub signing_key: SigningKey,
     /// Whether the stored bytes have the digest.
     pub digest_matches: bool,
     /// Whether the signature is of the digest, by that key.
@@ -128,7 +127,7 @@ impl App {
             return Err(bundle.without_archive("be verified").into());
         };
         let key = self.store.read().await?.signing_key(signature.kid).await?;
-        let public_key = key.ok_or(Refusal::NotFound)?.value.public_key;
+        let signing_key = key.ok_or(Refusal::NotFound)?.value;
         let bytes = self.archive_bytes(&bundle).await;
         let is_lost = matches!(
             bytes,
@@ -137,14 +136,19 @@ impl App {
         let bytes = if is_lost { Vec::new() } else { bytes? };
         let look = move || (digest(&bytes), unpack(&bytes).err());
         let (found, fault) = self.heavy(look).await?;
-        let signed = verify(&archive.digest, signature.kid, &public_key, &signature.text);
+        let signed = verify(
+            &archive.digest,
+            signature.kid,
+            &signing_key.public_key,
+            &signature.text,
+        );
         Ok(Verification {
             digest_matches: found == archive.digest,
             signature_matches: signed.is_ok(),
             fault: fault.map(|fault| fault.to_string()),
             archive,
             signature,
-            public_key,
+            signing_key,
         })
     }
 

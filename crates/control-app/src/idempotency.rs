@@ -25,6 +25,15 @@ impl App {
         Ok((id, reservation))
     }
 
+    /// Whether the resource that an answer told of was deleted since.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn is_gone(&self, location: &str) -> Result<bool, Error> {
+        Ok(self.store.read().await?.is_gone(location).await?)
+    }
+
     /// Keeps the answer of a command that was carried out; `None` gives the key back.
     ///
     /// # Errors

@@ -31,7 +31,8 @@ pub enum KeyRotation {
 }
 
 impl App {
-    /// Registers a node; the token is used up by one in the same transaction.
+    /// Registers a node; the token is used up by one in the same transaction. The same token, asked again for a node
+    /// of this name that was not heard from yet, gives that node another key: the first answer was lost.
     ///
     /// # Errors
     ///
@@ -47,20 +48,49 @@ impl App {
         let id = NodeId::new(call.now, self.random_id());
         let RegisterRequest { name, labels } = request;
         let node = Node::register(&call.actor, tenant, id, (&name, labels), call.now)?;
-        if let Actor::Enrolment { id: token, .. } = call.actor
-            && !tx.use_enrolment_token(token, call.now).await?
-        {
-            return Err(Refusal::Ended.into());
+        if let Actor::Enrolment { id: token, .. } = call.actor {
+            let by = (token, call.client_ip);
+            if let Some(known) = tx.unheard_node(project, &name, by).await? {
+                return self.register_again(tx, call, (project, known)).await;
+            }
+            if !tx.use_enrolment_token(token, call.now).await? {
+                return Err(Refusal::Ended.into());
+            }
         }
         let key = self.new_secret();
         let inserted = tx.insert_node(&node, &key.hash()).await;
         inserted.map_err(taken("name"))?;
+        if let Actor::Enrolment { id: token, .. } = call.actor {
+            tx.note_enrolment(id, (token, call.client_ip)).await?;
+        }
         let signing_keys = tx.verifying_signing_keys(tenant.org).await?;
         tx.note_change(created(&node));
         self.commit(tx, call, "node.registered", tenant, id.0)
             .await?;
         Ok(RegisteredNode {
             node,
+            key,
+            signing_keys,
+        })
+    }
+
+    /// Answers a registration again whose answer was lost, with another key: the first one may be on its way to no client.
+    async fn register_again(
+        &self,
+        mut tx: Transaction,
+        call: &Call,
+        (project, id): (ProjectId, NodeId),
+    ) -> Result<RegisteredNode, Error> {
+        let found = find(&mut tx, project, id).await?;
+        let key = self.new_secret();
+        let (tenant, hash) = (found.value.tenant, key.hash());
+        tx.reset_node_key(id, &hash, (call.now, found.version))
+            .await?;
+        let signing_keys = tx.verifying_signing_keys(tenant.org).await?;
+        self.commit(tx, call, "node.registered_again", tenant, id.0)
+            .await?;
+        Ok(RegisteredNode {
+            node: found.value,
             key,
             signing_keys,
         })

@@ -104,7 +104,7 @@ impl App {
         let found = found.filter(|key| key.value.org == org);
         let found = found.ok_or(Refusal::NotFound)?;
         let before = found.value.audited();
-        let value = found.value.deactivate(&call.actor)?;
+        let value = found.value.deactivate(&call.actor, call.now)?;
         call.expect_version(found.version)?;
         let version = tx.update_signing_key(&value, found.version).await?;
         let tenant = Tenant::org(org);
@@ -177,6 +177,7 @@ impl App {
             secret,
             endorsement: None,
             created_at: now,
+            deactivated_at: None,
         })
     }
 

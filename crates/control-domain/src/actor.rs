@@ -57,6 +57,8 @@ pub enum Actor {
         id: EnrolmentTokenId,
         /// The project that it admits nodes to.
         tenant: Tenant,
+        /// Whether it admits no further node: it only repeats answers that were lost.
+        is_used_up: bool,
     },
     /// A node.
     Node {
@@ -180,8 +182,15 @@ impl Actor {
     /// What the credential lacks.
     pub fn holds(&self, access: Access) -> Result<(), Refusal> {
         match (access, self) {
-            (Access::Public, _)
-            | (Access::SetUp, Self::SetUp { .. })
+            (Access::Public, _) => Ok(()),
+            // Elsewhere it is as one that was revoked.
+            (
+                _,
+                Self::Enrolment {
+                    is_used_up: true, ..
+                },
+            ) if access != Access::Enrolment => Err(Refusal::Ended),
+            (Access::SetUp, Self::SetUp { .. })
             | (Access::Invitee, Self::Invitee { .. })
             | (Access::SignedIn, Self::User { .. } | Self::ApiKey { .. })
             | (Access::Session, Self::User { .. })

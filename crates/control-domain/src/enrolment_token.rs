@@ -166,14 +166,17 @@ impl EnrolmentToken {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Ended`] unless it is active.
+    /// [`Refusal::Ended`] if it was revoked or its time has passed.
     pub fn accept(&self, now: Timestamp) -> Result<Actor, Refusal> {
-        if self.state(now) != Active {
-            return Err(Refusal::Ended);
-        }
+        let is_used_up = match self.state(now) {
+            Active => false,
+            UsedUp => true,
+            Expired | Revoked => return Err(Refusal::Ended),
+        };
         Ok(Actor::Enrolment {
             id: self.id,
             tenant: self.tenant,
+            is_used_up,
         })
     }
 }

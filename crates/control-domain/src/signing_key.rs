@@ -67,6 +67,8 @@ pub struct SigningKey {
     pub endorsement: Option<(SigningKeyId, String)>,
     /// When it was created.
     pub created_at: Timestamp,
+    /// When it was deactivated: what it signed is not proven since.
+    pub deactivated_at: Option<Timestamp>,
 }
 
 impl SigningKey {
@@ -97,9 +99,12 @@ impl SigningKey {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or if it is active or was deactivated before.
-    pub fn deactivate(self, actor: &Actor) -> Result<Self, Refusal> {
+    pub fn deactivate(self, actor: &Actor, now: Timestamp) -> Result<Self, Refusal> {
         actor.require(Access::ADMINISTER, Tenant::org(self.org))?;
-        self.step(Deactivate)
+        Ok(Self {
+            deactivated_at: Some(now),
+            ..self.step(Deactivate)?
+        })
     }
 
     /// Whether what it signed is accepted.

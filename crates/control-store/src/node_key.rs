@@ -6,8 +6,9 @@ use crate::statement::sql;
 use crate::store::Transaction;
 use control_auth::PublicKey;
 use control_domain::Tenant;
-use control_wire::{NodeId, SigningKeyId};
+use control_wire::{EnrolmentTokenId, NodeId, ProjectId, SigningKeyId};
 use jiff::Timestamp;
+use std::net::IpAddr;
 
 /// What a token is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,41 @@ pub struct TokenIssuer {
 }
 
 impl Transaction {
+    /// Notes the enrolment token of a registration, and the address that it came from.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn note_enrolment(
+        &mut self,
+        node: NodeId,
+        (token, address): (EnrolmentTokenId, Option<IpAddr>),
+    ) -> Result<(), StoreError> {
+        let update = sql("UPDATE nodes SET enrolled_by = $1, enrolled_from = $2 WHERE id = $3");
+        let update = update.bind(token).bind(address_text(address));
+        update.bind(node).run(self).await?;
+        Ok(())
+    }
+
+    /// The node of this name that the token registered from this address, if it was not heard from yet.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn unheard_node(
+        &mut self,
+        project: ProjectId,
+        name: &str,
+        (token, address): (EnrolmentTokenId, Option<IpAddr>),
+    ) -> Result<Option<NodeId>, StoreError> {
+        let find = "SELECT n.id AS id FROM nodes n JOIN node_heartbeats h ON h.node_id = n.id
+                    WHERE n.project_id = $1 AND n.name = $2 AND n.enrolled_by = $3
+                      AND n.enrolled_from = $4 AND h.seen_at = 0";
+        let find = sql(find).bind(project).bind(name).bind(token);
+        let row = find.bind(address_text(address)).row(self).await?;
+        row.map(|row| id(&row, "id")).transpose()
+    }
+
     /// The node with a key of this hash.
     ///
     /// # Errors
@@ -127,4 +163,8 @@ impl Transaction {
             tokens_since: time(&row, "tokens_since")?,
         }))
     }
+}
+
+fn address_text(address: Option<IpAddr>) -> String {
+    address.map_or_else(String::new, |address| address.to_string())
 }

@@ -5,7 +5,7 @@
 
 use crate::error::StoreError;
 use crate::row::{optional_text, text, truth, written};
-use crate::statement::Write;
+use crate::statement::{Write, sql as statement};
 use crate::store::Transaction;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::{Row, query};
@@ -99,6 +99,38 @@ impl Transaction {
             location: optional_text(&row, "location")?,
             body: optional_text(&row, "body")?,
         }))
+    }
+
+    /// Whether the resource at a `Location` was deleted; no if the path is of no known noun.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn is_gone(&mut self, location: &str) -> Result<bool, StoreError> {
+        let mut parts = location.rsplit('/');
+        let (Some(id), Some(noun)) = (parts.next(), parts.next()) else {
+            return Ok(false);
+        };
+        let find = match noun {
+            "orgs" => "SELECT id FROM orgs WHERE id = $1",
+            "projects" => "SELECT id FROM projects WHERE id = $1",
+            "invitations" => "SELECT id FROM invitations WHERE id = $1",
+            "nodes" => "SELECT id FROM nodes WHERE id = $1",
+            "bundles" => "SELECT id FROM bundles WHERE id = $1",
+            "rollouts" => "SELECT id FROM rollouts WHERE id = $1",
+            "services" => "SELECT id FROM services WHERE id = $1",
+            "upstreams" => "SELECT id FROM upstreams WHERE id = $1",
+            "certificates" => "SELECT id FROM certificates WHERE id = $1",
+            "api-keys" => "SELECT id FROM api_keys WHERE id = $1",
+            "members" => "SELECT user_id FROM memberships WHERE user_id = $1 AND org_id = $2",
+            _ => return Ok(false),
+        };
+        let find = statement(find).bind(id);
+        let find = match (noun, parts.next()) {
+            ("members", Some(org)) => find.bind(org),
+            _ => find,
+        };
+        Ok(find.row(self).await?.is_none())
     }
 
     /// Marks the key in the transaction of its command.

@@ -1,7 +1,7 @@
 //! Signing keys.
 
 use crate::error::StoreError;
-use crate::row::{id, named, optional_id, optional_text, text, time, versioned};
+use crate::row::{id, named, optional_id, optional_text, optional_time, text, time, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
@@ -14,7 +14,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, org_id, state, public_key, secret_id, endorsed_by, endorsement, created_at,
-             version FROM signing_keys ",
+             deactivated_at, version FROM signing_keys ",
             $rest
         )
     };
@@ -35,11 +35,12 @@ impl Transaction {
             secret,
             endorsement,
             created_at,
+            deactivated_at,
         } = key;
         let (endorsed_by, endorsement) = endorsement.clone().unzip();
         let insert = "INSERT INTO signing_keys (id, org_id, state, public_key, secret_id,
-                      endorsed_by, endorsement, created_at, version)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)";
+                      endorsed_by, endorsement, created_at, deactivated_at, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)";
         sql(insert)
             .bind(*id)
             .bind(*org)
@@ -49,6 +50,7 @@ impl Transaction {
             .bind(endorsed_by)
             .bind(endorsement)
             .bind(*created_at)
+            .bind(*deactivated_at)
             .run(self)
             .await?;
         Ok(())
@@ -137,9 +139,13 @@ impl Transaction {
         key: &SigningKey,
         version: i64,
     ) -> Result<i64, StoreError> {
-        let update = "UPDATE signing_keys SET state = $1, version = version + 1
-                      WHERE id = $2 AND version = $3";
-        let update = sql(update).bind(key.state.name()).bind(key.id);
+        let update =
+            "UPDATE signing_keys SET state = $1, deactivated_at = $2, version = version + 1
+                      WHERE id = $3 AND version = $4";
+        let update = sql(update)
+            .bind(key.state.name())
+            .bind(key.deactivated_at)
+            .bind(key.id);
         update.write(self, version).await
     }
 }
@@ -156,6 +162,7 @@ impl Record for SigningKey {
             secret: id(row, "secret_id")?,
             endorsement: endorsed_by.zip(endorsement),
             created_at: time(row, "created_at")?,
+            deactivated_at: optional_time(row, "deactivated_at")?,
         };
         versioned(key, row)
     }

@@ -418,3 +418,36 @@ async fn services_become_a_bundle_without_private_keys() {
         }
     }
 }
+
+#[tokio::test]
+async fn verify_says_when_the_signing_key_was_deactivated() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let all = "/projects/{project}/bundles";
+        let made = world.post(all, &admin, sample(all)).await;
+        let verify = format!("{all}/{}/verify", made.text("id"));
+        let before = world.get(&verify, &admin).await;
+        assert_eq!(
+            before.body["signing_key_state"], "active",
+            "{}",
+            before.body
+        );
+        assert_eq!(before.body["signing_key_deactivated_at"], Value::Null);
+        let keys = "/orgs/{org}/signing-keys";
+        let kid = before.text("kid");
+        world
+            .post(&format!("{keys}/rotate"), &admin, Value::Null)
+            .await;
+        let path = format!("{keys}/{kid}/deactivate");
+        let done = world.post(&path, &admin, Value::Null).await;
+        assert_eq!(done.status, StatusCode::OK, "{}", done.body);
+        let after = world.get(&verify, &admin).await;
+        assert_eq!(
+            after.body["signing_key_state"], "deactivated",
+            "{}",
+            after.body
+        );
+        let at = after.text("signing_key_deactivated_at");
+        assert_eq!(done.text("deactivated_at"), at);
+    }
+}

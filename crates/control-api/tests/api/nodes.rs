@@ -94,6 +94,8 @@ async fn an_enrolment_token_is_counted_and_revoked() {
         let (id, token) = enrol(&world, 3).await;
         let made = register(&world, &token, "edge-1").await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+        // Another machine of the same name: from its own address, an answer that was lost is repeated.
+        world.change_address();
         let taken = register(&world, &token, "edge-1").await;
         assert_eq!(
             (taken.status, taken.code()),
@@ -395,5 +397,41 @@ async fn two_processes_of_one_identity_are_shown_and_refused_nothing() {
         let events = events.body["items"].as_array().unwrap().clone();
         assert_eq!(events.len(), 1, "one event for all turns: {events:?}");
         assert_eq!(events[0]["kind"], "node.duplicated");
+    }
+}
+
+#[tokio::test]
+async fn an_enrolment_whose_answer_was_lost_is_finished_by_asking_again() {
+    for world in worlds().await {
+        let mut token = world.enrolment_token(world.tenant());
+        token.max_uses = 1;
+        let token = world.store_enrolment_token(&token).await;
+        let path = "/projects/{project}/nodes/register";
+        let body = json!({"name": "rack-1"});
+        let lost = world.post(path, &token, body.clone()).await;
+        assert_eq!(lost.status, StatusCode::CREATED, "{}", lost.body);
+        let again = world.post(path, &token, body.clone()).await;
+        assert_eq!(again.status, StatusCode::CREATED, "{}", again.body);
+        assert_eq!(again.text("node_id"), lost.text("node_id"));
+        let node = again.text("node_id");
+        let exchange = async |answer: &Answer| {
+            let key = Credential::NodeKey(answer.text("node_key"));
+            let path = format!("/nodes/{node}/token");
+            world.post(&path, &key, Value::Null).await.status
+        };
+        assert_eq!(exchange(&lost).await, StatusCode::UNAUTHORIZED);
+        assert_eq!(exchange(&again).await, StatusCode::OK);
+        // The token admits no other node, and gives no key of one that was heard from.
+        let other = world.post(path, &token, json!({"name": "rack-2"})).await;
+        assert_eq!(other.status, StatusCode::UNAUTHORIZED, "{}", other.body);
+        let key = Credential::NodeKey(again.text("node_key"));
+        let beat = json!({"health": {"cpu_percent": 1.0}});
+        let beat = world
+            .post(&format!("/nodes/{node}/heartbeat"), &key, beat)
+            .await;
+        assert_eq!(beat.status, StatusCode::OK, "{}", beat.body);
+        let late = world.post(path, &token, body).await;
+        assert_eq!(late.status, StatusCode::UNAUTHORIZED, "{}", late.body);
+        assert_eq!(exchange(&again).await, StatusCode::OK);
     }
 }

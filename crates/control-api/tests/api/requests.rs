@@ -1,6 +1,6 @@
 //! What every request may rely on: repetition, versions, pages, failures with a body.
 
-use crate::world::{Credential, World, worlds};
+use crate::world::{Credential, World, sample, worlds};
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use control_domain::Role;
@@ -336,5 +336,28 @@ async fn a_well_formed_correlation_id_is_kept() {
             .await;
         assert_eq!(answer.header("x-correlation-id") == sent, kept, "{sent}");
         assert_eq!(answer.header("www-authenticate"), "Bearer");
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_request_does_not_tell_of_what_was_deleted() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let path = "/projects/{project}/upstreams";
+        let (post, body) = (Method::POST, sample(path));
+        let key = [("idempotency-key", "one")];
+        let made = world.send(&post, path, &admin, &body, &key).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+        let again = world.send(&post, path, &admin, &body, &key).await;
+        assert_eq!(
+            (again.status, &again.body),
+            (StatusCode::CREATED, &made.body)
+        );
+        let own = format!("{path}/{}", made.text("id"));
+        let gone = world.send(&Method::DELETE, &own, &admin, &Value::Null, &[]);
+        assert_eq!(gone.await.status, StatusCode::NO_CONTENT);
+        let replayed = world.send(&post, path, &admin, &body, &key).await;
+        assert_eq!(replayed.status, StatusCode::CONFLICT, "{}", replayed.body);
+        assert!(replayed.text.contains("deleted since"), "{}", replayed.text);
     }
 }

@@ -511,6 +511,7 @@ async fn insert_signing_key(
         secret,
         endorsement: None,
         created_at: Timestamp::UNIX_EPOCH,
+        deactivated_at: None,
     };
     tx.insert_signing_key(&key).await.unwrap();
     key.id

@@ -113,6 +113,7 @@ pub(crate) fn signing_key(org: OrgId, secret: SecretId) -> SigningKey {
         secret,
         endorsement: None,
         created_at: NOW,
+        deactivated_at: None,
     }
 }
 
