@@ -23,7 +23,7 @@ pub use body_length::BodyLength;
 pub use buffer_pool::{bound_map, keep_map, lines};
 pub use fields::{Head, write_line};
 pub use message_writer::{Framing, MessageWriter, WriteError};
-pub use read_strategy::{ReadStrategy, poll_hang_up};
+pub use read_strategy::{ReadStrategy, limit_large_reads, poll_hang_up};
 pub use request::{RawTarget, RequestHead, read_request, write_request};
 pub use response::{ResponseHead, read_response};
 pub use response_head_writer::{ResponseContext, Written, write_response};

@@ -25,7 +25,13 @@ const SHARED_READ_BYTES: usize = 32 * 1024 * 1024;
 /// ones do not take everything.
 const SHARE: usize = 16;
 
+/// Part of the memory limit that the large reads of one thread may use beyond [`LARGE_READ_BYTES`] each.
+const MEMORY_LIMIT_SHARE: u64 = 64;
+
 thread_local! {
+    /// [`SHARED_READ_BYTES`], or less under a memory limit.
+    static SHARED: Cell<usize> = const { Cell::new(SHARED_READ_BYTES) };
+
     /// Bytes of [`SHARED_READ_BYTES`] in use.
     static TAKEN: Cell<usize> = const { Cell::new(0) };
 
@@ -70,7 +76,7 @@ impl ReadStrategy {
     /// Doubles the read size `wanted`, within the shared memory.
     fn grow(&mut self, wanted: usize) {
         let more = (wanted * 2).min(self.most);
-        if more <= (SHARED_READ_BYTES - TAKEN.get()) / SHARE {
+        if more <= SHARED.get().saturating_sub(TAKEN.get()) / SHARE {
             self.ask_for(Some(more));
         }
     }
@@ -128,6 +134,13 @@ impl Drop for ReadStrategy {
     }
 }
 
+/// Bounds the large reads of this thread by the memory limit of the process, in bytes.
+pub fn limit_large_reads(max_memory_bytes: Option<u64>) {
+    let share = max_memory_bytes.map(|max| max / MEMORY_LIMIT_SHARE);
+    let share = share.and_then(|share| usize::try_from(share).ok());
+    SHARED.set(share.map_or(SHARED_READ_BYTES, |share| share.min(SHARED_READ_BYTES)));
+}
+
 fn beyond_least(large: Option<usize>) -> usize {
     large.map_or(0, |large| large.saturating_sub(LARGE_READ_BYTES))
 }
@@ -178,6 +191,11 @@ mod tests {
 
         drop(hundreds);
         assert_eq!(TAKEN.get(), 0);
+        assert_eq!(fed().large, Some(MAX_READ_BYTES));
+
+        limit_large_reads(Some(64 << 20));
+        assert_eq!(fed().large, Some(LARGE_READ_BYTES * 4));
+        limit_large_reads(None);
         assert_eq!(fed().large, Some(MAX_READ_BYTES));
     }
 }

@@ -1,9 +1,10 @@
 //! Rate limits, concurrency limits, queues and memory limits.
 //!
-//! This crate reads no clock, does not allocate per request, and is independent of HTTP. Callers
+//! This crate reads no clock, allocates for a request only if its body is buffered, and is independent of HTTP. Callers
 //! pass `now`, in nanoseconds since a common origin; every decision is a value.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod body_memory;
 mod client_key;
 mod concurrency_limit;
 mod connections_by_client;
@@ -17,6 +18,7 @@ mod request_queue;
 mod retry_budget;
 mod token_bucket;
 
+pub use body_memory::{BodyMemory, BodyMemoryFull, BodyReservation};
 pub use client_key::{ClientKey, KeySeed, RateKey};
 pub use concurrency_limit::{ConcurrencyLimit, LimitReached, Permit};
 pub use connections_by_client::ConnectionsByClient;

@@ -1,5 +1,7 @@
 //! The limit on the process's memory.
 
+use crate::body_memory::BodyMemory;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Settings of the memory limit. Destructured by naming every field.
@@ -16,14 +18,26 @@ pub struct MemoryLimitSettings {
 /// memory, read by all workers.
 ///
 /// Above the limit load is shed; it is accepted again below 90 % of the limit, which prevents
-/// oscillation.
+/// oscillation. Bodies that are buffered have the room that the rest of the process leaves below 85 %,
+/// so that they alone never cause load to be shed.
 #[derive(Debug, Default)]
 pub struct MemoryLimit {
     /// 0 is without limit.
     max_bytes: AtomicU64,
     shedding: AtomicBool,
     used_bytes: AtomicU64,
+    bodies: Arc<BodyMemory>,
+    /// Memory of bodies, with what the allocator keeps of those that are gone.
+    resident_body_bytes: AtomicU64,
+    /// Memory that connections accepted since the reading before the last are about to use.
+    expected_bytes: AtomicU64,
+    /// Of it, by connections accepted since the last reading.
+    newly_expected_bytes: AtomicU64,
 }
+
+/// Memory that a connection is expected to use soon after it was accepted, in bytes: its task, and what it
+/// reads at a time.
+const EXPECTED_PER_CONNECTION: u64 = 40 << 10;
 
 /// The effect of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +84,7 @@ impl MemoryLimit {
 
     /// Records a measurement of the resident memory, in bytes.
     pub fn observe(&self, used_bytes: u64) -> MemoryChange {
+        self.make_room_for_bodies(used_bytes);
         self.used_bytes.store(used_bytes, Ordering::Relaxed);
         let was_shedding = self.is_shedding();
         let Some(max_bytes) = self.max_bytes() else {
@@ -98,6 +113,47 @@ impl MemoryLimit {
             };
         }
         MemoryChange::Unchanged
+    }
+
+    /// Sets the maximum of buffered bodies. What the allocator keeps of earlier bodies is used by later
+    /// ones, until the resident memory falls.
+    fn make_room_for_bodies(&self, used_bytes: u64) {
+        let Some(max_bytes) = self.max_bytes() else {
+            return self.bodies.set_max(u64::MAX);
+        };
+        let returned = self.used_bytes().saturating_sub(used_bytes);
+        let resident = self.resident_body_bytes.load(Ordering::Relaxed);
+        let resident = resident
+            .saturating_sub(returned)
+            .max(self.bodies.take_peak_bytes());
+        self.resident_body_bytes.store(resident, Ordering::Relaxed);
+        let expected = self.newly_expected_bytes.swap(0, Ordering::Relaxed);
+        self.expected_bytes.store(expected, Ordering::Relaxed);
+        let others = used_bytes.saturating_sub(resident) + expected;
+        self.bodies
+            .set_max(body_line(max_bytes).saturating_sub(others));
+    }
+
+    /// The memory of bodies that are buffered.
+    pub fn bodies(&self) -> &Arc<BodyMemory> {
+        &self.bodies
+    }
+
+    /// Takes a new connection into account, unless the limit leaves no room for it.
+    #[inline]
+    pub fn admit_connection(&self) -> bool {
+        let Some(max_bytes) = self.max_bytes() else {
+            return true;
+        };
+        let expected = self.expected_bytes.load(Ordering::Relaxed);
+        if self.is_shedding() || self.used_bytes().saturating_add(expected) > max_bytes {
+            return false;
+        }
+        for expected in [&self.expected_bytes, &self.newly_expected_bytes] {
+            expected.fetch_add(EXPECTED_PER_CONNECTION, Ordering::Relaxed);
+        }
+        self.bodies.lower_max(EXPECTED_PER_CONNECTION);
+        true
     }
 
     /// Whether new connections are to be refused.
@@ -134,6 +190,11 @@ fn ninety_percent(bytes: u64) -> u64 {
     bytes - bytes / 10
 }
 
+/// Resident memory up to which bodies may be buffered, in bytes.
+fn body_line(max_bytes: u64) -> u64 {
+    max_bytes - max_bytes / 20 * 3
+}
+
 /// So many percent of `total`, to the millionth.
 #[expect(
     clippy::cast_possible_truncation,
@@ -149,6 +210,7 @@ fn share(total: u64, percent: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body_memory::BodyReservation;
 
     fn limit(max_bytes: Option<u64>, max_percent: Option<f64>) -> MemoryLimit {
         let settings = MemoryLimitSettings {
@@ -181,6 +243,48 @@ mod tests {
             assert_eq!(memory.observe(used), change, "{used}");
             assert_eq!(memory.is_shedding(), shedding, "{used}");
         }
+    }
+
+    #[test]
+    fn bodies_have_what_the_rest_leaves_below_85_percent() {
+        let memory = limit(Some(1_000), None);
+        let body = |bytes| {
+            let body = BodyReservation::new(memory.bodies());
+            body.grow(bytes, None).map(|()| body)
+        };
+        memory.observe(300);
+
+        let large = body(550).unwrap();
+        assert!(large.grow(1, None).is_err());
+        // The body is resident now, and connections have come.
+        memory.observe(900);
+        assert!(large.is_evicted());
+        drop(large);
+        // The allocator keeps its memory: it is there for other bodies.
+        memory.observe(900);
+        assert!(body(500).is_ok());
+        assert!(body(501).is_err());
+        // It has been returned, and the connections stay.
+        memory.observe(350);
+        assert!(body(500).is_ok());
+        assert!(body(501).is_err());
+    }
+
+    #[test]
+    fn connections_count_before_they_are_seen_in_a_reading() {
+        let max = 20 * EXPECTED_PER_CONNECTION;
+        let memory = limit(Some(max), None);
+        memory.observe(10 * EXPECTED_PER_CONNECTION);
+
+        let admitted = (0..100).filter(|_| memory.admit_connection()).count();
+
+        assert_eq!(admitted, 11);
+        // They are being set up at the next reading, and in the one after that.
+        memory.observe(10 * EXPECTED_PER_CONNECTION);
+        assert!(!memory.admit_connection());
+        memory.observe(12 * EXPECTED_PER_CONNECTION);
+        assert!(memory.admit_connection());
+        assert!(limit(None, None).admit_connection());
     }
 
     #[test]

@@ -7,7 +7,9 @@ mod source;
 mod upstream_body;
 
 pub use error::BodyError;
+pub(crate) use interruption::Interruption;
 
+use crate::body_buffer::BodyBuffer;
 use crate::completion::CompletionGuard;
 use crate::compressed_body::Compression;
 use crate::failure::exchange_problem;
@@ -20,13 +22,11 @@ use held_body::Held;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use interruption::Interruption;
 use proxy_clock::RequestTimers;
 use proxy_coding::{Coding, CompressionLevels, Encoder};
 use proxy_http1::{Pipe, SpliceFrom};
-use proxy_pool::{ResponseBody, SendError};
+use proxy_pool::ResponseBody;
 use source::{CompressedBody, InspectedBody, Source};
-use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -121,25 +121,31 @@ impl Body {
         Some((names::CORRELATION_ID, &completion.record.correlation_id))
     }
 
-    /// Reads as much of a body from upstream as `max_bytes` allow. It cannot fail once that much is there.
+    /// Reads a body from upstream into `buffer` from now on.
+    pub(crate) fn begin_hold(&mut self, buffer: BodyBuffer) {
+        if matches!(self.source, Source::Upstream(_))
+            && let Source::Upstream(rest) = self.source.take()
+        {
+            self.source = Source::Held(Box::new(Held::new(buffer, rest)));
+        }
+    }
+
+    /// Reads as much of a body from upstream as `max_bytes` and the memory for bodies allow.
     pub(crate) fn poll_hold(
         &mut self,
         cx: &mut Context<'_>,
         max_bytes: u64,
-    ) -> Poll<Result<(), SendError>> {
-        if let Source::Upstream(_) = &self.source {
-            let Source::Upstream(rest) = self.source.take() else {
-                return Poll::Ready(Ok(()));
-            };
-            self.source = Source::Held(Box::new(Held {
-                rest: Some(rest),
-                ..Held::default()
-            }));
-        }
+    ) -> Poll<Result<(), Interruption>> {
         let Source::Held(held) = &mut self.source else {
             return Poll::Ready(Ok(()));
         };
         held.poll_fill(cx, max_bytes)
+    }
+
+    /// Reads the body into `buffer` from now on.
+    pub(crate) fn begin_inspection(&mut self, buffer: BodyBuffer) {
+        let rest = self.source.take();
+        self.source = Source::Inspected(Box::new(InspectedBody::new(buffer, rest)));
     }
 
     /// Reads the body until it ends or `take`, which sees every piece, wants no more. Ready with whether
@@ -149,13 +155,6 @@ impl Body {
         cx: &mut Context<'_>,
         take: impl FnMut(&[u8]) -> bool,
     ) -> Poll<Result<bool, Interruption>> {
-        if !matches!(self.source, Source::Inspected(_)) {
-            let rest = Some(self.source.take());
-            self.source = Source::Inspected(Box::new(InspectedBody {
-                pieces: VecDeque::new(),
-                rest,
-            }));
-        }
         let Source::Inspected(inspected) = &mut self.source else {
             return Poll::Ready(Ok(true));
         };

@@ -1,12 +1,12 @@
 //! A request's body as received, for every protocol.
 
-use bytes::{Bytes, BytesMut};
+use crate::body_buffer::BodyBuffer;
+use bytes::Bytes;
 use h2::RecvStream;
 use http::HeaderMap;
 use http::header::HOST;
 use http_body::{Body, Frame, SizeHint};
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -35,28 +35,22 @@ pub enum ClientBody {
 #[derive(Debug)]
 pub struct CopiedBody {
     body: ClientBody,
-    copy: HeldCopy,
+    copy: HeldBody,
     max_bytes: u64,
     receiver: Option<oneshot::Sender<HeldBody>>,
-}
-
-#[derive(Debug, Default)]
-struct HeldCopy {
-    bytes: BytesMut,
-    trailers: Option<HeaderMap>,
 }
 
 /// A body of which the beginning was read before.
 #[derive(Debug)]
 pub struct Inspected {
-    pub(crate) pieces: VecDeque<Bytes>,
+    pub(crate) read: BodyBuffer,
     pub(crate) rest: ClientBody,
 }
 
 /// A body that was read whole.
 #[derive(Debug, Default)]
 pub struct HeldBody {
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: BodyBuffer,
     pub(crate) trailers: Option<HeaderMap>,
 }
 
@@ -106,11 +100,18 @@ impl From<&h2::Error> for BodyAborted {
 }
 
 impl ClientBody {
-    /// This body, with a copy of at most `max_bytes` for `receiver`.
-    pub(crate) fn copied(self, max_bytes: u64, receiver: oneshot::Sender<HeldBody>) -> Self {
+    /// This body, with a copy of at most `max_bytes` in `copy` for `receiver`.
+    pub(crate) fn copied(
+        self,
+        (copy, max_bytes): (BodyBuffer, u64),
+        receiver: oneshot::Sender<HeldBody>,
+    ) -> Self {
         Self::Copied(Box::new(CopiedBody {
             body: self,
-            copy: HeldCopy::default(),
+            copy: HeldBody {
+                bytes: copy,
+                trailers: None,
+            },
             max_bytes,
             receiver: Some(receiver),
         }))
@@ -141,7 +142,7 @@ impl Body for ClientBody {
             Self::Http2(streamed) => streamed.poll_frame(cx),
             Self::Held(held) => Poll::Ready(held.next_frame().map(Ok)),
             Self::Copied(copied) => copied.poll_frame(cx),
-            Self::Inspected(inspected) => match inspected.pieces.pop_front() {
+            Self::Inspected(inspected) => match inspected.read.pop() {
                 Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
                 None => Pin::new(&mut inspected.rest).poll_frame(cx),
             },
@@ -157,7 +158,7 @@ impl Body for ClientBody {
             Self::Held(held) => held.bytes.is_empty() && held.trailers.is_none(),
             Self::Copied(copied) => copied.body.is_end_stream(),
             Self::Inspected(inspected) => {
-                inspected.pieces.is_empty() && inspected.rest.is_end_stream()
+                inspected.read.is_empty() && inspected.rest.is_end_stream()
             }
         }
     }
@@ -168,14 +169,12 @@ impl Body for ClientBody {
             Self::Empty => SizeHint::with_exact(0),
             Self::Http1(source) => source.size_hint(),
             Self::Http2(_) => SizeHint::default(),
-            Self::Held(held) => SizeHint::with_exact(held.bytes.len() as u64),
+            Self::Held(held) => SizeHint::with_exact(held.bytes.len()),
             Self::Copied(copied) => copied.body.size_hint(),
             Self::Inspected(inspected) => {
-                let read: usize = inspected.pieces.iter().map(Bytes::len).sum();
+                let read = inspected.read.len();
                 let rest = inspected.rest.size_hint().exact();
-                rest.map_or_else(SizeHint::default, |rest| {
-                    SizeHint::with_exact(read as u64 + rest)
-                })
+                rest.map_or_else(SizeHint::default, |rest| SizeHint::with_exact(read + rest))
             }
         }
     }
@@ -186,9 +185,12 @@ impl CopiedBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
+        if self.copy.bytes.is_evicted() {
+            self.give_up();
+        }
         let polled = ready!(Pin::new(&mut self.body).poll_frame(cx));
         match &polled {
-            Some(Ok(frame)) => self.keep(frame),
+            Some(Ok(frame)) => self.keep(cx, frame),
             Some(Err(_)) => self.receiver = None,
             None => {}
         }
@@ -198,7 +200,7 @@ impl CopiedBody {
         Poll::Ready(polled)
     }
 
-    fn keep(&mut self, frame: &Frame<Bytes>) {
+    fn keep(&mut self, cx: &Context<'_>, frame: &Frame<Bytes>) {
         if self.receiver.is_none() {
             return;
         }
@@ -206,28 +208,31 @@ impl CopiedBody {
             self.copy.trailers = Some(trailers.clone());
         }
         let data = frame.data_ref().map_or(&[][..], |data| data);
-        if (self.copy.bytes.len() + data.len()) as u64 > self.max_bytes {
-            self.receiver = None;
-            self.copy = HeldCopy::default();
-        } else {
-            self.copy.bytes.extend_from_slice(data);
+        let is_too_large = self.copy.bytes.len() + data.len() as u64 > self.max_bytes;
+        if is_too_large || self.copy.bytes.push(data, cx.waker()).is_err() {
+            self.give_up();
         }
+    }
+
+    fn give_up(&mut self) {
+        self.receiver = None;
+        self.copy = HeldBody::default();
     }
 
     fn hand_over(&mut self) {
         if let Some(receiver) = self.receiver.take() {
-            let HeldCopy { bytes, trailers } = std::mem::take(&mut self.copy);
-            let bytes = bytes.freeze();
+            let copy = std::mem::take(&mut self.copy);
+            copy.bytes.settle();
             // The copy may have been given up meanwhile.
-            drop(receiver.send(HeldBody { bytes, trailers }));
+            drop(receiver.send(copy));
         }
     }
 }
 
 impl HeldBody {
     fn next_frame(&mut self) -> Option<Frame<Bytes>> {
-        if !self.bytes.is_empty() {
-            return Some(Frame::data(std::mem::take(&mut self.bytes)));
+        if let Some(block) = self.bytes.pop() {
+            return Some(Frame::data(block));
         }
         self.trailers.take().map(Frame::trailers)
     }

@@ -10,7 +10,7 @@ mod retry;
 mod upstream_connection;
 
 use crate::active_plan::ActivePlan;
-use crate::body::Body;
+use crate::body::{Body, Interruption};
 use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
 use crate::failure::{connect_problem, unfit_response};
@@ -233,9 +233,13 @@ impl Attempts<'_, '_> {
         requested: Option<&RequestedUpgrade>,
     ) -> Result<Response<Body>, Problem> {
         let mut response = self.build_response(answered, requested)?;
-        let held = held_response::hold(&mut response, self.to.route.max_body_buffer_bytes);
-        held.await.map_err(|fault| self.problem(&fault))?;
-        Ok(response)
+        let buffer = self.exchange.worker().body_buffer();
+        let bounds = (buffer, self.to.route.max_body_buffer_bytes);
+        match held_response::hold(&mut response, bounds).await {
+            Ok(()) => Ok(response),
+            Err(Interruption::Own(problem)) => Err(problem),
+            Err(Interruption::Upstream(fault)) => Err(self.problem(&fault)),
+        }
     }
 
     /// Records the end of a request that its target has answered with `status`, and settles the breaker's

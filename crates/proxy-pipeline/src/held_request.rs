@@ -1,5 +1,6 @@
 //! Reads a request's body whole before its target is asked.
 
+use crate::body_buffer::memory_problem;
 use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
 use crate::failure::{exchange_problem, timeout_problem};
@@ -21,10 +22,11 @@ pub(crate) async fn hold(
     if let Some(announced) = announced.filter(|length| *length > limit) {
         return Err(too_large(announced, limit));
     }
-    let mut held = HeldRequest::default();
+    let mut held = HeldRequest::new(exchange.worker().body_buffer());
     let read = poll_fn(|cx| body.poll_hold(cx, (&mut held, limit))).await;
     read.map_err(|fault| match fault {
         HoldError::TooLarge(current) => too_large(current, limit),
+        HoldError::MemoryFull => memory_problem(),
         HoldError::Late(timer, after) => timeout_problem(timer, after),
         HoldError::Body(fault) => {
             let unread = exchange.client().fault.get();

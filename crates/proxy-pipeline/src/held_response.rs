@@ -1,18 +1,23 @@
 //! Reads a response's body before its client gets a byte.
 
-use crate::body::Body;
+use crate::body::{Body, Interruption};
+use crate::body_buffer::BodyBuffer;
 use http::Response;
 use http::header::CONTENT_TYPE;
-use proxy_pool::SendError;
 use std::future::poll_fn;
 
 /// Reads as much of the body of `response` as `max_bytes` allow: mostly all of it.
 ///
 /// Event streams and gRPC are left as they are: what waits for their end waits for ever. So is a response
-/// with `X-Accel-Buffering: no`, by which upstreams ask the same of nginx.
-pub(crate) async fn hold(response: &mut Response<Body>, max_bytes: u64) -> Result<(), SendError> {
+/// with `X-Accel-Buffering: no`, by which upstreams ask the same of nginx. A body for which no memory is
+/// left is sent on from there.
+pub(crate) async fn hold(
+    response: &mut Response<Body>,
+    (buffer, max_bytes): (BodyBuffer, u64),
+) -> Result<(), Interruption> {
     if !is_stream(response) && !asks_for_no_buffering(response) {
         let body = response.body_mut();
+        body.begin_hold(buffer);
         poll_fn(|cx| body.poll_hold(cx, max_bytes)).await?;
     }
     Ok(())

@@ -27,6 +27,7 @@ mod websocket;
 
 mod admission;
 mod body;
+mod body_buffer;
 mod completion;
 mod compressed_body;
 mod file_body;

@@ -1,9 +1,10 @@
 //! A request's body on its way upstream: counted, limited, and timed by progress.
 
+use crate::body_buffer::BodyBuffer;
 use crate::client_body::{BodyAborted, ClientBody, HeldBody, Inspected};
 use crate::policy::header_limits::{FieldLimits, check_fields};
 use crate::trailers;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{MinDataRate, RequestTimers, Tick, Timer};
@@ -11,10 +12,9 @@ use proxy_errors::{Detail, Reason};
 use proxy_health::{BreakerPermit, CircuitBreaker};
 use proxy_http1::{Pipe, SpliceFrom};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// A request's body.
@@ -147,16 +147,22 @@ impl RequestBody {
         cx: &mut Context<'_>,
         (held, max_bytes): (&mut HeldRequest, u64),
     ) -> Poll<Result<(), HoldError>> {
+        if held.bytes.is_evicted() {
+            return Poll::Ready(Err(HoldError::MemoryFull));
+        }
         loop {
+            ready!(held.bytes.poll_room(cx.waker()));
             match Pin::new(&mut *self).poll_frame(cx) {
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Ready(Some(Err(fault))) => return Poll::Ready(Err(HoldError::Body(fault))),
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => {
-                        held.bytes.extend_from_slice(&data);
-                        let current = held.bytes.len() as u64;
+                        let current = held.bytes.len() + data.len() as u64;
                         if current > max_bytes {
                             return Poll::Ready(Err(HoldError::TooLarge(current)));
+                        }
+                        if held.bytes.push(&data, cx.waker()).is_err() {
+                            return Poll::Ready(Err(HoldError::MemoryFull));
                         }
                     }
                     Err(frame) => held.trailers = frame.into_trailers().ok(),
@@ -182,7 +188,11 @@ impl RequestBody {
         held: &mut InspectedBody,
         mut take: impl FnMut(&[u8]) -> bool,
     ) -> Poll<Result<(), HoldError>> {
+        if held.read.is_evicted() {
+            return Poll::Ready(Err(HoldError::MemoryFull));
+        }
         loop {
+            ready!(held.read.poll_room(cx.waker()));
             match Pin::new(&mut *self).poll_frame(cx) {
                 Poll::Ready(None) => {
                     held.is_whole = true;
@@ -192,7 +202,9 @@ impl RequestBody {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => {
                         let goes_on = take(&data);
-                        held.pieces.push_back(data);
+                        if held.read.push(&data, cx.waker()).is_err() {
+                            return Poll::Ready(Err(HoldError::MemoryFull));
+                        }
                         if !goes_on {
                             held.is_whole = self.is_end_stream();
                             return Poll::Ready(Ok(()));
@@ -214,14 +226,23 @@ impl RequestBody {
 }
 
 /// The beginning of a body that agents inspect, or all of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct InspectedBody {
-    pieces: VecDeque<Bytes>,
+    read: BodyBuffer,
     trailers: Option<HeaderMap>,
     is_whole: bool,
 }
 
 impl InspectedBody {
+    /// Nothing yet, to be read into `read`.
+    pub(crate) fn new(read: BodyBuffer) -> Self {
+        Self {
+            read,
+            trailers: None,
+            is_whole: false,
+        }
+    }
+
     /// Whether nothing follows.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
@@ -229,30 +250,30 @@ impl InspectedBody {
 
     /// The length of a body that is whole and has no trailers.
     pub(crate) fn whole_length(&self) -> Option<u64> {
-        let length = self.pieces.iter().map(Bytes::len).sum::<usize>();
-        (self.is_whole && self.trailers.is_none()).then_some(length as u64)
+        (self.is_whole && self.trailers.is_none()).then_some(self.read.len())
     }
 
     /// The body with what is left of it in `rest`.
     pub(crate) fn into_body(self, rest: RequestBody) -> ClientBody {
+        self.read.settle();
         let rest = match (self.is_whole, rest.0) {
             (false, Some(upload)) => upload.incoming,
             (true, _) | (_, None) => ClientBody::Held(HeldBody {
-                bytes: Bytes::new(),
+                bytes: BodyBuffer::default(),
                 trailers: self.trailers,
             }),
         };
         ClientBody::Inspected(Box::new(Inspected {
-            pieces: self.pieces,
+            read: self.read,
             rest,
         }))
     }
 }
 
 /// What was read of a body that is to be held whole.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct HeldRequest {
-    bytes: BytesMut,
+    bytes: BodyBuffer,
     trailers: Option<HeaderMap>,
 }
 
@@ -261,6 +282,8 @@ pub(crate) struct HeldRequest {
 pub(crate) enum HoldError {
     /// There is at least so much of it, in bytes.
     TooLarge(u64),
+    /// There is no memory for it.
+    MemoryFull,
     /// It broke off.
     Body(RequestBodyError),
     /// This timer ran out.
@@ -268,9 +291,18 @@ pub(crate) enum HoldError {
 }
 
 impl HeldRequest {
+    /// Nothing yet, to be read into `bytes`.
+    pub(crate) fn new(bytes: BodyBuffer) -> Self {
+        Self {
+            bytes,
+            trailers: None,
+        }
+    }
+
     pub(crate) fn into_body(self) -> HeldBody {
+        self.bytes.settle();
         HeldBody {
-            bytes: self.bytes.freeze(),
+            bytes: self.bytes,
             trailers: self.trailers,
         }
     }

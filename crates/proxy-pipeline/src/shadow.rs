@@ -63,7 +63,8 @@ pub(crate) fn begin(exchange: &mut Exchange, route: &RoutePlan) {
     let body = match exchange.body.take() {
         Some(body) if !body.is_end_stream() => {
             let (sender, receiver) = oneshot::channel();
-            exchange.body = Some(body.copied(route.max_body_buffer_bytes, sender));
+            let copied = exchange.worker().body_buffer();
+            exchange.body = Some(body.copied((copied, route.max_body_buffer_bytes), sender));
             Some(receiver)
         }
         body => {

@@ -2,6 +2,7 @@
 
 use crate::active_plan::ActivePlan;
 use crate::admission::Admission;
+use crate::body_buffer::BodyBuffer;
 use crate::correlation::IdSource;
 use crate::date::DateCache;
 use crate::disk::Disks;
@@ -13,7 +14,7 @@ use crate::shadow_counters::MAX_COPIES;
 use crate::time::Time;
 use http::HeaderValue;
 use proxy_clock::{Clock, ProcessClock, TimerRegistry};
-use proxy_limits::{ConcurrencyLimit, ConnectionsByClient, MemoryLimit};
+use proxy_limits::{BodyReservation, ConcurrencyLimit, ConnectionsByClient, MemoryLimit};
 use proxy_pool::Pool;
 use proxy_telemetry::{Lifecycle, WorkerLog, WorkerMetrics};
 use proxy_upstream::TargetChanges;
@@ -168,6 +169,16 @@ impl Worker {
     /// The value of `Date` for a response that has none. [RFC 9110 §6.6.1]
     pub fn date(&self) -> HeaderValue {
         self.date.value(self.time.unix_second())
+    }
+
+    /// Memory for a body that is to be buffered.
+    pub(crate) fn reserve_body(&self) -> Rc<BodyReservation> {
+        Rc::new(BodyReservation::new(self.shared.memory.bodies()))
+    }
+
+    /// An empty buffer for a body.
+    pub(crate) fn body_buffer(&self) -> BodyBuffer {
+        BodyBuffer::new(self.reserve_body())
     }
 
     /// Whether its connections are to end.

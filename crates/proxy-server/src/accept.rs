@@ -247,7 +247,7 @@ fn take_permits(
     settings: &ConnectionSettings,
     peer: &Peer,
 ) -> Result<(Permit, Option<ClientPermit>), Problem> {
-    if worker.shared.memory.is_shedding() {
+    if !worker.shared.memory.admit_connection() {
         return Err(Problem::new(Reason::MemoryPressure, Detail::None));
     }
     let permit = worker.shared.connections.acquire();

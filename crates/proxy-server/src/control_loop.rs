@@ -12,7 +12,6 @@ use crate::disk_thread::DiskThread;
 use crate::handover::Predecessor;
 use crate::heartbeat::CHECK_INTERVAL;
 use crate::inherited_sockets::InheritedSockets;
-use crate::memory_watch::MEMORY_INTERVAL;
 use crate::options::Options;
 use crate::server::TaskResults;
 use crate::signals::{Event, Signals};
@@ -70,7 +69,7 @@ impl Process {
         let admin_lost = self.admin.as_ref().map(Admin::lost).unwrap_or_default();
         let mut settle_timer = tokio::time::interval(SETTLE_INTERVAL);
         let mut worker_timer = tokio::time::interval(CHECK_INTERVAL);
-        let mut memory_timer = tokio::time::interval(MEMORY_INTERVAL);
+        let mut memory_timer = tokio::time::interval(self.server.memory_interval());
         for interval in [&mut settle_timer, &mut worker_timer, &mut memory_timer] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
@@ -95,7 +94,10 @@ impl Process {
                 }
                 () = admin_lost.notified() => return End::AdminLost,
                 () = shared.health_changes.notified() => self.server.refresh(),
-                _ = memory_timer.tick() => self.server.check_memory(),
+                _ = memory_timer.tick() => {
+                    self.server.check_memory();
+                    memory_timer.reset_after(self.server.memory_interval());
+                }
                 _ = worker_timer.tick() => if let Some(worker) = self.look_after_workers() {
                     return End::WorkerLost(worker);
                 },

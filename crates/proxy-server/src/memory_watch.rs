@@ -8,8 +8,11 @@ use proxy_telemetry::{EventFields, Gauge, Registry, names, resident_memory_bytes
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the memory in use is read while there is a limit.
-pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_millis(100);
+/// Time between readings of the memory in use.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time between readings while more than half of the limit is in use.
+const SHORT_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The limit on memory as workers see it, and the metrics that show it.
 #[derive(Debug)]
@@ -49,6 +52,15 @@ impl MemoryWatch {
         let change = self.limit.observe(used_bytes);
         self.show();
         change
+    }
+
+    /// Time until the next reading.
+    pub(crate) fn interval(&self) -> Duration {
+        let half = self.limit.max_bytes().map(|max| max / 2);
+        match half {
+            Some(half) if half < self.limit.used_bytes() => SHORT_INTERVAL,
+            Some(_) | None => INTERVAL,
+        }
     }
 
     fn show(&self) {

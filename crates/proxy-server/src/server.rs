@@ -33,6 +33,7 @@ use proxy_telemetry::{EventFields, Lifecycle, Registry};
 use proxy_upstream::StickyKey;
 use socket2::Socket;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
 use transaction::{Preparation, Transaction};
 
@@ -329,6 +330,11 @@ impl Server {
     pub(crate) fn check_memory(&mut self) {
         let change = self.memory.check();
         memory_watch::log_change(change, &mut self.logs);
+    }
+
+    /// Time until [`Self::check_memory`] is due.
+    pub(crate) fn memory_interval(&self) -> Duration {
+        self.memory.interval()
     }
 
     /// The time by which the state that workers share goes.

@@ -7,7 +7,7 @@ use crate::heartbeat::{Heartbeat, HeartbeatMonitor};
 use crate::settings::ConnectionSettings;
 use crate::socket_assignment::{ListenerId, OwnedSockets, SocketAssignment};
 use crate::tick_timer::TickTimer;
-use proxy_http1::close_idle_pipes;
+use proxy_http1::{close_idle_pipes, limit_large_reads};
 use proxy_pipeline::{
     ActivePlan, Draining, IdSource, Logs, REMOVED_LISTENER, RouteLimits, Shared, Time,
     UpstreamConnectors, Worker,
@@ -390,6 +390,7 @@ impl WorkerLoop {
         worker.keep_idle();
         let is_memory_short = worker.shared.memory.is_shedding();
         worker.admission.tick(now, is_memory_short);
+        limit_large_reads(worker.shared.memory.max_bytes());
         if is_memory_short {
             worker.pool.clear();
             close_idle_pipes();

@@ -2,7 +2,7 @@
 
 use proxy_coding::Encoder;
 use proxy_limits::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
-use proxy_model::{Alpn, Limits, Listener, Model, RateKey};
+use proxy_model::{AgentEventKind, Alpn, Limits, Listener, Model, RateKey};
 use proxy_pipeline::MAX_COPIES;
 use std::fmt;
 
@@ -97,6 +97,11 @@ impl WorstCase {
                 body_bytes(limits),
             ),
             row(
+                "bodies shown to agents",
+                inspected_bodies(model) * in_flight,
+                agent_body_bytes(limits) * AGENT_BODY_FORMS,
+            ),
+            row(
                 "compressed responses",
                 if compresses(model) { in_flight } else { 0 },
                 Encoder::MAX_BYTES,
@@ -169,6 +174,23 @@ fn held_bodies(model: &Model) -> u64 {
     let requests = policies().any(|policies| *policies.buffer_requests);
     let responses = policies().any(|policies| *policies.buffer_responses);
     u64::from(requests) + u64::from(responses)
+}
+
+/// How many times a body that an agent sees is in memory: as it was sent, as its content, as text in an
+/// event, and in the event's frame; both of these are a third larger.
+const AGENT_BODY_FORMS: u64 = 5;
+
+fn agent_body_bytes(limits: &Limits) -> u64 {
+    (*limits.max_body_inspection_bytes).min(*limits.max_agent_body_bytes)
+}
+
+/// How many bodies of one exchange agents may see: that of its request, that of its response.
+fn inspected_bodies(model: &Model) -> u64 {
+    let sees = |event| {
+        let mut events = model.agents.iter().flat_map(|agent| &agent.events);
+        events.any(|kind| kind.value == event)
+    };
+    u64::from(sees(AgentEventKind::RequestBody)) + u64::from(sees(AgentEventKind::ResponseBody))
 }
 
 fn copies(model: &Model) -> bool {
@@ -262,6 +284,16 @@ mod tests {
             (
                 "routes { route \"r\" { upstream \"u\"; compression } }",
                 "compressed responses",
+            ),
+            (
+                "routes { route \"r\" { upstream \"u\"; buffer-responses #true } }",
+                "bodies held whole",
+            ),
+            (
+                "agents { agent \"a\" { unix-socket \"/tmp/a\"; failure-mode \"open\"; \
+                 events \"request-body\" } }\n\
+                 routes { route \"r\" { upstream \"u\"; agents \"a\" } }",
+                "bodies shown to agents",
             ),
             (
                 "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",

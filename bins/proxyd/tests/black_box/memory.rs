@@ -1,10 +1,17 @@
 //! What happens when the process uses more memory than it may.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test waits until no more is accepted"
+)]
 
 use crate::support::{BINARY, Config, reason, refusal};
-use proxy_testkit::{Gate, Log, Proxyd, RawClient, Reload, Upstream, get};
+use proxy_testkit::{Gate, Log, Proxyd, RawClient, Reload, Upstream, get, post};
 use serde_json::Value;
 use std::fs;
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// The least that can be set; the process uses more as soon as it runs.
 const TOO_LITTLE: &str = "max-memory-bytes \"16MiB\"";
@@ -193,4 +200,107 @@ fn peers_at_their_worst_stay_within_the_printed_sum() {
     let peak = proxyd.peak_rss_bytes();
     assert!(peak < sum, "{peak} of {sum}");
     drop(clients);
+}
+
+/// Opens uploads of `bytes` each that lack their last byte, and sends as much as the proxy takes.
+fn open_uploads(proxyd: &Proxyd, count: usize, bytes: usize) -> Vec<TcpStream> {
+    let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {bytes}\r\n\r\n");
+    let upload = [head.into_bytes(), vec![b'a'; bytes - 1]].concat();
+    let clients = (0..count).map(|_| TcpStream::connect(proxyd.address()).unwrap());
+    let mut clients: Vec<_> = clients.map(|client| (client, 0)).collect();
+    for (client, _) in &clients {
+        client.set_nonblocking(true).unwrap();
+    }
+    let mut sent_at = Instant::now();
+    // Refused uploads end, and what is left waits for its last byte.
+    while sent_at.elapsed() < Duration::from_secs(1) {
+        for (client, sent) in &mut clients {
+            if let Ok(more @ 1..) = client.write(&upload[*sent..upload.len().min(*sent + 65_536)]) {
+                *sent += more;
+                sent_at = Instant::now();
+            }
+        }
+    }
+    clients.into_iter().map(|(client, _)| client).collect()
+}
+
+#[test]
+fn buffered_uploads_stay_under_the_limit_and_small_ones_are_served() {
+    let upstream = Upstream::echo();
+    let limits = "limits { max-memory-bytes 100000000; max-body-buffer-bytes \"64MiB\"; \
+                  max-body-size-bytes \"64MiB\" }";
+    let proxyd = Config::through(&upstream, "buffer-requests #true")
+        .top(limits)
+        .start();
+
+    let clients = open_uploads(&proxyd, 30, 10_000_000);
+
+    let small = "small ".repeat(2_000);
+    assert_eq!(proxyd.connect().ask(post("/", &small)).text(), small);
+    let peak = proxyd.peak_rss_bytes();
+    assert!(peak < 110_000_000, "{peak}");
+    assert_eq!(sample(&proxyd, "proxy_memory_shedding"), 0);
+    let refused = proxyd
+        .stdout()
+        .find(0, |record| record.text("reason") == "memory_pressure");
+    assert_eq!(refused.number("status"), Some(503.0));
+    drop(clients);
+}
+
+#[test]
+fn memory_of_closed_connections_is_given_back() {
+    let upstream = Upstream::saying("");
+    let proxyd = limited(
+        &upstream,
+        "max-memory-bytes \"64MiB\"; max-connections-per-client 5000; \
+         max-header-size-bytes 65536; max-header-value-bytes 65536",
+    )
+    .start();
+    let head = format!("GET / HTTP/1.1\r\nHost: a\r\nX-A: {}", "b".repeat(60_000));
+    let mut clients = Vec::new();
+    while sample(&proxyd, "proxy_memory_shedding") == 0 {
+        assert!(clients.len() < 4_000);
+        for _ in 0..100 {
+            let mut client = TcpStream::connect(proxyd.address()).unwrap();
+            // The proxy may have refused it.
+            drop(client.write_all(head.as_bytes()));
+            clients.push(client);
+        }
+    }
+
+    drop(clients);
+
+    wait_for(proxyd.stderr(), "memory is below its limit");
+    assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
+}
+
+#[test]
+fn a_response_in_chunks_of_one_byte_costs_what_it_holds() {
+    const BYTES: usize = 500_000;
+    let gate = Gate::new();
+    let opened = gate.clone();
+    let upstream = Upstream::start(move |served| {
+        if served.request().is_some() {
+            served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+            served.send("1\r\na\r\n".repeat(BYTES));
+            opened.wait();
+            served.send("0\r\n\r\n");
+        }
+    });
+    let proxyd = Config::through(&upstream, "buffer-responses #true").start();
+    let before = proxyd.rss_bytes();
+    let mut clients: Vec<_> = (0..8).map(|_| proxyd.connect()).collect();
+    for client in &mut clients {
+        client.send(get("/", &[]));
+    }
+    upstream.wait_for_requests(8);
+    crate::support::pause(&mut clients[0], 1_000);
+
+    gate.open();
+    for client in &mut clients {
+        assert_eq!(client.response().text().len(), BYTES);
+    }
+
+    let grown = proxyd.peak_rss_bytes() - before;
+    assert!(grown < 40_000_000, "{grown}");
 }

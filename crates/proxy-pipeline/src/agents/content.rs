@@ -4,9 +4,11 @@ use agent_protocol::BodyData;
 use http::HeaderMap;
 use proxy_coding::{Decoder, DecodingError, DecodingLimits};
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::BodyReservation;
 use proxy_model::Limits;
 use proxy_plan::AgentPlan;
 use std::borrow::Cow;
+use std::rc::Rc;
 
 /// The greatest piece of a body in one event, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
@@ -15,6 +17,10 @@ const PIECE_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Content {
     bytes: Vec<u8>,
+    memory: Rc<BodyReservation>,
+    /// Bytes of `memory` that are its own.
+    reserved: usize,
+    is_out_of_memory: bool,
     max_bytes: u64,
     /// Bytes of the body as it was sent.
     raw_bytes: u64,
@@ -39,7 +45,7 @@ impl Content {
     pub(super) fn new(
         headers: &HeaderMap,
         limits: &Limits,
-        max_bytes: u64,
+        (max_bytes, memory): (u64, Rc<BodyReservation>),
     ) -> Result<Self, Problem> {
         let limits = DecodingLimits {
             max_ratio: *limits.max_decompression_ratio,
@@ -52,6 +58,9 @@ impl Content {
         };
         Ok(Self {
             bytes: Vec::new(),
+            memory,
+            reserved: 0,
+            is_out_of_memory: false,
             max_bytes,
             raw_bytes: 0,
             was_decoded: decoder.is_some(),
@@ -74,7 +83,21 @@ impl Content {
         }
         let seen = self.raw_bytes.max(self.bytes.len() as u64);
         self.is_truncated = self.max_bytes < seen;
-        self.error.is_none() && !self.is_truncated
+        self.reserve();
+        self.error.is_none() && !self.is_truncated && !self.is_out_of_memory
+    }
+
+    fn reserve(&mut self) {
+        let more = self.bytes.capacity().saturating_sub(self.reserved);
+        if more > 0 {
+            self.reserved += more;
+            self.is_out_of_memory |= self.memory.grow(more as u64, None).is_err();
+        }
+    }
+
+    /// Whether there is no memory for the content.
+    pub(super) fn is_out_of_memory(&self) -> bool {
+        self.is_out_of_memory
     }
 
     /// Shows nothing of a body that may have no end.

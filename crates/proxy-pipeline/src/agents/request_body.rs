@@ -6,6 +6,7 @@ use super::content::Content;
 use super::{edits, event, reply};
 use crate::agent_record::AgentSession;
 use crate::body::Body;
+use crate::body_buffer::{BodyBuffer, memory_problem};
 use crate::exchange::Exchange;
 use crate::failure::{exchange_problem, timeout_problem};
 use crate::forward;
@@ -104,18 +105,21 @@ async fn read(
     timers: &RequestTimers,
 ) -> Result<Content, Problem> {
     let limits = &exchange.active().plan.model().limits;
-    let mut content = Content::new(exchange.head.headers.as_map(), limits, max_bytes)?;
+    let memory = exchange.worker().reserve_body();
+    let shown = (max_bytes, Rc::clone(&memory));
+    let mut content = Content::new(exchange.head.headers.as_map(), limits, shown)?;
     let Some(body) = exchange.body.take() else {
         return Ok(content);
     };
     let any_rate = exchange.is_grpc;
     let (mut reading, progress) = forward::upload(exchange, (route, any_rate), body, timers);
     exchange.record().upload = Some(progress);
-    let mut held = InspectedBody::default();
+    let mut held = InspectedBody::new(BodyBuffer::new(memory));
     let read = poll_fn(|cx| reading.poll_inspect(cx, &mut held, |piece| content.push(piece)));
     let read = read.await;
     timers.stop();
     read.map_err(|fault| match fault {
+        HoldError::MemoryFull => memory_problem(),
         HoldError::TooLarge(_) => Problem::new(Reason::InternalError, Detail::None),
         HoldError::Late(timer, after) => timeout_problem(timer, after),
         HoldError::Body(fault) => {
@@ -123,6 +127,9 @@ async fn read(
             exchange_problem(&SendError::RequestBody, "", Some(fault), unread)
         }
     })?;
+    if content.is_out_of_memory() {
+        return Err(memory_problem());
+    }
     if let Some(problem) = content.decoding_problem() {
         return Err(problem);
     }

@@ -6,6 +6,7 @@ use super::content::Content;
 use super::{event, reply, request_body};
 use crate::agent_record::AgentSession;
 use crate::body::Body;
+use crate::body_buffer::{BodyBuffer, memory_problem};
 use crate::exchange::Exchange;
 use crate::held_response::is_stream;
 use agent_protocol::{BodyMode, EventKind, ProxyMessage};
@@ -70,14 +71,20 @@ async fn read(
     max_bytes: u64,
 ) -> Result<Content, Problem> {
     let limits = &exchange.active().plan.model().limits;
-    let mut content = Content::new(response.headers(), limits, max_bytes).map_err(of_upstream)?;
+    let memory = exchange.worker().reserve_body();
+    let shown = (max_bytes, Rc::clone(&memory));
+    let mut content = Content::new(response.headers(), limits, shown).map_err(of_upstream)?;
     if is_stream(response) {
         content.skip();
         return Ok(content);
     }
     let body = response.body_mut();
+    body.begin_inspection(BodyBuffer::new(memory));
     let read = poll_fn(|cx| body.poll_inspect(cx, |piece| content.push(piece))).await;
     let is_whole = read.map_err(|fault| fault.into_problem(&exchange.completion))?;
+    if content.is_out_of_memory() {
+        return Err(memory_problem());
+    }
     if let Some(problem) = content.decoding_problem() {
         return Err(of_upstream(problem));
     }

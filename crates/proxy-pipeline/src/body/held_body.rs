@@ -1,39 +1,66 @@
 //! What was read of a body before it was wanted, and what comes behind that.
 
+use super::interruption::Interruption;
 use super::upstream_body::UpstreamBody;
+use crate::body_buffer::{BodyBuffer, memory_problem};
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use proxy_pool::SendError;
-use std::collections::VecDeque;
 use std::task::{Context, Poll, ready};
 
 /// What was read of a body before it was wanted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Held {
-    pub(super) pieces: VecDeque<Frame<Bytes>>,
-    pub(super) bytes: u64,
+    read: BodyBuffer,
+    trailers: Option<HeaderMap>,
     /// What has not been read yet.
-    pub(super) rest: Option<Box<UpstreamBody>>,
+    rest: Option<Box<UpstreamBody>>,
 }
 
 impl Held {
+    /// Nothing read of `rest`, to be read into `read`.
+    pub(super) fn new(read: BodyBuffer, rest: Box<UpstreamBody>) -> Self {
+        Self {
+            read,
+            trailers: None,
+            rest: Some(rest),
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.read.is_empty() && self.trailers.is_none() && self.rest.is_none()
+    }
+
+    /// Reads until the body ends, `max_bytes` are there, or no memory is left.
     pub(super) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
         max_bytes: u64,
-    ) -> Poll<Result<(), SendError>> {
-        while self.bytes < max_bytes
+    ) -> Poll<Result<(), Interruption>> {
+        if self.read.is_evicted() {
+            return Poll::Ready(Err(Interruption::Own(memory_problem())));
+        }
+        while self.read.len() < max_bytes
             && let Some(rest) = &mut self.rest
         {
+            ready!(self.read.poll_room(cx.waker()));
             match ready!(rest.poll(cx)) {
-                Some(Ok(frame)) => {
-                    self.bytes += frame.data_ref().map_or(0, Bytes::len) as u64;
-                    self.pieces.push_back(frame);
-                }
-                Some(Err(fault)) => return Poll::Ready(Err(fault)),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => {
+                        if self.read.push(&data, cx.waker()).is_err() {
+                            // The client gets what is there, and the rest as it arrives.
+                            self.read.append(&data);
+                            break;
+                        }
+                    }
+                    Err(frame) => self.trailers = frame.into_trailers().ok(),
+                },
+                Some(Err(fault)) => return Poll::Ready(Err(Interruption::Upstream(fault))),
                 None => self.rest = None,
             }
         }
+        self.read.settle();
         Poll::Ready(Ok(()))
     }
 
@@ -41,27 +68,25 @@ impl Held {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
-        if let Some(piece) = self.pieces.pop_front() {
-            return Poll::Ready(Some(Ok(piece)));
+        if let Some(block) = self.read.pop() {
+            return Poll::Ready(Some(Ok(Frame::data(block))));
         }
         match &mut self.rest {
             Some(rest) => rest.poll(cx),
-            None => Poll::Ready(None),
+            None => Poll::Ready(self.trailers.take().map(|it| Ok(Frame::trailers(it)))),
         }
     }
 
     pub(super) fn size_hint(&self) -> SizeHint {
         let rest = self.rest.as_ref().map(|rest| rest.body.size_hint());
-        size_of(&self.pieces, rest)
+        size_of(self.read.len(), self.trailers.is_some(), rest)
     }
 }
 
-/// The length of pieces that were read and of the rest, if both are known.
-pub(super) fn size_of(pieces: &VecDeque<Frame<Bytes>>, rest: Option<SizeHint>) -> SizeHint {
-    let read = pieces.iter().filter_map(Frame::data_ref).map(Bytes::len);
-    let read = read.sum::<usize>() as u64;
+/// The length of a body of which `read` bytes were read, if the rest of it is known.
+pub(super) fn size_of(read: u64, has_trailers: bool, rest: Option<SizeHint>) -> SizeHint {
     match rest.map_or(Some(0), |rest| rest.exact()) {
-        Some(rest) if !pieces.iter().any(Frame::is_trailers) => SizeHint::with_exact(read + rest),
+        Some(rest) if !has_trailers => SizeHint::with_exact(read + rest),
         Some(_) | None => SizeHint::default(),
     }
 }

@@ -4,13 +4,13 @@ use super::error::BodyError;
 use super::held_body::{Held, size_of};
 use super::interruption::Interruption;
 use super::upstream_body::UpstreamBody;
+use crate::body_buffer::{BodyBuffer, memory_problem};
 use crate::compressed_body::Compression;
 use crate::file_body::FileBody;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use proxy_errors::{Detail, Problem, Reason};
-use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -42,8 +42,9 @@ pub(super) struct CompressedBody {
 /// A body of which agents have seen the beginning, or all of it.
 #[derive(Debug)]
 pub(super) struct InspectedBody {
-    pub(super) pieces: VecDeque<Frame<Bytes>>,
-    pub(super) rest: Option<Source>,
+    read: BodyBuffer,
+    trailers: Option<HeaderMap>,
+    rest: Option<Source>,
 }
 
 impl Source {
@@ -91,8 +92,8 @@ impl Source {
         match self {
             Self::Bytes(bytes) => bytes.is_empty(),
             Self::Upstream(upstream) => upstream.body.is_end_stream(),
-            Self::Held(held) => held.pieces.is_empty() && held.rest.is_none(),
-            Self::Inspected(inspected) => inspected.pieces.is_empty() && inspected.rest.is_none(),
+            Self::Held(held) => held.is_over(),
+            Self::Inspected(inspected) => inspected.is_over(),
             Self::Compressed(compressed) => compressed.compression.is_over(),
             Self::File(file) => file.left() == 0,
             Self::Failed(_) | Self::ErrorTrailers(_) => false,
@@ -106,7 +107,7 @@ impl Source {
             Self::Held(held) => held.size_hint(),
             Self::Inspected(inspected) => {
                 let rest = inspected.rest.as_ref().map(Self::size_hint);
-                size_of(&inspected.pieces, rest)
+                size_of(inspected.read.len(), inspected.trailers.is_some(), rest)
             }
             Self::File(file) => SizeHint::with_exact(file.left()),
             Self::Compressed(_) | Self::Failed(_) | Self::ErrorTrailers(_) => SizeHint::default(),
@@ -115,24 +116,48 @@ impl Source {
 }
 
 impl InspectedBody {
+    /// Nothing read of `rest`, to be read into `read`.
+    pub(super) fn new(read: BodyBuffer, rest: Source) -> Self {
+        Self {
+            read,
+            trailers: None,
+            rest: Some(rest),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.read.is_empty() && self.trailers.is_none() && self.rest.is_none()
+    }
+
     pub(super) fn poll_inspect(
         &mut self,
         cx: &mut Context<'_>,
         mut take: impl FnMut(&[u8]) -> bool,
     ) -> Poll<Result<bool, Interruption>> {
+        if self.read.is_evicted() {
+            return Poll::Ready(Err(Interruption::Own(memory_problem())));
+        }
         while let Some(rest) = &mut self.rest {
+            ready!(self.read.poll_room(cx.waker()));
             match ready!(rest.poll(cx)) {
-                Some(Ok(frame)) => {
-                    let goes_on = frame.data_ref().is_none_or(|data| take(data));
-                    self.pieces.push_back(frame);
-                    if !goes_on {
-                        return Poll::Ready(Ok(false));
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => {
+                        let goes_on = take(&data);
+                        if self.read.push(&data, cx.waker()).is_err() {
+                            return Poll::Ready(Err(Interruption::Own(memory_problem())));
+                        }
+                        if !goes_on {
+                            self.read.settle();
+                            return Poll::Ready(Ok(false));
+                        }
                     }
-                }
+                    Err(frame) => self.trailers = frame.into_trailers().ok(),
+                },
                 Some(Err(interruption)) => return Poll::Ready(Err(interruption)),
                 None => self.rest = None,
             }
         }
+        self.read.settle();
         Poll::Ready(Ok(true))
     }
 
@@ -140,12 +165,12 @@ impl InspectedBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Interruption>>> {
-        if let Some(piece) = self.pieces.pop_front() {
-            return Poll::Ready(Some(Ok(piece)));
+        if let Some(block) = self.read.pop() {
+            return Poll::Ready(Some(Ok(Frame::data(block))));
         }
         match &mut self.rest {
             Some(rest) => rest.poll(cx),
-            None => Poll::Ready(None),
+            None => Poll::Ready(self.trailers.take().map(|it| Ok(Frame::trailers(it)))),
         }
     }
 }

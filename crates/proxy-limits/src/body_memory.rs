@@ -1,0 +1,376 @@
+//! Memory of the bodies that are buffered, over all workers.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+/// Memory of the bodies that are buffered, over all workers, with a maximum that follows the memory
+/// limit.
+///
+/// A body that grows beyond the maximum evicts larger ones, the largest first; it is refused if none is
+/// larger. Others pause until the evicted ones are dropped. A body that has been read is not evicted any
+/// more, and counts until it is dropped.
+#[derive(Debug)]
+pub struct BodyMemory {
+    bodies: Locked,
+    /// Bytes of bodies that are evicted and not dropped yet.
+    evicted_bytes: AtomicU64,
+}
+
+/// One body's share of a [`BodyMemory`]; given back on drop.
+#[derive(Debug)]
+pub struct BodyReservation {
+    memory: Arc<BodyMemory>,
+    slot: usize,
+    is_evicted: Arc<AtomicBool>,
+}
+
+/// A body has to end, since the memory for bodies is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no memory is left for bodies")]
+pub struct BodyMemoryFull;
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "taken once for several kibibytes of a body that is buffered, and by no other request"
+)]
+type Locked = std::sync::Mutex<Bodies>;
+
+#[derive(Debug)]
+struct Bodies {
+    max_bytes: u64,
+    /// Of all bodies, evicted ones excepted.
+    held_bytes: u64,
+    evicted_bytes: u64,
+    /// Maximum of both together since the last reading.
+    peak_bytes: u64,
+    /// Tasks that wait until evicted bodies are dropped.
+    paused: Vec<Waker>,
+    entries: Vec<Entry>,
+    free: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    bytes: u64,
+    is_growing: bool,
+    is_evicted: Arc<AtomicBool>,
+    /// The task that reads the body.
+    waker: Option<Waker>,
+}
+
+impl Default for BodyMemory {
+    fn default() -> Self {
+        Self {
+            bodies: Locked::new(Bodies {
+                max_bytes: u64::MAX,
+                held_bytes: 0,
+                evicted_bytes: 0,
+                peak_bytes: 0,
+                paused: Vec::new(),
+                entries: Vec::new(),
+                free: Vec::new(),
+            }),
+            evicted_bytes: AtomicU64::new(0),
+        }
+    }
+}
+
+impl BodyMemory {
+    /// Memory of all bodies that are buffered, in bytes.
+    pub fn held_bytes(&self) -> u64 {
+        self.bodies().held_bytes
+    }
+
+    /// The greatest [`Self::held_bytes`] since the last call, with bodies that were evicted meanwhile.
+    pub fn take_peak_bytes(&self) -> u64 {
+        let mut bodies = self.bodies();
+        let now = bodies.held_bytes + bodies.evicted_bytes;
+        std::mem::replace(&mut bodies.peak_bytes, now)
+    }
+
+    /// Lowers the maximum by `bytes` that something else is about to use.
+    pub fn lower_max(&self, bytes: u64) {
+        let mut bodies = self.bodies();
+        if bodies.max_bytes != u64::MAX {
+            bodies.max_bytes = bodies.max_bytes.saturating_sub(bytes);
+        }
+    }
+
+    /// Sets the maximum, in bytes, and evicts the largest bodies until the rest is within it.
+    pub fn set_max(&self, max_bytes: u64) {
+        let mut bodies = self.bodies();
+        bodies.max_bytes = max_bytes;
+        let mut evicted = Vec::new();
+        while bodies.held_bytes > max_bytes
+            && let Some(largest) = bodies.largest()
+        {
+            evicted.extend(bodies.evict(largest));
+        }
+        self.end(bodies, evicted);
+    }
+
+    fn end(&self, bodies: MutexGuard<'_, Bodies>, woken: Vec<Waker>) {
+        self.evicted_bytes
+            .store(bodies.evicted_bytes, Ordering::Relaxed);
+        drop(bodies);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    fn bodies(&self) -> MutexGuard<'_, Bodies> {
+        self.bodies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BodyReservation {
+    /// An empty share of `memory`.
+    #[must_use]
+    pub fn new(memory: &Arc<BodyMemory>) -> Self {
+        let is_evicted = Arc::new(AtomicBool::new(false));
+        let slot = memory.bodies().insert(Entry {
+            bytes: 0,
+            is_growing: true,
+            is_evicted: Arc::clone(&is_evicted),
+            waker: None,
+        });
+        Self {
+            memory: Arc::clone(memory),
+            slot,
+            is_evicted,
+        }
+    }
+
+    /// Adds `bytes`. `waker` is woken when the body is evicted; without one, the last stays.
+    ///
+    /// # Errors
+    /// [`BodyMemoryFull`] if no larger body can be evicted for it, or this one was. Nothing is added
+    /// then.
+    pub fn grow(&self, bytes: u64, waker: Option<&Waker>) -> Result<(), BodyMemoryFull> {
+        if self.is_evicted() {
+            return Err(BodyMemoryFull);
+        }
+        let mut evicted = Vec::new();
+        let mut bodies = self.memory.bodies();
+        let grown = bodies.grow((self.slot, bytes), waker, &mut evicted);
+        self.memory.end(bodies, evicted);
+        grown
+    }
+
+    /// Ready when the body may be read on: not while evicted bodies use the memory that is promised to
+    /// others.
+    #[inline]
+    pub fn poll_room(&self, waker: &Waker) -> Poll<()> {
+        if self.memory.evicted_bytes.load(Ordering::Relaxed) == 0 {
+            return Poll::Ready(());
+        }
+        self.memory.bodies().poll_room(waker)
+    }
+
+    /// Whether the body was evicted: it has to end.
+    #[inline]
+    pub fn is_evicted(&self) -> bool {
+        self.is_evicted.load(Ordering::Relaxed)
+    }
+
+    /// Excludes the body from eviction: it has been read.
+    pub fn settle(&self) {
+        if let Some(entry) = self.memory.bodies().entries.get_mut(self.slot) {
+            entry.is_growing = false;
+            entry.waker = None;
+        }
+    }
+}
+
+impl Drop for BodyReservation {
+    fn drop(&mut self) {
+        let mut bodies = self.memory.bodies();
+        let woken = bodies.remove(self.slot, self.is_evicted());
+        self.memory.end(bodies, woken);
+    }
+}
+
+impl Bodies {
+    fn insert(&mut self, entry: Entry) -> usize {
+        if let Some(slot) = self.free.pop()
+            && let Some(free) = self.entries.get_mut(slot)
+        {
+            *free = entry;
+            return slot;
+        }
+        self.entries.push(entry);
+        self.entries.len() - 1
+    }
+
+    /// Removes a body. Returns the tasks that waited for it.
+    fn remove(&mut self, slot: usize, is_evicted: bool) -> Vec<Waker> {
+        let Some(entry) = self.entries.get_mut(slot) else {
+            return Vec::new();
+        };
+        let bytes = std::mem::take(&mut entry.bytes);
+        entry.is_growing = false;
+        entry.waker = None;
+        self.free.push(slot);
+        if !is_evicted {
+            self.held_bytes -= bytes;
+            return Vec::new();
+        }
+        self.evicted_bytes -= bytes;
+        std::mem::take(&mut self.paused)
+    }
+
+    fn poll_room(&mut self, waker: &Waker) -> Poll<()> {
+        let used = self.held_bytes.saturating_add(self.evicted_bytes);
+        if self.evicted_bytes == 0 || used <= self.max_bytes {
+            return Poll::Ready(());
+        }
+        self.paused.push(waker.clone());
+        Poll::Pending
+    }
+
+    fn grow(
+        &mut self,
+        (slot, bytes): (usize, u64),
+        waker: Option<&Waker>,
+        evicted: &mut Vec<Waker>,
+    ) -> Result<(), BodyMemoryFull> {
+        let Some(entry) = self.entries.get_mut(slot) else {
+            return Err(BodyMemoryFull);
+        };
+        if let Some(waker) = waker
+            && !entry.waker.as_ref().is_some_and(|it| it.will_wake(waker))
+        {
+            entry.waker = Some(waker.clone());
+        }
+        let wanted = entry.bytes.saturating_add(bytes);
+        while self.held_bytes.saturating_add(bytes) > self.max_bytes {
+            let largest = self.largest().filter(|largest| *largest != slot);
+            let largest = largest.filter(|largest| self.bytes(*largest) >= wanted);
+            let Some(largest) = largest else {
+                return Err(BodyMemoryFull);
+            };
+            evicted.extend(self.evict(largest));
+        }
+        if let Some(entry) = self.entries.get_mut(slot) {
+            entry.bytes = wanted;
+        }
+        self.held_bytes = self.held_bytes.saturating_add(bytes);
+        let used = self.held_bytes.saturating_add(self.evicted_bytes);
+        self.peak_bytes = self.peak_bytes.max(used);
+        Ok(())
+    }
+
+    fn bytes(&self, slot: usize) -> u64 {
+        self.entries.get(slot).map_or(0, |entry| entry.bytes)
+    }
+
+    /// The largest body that may be evicted.
+    fn largest(&self) -> Option<usize> {
+        let entries = self.entries.iter().enumerate();
+        let growing = entries.filter(|(_, entry)| entry.is_growing && entry.bytes > 0);
+        let largest = growing.max_by_key(|(_, entry)| entry.bytes);
+        largest.map(|(slot, _)| slot)
+    }
+
+    /// Marks a body as evicted, to be dropped by its task.
+    fn evict(&mut self, slot: usize) -> Option<Waker> {
+        let entry = self.entries.get_mut(slot)?;
+        self.held_bytes -= entry.bytes;
+        self.evicted_bytes += entry.bytes;
+        entry.is_growing = false;
+        entry.is_evicted.store(true, Ordering::Relaxed);
+        entry.waker.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn body(memory: &Arc<BodyMemory>, bytes: u64) -> BodyReservation {
+        let body = BodyReservation::new(memory);
+        body.grow(bytes, None).unwrap();
+        body
+    }
+
+    fn memory(max_bytes: u64) -> Arc<BodyMemory> {
+        let memory = Arc::new(BodyMemory::default());
+        memory.set_max(max_bytes);
+        memory
+    }
+
+    #[test]
+    fn the_largest_body_ends_first_and_its_task_is_woken() {
+        let memory = memory(100);
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let (small, large) = (body(&memory, 30), body(&memory, 50));
+        large.grow(10, Some(&waker)).unwrap();
+
+        let grown = small.grow(11, None);
+
+        assert_eq!(grown, Ok(()));
+        assert!(large.is_evicted());
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert_eq!(large.grow(1, None), Err(BodyMemoryFull));
+        assert_eq!(memory.held_bytes(), 41);
+        // The memory is not free yet.
+        assert!(small.poll_room(&waker).is_pending());
+        drop(large);
+        assert_eq!(woken.0.load(Ordering::Relaxed), 2);
+        assert!(small.poll_room(&waker).is_ready());
+        assert_eq!((memory.held_bytes(), memory.take_peak_bytes()), (41, 101));
+        assert_eq!(memory.take_peak_bytes(), 41);
+    }
+
+    #[test]
+    fn the_largest_body_is_refused_and_evicts_no_smaller_one() {
+        let memory = memory(100);
+        let (small, large) = (body(&memory, 30), body(&memory, 60));
+
+        assert_eq!(large.grow(11, None), Err(BodyMemoryFull));
+
+        assert!(!small.is_evicted() && !large.is_evicted());
+        assert_eq!(memory.held_bytes(), 90);
+        drop(large);
+        assert_eq!(small.grow(70, None), Ok(()));
+    }
+
+    #[test]
+    fn a_lower_maximum_evicts_from_the_largest_on() {
+        let memory = memory(u64::MAX);
+        let bodies: Vec<_> = [10, 40, 20, 30].map(|bytes| body(&memory, bytes)).into();
+
+        memory.set_max(35);
+
+        let evicted: Vec<bool> = bodies.iter().map(BodyReservation::is_evicted).collect();
+        assert_eq!(evicted, [false, true, false, true]);
+        assert_eq!(memory.held_bytes(), 30);
+    }
+
+    #[test]
+    fn a_body_that_has_been_read_counts_and_stays() {
+        let memory = memory(100);
+        let read = body(&memory, 90);
+        read.settle();
+
+        let next = BodyReservation::new(&memory);
+        assert_eq!(next.grow(11, None), Err(BodyMemoryFull));
+        assert_eq!(next.grow(10, None), Ok(()));
+        memory.set_max(50);
+
+        assert!(!read.is_evicted() && next.is_evicted());
+        drop((read, next));
+        assert_eq!(memory.held_bytes(), 0);
+    }
+}
