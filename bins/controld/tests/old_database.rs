@@ -133,6 +133,23 @@ fn check_objects(world: &World, operator: &Client) {
             assert_eq!(one["id"], id, "{path}");
         }
     }
+    // The audit log of that time knows the makers of keys, of a set-up and by other keys.
+    let members = world.get(operator, "/orgs/{org}/members");
+    for key in world.get(operator, "/api-keys")["items"]
+        .as_array()
+        .unwrap()
+    {
+        assert_eq!(key["made_by"], members["items"][0]["user"], "{key}");
+        assert_eq!(key["maker_role"], "admin", "{key}");
+    }
+    let log = world.get(operator, "/orgs/{org}/audit?limit=200");
+    let numbers = log["items"].as_array().unwrap().iter();
+    let numbers: Vec<i64> = numbers
+        .rev()
+        .filter_map(|one| one["seq"].as_i64())
+        .collect();
+    let expected: Vec<i64> = (1..).take(numbers.len()).collect();
+    assert_eq!(numbers, expected, "each organization counts its own");
     let keys = world.get(operator, "/orgs/{org}/jwks.json");
     assert_eq!(keys["keys"].as_array().map(Vec::len), Some(1), "{keys}");
     let verified = world.get(operator, "/projects/{project}/bundles/{bundle}/verify");

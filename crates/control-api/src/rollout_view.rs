@@ -66,7 +66,7 @@ pub(crate) struct RolloutView {
     created_by: Uuid,
     /// The user or the API key that asked for approval.
     submitted_by: Option<Uuid>,
-    /// The user behind it, who cannot approve.
+    /// The user behind it: another one approves.
     submitted_person: Option<UserId>,
     /// The batches that were opened.
     batches: Vec<BatchView>,

@@ -1,6 +1,6 @@
 //! The application: what every handler needs.
 
-use crate::audit_record::AuditEvent;
+use crate::audit_event::AuditEvent;
 use crate::call::Call;
 use crate::changes::Changes;
 use crate::error::Error;

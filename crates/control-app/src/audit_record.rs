@@ -1,6 +1,7 @@
 //! Entries of the audit log: the actor by name, the client, the change, under the key of the chain.
 
 use crate::app::App;
+use crate::audit_event::AuditEvent;
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::AuditKey;
@@ -15,16 +16,6 @@ use uuid::Uuid;
 const AUDIT_KEY: SecretId = SecretId(Uuid::from_u128(1));
 /// A credential that has ended is noted so often, by each replica.
 const REFUSAL_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
-
-/// What was done, where, to what.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AuditEvent<'a> {
-    /// The noun and what was done, such as `project.created`.
-    pub(crate) action: &'a str,
-    /// `None` for the installation as a whole.
-    pub(crate) tenant: Option<Tenant>,
-    pub(crate) subject: Uuid,
-}
 
 /// A credential that was presented and has ended.
 #[derive(Clone, Copy, Debug)]
@@ -171,7 +162,7 @@ impl App {
     }
 }
 
-/// The actor as people call it: names may change, and what is deleted has none later.
+/// The name of the actor at this moment: names change, and deleted values have none.
 async fn actor_name(tx: &mut Transaction, actor: &Actor) -> Result<String, Error> {
     Ok(match actor {
         Actor::System => "controld".to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::app::{App, tenant};
 use crate::approval::Approval;
-use crate::audit_record::AuditEvent;
+use crate::audit_event::AuditEvent;
 use crate::audit_value::{Audited, changed};
 use crate::call::Call;
 use crate::error::Error;

@@ -24,6 +24,7 @@ mod api_key;
 mod approval;
 mod assignment;
 mod audit;
+mod audit_event;
 mod audit_record;
 mod audit_value;
 mod bundle;

@@ -1,7 +1,7 @@
 //! Members of organizations.
 
 use crate::app::App;
-use crate::audit_record::AuditEvent;
+use crate::audit_event::AuditEvent;
 use crate::audit_value::{Audited, changed, deleted};
 use crate::call::Call;
 use crate::error::Error;

@@ -74,7 +74,7 @@ impl App {
         })
     }
 
-    /// Answers a registration again whose answer was lost, with another key: the first one may be on its way to no client.
+    /// Answers a registration again, after the loss of the first answer, with another key.
     async fn register_again(
         &self,
         mut tx: Transaction,

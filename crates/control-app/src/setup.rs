@@ -1,7 +1,7 @@
 //! The first start: a one-time link instead of a default password.
 
 use crate::app::{App, taken};
-use crate::audit_record::AuditEvent;
+use crate::audit_event::AuditEvent;
 use crate::audit_value::{created, done};
 use crate::call::Call;
 use crate::error::Error;

@@ -4,53 +4,20 @@
 //! each replica watches that one row and wakes its long polls.
 
 use crate::audit_entry::{AuditColumns, COLUMNS, Link};
+use crate::audit_event::{AuditChange, AuditEntry};
 use crate::error::StoreError;
 use crate::row::{number, text};
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_auth::AuditKey;
 use control_domain::Tenant;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use sqlx::query;
-use std::net::IpAddr;
-use uuid::Uuid;
 
 /// Entries read at once when the chain is verified.
 const CHUNK: i64 = 500;
 /// Replicas of a version that had no key may write so long beside newer ones.
 const UPGRADE: SignedDuration = SignedDuration::from_hours(1);
-
-/// Something that was done.
-#[derive(Clone, Copy, Debug)]
-pub struct AuditEntry<'a> {
-    /// When.
-    pub at: Timestamp,
-    /// The kind of actor, such as `api_key`.
-    pub actor_kind: &'a str,
-    /// The actor.
-    pub actor: Uuid,
-    /// The actor as it is called now; its names may change.
-    pub actor_name: &'a str,
-    /// The address of its client.
-    pub client_ip: Option<IpAddr>,
-    /// Where it was done; `None` for the installation as a whole.
-    pub tenant: Option<Tenant>,
-    /// What was done, such as `project.created`.
-    pub action: &'a str,
-    /// What it was done to.
-    pub subject: Uuid,
-    /// The request.
-    pub correlation_id: &'a str,
-}
-
-/// What a command changed, as JSON.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AuditChange {
-    /// The value before; none for what is new.
-    pub before: Option<String>,
-    /// The value after; none for what is gone.
-    pub after: Option<String>,
-}
 
 /// What a look at the whole log found.
 #[derive(Clone, Debug, PartialEq, Eq)]

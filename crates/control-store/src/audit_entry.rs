@@ -1,6 +1,6 @@
 //! An entry of the audit log as its columns have it, and its link of the chain.
 
-use crate::audit::{AuditChange, AuditEntry};
+use crate::audit_event::{AuditChange, AuditEntry};
 use crate::error::StoreError;
 use crate::row::{number, optional_number, optional_text, text, truth};
 use crate::statement::sql;

@@ -1,6 +1,6 @@
 //! The audit log of one organization, as its administrators read it.
 
-use crate::audit::AuditChange;
+use crate::audit_event::AuditChange;
 use crate::error::StoreError;
 use crate::row::{id, number, optional_id, optional_text, text, time};
 use crate::statement::sql;

@@ -15,6 +15,7 @@ mod versioned;
 
 mod audit;
 mod audit_entry;
+mod audit_event;
 mod audit_log;
 mod lease;
 mod rate_limit;
@@ -51,7 +52,8 @@ mod upload;
 mod upstream;
 mod user;
 
-pub use audit::{AuditChange, AuditEntry, AuditVerification};
+pub use audit::AuditVerification;
+pub use audit_event::{AuditChange, AuditEntry};
 pub use audit_log::{AuditFilter, AuditPage, AuditRecord};
 pub use drift::Divergence;
 pub use error::StoreError;

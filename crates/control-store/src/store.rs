@@ -1,6 +1,6 @@
 //! The database and its transactions.
 
-use crate::audit::AuditChange;
+use crate::audit_event::AuditChange;
 use crate::error::StoreError;
 use crate::pool::{MAX_WAIT, pool_options};
 use crate::sqlite::{self, Sqlite};
