@@ -122,7 +122,8 @@ pub struct BodyChunk<'a> {
     /// Whether the body goes on after the last event, beyond the limit of inspection.
     #[serde(default, skip_serializing_if = "is_false")]
     pub truncated: bool,
-    /// Whether the bytes were decompressed: the body itself is coded as its `content-encoding` says.
+    /// Whether the bytes were decompressed. The target of a request that agents saw whole gets them so; a
+    /// client gets a response coded as its `content-encoding` says.
     #[serde(default, skip_serializing_if = "is_false")]
     pub decoded: bool,
 }

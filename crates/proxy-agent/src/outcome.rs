@@ -176,7 +176,8 @@ impl AgentOutcome {
             Self::Decompression => row("decompression", BodyRefusal, Some(Reason::DecompressionLimit),
                 "the body exceeds `max-decompression-ratio` or `max-decompressed-size-bytes`"),
             Self::BadCoding => row("bad coding", BodyRefusal, Some(Reason::BadContentEncoding),
-                "the body is not of the coding that its head names"),
+                "the body is not of the coding that its head names, or, of a request, that coding is unknown or \
+                 one of more than three"),
         }
     }
 }

@@ -248,6 +248,12 @@ impl InspectedBody {
         self.is_whole
     }
 
+    /// Replaces all bytes that were read. The new ones are not counted: their reservation has them already.
+    pub(crate) fn replace(&mut self, bytes: &[u8]) {
+        while self.read.pop().is_some() {}
+        self.read.append(bytes);
+    }
+
     /// The length of a body that is whole and has no trailers.
     pub(crate) fn whole_length(&self) -> Option<u64> {
         (self.is_whole && self.trailers.is_none()).then_some(self.read.len())

@@ -26,6 +26,8 @@ pub(super) struct Content {
     raw_bytes: u64,
     decoder: Option<Decoder>,
     was_decoded: bool,
+    /// The head names a coding that is not decoded, or too many.
+    is_opaque: bool,
     /// The body goes on, or may.
     is_truncated: bool,
     error: Option<DecodingError>,
@@ -52,10 +54,12 @@ impl Content {
             max_bytes: *limits.max_decompressed_size_bytes,
         };
         let decoder = match Decoder::from_headers(headers, limits) {
-            Ok(decoder) => decoder,
+            Ok(decoder) => Some(decoder),
             Err(DecodingError::Unsupported) => None,
             Err(error) => return Err(problem(error)),
         };
+        let is_opaque = decoder.is_none();
+        let decoder = decoder.flatten();
         Ok(Self {
             bytes: Vec::new(),
             memory,
@@ -65,9 +69,23 @@ impl Content {
             raw_bytes: 0,
             was_decoded: decoder.is_some(),
             decoder,
+            is_opaque,
             is_truncated: false,
             error: None,
         })
+    }
+
+    /// Refuses a body in a coding that is not decoded: its target might decode it.
+    pub(super) fn check_coding(&self) -> Result<(), Problem> {
+        if self.is_opaque {
+            return Err(problem(DecodingError::Unsupported));
+        }
+        Ok(())
+    }
+
+    /// The whole content of a body that has ended, if it was decompressed.
+    pub(super) fn decoded(&self) -> Option<&[u8]> {
+        self.was_decoded.then_some(&self.bytes)
     }
 
     /// Takes a piece of the body as it was sent. Returns whether agents may see more.

@@ -12,8 +12,8 @@ use crate::failure::{exchange_problem, timeout_problem};
 use crate::forward;
 use crate::request_body::{HoldError, InspectedBody};
 use agent_protocol::{BodyMode, Decision, EventKind, ProxyMessage};
-use http::header::CONTENT_LENGTH;
-use http::{HeaderValue, Response};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http::{HeaderName, HeaderValue, Response};
 use proxy_agent::{CallContext, CallError, Session};
 use proxy_clock::RequestTimers;
 use proxy_errors::{Detail, Problem, Reason};
@@ -98,7 +98,8 @@ fn announced_too_large(exchange: &Exchange, max_bytes: u64) -> Option<Problem> {
     Some(problem.with_setting(refusing.agent.max_body_setting))
 }
 
-/// Reads the body until it ends or agents may see no more of it, and puts it back.
+/// Reads the body until it ends or agents may see no more of it, and puts it back: one that was decoded whole
+/// goes on without its codings, so that the target gets the bytes that agents see.
 async fn read(
     exchange: &mut Exchange,
     (route, max_bytes): (&RoutePlan, u64),
@@ -108,6 +109,7 @@ async fn read(
     let memory = exchange.worker().reserve_body();
     let shown = (max_bytes, Rc::clone(&memory));
     let mut content = Content::new(exchange.head.headers.as_map(), limits, shown)?;
+    content.check_coding()?;
     let Some(body) = exchange.body.take() else {
         return Ok(content);
     };
@@ -135,6 +137,10 @@ async fn read(
     }
     if held.is_whole() {
         content.finish()?;
+        if let Some(decoded) = content.decoded() {
+            held.replace(decoded);
+            remove_coding(exchange);
+        }
         if let Some(length) = held.whole_length() {
             let headers = &mut exchange.head.headers;
             headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
@@ -142,6 +148,19 @@ async fn read(
     }
     exchange.body = Some(held.into_body(reading));
     Ok(content)
+}
+
+/// Removes the fields that describe the coded bytes of a body that is forwarded decoded.
+fn remove_coding(exchange: &mut Exchange) {
+    for name in [
+        CONTENT_ENCODING,
+        HeaderName::from_static("content-digest"),
+        HeaderName::from_static("content-md5"),
+        HeaderName::from_static("digest"),
+        HeaderName::from_static("repr-digest"),
+    ] {
+        exchange.head.headers.remove(&name);
+    }
 }
 
 /// Asks about a piece of a body. The answer touches no field that is not an agent's to change.

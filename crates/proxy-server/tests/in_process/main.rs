@@ -23,6 +23,7 @@ mod blame;
 mod bodies;
 mod buffers;
 mod builtins;
+mod coded_bodies;
 mod compression;
 mod correlation;
 mod denials;
