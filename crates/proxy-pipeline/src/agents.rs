@@ -11,6 +11,7 @@ mod response_body;
 
 use crate::agent_record::AgentSession;
 use crate::body::Body;
+use crate::claims::remove_alike;
 use crate::exchange::Exchange;
 use crate::hop_by_hop;
 use agent_protocol::{Allow, Decision, EventKind, ProxyMessage};
@@ -97,9 +98,16 @@ fn prepare_head(exchange: &mut Exchange) {
 
 /// Removes the client's own fields of the names that `agent` would have set: no agent has confirmed them.
 fn remove_claims(exchange: &mut Exchange, agent: &AgentPlan) {
-    for name in &agent.endpoint.copy_headers {
-        exchange.head.headers.remove(name);
+    let names = &agent.endpoint.copy_headers;
+    if names.is_empty() {
+        return;
     }
+    exchange.head.headers.edit(|headers| {
+        for name in names {
+            headers.remove(name);
+            remove_alike(headers, name.as_str());
+        }
+    });
 }
 
 fn timers(exchange: &Exchange, end_by: Option<Duration>) -> RequestTimers {

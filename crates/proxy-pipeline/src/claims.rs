@@ -7,6 +7,7 @@
 
 use crate::names;
 use http::{HeaderMap, HeaderName};
+use std::borrow::Cow;
 
 /// All names with this prefix are on the list: `X-Forwarded-For`, `-Port`, `-Prefix`, `-Ssl` and
 /// similar.
@@ -22,8 +23,11 @@ pub(crate) fn is_claim(name: &str) -> bool {
             | "fastly-client-ip"
             | "forwarded"
             | "front-end-https"
+            | "proxy"
+            | "proxy-client-ip"
             | "true-client-ip"
             | "via"
+            | "wl-proxy-client-ip"
             | "x-appengine-user-ip"
             | "x-azure-clientip"
             | "x-client-ip"
@@ -33,6 +37,7 @@ pub(crate) fn is_claim(name: &str) -> bool {
             | "x-http-destinationurl"
             | "x-http-host-override"
             | "x-original-for"
+            | "x-original-forwarded-for"
             | "x-original-host"
             | "x-original-method"
             | "x-original-proto"
@@ -56,24 +61,57 @@ fn in_family(name: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// Whether it is a name on the list, or that of the correlation ID, with `_` in place of `-`: CGI
-/// and its successors map both to the same variable.
+/// Whether it is read like a name on the list, or like that of the correlation ID, and is not that name.
 pub(crate) fn is_shadow(name: &str) -> bool {
-    if !may_be_claim(name) || !name.contains('_') {
+    if !may_be_claim(name) || !has_other_sign(name) {
         return false;
     }
-    let plain = name.replace('_', "-");
+    let plain = plain_name(name);
     is_claim(&plain) || plain == names::CORRELATION_ID.as_str()
 }
 
 /// Whether `name` has a prefix of some name on the list; rejects most names quickly.
 #[inline]
 pub(crate) fn may_be_claim(name: &str) -> bool {
-    matches!(name.as_bytes(), [b'c' | b'f' | b't' | b'v' | b'x', ..])
+    matches!(
+        name.as_bytes(),
+        [b'c' | b'f' | b'p' | b't' | b'v' | b'w' | b'x', ..]
+    )
+}
+
+/// `name` with `-` for every other sign: CGI and its successors map them all to one, so that `x_user` and
+/// `x.user` are the same variable as `x-user`.
+pub(crate) fn plain_name(name: &str) -> Cow<'_, str> {
+    if !has_other_sign(name) {
+        return Cow::Borrowed(name);
+    }
+    let is_sign = |byte: char| !byte.is_ascii_alphanumeric();
+    Cow::Owned(name.replace(is_sign, "-"))
+}
+
+/// Whether `name` has a sign other than `-`.
+pub(crate) fn has_other_sign(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')
+}
+
+/// Removes the fields with names that upstreams read like `name`, but that name itself.
+pub(crate) fn remove_alike(headers: &mut HeaderMap, name: &str) {
+    while let Some(alike) = headers.keys().find(|other| is_alike(other.as_str(), name)) {
+        let alike = alike.clone();
+        headers.remove(alike);
+    }
+}
+
+/// Whether two names differ, and by signs alone.
+fn is_alike(name: &str, other: &str) -> bool {
+    let is_same =
+        |(a, b): (u8, u8)| a == b || !(a.is_ascii_alphanumeric() || b.is_ascii_alphanumeric());
+    name.len() == other.len() && name != other && name.bytes().zip(other.bytes()).all(is_same)
 }
 
 /// Removes the fields on the list of claims unless their sender is `believed`, and always those
-/// with `_` in place of `-`.
+/// with another sign in place of `-`.
 #[cold]
 pub(crate) fn remove_claims(headers: &mut HeaderMap, believed: bool) {
     let dropped = |name: &HeaderName| {
@@ -109,9 +147,34 @@ mod tests {
             ("user_agent", false, false),
             ("client-ip", true, false),
             ("client-ips", false, false),
+            ("x.forwarded!for", false, true),
+            ("proxy", true, false),
+            ("proxy-client-ip", true, false),
+            ("proxy-authorization", false, false),
+            ("wl-proxy-client-ip", true, false),
+            ("wl_proxy_client_ip", false, true),
+            ("x-original-forwarded-for", true, false),
+            ("x_original_forwarded_for", false, true),
         ] {
             assert_eq!((is_claim(name), is_shadow(name)), (claim, shadow), "{name}");
         }
+    }
+
+    #[test]
+    fn fields_that_are_read_alike_go_and_their_namesake_stays() {
+        let mut headers = HeaderMap::new();
+        for name in ["x-user", "x_user", "x.user", "x-users", "x-uses", "xauser"] {
+            headers.insert(
+                HeaderName::from_static(name),
+                http::HeaderValue::from_static("1"),
+            );
+        }
+
+        remove_alike(&mut headers, "x-user");
+
+        let mut kept: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, ["x-user", "x-users", "x-uses", "xauser"]);
     }
 
     #[test]
@@ -133,6 +196,6 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 32);
+        assert_eq!(count, 36);
     }
 }

@@ -7,6 +7,7 @@ use crate::connection_info::RequestStream;
 use crate::exchange::Exchange;
 use crate::forward::destination::Destination;
 use crate::policy::in_flight::Holders;
+use crate::policy::rate_limit::{Checked, Stage};
 use crate::policy::{
     circuit_breaker, client_certificate, compression, expectation, grpc_timeout, http2_head,
     in_flight, max_forwards, misdirected, rate_limit, route_connections,
@@ -64,8 +65,9 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         return Err(refused(decision.outcome, || near_miss(exchange, &head)));
     };
     exchange.set_route(route);
-    if rate_limit::check(exchange, route.index)? == rate_limit::Checked::NotShared {
-        Box::pin(rate_limit::check_shared(exchange, route.index)).await?;
+    let stage = Stage::BeforeAgents;
+    if rate_limit::check(exchange, route.index, stage)? == Checked::NotShared {
+        Box::pin(rate_limit::check_shared(exchange, route.index, stage)).await?;
     }
     expectation::check(&exchange.head.headers)?;
     let compression = compression::negotiate(exchange, route);
@@ -95,6 +97,10 @@ async fn inspected(
     let asked = agents::inspect_request(exchange, (route, agents), end_by).await?;
     if let Some(response) = asked {
         return Ok(response);
+    }
+    let stage = Stage::AfterAgents;
+    if rate_limit::check(exchange, route.index, stage)? == Checked::NotShared {
+        rate_limit::check_shared(exchange, route.index, stage).await?;
     }
     let now = exchange.worker().time.elapsed();
     let total = end_by.map(|end| end.saturating_sub(now));

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_errors::Reason;
 use proxy_limits::{ClientKey, ConcurrencyLimit, KeyedBuckets, RateDecision, RateKey, TokenBucket};
 use proxy_redis::Answer;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub struct RateRule {
     pub reason: Reason,
     /// Whether requests over it are served all the same.
     pub observe_only: bool,
+    /// Whether it is asked after the agents of the route, which may set the field that it depends on.
+    pub after_agents: bool,
     /// What has a bucket.
     pub buckets: RateBuckets,
     /// Buckets that several proxies share. While they answer, they decide, and those above only count.
@@ -70,9 +73,8 @@ impl RateRule {
             RateBuckets::One(bucket) => bucket.admit(now_ns),
             RateBuckets::Client(table) => table.admit(&RateKey::Client(subject.client), now_ns),
             RateBuckets::Header(name, table) => {
-                let value = subject.headers.get(name);
-                let value = value.map(HeaderValue::as_bytes);
-                table.admit(&RateKey::Header(value), now_ns)
+                let value = subject.field(name);
+                table.admit(&RateKey::Header(value.as_deref()), now_ns)
             }
             RateBuckets::Path(table) => table.admit(&RateKey::Path(subject.path), now_ns),
         }
@@ -92,15 +94,33 @@ impl RateRule {
                 };
                 shared.take(Some(client.as_bytes()))
             }
-            RateBuckets::Header(name, _) => {
-                shared.take(subject.headers.get(name).map(HeaderValue::as_bytes))
-            }
+            RateBuckets::Header(name, _) => shared.take(subject.field(name).as_deref()),
             RateBuckets::Path(_) => shared.take(Some(subject.path.as_bytes())),
         })
     }
 }
 
+impl<'a> RateSubject<'a> {
+    /// The value of a field; that of several lines is their list. [RFC 9110 §5.3]
+    fn field(&self, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
+        let mut lines = self.headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        let first = lines.next()?;
+        let mut value = Cow::Borrowed(first);
+        for line in lines {
+            let list = value.to_mut();
+            list.extend_from_slice(b", ");
+            list.extend_from_slice(line);
+        }
+        Some(value)
+    }
+}
+
 impl RateLimitStatus {
+    /// Whether the limit has less left than that of `other`.
+    pub(crate) fn is_nearer(&self, other: &Self) -> bool {
+        self.remaining < other.remaining
+    }
+
     pub(crate) fn new(decision: RateDecision, unix: Duration) -> Self {
         let full = unix + decision.reset;
         Self {

@@ -254,6 +254,7 @@ impl Builder<'_> {
             rules.extend(buckets.map(|buckets| RateRule {
                 reason,
                 observe_only: false,
+                after_agents: false,
                 buckets,
                 shared: None,
             }));
@@ -279,6 +280,7 @@ impl Builder<'_> {
         Some(RateRule {
             reason: Reason::PolicyRateLimit,
             observe_only: **observe_only,
+            after_agents: route.agents.is_some() && matches!(key.value, RateKey::Header(_)),
             buckets: self.buckets(scope, settings)?,
             shared: self.shared(route, policy),
         })

@@ -116,7 +116,8 @@ settings! {
                 "proxy-pipeline",
                 "a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate",
             );
-    /// What has a rate of its own: `client_ip`, `header:<name>`, `path` or `route`.
+    /// What has a rate of its own: `client_ip`, `header:<name>`, `path` or `route`. A limit by a header is
+    /// asked after the agents of the route, which may set it.
     KEY: Text<RateKey>, Given<Written<RateKey>> =
         text("routes.route.policies.rate-limit.key", "a rate key", "client_ip", |text| {
             text.parse::<RateKey>().map_err(|fault| fault.to_string())

@@ -1,5 +1,6 @@
 //! Agents' edits of headers.
 
+use crate::claims::{plain_name, remove_alike};
 use agent_protocol::{Decision, Header, HeaderEdit, is_protected};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_agent::CallError;
@@ -25,6 +26,15 @@ pub(super) fn apply(edits: &[HeaderEdit], headers: &mut HeaderMap) {
     }
 }
 
+/// Applies `edits` of a request in their order. The fields that upstreams read like an edited one go: they
+/// are the client's.
+pub(super) fn apply_to_request(edits: &[HeaderEdit], headers: &mut HeaderMap) {
+    for edit in edits {
+        remove_alike(headers, edit.name());
+        apply(std::slice::from_ref(edit), headers);
+    }
+}
+
 /// Whether `decision` touches no field that is not an agent's to change. A denial stands all the same,
 /// without that field.
 pub(super) fn check(decision: &Decision) -> Result<(), CallError> {
@@ -32,7 +42,10 @@ pub(super) fn check(decision: &Decision) -> Result<(), CallError> {
         return Ok(());
     };
     let mut of_request = allow.request_headers.iter().map(HeaderEdit::name);
-    let of_request = of_request.find(|name| is_protected(name) || is_written_by_proxy(name));
+    let of_request = of_request.find(|name| {
+        let plain = plain_name(name);
+        is_protected(&plain) || is_written_by_proxy(&plain)
+    });
     let mut of_response = allow.response_headers.iter().map(HeaderEdit::name);
     match of_request.or_else(|| of_response.find(|name| is_protected(name))) {
         Some(name) => Err(CallError::BadReply(format!(

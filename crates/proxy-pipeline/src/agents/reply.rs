@@ -66,7 +66,7 @@ fn edit_request(exchange: &mut Exchange, agent: &AgentPlan, allow: Allow) {
     record.response_edits.extend(response_headers);
     if !request_headers.is_empty() {
         let headers = &mut exchange.head.headers;
-        headers.edit(|map| edits::apply(&request_headers, map));
+        headers.edit(|map| edits::apply_to_request(&request_headers, map));
     }
 }
 

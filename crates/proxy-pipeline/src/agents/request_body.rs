@@ -7,6 +7,7 @@ use super::{edits, event, reply};
 use crate::agent_record::AgentSession;
 use crate::body::Body;
 use crate::body_buffer::{BodyBuffer, memory_problem};
+use crate::claims::{has_other_sign, remove_alike};
 use crate::exchange::Exchange;
 use crate::failure::{exchange_problem, timeout_problem};
 use crate::forward;
@@ -110,6 +111,7 @@ async fn read(
     let shown = (max_bytes, Rc::clone(&memory));
     let mut content = Content::new(exchange.head.headers.as_map(), limits, shown)?;
     content.check_coding()?;
+    remove_shadows_of_coding(exchange);
     let Some(body) = exchange.body.take() else {
         return Ok(content);
     };
@@ -148,6 +150,15 @@ async fn read(
     }
     exchange.body = Some(held.into_body(reading));
     Ok(content)
+}
+
+/// Removes the fields that a target may read as `Content-Encoding`: the body was not decoded by them.
+fn remove_shadows_of_coding(exchange: &mut Exchange) {
+    let headers = &mut exchange.head.headers;
+    let mut names = headers.as_map().keys().map(HeaderName::as_str);
+    if names.any(|name| name.len() == CONTENT_ENCODING.as_str().len() && has_other_sign(name)) {
+        headers.edit(|map| remove_alike(map, CONTENT_ENCODING.as_str()));
+    }
 }
 
 /// Removes the fields that describe the coded bytes of a body that is forwarded decoded.

@@ -1,5 +1,6 @@
 //! A route's edits of a head.
 
+use crate::claims::{has_other_sign, remove_alike};
 use http::HeaderMap;
 use proxy_model::HeaderEdits;
 
@@ -8,6 +9,30 @@ use proxy_model::HeaderEdits;
 pub(crate) fn apply(edits: &HeaderEdits, headers: &mut HeaderMap) {
     if !edits.is_empty() {
         apply_all(edits, headers);
+    }
+}
+
+/// The same for a request. A field with another sign in place of a `-`, which upstreams read alike, goes
+/// with one that is removed or set.
+#[inline]
+pub(crate) fn apply_to_request(edits: &HeaderEdits, headers: &mut HeaderMap) {
+    if !edits.is_empty() {
+        remove_shadows(edits, headers);
+        apply_all(edits, headers);
+    }
+}
+
+#[cold]
+fn remove_shadows(edits: &HeaderEdits, headers: &mut HeaderMap) {
+    let HeaderEdits {
+        remove,
+        set,
+        add: _,
+    } = edits;
+    let removed = remove.iter().map(|name| &name.value);
+    let names = removed.chain(set.iter().map(|field| &field.name));
+    for name in names.filter(|name| !has_other_sign(name.as_str())) {
+        remove_alike(headers, name.as_str());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error_log::{ErrorContext, note_observed};
 use crate::exchange::Exchange;
-use crate::route_limits::{RateLimitStatus, RateSubject};
+use crate::route_limits::{RateLimitStatus, RateRule, RateSubject};
 use crate::time::Time;
 use http::uri::PathAndQuery;
 use proxy_errors::{Detail, Problem, Reason};
@@ -19,36 +19,60 @@ pub(crate) enum Checked {
     NotShared,
 }
 
+/// The part of the limits that is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    BeforeAgents,
+    /// On routes with agents: limits by a field of the request, which an agent may have set.
+    AfterAgents,
+}
+
+impl Stage {
+    fn has(self, rule: &RateRule) -> bool {
+        rule.after_agents == (self == Self::AfterAgents)
+    }
+}
+
 /// Takes a token of each rate limit that concerns the request, unless one of them is in a store.
 #[inline]
-pub(crate) fn check(exchange: &mut Exchange, route: usize) -> Result<Checked, Problem> {
+pub(crate) fn check(
+    exchange: &mut Exchange,
+    route: usize,
+    stage: Stage,
+) -> Result<Checked, Problem> {
     let limited = exchange.active().limits.get(route);
     let rates = limited.map_or(&[][..], |limits| &limits.rates);
     if rates.is_empty() {
         return Ok(Checked::Whole);
     }
-    if rates.iter().any(|rule| rule.shared.is_some()) {
+    let mut of_stage = rates.iter().filter(|rule| stage.has(rule));
+    if of_stage.any(|rule| rule.shared.is_some()) {
         return Ok(Checked::NotShared);
     }
-    take_tokens(exchange, route, None)?;
+    take_tokens(exchange, (route, stage), None)?;
     Ok(Checked::Whole)
 }
 
 /// The same where a store decides on one of the limits.
-pub(crate) async fn check_shared(exchange: &mut Exchange, route: usize) -> Result<(), Problem> {
+pub(crate) async fn check_shared(
+    exchange: &mut Exchange,
+    route: usize,
+    stage: Stage,
+) -> Result<(), Problem> {
     let active = Rc::clone(exchange.active());
     let limited = active.limits.get(route);
     let rates = limited.map_or(&[][..], |limits| &limits.rates);
     let answer = {
         let path = path(exchange);
         let subject = subject(exchange, &path);
-        rates.iter().find_map(|rule| rule.ask(subject))
+        let mut of_stage = rates.iter().filter(|rule| stage.has(rule));
+        of_stage.find_map(|rule| rule.ask(subject))
     };
     let decided = match answer {
         Some(answer) => answer.await,
         None => None,
     };
-    take_tokens(exchange, route, decided)
+    take_tokens(exchange, (route, stage), decided)
 }
 
 fn path(exchange: &Exchange) -> Cow<'_, str> {
@@ -72,7 +96,7 @@ fn subject<'a>(exchange: &'a Exchange, path: &'a str) -> RateSubject<'a> {
 /// `decided` is what a store has said about the limit that is in it.
 fn take_tokens(
     exchange: &mut Exchange,
-    route: usize,
+    (route, stage): (usize, Stage),
     decided: Option<RateDecision>,
 ) -> Result<(), Problem> {
     let active = Rc::clone(exchange.active());
@@ -87,7 +111,7 @@ fn take_tokens(
     let mut nearest: Option<RateDecision> = None;
     let mut refusal = None;
     let mut observed = Vec::new();
-    for rule in rules {
+    for rule in rules.iter().filter(|rule| stage.has(rule)) {
         let own = rule.admit(subject, now_ns);
         let decision = decided.filter(|_| rule.shared.is_some()).unwrap_or(own);
         if decision.admitted {
@@ -119,7 +143,13 @@ fn take_tokens(
         };
         note_observed(&worker, &problem, &context);
     }
-    exchange.record().rate = nearest.map(|decision| Box::new(RateLimitStatus::new(decision, unix)));
+    if let Some(decision) = nearest {
+        let status = RateLimitStatus::new(decision, unix);
+        let told = &mut exchange.record().rate;
+        if told.as_ref().is_none_or(|told| !told.is_nearer(&status)) {
+            *told = Some(Box::new(status));
+        }
+    }
     refusal.map_or(Ok(()), Err)
 }
 

@@ -101,7 +101,7 @@ pub(crate) fn apply(
         forwarded_headers::apply(peer, &mut headers, has_claims, via, host);
         let id = completion.record.correlation_id.clone();
         headers.insert(names::CORRELATION_ID, never_indexed(id));
-        header_edits::apply(edits, &mut headers);
+        header_edits::apply_to_request(edits, &mut headers);
     }
     if to.upstream.http2 {
         if trailers {

@@ -19,6 +19,7 @@
 mod support;
 
 mod aborts;
+mod agent_fields;
 mod blame;
 mod bodies;
 mod buffers;
