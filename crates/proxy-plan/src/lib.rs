@@ -13,6 +13,7 @@ mod config_tests;
 mod decide;
 mod expansion;
 pub mod explain;
+mod former_targets;
 mod listener;
 mod plan;
 mod registry;

@@ -63,6 +63,12 @@ impl<K: Eq + Hash, T> StateRegistry<K, T> {
 }
 
 impl<K: Eq + Hash, T> StateTransaction<K, T> {
+    /// Whether the next plan has `identity`.
+    #[must_use]
+    pub fn contains(&self, identity: &K) -> bool {
+        self.next.contains_key(identity)
+    }
+
     /// The state of `identity`: that of the active plan, or the result of `make` for a new one.
     pub fn enter(&mut self, identity: K, make: impl FnOnce() -> T) -> Arc<T> {
         let made: Result<_, Infallible> = self.try_enter(identity, || Ok(make()));

@@ -2,6 +2,7 @@
 
 use crate::agent_state::{AgentIdentity, AgentState};
 use crate::expansion::{ExpandedPlace, ExpandedTarget};
+use crate::former_targets::FormerTargets;
 use crate::registry::{StateRegistry, StateTransaction};
 use crate::resolution::Resolution;
 use proxy_health::{BreakerSettings, CircuitBreaker, HealthCause};
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct TargetRegistry {
     targets: StateRegistry<AddressIdentity, RegisteredTarget>,
+    former: Arc<FormerTargets<AddressIdentity>>,
     breakers: StateRegistry<BreakerIdentity, CircuitBreaker>,
     agents: StateRegistry<AgentIdentity, AgentState>,
     /// By name of the upstream.
@@ -31,6 +33,7 @@ pub struct TargetRegistry {
 #[derive(Debug)]
 pub struct TargetTransaction {
     targets: StateTransaction<AddressIdentity, RegisteredTarget>,
+    former: Arc<FormerTargets<AddressIdentity>>,
     breakers: StateTransaction<BreakerIdentity, CircuitBreaker>,
     agents: StateTransaction<AgentIdentity, AgentState>,
     budgets: StateTransaction<String, RetryBudget>,
@@ -45,7 +48,7 @@ pub struct TargetTransaction {
 
 /// The identity of a target as it is written: its upstream, its address, and the settings its state
 /// depends on; one for all addresses of a name. A target that a reload removes and a later one adds
-/// again has the same identity and another id.
+/// again has the same identity and another id, and its former state while that is remembered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TargetIdentity {
     upstream: String,
@@ -84,6 +87,7 @@ impl TargetRegistry {
     pub fn new(sticky_key: StickyKey) -> Self {
         Self {
             targets: StateRegistry::default(),
+            former: Arc::default(),
             breakers: StateRegistry::default(),
             agents: StateRegistry::default(),
             budgets: StateRegistry::default(),
@@ -101,6 +105,7 @@ impl TargetRegistry {
         }
         TargetTransaction {
             targets: self.targets.begin(),
+            former: Arc::clone(&self.former),
             breakers: self.breakers.begin(),
             agents: self.agents.begin(),
             budgets: self.budgets.begin(),
@@ -114,7 +119,7 @@ impl TargetRegistry {
 
     /// Activates the targets of `transaction`. Slots of removed targets may be reused from now on.
     pub fn commit(&mut self, transaction: TargetTransaction) {
-        self.targets.commit(transaction.targets);
+        self.commit_targets(transaction.targets);
         self.breakers.commit(transaction.breakers);
         self.agents.commit(transaction.agents);
         self.budgets.commit(transaction.budgets);
@@ -123,7 +128,22 @@ impl TargetRegistry {
     /// Activates the targets of `transaction`, which resolved names of the active plan anew; its
     /// breakers and budgets stay.
     pub fn commit_addresses(&mut self, transaction: TargetTransaction) {
-        self.targets.commit(transaction.targets);
+        self.commit_targets(transaction.targets);
+    }
+
+    /// Activates `targets`, and remembers the state of those that are removed.
+    fn commit_targets(&mut self, targets: StateTransaction<AddressIdentity, RegisteredTarget>) {
+        let removed = self.targets.entries();
+        let removed = removed.filter(|(identity, _)| !targets.contains(identity));
+        // One without an address has seen no request.
+        let removed = removed.filter(|((_, address), _)| address.is_some());
+        let removed: Vec<_> = removed
+            .map(|(identity, target)| (identity.clone(), Arc::clone(&target.state)))
+            .collect();
+        let is_active = |identity: &AddressIdentity| targets.contains(identity);
+        let former = Arc::make_mut(&mut self.former);
+        former.replace(is_active, removed);
+        self.targets.commit(targets);
     }
 }
 
@@ -185,6 +205,7 @@ impl TargetTransaction {
         });
         let Self {
             targets,
+            former,
             breakers: _,
             agents: _,
             budgets: _,
@@ -195,12 +216,13 @@ impl TargetTransaction {
             resolution: _,
         } = self;
         let of_address = (Arc::clone(&identity), target.place.address());
+        let known = former.get(&of_address);
         let registered = targets.enter(of_address, || RegisteredTarget {
             id: TargetId {
                 slot: take_free(taken, first_free),
                 epoch: next_epoch.fetch_add(1, Ordering::Relaxed),
             },
-            state: Arc::new(first_state(&target.place)),
+            state: known.unwrap_or_else(|| Arc::new(first_state(&target.place))),
         });
         (identity, registered)
     }

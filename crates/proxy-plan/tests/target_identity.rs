@@ -5,10 +5,12 @@
     reason = "tests may fail loudly"
 )]
 
+use proxy_health::HealthCause;
 use proxy_plan::{Plan, TargetRegistry};
-use proxy_upstream::TargetId;
+use proxy_upstream::{TargetId, TargetState};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// A configuration with an upstream for each of `targets`: its name, and more of its settings.
 fn config(targets: &[(&str, &str)]) -> String {
@@ -28,6 +30,15 @@ fn config(targets: &[(&str, &str)]) -> String {
 fn ids(plan: &Plan) -> Vec<TargetId> {
     let upstreams = plan.upstreams().iter();
     upstreams.map(|upstream| upstream.targets[0].id).collect()
+}
+
+/// The state of the first target after a reload to `targets`.
+fn reloaded_state(registry: &mut TargetRegistry, targets: &[(&str, &str)]) -> Arc<TargetState> {
+    let loaded = proxy_config::parse(&config(targets), "test.kdl").unwrap();
+    let mut transaction = registry.begin();
+    let plan = Plan::compile(1, Arc::new(loaded.model), &mut transaction);
+    registry.commit(transaction);
+    Arc::clone(&plan.upstreams()[0].targets[0].state)
 }
 
 /// The ids that a reload to `targets` gives, and puts in force if it is `kept`.
@@ -102,4 +113,36 @@ fn targets_of_one_plan_have_slots_of_their_own() {
         let slots: BTreeSet<u32> = ids.iter().map(|id| id.slot).collect();
         assert_eq!(slots.len(), 3, "{ids:?}");
     }
+}
+
+#[test]
+fn a_target_that_is_removed_and_added_again_has_its_state() {
+    let mut registry = TargetRegistry::default();
+    let first = reloaded_state(&mut registry, &[("a", "")]);
+    first.fail(HealthCause::Ejection, "500", SystemTime::UNIX_EPOCH);
+    first.drain(true);
+    for _ in 0..3 {
+        let other = reloaded_state(&mut registry, &[("b", "")]);
+        assert!(!other.causes().contains(HealthCause::Ejection));
+    }
+
+    let again = reloaded_state(&mut registry, &[("a", "")]);
+
+    assert!(again.causes().contains(HealthCause::Ejection));
+    assert!(!again.causes().contains(HealthCause::Draining));
+}
+
+#[test]
+fn states_of_removed_targets_are_forgotten_after_many() {
+    let mut registry = TargetRegistry::default();
+    let first = reloaded_state(&mut registry, &[("a", "")]);
+    first.fail(HealthCause::Ejection, "500", SystemTime::UNIX_EPOCH);
+    let names: Vec<String> = (0..1_100).map(|number| format!("u{number}")).collect();
+    let many: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
+    reloaded_state(&mut registry, &many);
+    reloaded_state(&mut registry, &[("b", "")]);
+
+    let again = reloaded_state(&mut registry, &[("a", "")]);
+
+    assert!(!again.causes().contains(HealthCause::Ejection));
 }

@@ -1,0 +1,60 @@
+//! States of targets that the active plan has no more.
+
+use proxy_upstream::TargetState;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// Targets whose state is remembered.
+const MAX_FORMER_TARGETS: usize = 1_024;
+
+/// States of targets that the active plan has no more, for when a later plan or look-up has them again: a
+/// target that was ejected stays ejected for its time. The oldest are forgotten first.
+#[derive(Clone, Debug)]
+pub(crate) struct FormerTargets<K> {
+    /// Each with the number of the plan that removed it.
+    states: HashMap<K, (u64, Arc<TargetState>)>,
+    plans: u64,
+}
+
+impl<K> Default for FormerTargets<K> {
+    fn default() -> Self {
+        Self {
+            states: HashMap::new(),
+            plans: 0,
+        }
+    }
+}
+
+impl<K: Eq + Hash> FormerTargets<K> {
+    /// The state of `identity`, without what the admin interface has changed of it, which lasts until a
+    /// reload.
+    pub(crate) fn get(&self, identity: &K) -> Option<Arc<TargetState>> {
+        let (_, state) = self.states.get(identity)?;
+        state.drain(false);
+        state.override_weight(None);
+        Some(Arc::clone(state))
+    }
+
+    /// Forgets the targets that are active again, and remembers those that were `removed`.
+    pub(crate) fn replace(
+        &mut self,
+        is_active: impl Fn(&K) -> bool,
+        removed: Vec<(K, Arc<TargetState>)>,
+    ) {
+        let Self { states, plans } = self;
+        states.retain(|identity, _| !is_active(identity));
+        *plans += 1;
+        let numbered = removed
+            .into_iter()
+            .map(|(identity, state)| (identity, (*plans, state)));
+        states.extend(numbered);
+        let surplus = states.len().saturating_sub(MAX_FORMER_TARGETS);
+        if surplus > 0 {
+            let mut numbers: Vec<u64> = states.values().map(|(number, _)| *number).collect();
+            numbers.sort_unstable();
+            let last = numbers.get(surplus - 1).copied().unwrap_or_default();
+            states.retain(|_, (number, _)| last < *number);
+        }
+    }
+}
