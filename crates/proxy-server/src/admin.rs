@@ -6,7 +6,7 @@ use crate::handover::{Label, Purpose};
 use crate::listen::SocketFile;
 use crate::options::Build;
 use crate::server::Server;
-use listeners::{Change, OpenPlace, OpenPlaces, Opened};
+use listeners::{Change, OpenPlace, Opened};
 use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources};
 use proxy_model::BindAddress;
 use proxy_plan::Plan;
@@ -15,7 +15,7 @@ use socket2::Socket;
 use std::sync::Arc;
 use tokio::sync::{Notify, oneshot};
 
-pub(crate) use listeners::{AdminListeners, check};
+pub(crate) use listeners::{AdminListeners, OpenPlaces, check};
 
 /// The open admin interface. Drop closes it gracefully.
 #[derive(Debug)]

@@ -75,14 +75,18 @@ impl Process {
         }
         loop {
             tokio::select! {
-                event = signals.next() => if let Some(end) = self.handle(event, signals).await {
+                event = signals.next() => if let Some(end) = self.handle(event) {
                     return end;
                 },
                 // The set of sockets must not change while they are handed over.
-                pending = self.inbox.next(), if self.upgrade.is_none() => {
-                    if let Some(end) = self.take(pending, signals).await {
-                        return end;
-                    }
+                pending = self.inbox.next(), if self.upgrade.is_none() && self.reload.is_none() => {
+                    let Pending { delivery, answer } = pending;
+                    self.begin_reload(Some(delivery), Some(answer));
+                },
+                prepared = reload::prepared(&mut self.reload) => tokio::select! {
+                    biased;
+                    event = signals.end() => return End::from(event),
+                    () = self.end_reload(prepared) => {}
                 },
                 successor = upgrade::end(&mut self.upgrade) => if self.end_upgrade(successor).await {
                     return End::HandedOver;
@@ -122,31 +126,13 @@ impl Process {
     }
 
     /// Handles a signal; returns the kind of exit that it requests.
-    async fn handle(&mut self, event: Event, signals: &mut Signals) -> Option<End> {
+    fn handle(&mut self, event: Event) -> Option<End> {
         match event {
-            Event::Reload => tokio::select! {
-                biased;
-                event = signals.end() => return Some(End::from(event)),
-                () = self.reload() => {}
-            },
+            Event::Reload => self.reload(),
             Event::ReopenLogs => self.server.reopen_logs(),
             Event::Upgrade => self.begin_upgrade(),
             Event::Drain | Event::Quit => return Some(End::from(event)),
         }
         None
-    }
-
-    /// Applies a delivery of the control plane, and answers it. A signal to exit comes first.
-    async fn take(&mut self, pending: Pending, signals: &mut Signals) -> Option<End> {
-        let Pending { delivery, answer } = pending;
-        tokio::select! {
-            biased;
-            event = signals.end() => Some(End::from(event)),
-            outcome = self.deliver(delivery) => {
-                // A client that has ended meanwhile does not ask.
-                drop(answer.send(outcome));
-                None
-            }
-        }
     }
 }

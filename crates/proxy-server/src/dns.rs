@@ -47,6 +47,21 @@ struct NameGauges {
     next_lookup: Arc<Gauge>,
 }
 
+/// First look-ups of names, made apart from the table, which goes on meanwhile.
+#[derive(Debug)]
+pub(crate) struct FirstLookUps {
+    /// The addresses in force.
+    known: Resolution,
+    peers: Option<PeerRule>,
+}
+
+/// Results of first look-ups.
+#[derive(Debug)]
+pub(crate) struct FoundNames {
+    resolver: NameResolver,
+    first: Vec<Answer>,
+}
+
 /// The names of the next plan, looked up. Nothing active has been changed.
 #[derive(Debug)]
 pub(crate) struct NameTransaction {
@@ -75,26 +90,28 @@ impl NameTable {
         }
     }
 
-    /// Looks up the names of `model` that have no addresses yet, for a limited time. One without an
-    /// answer by then has none until it is looked up again.
-    pub(crate) async fn prepare(&self, model: &Model, now: SystemTime) -> NameTransaction {
-        let settings = settings(&model.system.dns);
+    /// First look-ups for another plan.
+    pub(crate) fn first_look_ups(&self) -> FirstLookUps {
+        FirstLookUps {
+            known: self.resolution.clone(),
+            peers: self.peers,
+        }
+    }
+
+    /// The names of `model`, of which those without addresses were `found` before.
+    pub(crate) fn prepare(
+        &self,
+        model: &Model,
+        found: FoundNames,
+        now: SystemTime,
+    ) -> NameTransaction {
+        let FoundNames { resolver, first } = found;
         let names = names_of(model);
         let mut resolution = self.resolution.clone();
         if self.peers != model.peers {
             // Answers of before were checked by another rule.
             resolution.retain(|_| false);
         }
-        let is_known = |name: &TargetAddress| {
-            matches!(resolution.get(name), Some(NameResolution::Addresses(_)))
-        };
-        let new = names.iter().filter(|name| !is_known(name)).cloned();
-        // Names in force that wait for a silent server must not hold up the new ones.
-        let resolver = NameResolver::new(settings);
-        let first = resolver.look_up(new.collect(), FIRST).await;
-        let first: Vec<Answer> = { first.into_iter() }
-            .map(|answer| permitted(answer, model.peers))
-            .collect();
         for Answer { name, look_up } in &first {
             match &look_up.found {
                 Ok(addresses) => drop(resolution.found(name.clone(), addresses.clone())),
@@ -263,6 +280,30 @@ impl NameTable {
                 }
             });
             gauges.addresses.set(addresses as u64);
+        }
+    }
+}
+
+impl FirstLookUps {
+    /// Looks up the names of `model` that have no addresses yet, for a limited time. One without an
+    /// answer by then has none until it is looked up again.
+    pub(crate) async fn run(self, model: &Model) -> FoundNames {
+        let Self { known, peers } = self;
+        let is_known = |name: &TargetAddress| {
+            // Answers of before were checked by another rule if it has changed.
+            peers == model.peers && matches!(known.get(name), Some(NameResolution::Addresses(_)))
+        };
+        let names = names_of(model).into_iter();
+        let new = names.filter(|name| !is_known(name));
+        // Names in force that wait for a silent server must not hold up the new ones.
+        let resolver = NameResolver::new(settings(&model.system.dns));
+        let first = resolver.look_up(new.collect(), FIRST).await;
+        let first = first
+            .into_iter()
+            .map(|answer| permitted(answer, model.peers));
+        FoundNames {
+            first: first.collect(),
+            resolver,
         }
     }
 }

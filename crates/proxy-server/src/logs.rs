@@ -24,6 +24,27 @@ pub(crate) struct OpenLogs {
     level: LogLevel,
 }
 
+/// Settings that the open logs depend on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogSettings {
+    access: Destination,
+    errors: Destination,
+    lines: u64,
+    level: LogLevel,
+}
+
+impl From<&Observability> for LogSettings {
+    fn from(observability: &Observability) -> Self {
+        let (access, errors) = destinations(observability);
+        Self {
+            access,
+            errors,
+            lines: u64::from(*observability.access_log.buffer_lines),
+            level: *observability.error_log.level,
+        }
+    }
+}
+
 impl OpenLogs {
     /// Opens the logs of `observability`.
     pub(crate) fn open(
@@ -46,13 +67,14 @@ impl OpenLogs {
         })
     }
 
-    /// Whether `observability` has the same logs.
-    pub(crate) fn are_those_of(&self, observability: &Observability) -> bool {
-        let (access, errors) = destinations(observability);
-        self.access.0 == access
-            && self.errors.0 == errors
-            && self.lines == u64::from(*observability.access_log.buffer_lines)
-            && self.level == *observability.error_log.level
+    /// The settings by which they were opened.
+    pub(crate) fn settings(&self) -> LogSettings {
+        LogSettings {
+            access: self.access.0.clone(),
+            errors: self.errors.0.clone(),
+            lines: self.lines,
+            level: self.level,
+        }
     }
 
     /// Reopens files that were moved away.

@@ -1,5 +1,6 @@
 //! The control thread's state of the running proxy: workers, sockets, and the active plan.
 
+mod opening;
 mod shared_state;
 mod transaction;
 
@@ -25,6 +26,7 @@ use crate::target_health::TargetHealth;
 use crate::tls::{CertificateChanges, CertificateManager, LoadedTls};
 use crate::worker::{AddressUpdate, Command, Common, HandedConnection, ListenerUpdate, PlanUpdate};
 use crate::worker_pool::{WorkerHealth, WorkerPool, worker_count};
+use opening::{arrange, open_logs};
 use proxy_dns::Answer;
 use proxy_model::{BindAddress, LogLevel, Model};
 use proxy_pipeline::{Draining, IdSource, RouteLimits, Shared, Time, random_key};
@@ -36,6 +38,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use transaction::{Preparation, Transaction};
+
+pub(crate) use opening::{Opened, Opening};
 
 /// Results of background tasks, for the control loop.
 #[derive(Debug)]
@@ -74,18 +78,20 @@ impl Server {
         model: Arc<Model>,
         registry: Arc<Registry>,
         lifecycle: Arc<Lifecycle>,
-        (disk, inherited, listeners): (DiskThread, InheritedSockets, ListenerSet),
+        (disk, mut inherited, listeners): (DiskThread, InheritedSockets, ListenerSet),
         relieve_predecessor: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyError> {
         let certificates = CertificateManager::new();
-        let loaded_tls = certificates
-            .load(&model, &PrivateKeys::default(), now())
-            .await;
+        let loading = certificates.begin_load();
+        let loaded_tls = loading.run(&model, &PrivateKeys::default(), now()).await;
         let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
         let sticky_key = StickyKey(random_key().map_err(ApplyError::Random)?);
         let (targets, limits) = (TargetRegistry::new(sticky_key), ConnectionLimits::default());
         let names = NameTable::new(&model, Arc::clone(&registry));
-        let looked_up = names.prepare(&model, now()).await;
+        let found = names.first_look_ups().run(&model).await;
+        let looked_up = names.prepare(&model, found, now());
+        let logs = open_logs(&disk, &model, &registry).await?;
+        let arranged = arrange(&disk, listeners.clone(), (&model, &mut inherited)).await?;
         let mut named = targets
             .begin()
             .with_resolution(looked_up.resolution.clone());
@@ -98,7 +104,6 @@ impl Server {
         let route_limits = LimitRegistry::new(ids.key_seed());
         let memory = MemoryWatch::new(Arc::clone(&shared.memory), &registry);
         let now_ns = Time::shared_ns(&shared.clock);
-        let logs = open_logs(&disk, &plan, &registry).await?;
         let common = Common {
             shared: Arc::new(shared),
             registry,
@@ -130,7 +135,7 @@ impl Server {
             prober,
             plan,
         };
-        let transaction = server.open(prepared).await?;
+        let transaction = server.open(prepared, arranged).await?;
         relieve_predecessor().await;
         server.commit(transaction).await;
         Ok(server)
@@ -201,25 +206,33 @@ impl Server {
         self.listeners.bound()
     }
 
-    /// Applies `model` completely or not at all: steps that can fail come first and change nothing
-    /// active. `keys` are those that the node holds in memory.
-    pub(crate) async fn apply(
-        &mut self,
-        model: Arc<Model>,
-        keys: &PrivateKeys,
-    ) -> Result<(), ApplyError> {
-        let loaded_tls = self.certificates.load(&model, keys, now()).await;
-        let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
+    /// Begins a reload. What it returns may wait, and needs nothing of the server.
+    pub(crate) fn opening(&self) -> Opening {
+        Opening {
+            disk: self.disk.clone(),
+            certificates: self.certificates.begin_load(),
+            names: self.names.first_look_ups(),
+            logs: self.logs.settings(),
+            listeners: self.listeners.clone(),
+            registry: Arc::clone(&self.common.registry),
+        }
+    }
+
+    /// Applies `opened` completely or not at all: steps that can fail come first and change nothing
+    /// active. No other reload may have been applied since it was begun.
+    pub(crate) async fn apply(&mut self, opened: Opened) -> Result<(), ApplyError> {
+        let Opened {
+            model,
+            loaded_tls,
+            names,
+            logs,
+            listeners,
+        } = opened;
         let generation = self.plan.generation() + 1;
-        let names = self.names.prepare(&model, now()).await;
+        let names = self.names.prepare(&model, names, now());
         let targets = self.targets.begin();
         let mut targets = targets.with_resolution(names.resolution.clone());
         let plan = Arc::new(Plan::compile(generation, model, &mut targets));
-        let logs = if self.logs.are_those_of(&plan.model().observability) {
-            None
-        } else {
-            Some(open_logs(&self.disk, &plan, &self.common.registry).await?)
-        };
         let prepared = Preparation {
             limits: self.limits.prepare(&plan),
             route_limits: self.route_limits.prepare(&plan, self.process_ns()),
@@ -229,19 +242,20 @@ impl Server {
             loaded_tls,
             logs,
         };
-        let transaction = self.open(prepared).await?;
+        let transaction = self.open(prepared, listeners).await?;
         let before = self.listeners.clone();
         self.commit(transaction).await;
         self.listeners.set_backlogs(&before);
         Ok(())
     }
 
-    /// Performs the remaining steps that can fail: binds sockets, starts workers, and probes all
-    /// workers.
-    async fn open(&mut self, prepared: Preparation) -> Result<Transaction, ApplyError> {
-        let model = prepared.plan.model();
-        let count = worker_count(model);
-        let listeners = self.arrange(&prepared.plan, count).await?;
+    /// Performs the remaining steps that can fail: starts workers, probes all workers, and listens.
+    async fn open(
+        &mut self,
+        prepared: Preparation,
+        listeners: ListenerSet,
+    ) -> Result<Transaction, ApplyError> {
+        let count = worker_count(prepared.plan.model());
         let spawned = self.workers.spawn(count, &self.common).await;
         let spawned = spawned.map_err(ApplyError::Thread)?;
         self.workers.probe().await?;
@@ -257,22 +271,6 @@ impl Server {
             spawned,
             assignments,
         })
-    }
-
-    /// The sockets for `plan`. The files of Unix sockets are looked at and bound by the disk thread; if
-    /// the process ends meanwhile, what it inherited is closed with it.
-    async fn arrange(&mut self, plan: &Arc<Plan>, count: usize) -> Result<ListenerSet, ApplyError> {
-        let (listeners, plan) = (self.listeners.clone(), Arc::clone(plan));
-        let mut inherited = std::mem::take(&mut self.inherited);
-        let disk = self.disk.clone();
-        let arranging = self.disk.run(move || {
-            let arranged = listeners.arrange(plan.model(), count, &mut inherited);
-            let arranged = arranged.inspect(|listeners| listeners.remove_files_on(&disk));
-            (arranged, inherited)
-        });
-        let (arranged, inherited) = arranging.await.map_err(ApplyError::Disk)?;
-        self.inherited = inherited;
-        Ok(arranged?)
     }
 
     /// Activates `transaction`. Nothing here can fail.
@@ -470,17 +468,4 @@ impl Server {
         self.workers.stop().await;
         self.logs.close();
     }
-}
-
-/// Opens the logs of `plan`. A pipe without a reader, or a disk that does not answer, holds up the disk
-/// thread alone.
-async fn open_logs(
-    disk: &DiskThread,
-    plan: &Arc<Plan>,
-    registry: &Arc<Registry>,
-) -> Result<OpenLogs, ApplyError> {
-    let (plan, registry) = (Arc::clone(plan), Arc::clone(registry));
-    let opening = disk.run(move || OpenLogs::open(&plan.model().observability, &registry));
-    let opened = opening.await.map_err(ApplyError::Disk)?;
-    opened.map_err(ApplyError::Log)
 }

@@ -8,17 +8,19 @@ use crate::heartbeat::CHECK_INTERVAL;
 use crate::inherited_sockets::InheritedSockets;
 use crate::listener_set::ListenerSet;
 use crate::options::{Build, Source};
-use crate::server::Server;
+use crate::server::{Opened, Server};
 use crate::start_error::{StartError, at_its_place};
 use crate::system_clock::now;
 use crate::worker::HandedConnection;
 use proxy_model::{LogTarget, Model, Setting};
 use proxy_telemetry::Lifecycle;
 use socket2::Socket;
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use tokio::runtime::Builder;
@@ -159,7 +161,14 @@ struct Control {
     disk: DiskThread,
     lifecycle: Arc<Lifecycle>,
     server: Server,
+    /// The reload that waits for files or names, and the receiver of its result.
+    reload: Option<(PreparedReload, ReloadAnswer)>,
+    /// Reloads requested meanwhile.
+    waiting: VecDeque<ReloadAnswer>,
 }
+
+type PreparedReload = Pin<Box<dyn Future<Output = Result<(Opened, Arc<Model>), StartError>>>>;
+type ReloadAnswer = oneshot::Sender<Result<(), StartError>>;
 
 impl Control {
     async fn start(options: HandleOptions) -> Result<Self, StartError> {
@@ -189,6 +198,8 @@ impl Control {
             disk,
             lifecycle,
             server,
+            reload: None,
+            waiting: VecDeque::new(),
         })
     }
 
@@ -202,9 +213,8 @@ impl Control {
                 request = requests.recv() => match request {
                     Some(Request::Accept(connection)) => self.server.accept(connection),
                     Some(Request::Reload(done)) => {
-                        let outcome = self.reload().await;
-                        // The receiver waits, unless its thread panicked.
-                        done.send(outcome).unwrap_or_default();
+                        self.waiting.push_back(done);
+                        self.begin_reload();
                     }
                     Some(Request::Drain(done)) => {
                         self.server.drain().await;
@@ -212,6 +222,7 @@ impl Control {
                     }
                     Some(Request::Stop) | None => break,
                 },
+                prepared = prepared(&mut self.reload) => self.end_reload(prepared).await,
                 results = self.server.next_results() => {
                     self.server.adopt(results);
                 }
@@ -222,13 +233,44 @@ impl Control {
         self.server.stop().await;
     }
 
-    async fn reload(&mut self) -> Result<(), StartError> {
-        let model = load_model(&self.disk, &self.options).await?;
-        let keys = PrivateKeys::default();
-        let applied = self.server.apply(Arc::clone(&model), &keys).await;
-        applied.map_err(|fault| at_its_place(fault, &model))?;
-        self.lifecycle.serves(self.server.plan().generation());
-        Ok(())
+    /// Begins the next requested reload, unless one is under way.
+    fn begin_reload(&mut self) {
+        if self.reload.is_some() {
+            return;
+        }
+        let Some(answer) = self.waiting.pop_front() else {
+            return;
+        };
+        let (disk, options) = (self.disk.clone(), self.options.clone());
+        let opening = self.server.opening();
+        let prepared = async move {
+            let model = load_model(&disk, &options).await?;
+            let (keys, mut inherited) = (PrivateKeys::default(), InheritedSockets::default());
+            let opened = opening.open(Arc::clone(&model), &keys, &mut inherited);
+            let opened = opened.await.map_err(|fault| at_its_place(fault, &model))?;
+            Ok((opened, model))
+        };
+        self.reload = Some((Box::pin(prepared), answer));
+    }
+
+    /// Puts a configuration that waits for nothing more in force.
+    async fn end_reload(&mut self, prepared: Result<(Opened, Arc<Model>), StartError>) {
+        let Some((_, answer)) = self.reload.take() else {
+            return;
+        };
+        let outcome = match prepared {
+            Ok((opened, model)) => {
+                let applied = self.server.apply(opened).await;
+                applied.map_err(|fault| at_its_place(fault, &model))
+            }
+            Err(fault) => Err(fault),
+        };
+        if outcome.is_ok() {
+            self.lifecycle.serves(self.server.plan().generation());
+        }
+        // The receiver waits, unless its thread panicked.
+        answer.send(outcome).unwrap_or_default();
+        self.begin_reload();
     }
 
     fn look_after_workers(&mut self) {
@@ -239,6 +281,16 @@ impl Control {
         if let Some(worker) = self.server.check_workers() {
             tracing::error!(worker, "a worker has died");
         }
+    }
+}
+
+/// The end of a reload's wait; pending without a reload. Cancel safe.
+async fn prepared(
+    reload: &mut Option<(PreparedReload, ReloadAnswer)>,
+) -> Result<(Opened, Arc<Model>), StartError> {
+    match reload {
+        Some((prepared, _)) => prepared.as_mut().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -15,7 +15,7 @@ use proxy_model::Model;
 use std::time::SystemTime;
 
 pub(crate) use loaded::{LoadedTls, LoadedUpstreamTls};
-pub(crate) use manager::CertificateManager;
+pub(crate) use manager::{CertificateLoad, CertificateManager};
 pub(crate) use watching::CertificateChanges;
 
 /// Loads the files of `model` for a check only. Returns the warnings.

@@ -2,7 +2,10 @@
 #![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, admin, target};
-use proxy_testkit::{Proxyd, Upstream, get};
+use proxy_testkit::{Proxyd, Reload, Upstream, get};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::Signal;
+use std::fs;
 use std::time::{Duration, Instant};
 
 fn failing() -> Upstream {
@@ -10,6 +13,10 @@ fn failing() -> Upstream {
 }
 
 fn started(upstreams: &[&Upstream], detection: &str) -> Proxyd {
+    config(upstreams, detection).start()
+}
+
+fn config(upstreams: &[&Upstream], detection: &str) -> Config {
     let targets: Vec<_> = upstreams.iter().map(|one| target(one)).collect();
     let settings = format!(
         "{}; outlier-detection {{ {detection} }}",
@@ -19,7 +26,13 @@ fn started(upstreams: &[&Upstream], detection: &str) -> Proxyd {
         .route("all", r#"upstream "u""#)
         .upstream("u", &settings)
         .top("admin { address \"127.0.0.1:0\" }")
-        .start()
+}
+
+/// Whether the second target of the upstream is ejected.
+fn is_ejected(proxyd: &Proxyd) -> bool {
+    let document = admin(proxyd, "/admin/upstreams");
+    let causes = &document["upstreams"]["u"]["targets"][1]["causes"];
+    *causes == serde_json::json!(["ejection"])
 }
 
 /// Statuses of requests, until none of `calm` in a row was a 500.
@@ -98,4 +111,49 @@ fn a_target_that_fails_too_often_is_ejected() {
     settle(&proxyd, 10);
     let failures = ill.requests().len();
     assert!((15..=25).contains(&failures), "{failures}");
+}
+
+#[test]
+fn an_ejection_ends_while_a_reload_waits_for_a_pipe_without_a_reader() {
+    let (well, ill) = (Upstream::saying("well"), failing());
+    let detection = "consecutive-failures 3; base-ejection-ms 5000; max-ejection-ms 5000";
+    let proxyd = started(&[&well, &ill], detection);
+    let pipe = proxyd.folder().join("access.log");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let log = r#"observability { access-log { path "access.log" } }"#;
+    let waiting = config(&[&well, &ill], detection).top(log);
+    fs::write(proxyd.config(), waiting.kdl()).unwrap();
+    settle(&proxyd, 10);
+    assert!(is_ejected(&proxyd));
+    let since = proxyd.stderr().len();
+
+    proxyd.signal(Signal::HUP);
+
+    let end = Instant::now() + Duration::from_secs(30);
+    while is_ejected(&proxyd) {
+        assert!(Instant::now() < end, "the control loop stands still");
+    }
+    // The reload goes on when the pipe has a reader.
+    let reader = fs::OpenOptions::new().read(true).open(&pipe).unwrap();
+    let reloaded = |record: &proxy_testkit::Record| record.has("generation");
+    proxyd.stderr().find(since, reloaded);
+    drop(reader);
+}
+
+#[test]
+fn a_target_that_a_reload_removes_and_another_adds_is_still_ejected() {
+    let (well, ill) = (Upstream::saying("well"), failing());
+    let detection = "consecutive-failures 3; base-ejection-ms 600000; max-ejection-ms 600000";
+    let proxyd = started(&[&well, &ill], detection);
+    settle(&proxyd, 10);
+    let failures = ill.requests().len();
+
+    for upstreams in [&[&well][..], &[&well, &ill]] {
+        let reload = proxyd.reload(&config(upstreams, detection).kdl());
+        assert_eq!(reload, Reload::Applied);
+    }
+
+    assert!(is_ejected(&proxyd));
+    settle(&proxyd, 10);
+    assert_eq!(ill.requests().len(), failures);
 }

@@ -66,6 +66,7 @@ impl Process {
     async fn drain(&mut self, signals: &mut Signals) {
         tracing::info!("draining");
         self.follower = None;
+        self.reload = None;
         self.upgrade.take().inspect(Candidate::abort);
         systemd::tell(NotifyState::Stopping);
         self.end(signals).await;

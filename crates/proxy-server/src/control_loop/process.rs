@@ -1,5 +1,6 @@
 //! State of the running process.
 
+use super::reload::Reload;
 use crate::admin::Admin;
 use crate::delivery::{Delivery, Inbox, Stop};
 use crate::disk_thread::DiskThread;
@@ -22,8 +23,12 @@ pub(super) struct Process {
     pub(super) registry: Arc<Registry>,
     pub(super) lifecycle: Arc<Lifecycle>,
     pub(super) upgrade: Option<Candidate>,
-    /// A reload was requested during an upgrade.
+    /// The reload that waits for files or names.
+    pub(super) reload: Option<Reload>,
+    /// A reload was requested during an upgrade or another reload.
     pub(super) reload_pending: bool,
+    /// An upgrade was requested during a reload.
+    pub(super) upgrade_pending: bool,
     /// The bundle in force; `None` for the node's own configuration.
     pub(super) bundle: Option<Delivery>,
     pub(super) inbox: Inbox,

@@ -1,13 +1,14 @@
 //! The reload: of the node's own configuration, and of a bundle over it.
 
 use super::process::Process;
-use crate::admin::{Admin, AdminListeners};
+use crate::admin::{Admin, AdminListeners, OpenPlaces};
 use crate::configuration::{load, load_over};
 use crate::delivery::{self, Delivery};
 use crate::disk_thread::DiskThread;
 use crate::events::ANSWER;
 use crate::inherited_sockets::InheritedSockets;
 use crate::options::Source;
+use crate::server::{Opened, Opening};
 use crate::start_error::{StartError, at_its_place, of_configuration};
 use crate::system_clock::now;
 use crate::systemd;
@@ -15,35 +16,142 @@ use proxy_config::Loaded;
 use proxy_model::{LogLevel, Model};
 use proxy_telemetry::{EventFields, names};
 use sd_notify::NotifyState;
+use std::pin::Pin;
 use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A reload that waits for files or names, while the control loop goes on.
+pub(super) struct Reload {
+    prepared: Pin<Box<dyn Future<Output = Prepared>>>,
+    bundle: Option<Delivery>,
+    /// Takes the result of a delivery; `None` after a signal.
+    answer: Option<DeliveryAnswer>,
+}
+
+type DeliveryAnswer = oneshot::Sender<Result<(), Vec<String>>>;
+
+/// The end of a reload's wait.
+pub(super) struct Prepared {
+    result: Result<(Opened, AdminListeners, Arc<Model>), StartError>,
+    /// Inherited sockets that no setting has claimed.
+    inherited: InheritedSockets,
+}
+
+/// What a reload needs of the process while it waits.
+struct Sources {
+    disk: DiskThread,
+    config: Source,
+    admin: OpenPlaces,
+    opening: Opening,
+    bundle: Option<Delivery>,
+}
+
+/// The next end of a reload's wait; pending without a reload. Cancel safe.
+pub(super) async fn prepared(reload: &mut Option<Reload>) -> Prepared {
+    match reload {
+        Some(reload) => reload.prepared.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
 
 impl Process {
     /// Loads the configuration again. An invalid one changes nothing.
-    pub(super) async fn reload(&mut self) {
+    pub(super) fn reload(&mut self) {
         if self.upgrade.is_some() {
             // The set of sockets must not change while they are handed over.
             tracing::info!("the reload waits for the upgrade");
             self.reload_pending = true;
-            return;
+        } else if self.reload.is_some() {
+            tracing::info!("the reload waits for the one before");
+            self.reload_pending = true;
+        } else {
+            systemd::tell_reload();
+            self.begin_reload(self.bundle.clone(), None);
         }
-        systemd::tell_reload();
-        let outcome = self.try_reload(self.bundle.clone()).await;
-        self.conclude_reload(outcome);
-        systemd::tell(NotifyState::Ready);
     }
 
     /// Applies a bundle as a reload does: wholly, or not at all.
     pub(super) async fn deliver(&mut self, delivery: Delivery) -> Result<(), Vec<String>> {
-        let outcome = self.try_reload(Some(delivery.clone())).await;
-        let answer = match &outcome {
-            Ok(()) => Ok(()),
+        let (answer, answered) = oneshot::channel();
+        self.begin_reload(Some(delivery), Some(answer));
+        let prepared = prepared(&mut self.reload).await;
+        self.end_reload(prepared).await;
+        answered.await.unwrap_or_else(|_| Err(Vec::new()))
+    }
+
+    /// Begins to load the node's own file, with `bundle` over it.
+    pub(super) fn begin_reload(
+        &mut self,
+        bundle: Option<Delivery>,
+        answer: Option<DeliveryAnswer>,
+    ) {
+        let sources = Sources {
+            disk: self.disk.clone(),
+            config: self.config.clone(),
+            admin: self.admin.as_ref().map(Admin::places).unwrap_or_default(),
+            opening: self.server.opening(),
+            bundle: bundle.clone(),
+        };
+        let mut inherited = std::mem::take(self.server.inherited());
+        let prepared = async move {
+            let result = prepare(sources, &mut inherited).await;
+            Prepared { result, inherited }
+        };
+        self.reload = Some(Reload {
+            prepared: Box::pin(prepared),
+            bundle,
+            answer,
+        });
+    }
+
+    /// Puts a configuration that waited for nothing more in force, and reports the result.
+    pub(super) async fn end_reload(&mut self, prepared: Prepared) {
+        let Prepared { result, inherited } = prepared;
+        *self.server.inherited() = inherited;
+        let Some(Reload { bundle, answer, .. }) = self.reload.take() else {
+            return;
+        };
+        let outcome = match result {
+            Ok((opened, listeners, model)) => self.apply(opened, listeners, &model).await,
+            Err(fault) => Err(fault),
+        };
+        let told = match &outcome {
+            Ok(()) => {
+                self.bundle = bundle;
+                Ok(())
+            }
             Err(fault) => Err(diagnostics(fault)),
         };
-        if answer.is_ok() {
-            self.bundle = Some(delivery);
-        }
         self.conclude_reload(outcome);
-        answer
+        match answer {
+            // A client that has ended meanwhile does not ask.
+            Some(answer) => drop(answer.send(told)),
+            None => systemd::tell(NotifyState::Ready),
+        }
+        if std::mem::take(&mut self.reload_pending) {
+            self.reload();
+        } else if std::mem::take(&mut self.upgrade_pending) {
+            self.begin_upgrade();
+        }
+    }
+
+    async fn apply(
+        &mut self,
+        opened: Opened,
+        listeners: AdminListeners,
+        model: &Model,
+    ) -> Result<(), StartError> {
+        let before: Vec<_> = self.server.bound().cloned().collect();
+        let applied = self.server.apply(opened).await;
+        applied.map_err(|fault| at_its_place(fault, model))?;
+        for bound in self.server.bound().filter(|bound| !before.contains(bound)) {
+            tracing::info!(address = %bound, "listening");
+        }
+        if let Some(admin) = &mut self.admin {
+            admin.update(listeners, self.server.plan());
+        }
+        delivery::compare(self.control_plane.as_ref(), model.control_plane.as_ref());
+        Ok(())
     }
 
     /// Counts the result of a reload, and reports it.
@@ -80,35 +188,35 @@ impl Process {
             }
         }
     }
+}
 
-    /// Loads the node's own file, with `bundle` over it.
-    async fn try_reload(&mut self, bundle: Option<Delivery>) -> Result<(), StartError> {
-        let keys = bundle.as_ref().map(|bundle| bundle.keys.clone());
-        let keys = keys.unwrap_or_default();
-        let loaded = match bundle {
-            Some(bundle) => {
-                let config = self.config.clone();
-                let loaded = self.disk.run(move || load_over(&config, &bundle)).await?;
-                loaded.map_err(StartError::Config)?
-            }
-            None => load_on_disk_thread(&self.disk, &self.config).await?,
-        };
-        warn(&loaded);
-        let model = Arc::new(loaded.model);
-        let before: Vec<_> = self.server.bound().cloned().collect();
-        let (admin, inherited) = (self.admin.as_ref(), self.server.inherited());
-        let listeners = prepare_admin(&self.disk, admin, &model, inherited).await?;
-        let applied = self.server.apply(Arc::clone(&model), &keys).await;
-        applied.map_err(|fault| at_its_place(fault, &model))?;
-        for bound in self.server.bound().filter(|bound| !before.contains(bound)) {
-            tracing::info!(address = %bound, "listening");
+/// Loads the node's own file, with the bundle over it, and opens what it needs.
+async fn prepare(
+    sources: Sources,
+    inherited: &mut InheritedSockets,
+) -> Result<(Opened, AdminListeners, Arc<Model>), StartError> {
+    let Sources {
+        disk,
+        config,
+        admin,
+        opening,
+        bundle,
+    } = sources;
+    let keys = bundle.as_ref().map(|bundle| bundle.keys.clone());
+    let keys = keys.unwrap_or_default();
+    let loaded = match bundle {
+        Some(bundle) => {
+            let loaded = disk.run(move || load_over(&config, &bundle)).await?;
+            loaded.map_err(StartError::Config)?
         }
-        if let Some(admin) = &mut self.admin {
-            admin.update(listeners, self.server.plan());
-        }
-        delivery::compare(self.control_plane.as_ref(), model.control_plane.as_ref());
-        Ok(())
-    }
+        None => load_on_disk_thread(&disk, &config).await?,
+    };
+    warn(&loaded);
+    let model = Arc::new(loaded.model);
+    let listeners = prepare_admin(&disk, admin, &model, inherited).await?;
+    let opened = opening.open(Arc::clone(&model), &keys, inherited).await;
+    let opened = opened.map_err(|fault| at_its_place(fault, &model))?;
+    Ok((opened, listeners, model))
 }
 
 /// The reasons against a bundle, as texts for the control plane.
@@ -133,15 +241,14 @@ pub(super) async fn load_on_disk_thread(
     loaded.map_err(StartError::Config)
 }
 
-/// Opens what `model` asks for of the admin interface and is not open `now`, on the thread that may wait
+/// Opens what `model` asks for of the admin interface and is not `open` yet, on the thread that may wait
 /// for a disk.
 pub(super) async fn prepare_admin(
     disk: &DiskThread,
-    now: Option<&Admin>,
+    open: OpenPlaces,
     model: &Arc<Model>,
     inherited: &mut InheritedSockets,
 ) -> Result<AdminListeners, StartError> {
-    let open = now.map(Admin::places).unwrap_or_default();
     let (settings, mut taken) = (Arc::clone(model), std::mem::take(inherited));
     let remover = disk.clone();
     let preparing = disk.run(move || {

@@ -3,7 +3,7 @@
 use super::process::Process;
 use super::reload::{load_on_disk_thread, prepare_admin, warn};
 use super::upgrade;
-use crate::admin::Admin;
+use crate::admin::{Admin, OpenPlaces};
 use crate::delivery::{Deliveries, Follow, Follower};
 use crate::disk_thread::DiskThread;
 use crate::handover::Predecessor;
@@ -51,7 +51,7 @@ impl Process {
         let (deliveries, inbox) = Deliveries::new(Arc::clone(&registry));
         let follower = follower(&disk, follow.zip(model.control_plane.clone()), deliveries).await?;
         // Before serving begins: nothing may fail once a client is accepted.
-        let listeners = prepare_admin(&disk, None, &model, &mut inherited).await?;
+        let listeners = prepare_admin(&disk, OpenPlaces::default(), &model, &mut inherited).await?;
         let started = Server::start(
             Arc::clone(&model),
             Arc::clone(&registry),
@@ -77,7 +77,9 @@ impl Process {
             registry,
             lifecycle,
             upgrade: None,
+            reload: None,
             reload_pending: false,
+            upgrade_pending: false,
             bundle: None,
             inbox,
             follower: None,

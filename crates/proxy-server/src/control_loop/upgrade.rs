@@ -16,6 +16,12 @@ impl Process {
             tracing::info!("an upgrade is under way already");
             return;
         }
+        if self.reload.is_some() {
+            // The set of sockets must not change while they are handed over.
+            tracing::info!("the upgrade waits for the reload");
+            self.upgrade_pending = true;
+            return;
+        }
         let begun = match &self.program {
             Some(program) => self
                 .sockets()
@@ -62,7 +68,7 @@ impl Process {
             Err(fault) => self.fail_upgrade(&fault),
         }
         if reload_pending {
-            self.reload().await;
+            self.reload();
         }
         false
     }

@@ -20,6 +20,28 @@ pub(crate) struct CertificateManager {
     pub(super) expiry: Vec<Arc<Gauge>>,
 }
 
+/// A load of files, made apart from the manager, which goes on meanwhile.
+#[derive(Debug)]
+pub(crate) struct CertificateLoad(Loader);
+
+impl CertificateLoad {
+    /// Loads the files of `model`, on a blocking thread that ends with the load. Values with unchanged
+    /// settings are kept, and updated with the contents now on disk, which apply to every handshake from
+    /// then on.
+    pub(crate) async fn run(
+        self,
+        model: &Arc<Model>,
+        keys: &PrivateKeys,
+        now: SystemTime,
+    ) -> Result<LoadedTls, Vec<Diagnostic>> {
+        let Self(loader) = self;
+        let (model, keys) = (Arc::clone(model), keys.clone());
+        let loading = spawn_blocking(move || loader.load(&model, &keys, now));
+        let lost = |error: JoinError| Err(vec![faults::of_thread(&error)]);
+        loading.await.unwrap_or_else(lost)
+    }
+}
+
 impl CertificateManager {
     /// Without loaded files.
     pub(crate) fn new() -> Self {
@@ -30,19 +52,9 @@ impl CertificateManager {
         }
     }
 
-    /// Loads the files of `model`, on a blocking thread that ends with the load. Values with unchanged
-    /// settings are kept, and updated with the contents now on disk, which apply to every handshake from
-    /// then on.
-    pub(crate) async fn load(
-        &self,
-        model: &Arc<Model>,
-        keys: &PrivateKeys,
-        now: SystemTime,
-    ) -> Result<LoadedTls, Vec<Diagnostic>> {
-        let (loader, model, keys) = (self.loader.clone(), Arc::clone(model), keys.clone());
-        let loading = spawn_blocking(move || loader.load(&model, &keys, now));
-        let lost = |error: JoinError| Err(vec![faults::of_thread(&error)]);
-        loading.await.unwrap_or_else(lost)
+    /// Begins a load that keeps the values in use where their settings are unchanged.
+    pub(crate) fn begin_load(&self) -> CertificateLoad {
+        CertificateLoad(self.loader.clone())
     }
 
     /// The active certificates, keys and roots.
