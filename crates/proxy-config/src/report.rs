@@ -85,6 +85,41 @@ impl Report {
         self.shown().map(one)
     }
 
+    /// Each diagnostic in one line, without a drawing: for values in structured logs. The place comes
+    /// first, as `file:line:column`, then the code, the message, its labels and the cure.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        let omitted = self.omitted();
+        let rest = (omitted > 0).then(|| format!("and {omitted} more"));
+        self.shown().map(|one| self.line(one)).chain(rest)
+    }
+
+    fn line(&self, diagnostic: &Diagnostic) -> String {
+        let Diagnostic {
+            code,
+            message,
+            place,
+            label,
+            related,
+            help,
+        } = diagnostic;
+        let label = if label.is_empty() {
+            String::new()
+        } else {
+            format!(" ({label})")
+        };
+        let position = self.position(*place);
+        let mut parts = vec![format!("{position}: {}: {message}{label}", code.name())];
+        let related = related.iter();
+        parts.extend(related.map(|(place, label)| format!("{}: {label}", self.position(*place))));
+        parts.extend(help.clone());
+        parts.join("; ").replace('\n', " ")
+    }
+
+    fn position(&self, place: Place) -> String {
+        let Place { line, column, .. } = place;
+        format!("{}:{line}:{column}", self.sources.name(place.file))
+    }
+
     /// The report as JSON: `{faults: [{code, severity, message, file, line, column, length, label,
     /// help, related: […]}], omitted}`.
     pub fn to_json(&self) -> Value {

@@ -1,6 +1,6 @@
 //! Events of the process: written without blocking, and not too often.
 
-use crate::support::{BINARY, Config, METRICS, metric, pause};
+use crate::support::{BINARY, Config, METRICS, metric, pause, target};
 use proxy_testkit::{Launch, RawClient, Record, Reload, Upstream, full_pipe, get};
 use rustix::process::Signal;
 use std::fs;
@@ -159,4 +159,24 @@ fn the_results_of_reloads_stand_in_the_error_log_that_is_configured() {
     let refused = told("configuration not reloaded; nothing changed");
     assert_eq!(refused.text("level"), "ERROR");
     assert!(refused.text("faults").contains("nonsense"), "{refused:?}");
+}
+
+#[test]
+fn warnings_and_faults_of_a_configuration_are_lines_with_their_place() {
+    let upstream = Upstream::saying("");
+    let config = Config::to(&upstream).upstream("spare", &target(&upstream));
+    let proxyd = config.start();
+
+    let warned = proxyd.stderr().find(0, |record| record.has("warning"));
+    let refused = proxyd.reload("nonsense");
+
+    let warning = warned.text("warning");
+    assert!(warning.contains("spare"), "{warning}");
+    let Reload::Refused(faults) = refused else {
+        panic!("{refused:?}");
+    };
+    for line in [warning, &faults] {
+        assert!(line.contains("proxyd.kdl:"), "{line}");
+        assert!(!line.contains('\n') && !line.contains("  "), "{line}");
+    }
 }

@@ -181,7 +181,14 @@ impl Process {
                 self.server.log_event(LogLevel::Info, DONE, &fields);
             }
             Err(fault) => {
-                let faults = fault.to_string();
+                let faults = match &fault {
+                    StartError::Config(report) => report.lines().collect::<Vec<_>>().join("; "),
+                    StartError::Apply(_)
+                    | StartError::TakeOver(_)
+                    | StartError::WorkerLost(_)
+                    | StartError::AdminLost
+                    | StartError::Io(_) => fault.to_string(),
+                };
                 tracing::error!(target: ANSWER, faults, "{REFUSED}");
                 fields.text("faults", &faults);
                 self.server.log_event(LogLevel::Error, REFUSED, &fields);
@@ -262,7 +269,7 @@ pub(super) async fn prepare_admin(
 }
 
 pub(super) fn warn(loaded: &Loaded) {
-    for text in loaded.warnings.texts() {
-        tracing::warn!(target: ANSWER, warning = %text.trim_end(), "configuration");
+    for warning in loaded.warnings.lines() {
+        tracing::warn!(target: ANSWER, warning, "configuration");
     }
 }
