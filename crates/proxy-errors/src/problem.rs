@@ -69,6 +69,16 @@ impl Problem {
         }
     }
 
+    /// The same without the name of a component, for clients that are not to learn it.
+    #[must_use]
+    pub fn without_name(&self) -> Self {
+        let mut problem = self.clone();
+        if matches!(problem.detail, Detail::Named { .. }) {
+            problem.detail = Detail::None;
+        }
+        problem
+    }
+
     /// Sets another status: an agent's own, or [`Reason::standard_status`] if configured.
     #[must_use]
     pub fn with_status(self, status: StatusCode) -> Self {

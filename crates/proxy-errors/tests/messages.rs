@@ -25,7 +25,7 @@ fn particular_cases() -> [Case; 12] {
         (
             Reason::DnsFailed,
             Detail::None,
-            "Upstream error: name resolution failed",
+            "No healthy upstream: name resolution failed",
         ),
         (
             Reason::AgentTimeout,
@@ -210,7 +210,7 @@ fn a_client_learns_the_upstreams_name_and_which_half_failed() {
     let message = |reason| Problem::new(reason, Detail::named("shop", SECRET)).client_message();
 
     assert_eq!(
-        message(Reason::DnsFailed),
+        message(Reason::ConnectFailed),
         "Upstream error: shop - connection failed"
     );
     assert_eq!(
@@ -271,4 +271,29 @@ fn proxy_status_tells_the_error_type_and_the_reason() {
         problem.proxy_status("edge"),
         "edge; error=connection_refused; details=\"connect_refused\""
     );
+}
+
+#[test]
+fn a_problem_without_its_name_has_none_of_an_upstream() {
+    let problem = |reason| Problem::new(reason, Detail::named("shop", SECRET)).without_name();
+
+    for (reason, message) in [
+        (Reason::ConnectRefused, "Upstream error: connection failed"),
+        (
+            Reason::DnsFailed,
+            "No healthy upstream: name resolution failed",
+        ),
+        (
+            Reason::AllTargetsUnhealthy,
+            "No healthy upstream: no healthy target",
+        ),
+    ] {
+        assert_eq!(problem(reason).client_message(), message);
+    }
+    assert!(
+        !problem(Reason::BreakerOpen)
+            .client_message()
+            .contains("shop")
+    );
+    assert_eq!(problem(Reason::DnsFailed).status(), 503);
 }

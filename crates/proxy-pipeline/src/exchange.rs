@@ -44,6 +44,8 @@ pub(crate) struct Exchange {
     pub(crate) completion: Box<CompletionGuard>,
     /// The plan at its beginning.
     active: Rc<ActivePlan>,
+    /// Index of the connection's listener in that plan. The connection has the index in the newest plan.
+    listener: usize,
     /// Header fields for the target in addition to the head's.
     pub(crate) forwarded: Option<ForwardedHeaders>,
     service: ServiceForm,
@@ -70,7 +72,8 @@ impl Exchange {
         client.requests.set(client.requests.get() + 1);
         worker.metrics.requests_in_flight.add(1);
         worker.metrics.request(protocol);
-        let listener = active.plan.listeners().get(client.listener.get());
+        let listener_index = client.listener.get();
+        let listener = active.plan.listeners().get(listener_index);
         let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
         if client.terms.is_retired() {
             client.peer.update_trust(trusted);
@@ -104,6 +107,7 @@ impl Exchange {
             has_believed_claims: false,
             completion,
             active,
+            listener: listener_index,
             forwarded: None,
             service: ServiceForm::Unsaid,
             accept: accept.flatten(),
@@ -141,6 +145,7 @@ impl Exchange {
             body: None,
             completion,
             active: Rc::clone(&self.active),
+            listener: self.listener,
             forwarded: None,
             service: self.service,
             accept: None,
@@ -161,7 +166,7 @@ impl Exchange {
         let authority = self.head.uri.authority().map(Authority::as_str);
         let host = || self.head.headers.host()?.to_str().ok();
         RequestHead {
-            listener: self.completion.client.listener.get(),
+            listener: self.listener,
             method: &self.head.method,
             host: authority.or_else(host).unwrap_or_default(),
             target: self.head.uri.path_and_query(),
@@ -213,8 +218,7 @@ impl Exchange {
 
     /// The listener of the request in its plan.
     pub(crate) fn listener(&self) -> Option<&ListenerPlan> {
-        let listeners = self.active.plan.listeners();
-        listeners.get(self.completion.client.listener.get())
+        self.active.plan.listeners().get(self.listener)
     }
 
     pub(crate) fn set_route(&mut self, route: &RoutePlan) {

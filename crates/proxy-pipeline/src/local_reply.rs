@@ -40,7 +40,7 @@ pub(crate) struct ReplyFormat<'a> {
     pub(crate) form: ResponseForm,
     pub(crate) correlation_id: &'a HeaderValue,
     pub(crate) method: &'a Method,
-    /// The reason may be sent in `Proxy-Status`.
+    /// The client may learn the reason, in `Proxy-Status`, and the upstream's name.
     pub(crate) expose_reason: bool,
 }
 
@@ -55,7 +55,11 @@ pub(crate) fn local_reply(problem: &Problem, format: ReplyFormat<'_>) -> Respons
 }
 
 fn reply(problem: &Problem, format: ReplyFormat<'_>) -> LocalReply {
-    let mut reply = LocalReply::new(problem, format.form, format.correlation_id);
+    let mut reply = if format.expose_reason {
+        LocalReply::new(problem, format.form, format.correlation_id)
+    } else {
+        LocalReply::new(&problem.without_name(), format.form, format.correlation_id)
+    };
     let headers = &mut reply.headers;
     headers.insert(SERVER, OUR_NAME);
     if let Some(methods) = allowed(problem.reason()) {

@@ -6,7 +6,7 @@ use crate::status::Status;
 use proxy_limits::RateDecision;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Script};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ struct Connector {
     script: Script,
     link: RefCell<Link>,
     status: Arc<Status>,
+    /// The server's last answer was an error, as of one that takes no writes.
+    refuses: Cell<bool>,
 }
 
 enum Link {
@@ -64,6 +66,7 @@ pub(crate) fn start(
             script: bucket::script(),
             link: RefCell::new(Link::Down),
             status,
+            refuses: Cell::new(false),
         });
         let tasks = LocalSet::new();
         tasks.block_on(&runtime, async {
@@ -103,7 +106,9 @@ impl Connector {
         let connected = connected.map_err(|elapsed| elapsed.to_string())?;
         let connection = connected.map_err(|error| error.to_string())?;
         self.link.replace(Link::Up(connection));
-        self.status.is_up.store(true, Ordering::Relaxed);
+        self.status
+            .is_up
+            .store(!self.refuses.get(), Ordering::Relaxed);
         tracing::info!("the store of rate limits answers");
         Ok(())
     }
@@ -123,12 +128,24 @@ impl Connector {
         tokio::task::spawn_local(async move {
             let taking = bucket::take(&this.script, &mut connection, &key, rate);
             let decision = match timeout(this.answer_timeout, taking).await {
-                Ok(Ok(decision)) => Some(decision),
-                Ok(Err(error)) => this.lose(&error),
+                Ok(Ok(decision)) => {
+                    this.decided();
+                    Some(decision)
+                }
+                Ok(Err(error)) => {
+                    this.refuses.set(!error.is_io_error());
+                    this.lose(&error)
+                }
                 Err(elapsed) => this.lose(&elapsed),
             };
             reply.send(decision).unwrap_or_default();
         });
+    }
+
+    fn decided(&self) {
+        if self.refuses.replace(false) {
+            self.status.is_up.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Leaves the server alone for a while. Many questions on one connection fail at once.

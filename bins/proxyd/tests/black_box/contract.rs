@@ -145,7 +145,7 @@ fn targets_that_an_operator_keeps_idle_are_not_called_unhealthy() {
         let response = proxyd.connect().ask(get("/", &[]));
 
         let message = refusal(&response, 503, "NO_HEALTHY_UPSTREAM");
-        assert_eq!(message, "No healthy upstream: u - no usable target");
+        assert_eq!(message, "No healthy upstream: no usable target");
         assert_eq!(reason(&proxyd, &response), "no_targets");
         assert_eq!(
             admin(&proxyd, "/admin/upstreams")["upstreams"]["u"]["healthy"],

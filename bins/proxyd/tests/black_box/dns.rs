@@ -194,14 +194,14 @@ fn the_last_good_answer_is_kept_when_name_servers_fail() {
 }
 
 #[test]
-fn a_name_that_never_had_an_address_is_answered_502_until_it_has_one() {
+fn a_name_that_never_had_an_address_is_answered_503_until_it_has_one() {
     let (_upstreams, port) = upstreams::<1>();
     let server = DnsServer::start();
     let proxyd = config(&server, &format!("target \"app.test:{port}\"")).start();
     let mut client = proxyd.connect();
 
     let refused = client.ask(get("/", &[]));
-    refusal(&refused, 502, "UPSTREAM_ERROR");
+    refusal(&refused, 503, "NO_HEALTHY_UPSTREAM");
     assert_eq!(reason(&proxyd, &refused), "dns_failed");
     let [unhealthy] = &targets(&proxyd)[..] else {
         panic!("one target stands for the name");

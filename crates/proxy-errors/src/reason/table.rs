@@ -171,7 +171,7 @@ reasons! {
     IoError "io_error" Io, "proxy_internal_error", "internal error";
 
     /// The target's name has no address, and no earlier address is known.
-    DnsFailed "dns_failed" Upstream, "dns_error", "name resolution failed";
+    DnsFailed "dns_failed" NoHealthyUpstream, "dns_error", "name resolution failed";
     /// The target refused the connection.
     ConnectRefused "connect_refused" Upstream, "connection_refused", "connection refused";
     /// The target's host or network is unreachable.

@@ -143,7 +143,8 @@ settings! {
             .enforced("proxy-pipeline", "each_route_has_a_rate_of_its_own");
     /// Resident memory of the process. Over it new connections are answered 503 and closed, waiting
     /// requests are answered 503, idle connections to targets are closed, and an alert goes to the logs
-    /// and to `proxy_memory_shedding`, until less than 90 % is used.
+    /// and to `proxy_memory_shedding`, until less than 90 % is used. Bodies are buffered while less than
+    /// 85 % is used; beyond that the largest are answered 503, and responses stream.
     MAX_MEMORY: Size, Unset = size("limits.max-memory-bytes", 16 * MIB, 1_024 * TIB)
         .optional("no limit")
         .enforced("proxy-server", "connections_are_refused_while_memory_is_short");

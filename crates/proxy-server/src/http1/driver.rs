@@ -218,6 +218,7 @@ fn poll_hibernating(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
         };
         deadline.start(&worker.clock, timer, time);
         worker.metrics.connections_idle.add(1);
+        worker.metrics.connections_active.sub(1);
         conn.hibernating.set(true);
     }
     deadline.watch(cx.waker());
@@ -233,6 +234,7 @@ fn poll_hibernating(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
     };
     conn.hibernating.set(false);
     worker.metrics.connections_idle.sub(1);
+    worker.metrics.connections_active.add(1);
     deadline.stop();
     Poll::Ready(goes_on)
 }

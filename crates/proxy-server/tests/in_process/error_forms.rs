@@ -1,7 +1,7 @@
 //! The form of error responses.
 
-use crate::support::{Config, refusal, request};
-use proxy_testkit::{Response, closed_port, get};
+use crate::support::{Config, InProcess, post, refusal, request};
+use proxy_testkit::{Gate, Launcher as _, Reload, Response, Upstream, closed_port, get};
 
 fn nobody_home(route: &str) -> Config {
     let route = format!(r#"upstream "u"; {route}"#);
@@ -29,7 +29,7 @@ fn api_routes_tell_errors_in_json_whatever_the_client_accepts() {
     let response = proxyd.connect().ask(get("/", &[("Accept", "text/html")]));
 
     let message = refusal(&response, 502, "UPSTREAM_ERROR");
-    assert!(message.starts_with("Upstream error: u - "), "{message}");
+    assert_eq!(message, "Upstream error: connection failed");
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn other_routes_tell_errors_as_pages_only_to_clients_that_prefer_them() {
 
 #[test]
 fn a_page_shows_when_to_try_again() {
-    let gate = proxy_testkit::Gate::new();
-    let upstream = proxy_testkit::Upstream::slow_reader(&gate);
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
     let config = Config::through(&upstream, r#"service-type "web""#);
     let proxyd = config
         .top("limits { max-in-flight-requests 1; max-queued-requests 0 }")
@@ -154,6 +154,8 @@ fn reasons_are_told_only_where_they_are_exposed() {
     assert!(told.starts_with("proxyd"), "{told}");
     assert!(told.contains("error=connection_refused"), "{told}");
     assert!(told.contains("connect_refused"), "{told}");
+    let message = refusal(&response, 502, "UPSTREAM_ERROR");
+    assert_eq!(message, "Upstream error: u - connection failed");
 
     let silent = nobody_home("").start();
     assert!(
@@ -173,4 +175,30 @@ fn errors_are_not_to_be_cached() {
 
     assert_eq!(response.fields.get("cache-control"), Some("no-store"));
     assert!(response.fields.has("date"));
+}
+
+#[test]
+fn a_request_under_way_keeps_its_listener_after_a_reload() {
+    let gate = Gate::new();
+    let opened = gate.clone();
+    let upstream = Upstream::start(move |served| {
+        if served.request().is_some() {
+            opened.wait();
+        }
+    });
+    let plain = Config::to(&upstream).kdl();
+    let exposing =
+        "listeners { listener \"exposing\" { address \"127.0.0.2:0\"; expose-reasons #true } }";
+    let proxyd = InProcess::launch(&format!("{plain}\n{exposing}\n"));
+    let mut client = proxyd.connect_to(1);
+    client.send(post("/", "body"));
+    upstream.wait_for_requests(1);
+
+    let reordered = format!("{exposing}\n{plain}");
+    assert_eq!(proxyd.reload(&reordered), Reload::Applied);
+    gate.open();
+
+    let response = client.response();
+    assert_eq!(response.status, 502);
+    assert!(response.fields.has("proxy-status"));
 }

@@ -1,6 +1,6 @@
 //! Several requests on one client connection.
 
-use crate::support::{Config, pause, post, request};
+use crate::support::{Config, METRICS, metric, pause, post, request};
 use proxy_testkit::{Broken, End, Gate, Upstream, Wire, get, ok};
 
 fn saying_the_target() -> Upstream {
@@ -275,4 +275,28 @@ fn an_answer_behind_which_nothing_can_be_read_says_so() {
     assert_eq!(response.status, 400);
     assert_eq!(response.fields.get("connection"), Some("close"));
     assert_eq!(client.end(), End::Closed);
+}
+
+#[test]
+fn an_idle_connection_is_open_once_and_not_active() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream)
+        .route("metrics", &format!("priority 100; {METRICS}"))
+        .start();
+    let idle: Vec<_> = (0..3)
+        .map(|_| {
+            let mut client = proxyd.connect();
+            assert_eq!(client.ask(get("/", &[])).status, 200);
+            client
+        })
+        .collect();
+    let mut asking = proxyd.connect();
+    let mut value = |name: &str| metric(&mut asking, name) as u32;
+
+    // They hibernate after two seconds.
+    while value("proxy_connections_idle") < 3 {}
+
+    assert_eq!(value("proxy_connections_active"), 1);
+    assert_eq!(value("proxy_open_connections"), 4);
+    drop(idle);
 }

@@ -269,7 +269,7 @@ fn a_name_that_stands_for_nothing_is_answered_in_time() {
 
     let response = proxyd.connect().ask(request("GET /", "", ""));
 
-    refusal(&response, 502, "UPSTREAM_ERROR");
+    refusal(&response, 503, "NO_HEALTHY_UPSTREAM");
 }
 
 #[test]
@@ -311,12 +311,16 @@ fn a_name_that_cannot_be_resolved_is_told_as_such() {
 
     let response = proxyd.connect().ask(get("/", &[]));
 
-    refusal(&response, 502, "UPSTREAM_ERROR");
+    refusal(&response, 503, "NO_HEALTHY_UPSTREAM");
     assert_eq!(reason(&proxyd, &response), "dns_failed");
     let record = proxyd.error_record(&response.correlation_id());
     assert!(
         record.text("message").contains("no-such-name.invalid"),
         "{record:?}"
     );
-    assert!(record.text("message").starts_with("Upstream error: u - "));
+    assert!(
+        record
+            .text("message")
+            .starts_with("No healthy upstream: u - ")
+    );
 }
