@@ -12,6 +12,7 @@ mod flood_limits;
 mod frame;
 mod huffman;
 mod meter;
+mod open_streams;
 mod pass;
 mod raw_paths;
 mod section;

@@ -170,6 +170,27 @@ fn trailers_are_led_by_a_regular_field() {
 }
 
 #[test]
+fn a_section_on_a_stream_that_ended_or_was_passed_over_ends_the_connection() {
+    const WHOLE: u8 = END_HEADERS | END_STREAM;
+    let illegal = frame_on(0, 0, 0, &[]);
+    let reset = frame_on(1, 3, 0, &[0, 0, 0, 8]);
+    let body = frame_on(1, 0, END_STREAM, b"body");
+    let (open, head) = (frame_on(1, 1, END_HEADERS, b"\x83"), |stream| {
+        frame_on(stream, 1, WHOLE, b"\x82")
+    });
+    for (before, stream) in [
+        (head(1), 1),
+        (head(3), 1),
+        ([head(1), head(3)].concat(), 1),
+        ([open.clone(), reset].concat(), 1),
+        ([open, body].concat(), 1),
+    ] {
+        let sent = [&before[..], &head(stream)].concat();
+        assert_eq!(seen(&sent), [&before[..], &illegal].concat());
+    }
+}
+
+#[test]
 fn a_section_of_several_frames_is_seen_whole() {
     let pieces = [
         frame_on(1, 1, END_STREAM, b"\x82\x04"),

@@ -5,6 +5,7 @@ use super::frame::{
     CONTINUATION, DATA, FrameHeader, HEADER_BYTES, HEADERS, PING, PRIORITY, PRIORITY_UPDATE,
     RST_STREAM, SETTINGS, WINDOW_UPDATE,
 };
+use super::open_streams::OpenStreams;
 use super::raw_paths::RawPaths;
 use super::section::{Section, fragment};
 use std::sync::Arc;
@@ -26,6 +27,10 @@ pub struct FrameMeter {
     in_head: bool,
     /// The highest stream opened; a header section on it or on a lower one is a trailer section.
     last_stream: u32,
+    /// The streams on which a trailer section may follow.
+    open_streams: OpenStreams,
+    /// The frame being collected opens no stream and is no trailer section of an open one.
+    is_misplaced: bool,
     /// The header section being collected.
     pub(super) section: Option<Box<Section>>,
     raw_paths: RawPaths,
@@ -85,6 +90,8 @@ impl FrameMeter {
             at: 0,
             in_head: false,
             last_stream: 0,
+            open_streams: OpenStreams::default(),
+            is_misplaced: false,
             section: None,
             raw_paths: RawPaths::default(),
             max_section_bytes,
@@ -163,6 +170,12 @@ impl FrameMeter {
             return Ok(out);
         };
         let header = FrameHeader::parse(*header);
+        if std::mem::take(&mut self.is_misplaced) {
+            // The parser ends the connection because of this frame. It would only reset the stream of a
+            // trailer section with pseudo-header fields, before it looks at the identifier.
+            FrameHeader::write((DATA, 0), 0, &[], &mut out);
+            return Ok(out);
+        }
         let mut section = match self.section.take() {
             Some(section) if section.goes_on_with(header) => section,
             Some(section) => {
@@ -258,11 +271,20 @@ impl FrameMeter {
         let mut collects = self.section.is_some();
         if header.kind == HEADERS {
             let opens = self.opens(header);
+            let is_known = opens || self.open_streams.contains(header.stream);
+            self.is_misplaced = !is_known && header.is_in_size() && !collects;
+            if opens && !header.ends_stream() {
+                self.open_streams.insert(header.stream);
+            }
             collects |= header.is_in_size()
                 && (!opens || !header.ends_headers() || self.may_replace(header, behind));
             if opens && !collects {
                 self.last_stream = header.stream;
             }
+        }
+        let ends_stream = matches!(header.kind, HEADERS | DATA) && header.ends_stream();
+        if ends_stream || header.kind == RST_STREAM {
+            self.open_streams.remove(header.stream);
         }
         self.charge_for(header)?;
         Ok(collects.then_some(header))

@@ -107,10 +107,14 @@ fn numbers() -> Vec<Row> {
         Row::new(
             "a request on a lower stream than the last",
             then(5, 3),
-            Want::Reset(&[STREAM_CLOSED, PROTOCOL_ERROR]),
-        )
-        .on(3),
-        Row::new("two requests on one stream", then(1, 1), CLOSED),
+            PROTOCOL,
+        ),
+        Row::new(
+            "a request on a lower stream that was used",
+            then(3, 1),
+            PROTOCOL,
+        ),
+        Row::new("two requests on one stream", then(1, 1), PROTOCOL),
         Row::new(
             "a request on the last stream there is",
             frame(HEADERS, WHOLE, 0x7fff_ffff, LOCAL),
@@ -119,7 +123,7 @@ fn numbers() -> Vec<Row> {
         Row::new(
             "a request beyond the last stream there is",
             then(0x7fff_ffff, 1),
-            Want::Reset(&[STREAM_CLOSED, PROTOCOL_ERROR]),
+            PROTOCOL,
         ),
         Row::new(
             "requests with gaps between their streams",
