@@ -108,6 +108,21 @@ impl CircuitBreaker {
         phase.state()
     }
 
+    /// The state in one word, for a process that takes over on the same machine. A half-open breaker is
+    /// passed as an open one with its timeout over: its probes end in this process.
+    pub fn to_word(&self) -> u64 {
+        let word = self.0.word.load(Ordering::Acquire);
+        match Phase::unpack(word) {
+            (Phase::HalfOpen { .. }, generation) => Phase::Open { until_ms: 0 }.pack(generation),
+            (Phase::Closed { .. } | Phase::Open { .. }, _) => word,
+        }
+    }
+
+    /// Takes over the state of a breaker with the same settings in another process.
+    pub fn restore(&self, word: u64) {
+        self.0.word.store(word, Ordering::Release);
+    }
+
     /// How often each state was entered since the last call, in the order of [`BreakerState::ALL`].
     pub fn take_entered(&self) -> [u64; BreakerState::ALL.len()] {
         let entered = self.0.entered.each_ref();

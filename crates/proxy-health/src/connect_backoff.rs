@@ -43,6 +43,16 @@ impl ConnectBackoff {
         }
     }
 
+    /// The state in one word, for a process that takes over on the same machine.
+    pub fn to_word(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Takes over the state of another process.
+    pub fn restore(&self, word: u64) {
+        self.0.store(word, Ordering::Relaxed);
+    }
+
     /// Whether the period is over at `now_ns`; then the next one begins, and the caller is the one to
     /// try the target.
     pub fn take_turn(&self, now_ns: u64) -> bool {

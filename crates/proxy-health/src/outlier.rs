@@ -137,6 +137,16 @@ impl OutlierState {
         put.is_ok()
     }
 
+    /// The ejection in one word, for a process that takes over on the same machine. Counts are left out.
+    pub fn to_word(&self) -> u64 {
+        self.ejection.load(Ordering::SeqCst)
+    }
+
+    /// Takes over the ejection of another process.
+    pub fn restore(&self, word: u64) {
+        self.ejection.store(word, Ordering::SeqCst);
+    }
+
     /// Whether the target is ejected.
     pub fn is_ejected(&self) -> bool {
         Ejection::unpack(self.ejection.load(Ordering::SeqCst)).ejected

@@ -10,7 +10,7 @@ use crate::connectors;
 use crate::delivery::PrivateKeys;
 use crate::disk_thread::DiskThread;
 use crate::dns::NameTable;
-use crate::handover::Label;
+use crate::handover::{Knowledge, Label};
 use crate::heartbeat;
 use crate::inherited_sockets::InheritedSockets;
 use crate::limit_registry::LimitRegistry;
@@ -73,12 +73,14 @@ pub(crate) struct Server {
 
 impl Server {
     /// Adds every listener to `listeners` and starts the workers, all or nothing. `relieve_predecessor`
-    /// runs between the last step that can fail and the first accept.
+    /// runs between the last step that can fail and the first accept. `knowledge` is empty
+    /// unless this process replaces another one.
     pub(crate) async fn start(
         model: Arc<Model>,
         registry: Arc<Registry>,
         lifecycle: Arc<Lifecycle>,
         (disk, mut inherited, listeners): (DiskThread, InheritedSockets, ListenerSet),
+        knowledge: Knowledge,
         relieve_predecessor: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyError> {
         let certificates = CertificateManager::new();
@@ -96,6 +98,7 @@ impl Server {
             .begin()
             .with_resolution(looked_up.resolution.clone());
         let plan = Arc::new(Plan::compile(1, model, &mut named));
+        knowledge.restore(&plan);
         let health_changes = Arc::<Notify>::default();
         let prober = Prober::new(Arc::clone(&health_changes));
         let ids = IdSource::of_the_system().map_err(ApplyError::Thread)?;

@@ -4,6 +4,7 @@ use crate::configuration::load;
 use crate::control_loop::new_registry;
 use crate::delivery::PrivateKeys;
 use crate::disk_thread::DiskThread;
+use crate::handover::Knowledge;
 use crate::heartbeat::CHECK_INTERVAL;
 use crate::inherited_sockets::InheritedSockets;
 use crate::listener_set::ListenerSet;
@@ -189,6 +190,7 @@ impl Control {
                 InheritedSockets::default(),
                 ListenerSet::without_sockets(),
             ),
+            Knowledge::default(),
             async || {},
         );
         let server = started.await.map_err(|fault| at_its_place(fault, &model))?;

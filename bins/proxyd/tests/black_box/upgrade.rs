@@ -1,8 +1,8 @@
 //! SIGUSR2: a new process takes over without an effect on clients.
 
 use crate::installed::{Installed, upgrade};
-use crate::support::{BINARY, Config, request};
-use proxy_testkit::{End, Gate, Launch, RawClient, Upstream, free_port, get, ok};
+use crate::support::{BINARY, Config, admin, request, target};
+use proxy_testkit::{End, Gate, Launch, RawClient, Upstream, closed_port, free_port, get, ok};
 use rustix::process::Signal;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -68,6 +68,44 @@ fn visit(address: SocketAddr, most: usize) -> usize {
         answer.fields.get("connection") != Some("close")
     };
     1 + (0..most).take_while(kept).count()
+}
+
+#[test]
+fn a_new_process_knows_dead_targets_and_open_breakers() {
+    let (alive, ill) = (
+        Upstream::saying("hi"),
+        Upstream::answering("HTTP/1.1 500 Ill\r\nContent-Length: 0\r\n\r\n"),
+    );
+    let breaker = "circuit-breaker { failure-threshold 1; timeout-seconds 600 }";
+    let route = format!("upstream \"ill\"; matches {{ path \"/ill\" }}; {breaker}");
+    let targets = format!("target \"{}\"; {}", closed_port(), target(&alive));
+    let mut proxyd = Config::new()
+        .route("all", r#"upstream "u""#)
+        .route("ill", &route)
+        .upstream("u", &targets)
+        .upstream("ill", &target(&ill))
+        .top("admin { address \"127.0.0.1:0\" }")
+        .start();
+    for _ in 0..4 {
+        assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+    }
+    assert_eq!(proxyd.connect().ask(get("/ill", &[])).status, 500);
+    assert_eq!(proxyd.connect().ask(get("/ill", &[])).status, 503);
+
+    upgrade(&mut proxyd);
+    proxyd.wait_for_former();
+
+    for _ in 0..10 {
+        assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+    }
+    let upstreams = admin(&proxyd, "/admin/upstreams");
+    let dead = &upstreams["upstreams"]["u"]["targets"][0];
+    assert_eq!(
+        (&dead["total_requests"], &dead["healthy"]),
+        (&0.into(), &false.into())
+    );
+    assert_eq!(proxyd.connect().ask(get("/ill", &[])).status, 503);
+    assert_eq!(ill.requests().len(), 1);
 }
 
 #[test]

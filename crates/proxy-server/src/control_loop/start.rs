@@ -16,6 +16,7 @@ use crate::system_clock::now;
 use proxy_errors::Reason;
 use proxy_model::ControlPlane;
 use proxy_telemetry::{DEFAULT_MAX_SERIES, Lifecycle, Registry, RegistrySettings};
+use std::mem;
 use std::sync::{Arc, LazyLock};
 
 static REASONS: LazyLock<Vec<&'static str>> =
@@ -27,7 +28,7 @@ impl Process {
         options: &Options,
         disk: DiskThread,
         mut inherited: InheritedSockets,
-        predecessor: Option<Predecessor>,
+        mut predecessor: Option<Predecessor>,
     ) -> Result<Self, StartError> {
         let Options {
             config,
@@ -52,11 +53,13 @@ impl Process {
         let follower = follower(&disk, follow.zip(model.control_plane.clone()), deliveries).await?;
         // Before serving begins: nothing may fail once a client is accepted.
         let listeners = prepare_admin(&disk, OpenPlaces::default(), &model, &mut inherited).await?;
+        let knowledge = predecessor.as_mut().map(|it| mem::take(&mut it.knowledge));
         let started = Server::start(
             Arc::clone(&model),
             Arc::clone(&registry),
             Arc::clone(&lifecycle),
             (disk.clone(), inherited, ListenerSet::default()),
+            knowledge.unwrap_or_default(),
             async || {
                 if let Some(predecessor) = predecessor {
                     predecessor.relieve().await;

@@ -3,7 +3,7 @@
 use super::process::Process;
 use crate::admin::Admin;
 use crate::events::ANSWER;
-use crate::handover::{self, Candidate, Passed, Successor, UpgradeError};
+use crate::handover::{self, Candidate, Knowledge, Passed, Successor, UpgradeError};
 use crate::systemd;
 use proxy_telemetry::{Registry, names};
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,9 +23,10 @@ impl Process {
             return;
         }
         let begun = match &self.program {
-            Some(program) => self
-                .sockets()
-                .and_then(|sockets| handover::begin(program, sockets)),
+            Some(program) => self.sockets().and_then(|sockets| {
+                let knowledge = Knowledge::encode(self.server.plan());
+                handover::begin(program, sockets, &knowledge)
+            }),
             None => Err(UpgradeError::NoProgram),
         };
         match begun {

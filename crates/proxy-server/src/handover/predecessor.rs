@@ -1,7 +1,8 @@
 //! The new process's side of a handover.
 
+use super::knowledge::Knowledge;
 use super::pass::{Passed, receive};
-use super::protocol::{PREDECESSOR_VARIABLE, READY_BYTE};
+use super::protocol::{KNOWLEDGE_VARIABLE, PREDECESSOR_VARIABLE, READY_BYTE};
 use rustix::process::getppid;
 use std::io;
 use std::os::fd::AsFd;
@@ -16,6 +17,8 @@ const RECEIVE_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     line: UnixStream,
+    /// The states of its targets when it started this process.
+    pub(crate) knowledge: Knowledge,
     /// Process id.
     pub(crate) id: u32,
 }
@@ -35,7 +38,13 @@ impl Predecessor {
         line.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
         let passed = receive(&mut line)?;
         let id = id.parse().unwrap_or_default();
-        Ok(Some((Self { line, id }, passed)))
+        let knowledge = std::env::var(KNOWLEDGE_VARIABLE).unwrap_or_default();
+        let predecessor = Self {
+            line,
+            knowledge: Knowledge::decode(&knowledge),
+            id,
+        };
+        Ok(Some((predecessor, passed)))
     }
 
     /// Reports that this process is ready, and waits for the confirmation without a limit: the

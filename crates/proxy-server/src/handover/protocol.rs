@@ -4,5 +4,9 @@
 /// come from.
 pub(super) const PREDECESSOR_VARIABLE: &str = "PROXYD_UPGRADE_FROM";
 
+/// The environment variable with the states of the sender's targets. A new process that does not read
+/// it begins anew.
+pub(super) const KNOWLEDGE_VARIABLE: &str = "PROXYD_UPGRADE_KNOWLEDGE";
+
 /// Sent by the new process when it is ready, and by the old one to confirm.
 pub(super) const READY_BYTE: u8 = b'!';
