@@ -136,7 +136,7 @@ fn an_ejection_ends_while_a_reload_waits_for_a_pipe_without_a_reader() {
     // The reload goes on when the pipe has a reader.
     let reader = fs::OpenOptions::new().read(true).open(&pipe).unwrap();
     let reloaded = |record: &proxy_testkit::Record| record.has("generation");
-    proxyd.stderr().find(since, reloaded);
+    drop(proxyd.stderr().find(since, reloaded));
     drop(reader);
 }
 
