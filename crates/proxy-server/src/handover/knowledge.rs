@@ -188,7 +188,10 @@ mod tests {
         let causes = |plan: &Plan, at: usize| plan.upstreams()[0].targets[at].state.causes();
         assert!(causes(&new, 0).is_healthy());
         assert_eq!(causes(&new, 1), target.causes());
-        assert!(causes(&unchecked, 1).is_last_resort(), "no check is configured");
+        assert!(
+            causes(&unchecked, 1).is_last_resort(),
+            "no check is configured"
+        );
     }
 
     #[test]
