@@ -103,6 +103,7 @@ fn insert(url: &str, tenant: Tenant, size: &Size) -> Vec<SimulatedNode> {
                     id: simulated.id,
                     tenant,
                     name: Name::stored(simulated.id.to_string()),
+                    requested_labels: None,
                     labels: Labels::default(),
                     created_at: Timestamp::UNIX_EPOCH,
                     rotating: false,

@@ -13,6 +13,7 @@ use control_domain::{Certificate, CertificateFacts};
 use control_wire::{CertificateId, ProjectId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use zeroize::Zeroizing;
@@ -35,6 +36,8 @@ pub(crate) struct CertificateView {
     fingerprint: String,
     /// The chain, leaf first.
     chain_pem: String,
+    /// Labels that a node needs to get the private key; none: every node of the project.
+    node_labels: BTreeMap<String, String>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
@@ -50,6 +53,9 @@ pub(crate) struct CertificateRequest {
     chain_pem: String,
     /// The private key of the leaf in PEM, not encrypted.
     private_key_pem: String,
+    /// Labels that a node needs to get the private key. Absent: those of before, and for a new certificate none,
+    /// which is every node of the project.
+    node_labels: Option<BTreeMap<String, String>>,
 }
 
 impl CertificateView {
@@ -62,6 +68,7 @@ impl CertificateView {
             facts,
             chain_pem,
             secret: _,
+            node_labels,
             created_at,
         } = certificate;
         let CertificateFacts {
@@ -79,6 +86,7 @@ impl CertificateView {
             not_after,
             fingerprint,
             chain_pem: chain_pem.clone(),
+            node_labels: node_labels.pairs().clone(),
             created_at: *created_at,
         }
     }
@@ -90,11 +98,13 @@ impl From<CertificateRequest> for NewCertificate {
             name,
             chain_pem,
             private_key_pem,
+            node_labels,
         } = request;
         Self {
             name,
             chain_pem,
             private_key_pem: Zeroizing::new(private_key_pem),
+            node_labels,
         }
     }
 }

@@ -12,6 +12,7 @@ use control_domain::{EnrolmentToken, NewEnrolmentToken, Tenant};
 use control_wire::{EnrolmentTokenId, ProjectId, UserId, rfc3339};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -26,6 +27,8 @@ pub(crate) struct EnrolmentTokenView {
     max_uses: i64,
     /// How many it has admitted.
     uses: i64,
+    /// Labels that it gives to its nodes.
+    labels: BTreeMap<String, String>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
@@ -56,6 +59,9 @@ pub(crate) struct NewEnrolmentTokenRequest {
     /// How many nodes it admits; absent: 1.
     #[schema(minimum = 1, maximum = 100_000)]
     max_uses: Option<i64>,
+    /// Labels that it gives to its nodes. A node that asks for others waits for an approval.
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
     /// When it ends by itself, within a year; absent: in 24 hours.
     #[serde(default, deserialize_with = "rfc3339::optional")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -71,6 +77,7 @@ impl EnrolmentTokenView {
             name,
             max_uses,
             uses,
+            labels,
             created_at,
             expires_at,
             revoked_at,
@@ -83,6 +90,7 @@ impl EnrolmentTokenView {
             state,
             max_uses: *max_uses,
             uses: *uses,
+            labels: labels.pairs().clone(),
             created_at: *created_at,
             expires_at: *expires_at,
             revoked_at: *revoked_at,
@@ -128,11 +136,13 @@ pub(crate) async fn create(
     let NewEnrolmentTokenRequest {
         name,
         max_uses,
+        labels,
         expires_at,
     } = request;
     let new = NewEnrolmentToken {
         name,
         max_uses,
+        labels,
         expires_at,
     };
     let (token, secret) = app.create_enrolment_token(&call, project, new).await?;

@@ -65,6 +65,15 @@ pub(crate) struct NodePatch {
     labels: BTreeMap<String, Option<String>>,
 }
 
+/// How a node that waits is approved.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApproveNodeRequest {
+    /// The node gets none of the labels that it asked for, only those of its token.
+    #[serde(default)]
+    without_labels: bool,
+}
+
 /// How a node's key is rotated.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -197,6 +206,25 @@ pub(crate) async fn update(
     Body(NodePatch { labels }): Body<NodePatch>,
 ) -> Result<Resource<NodeDetailView>, Problem> {
     let changed = app.label_node(&call, node, labels).await?;
+    let view = NodeDetailView::new(&changed.value, app.heartbeat_interval, call.now);
+    let revision = revision(&changed, app.heartbeat_interval, call.now);
+    Ok(Resource::found(changed.version, view).with_revision(revision))
+}
+
+/// Ends the wait of a node that asked for labels which its token does not give. Labels that open private keys need
+/// the right to certificates.
+#[utoipa::path(
+    post, path = "/projects/{project}/nodes/{node}/approve", operation_id = "approve_node",
+    tag = "nodes", request_body = ApproveNodeRequest,
+    responses((status = 200, body = NodeDetailView))
+)]
+pub(crate) async fn approve(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(node): Path<(ProjectId, NodeId)>,
+    Body(ApproveNodeRequest { without_labels }): Body<ApproveNodeRequest>,
+) -> Result<Resource<NodeDetailView>, Problem> {
+    let changed = app.approve_node(&call, node, !without_labels).await?;
     let view = NodeDetailView::new(&changed.value, app.heartbeat_interval, call.now);
     let revision = revision(&changed, app.heartbeat_interval, call.now);
     Ok(Resource::found(changed.version, view).with_revision(revision))

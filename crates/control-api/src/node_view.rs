@@ -16,6 +16,9 @@ pub(crate) struct NodeView {
     project: Option<ProjectId>,
     name: String,
     labels: BTreeMap<String, String>,
+    /// Labels that the node asked for and its token does not give. While they are there, the node waits for an
+    /// approval and gets no orders.
+    requested_labels: Option<BTreeMap<String, String>>,
     state: NodeStateName,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -92,6 +95,7 @@ impl NodeView {
             tenant: Tenant { org: _, project },
             name,
             labels,
+            requested_labels,
             created_at,
             rotating,
             report,
@@ -103,6 +107,9 @@ impl NodeView {
             project: *project,
             name: name.to_string(),
             labels: labels.pairs().clone(),
+            requested_labels: requested_labels
+                .as_ref()
+                .map(|labels| labels.pairs().clone()),
             state,
             created_at: *created_at,
             seen_at: report.map(|report| report.seen_at),

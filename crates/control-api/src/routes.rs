@@ -83,6 +83,7 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/projects/{project}/nodes/{node}", Access::READ_NODES, || routes!(node::view)),
     row(PATCH, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::update)),
     row(DELETE, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::delete)),
+    row(POST, "/projects/{project}/nodes/{node}/approve", Access::WRITE_NODES, || routes!(node::approve)),
     row(POST, "/projects/{project}/nodes/{node}/rotate-key", Access::WRITE_NODES, || routes!(node::rotate_key)),
     row(GET, "/projects/{project}/nodes/{node}/events", Access::READ_NODES, || routes!(node::events)),
 

@@ -12,7 +12,7 @@ use crate::write_queue::WriteQueue;
 use control_auth::{AuditKey, Sealer, Secret};
 use control_domain::{Actor, HeartbeatInterval, Refusal, Tenant};
 use control_store::{Objects, Rate, Store, StoreError, Transaction};
-use control_wire::ProjectId;
+use control_wire::{CertificateId, NodeId, ProjectId};
 use jiff::Timestamp;
 use metrics::{counter, gauge};
 use quick_cache::sync::Cache;
@@ -40,6 +40,8 @@ pub struct App {
     /// When the use of an ended credential was noted last.
     pub(crate) ended_uses: Cache<Uuid, Timestamp>,
     pub(crate) audit_key: OnceLock<AuditKey>,
+    /// When a refused certificate was noted last.
+    pub(crate) refused_certificates: Cache<(NodeId, CertificateId), Timestamp>,
     pub(crate) writes: WriteQueue,
     pub(crate) orders: OrderSignals,
     heavy_tasks: Semaphore,
@@ -83,6 +85,7 @@ impl App {
             known_credentials: Cache::new(KNOWN_CREDENTIALS),
             ended_uses: Cache::new(ENDED_USES),
             audit_key: OnceLock::new(),
+            refused_certificates: Cache::new(ENDED_USES),
             orders: OrderSignals::default(),
             heavy_tasks: Semaphore::new(HEAVY_TASKS),
             uploads: UploadPlaces::default(),

@@ -7,7 +7,8 @@ use crate::bundle::find;
 use crate::call::Call;
 use crate::error::Error;
 use crate::order::OrderTarget;
-use control_domain::{Access, Refusal};
+use crate::private_keys::require_holders;
+use control_domain::{Access, Node, Refusal};
 use control_store::Transaction;
 use control_wire::{BundleId, NodeId, Order, ProjectId};
 use jiff::Timestamp;
@@ -45,7 +46,8 @@ impl App {
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect();
-        check_nodes(&mut tx, project, &nodes).await?;
+        let found = check_nodes(&mut tx, project, &nodes).await?;
+        require_holders(&mut tx, id, &found).await?;
         approval.refuse_if_needed(&mut tx).await?;
         let target = OrderTarget {
             org: tenant.org,
@@ -114,20 +116,24 @@ async fn check_nodes(
     tx: &mut Transaction,
     project: ProjectId,
     nodes: &[NodeId],
-) -> Result<(), Error> {
+) -> Result<Vec<Node>, Error> {
     if nodes.is_empty() || MAX_NODES < nodes.len() {
         return Err(Refusal::invalid("nodes", "needs 1 to 200 nodes").into());
     }
+    let mut found = Vec::with_capacity(nodes.len());
     for node in nodes {
         if tx.is_held(*node).await? {
             return Err(Refusal::Held.into());
         }
-        let found = tx.node(*node).await?;
-        if found.is_none_or(|found| found.value.tenant.project != Some(project)) {
-            return Err(
-                Refusal::invalid("nodes", "names a node that is not in the project").into(),
-            );
+        let node = tx.node(*node).await?.map(|found| found.value);
+        let node = node.filter(|node| node.tenant.project == Some(project));
+        let unknown = Refusal::invalid("nodes", "names a node that is not in the project");
+        let node = node.ok_or(unknown)?;
+        if node.requested_labels.is_some() {
+            let reason = "names a node that waits for an approval of its labels";
+            return Err(Refusal::invalid("nodes", reason).into());
         }
+        found.push(node);
     }
-    Ok(())
+    Ok(found)
 }

@@ -1,8 +1,8 @@
 //! Values as the audit log has them: what a person would ask about, and no secrets.
 
 use control_domain::{
-    ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Invitation, Membership, Node, Org, Project,
-    Rollout, Scope, Service, SigningKey, Target, Upstream, UpstreamTls,
+    ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Invitation, Labels, Membership, Node, Org,
+    Project, Rollout, Scope, Service, SigningKey, Target, Upstream, UpstreamTls,
 };
 use control_store::AuditChange;
 use serde_json::{Value, json};
@@ -101,6 +101,7 @@ impl Audited for EnrolmentToken {
         json!({
             "name": self.name.as_str(),
             "max_uses": self.max_uses,
+            "labels": self.labels.pairs(),
             "expires_at": self.expires_at,
             "revoked_at": self.revoked_at,
         })
@@ -109,7 +110,12 @@ impl Audited for EnrolmentToken {
 
 impl Audited for Node {
     fn audited(&self) -> Value {
-        json!({"name": self.name.as_str(), "labels": self.labels.pairs()})
+        let requested = self.requested_labels.as_ref();
+        json!({
+            "name": self.name.as_str(),
+            "labels": self.labels.pairs(),
+            "requested_labels": requested.map(Labels::pairs),
+        })
     }
 }
 
@@ -178,6 +184,7 @@ impl Audited for Certificate {
             "hosts": self.facts.hosts,
             "not_after": self.facts.not_after,
             "fingerprint": self.facts.fingerprint,
+            "node_labels": self.node_labels.pairs(),
         })
     }
 }

@@ -62,7 +62,13 @@ impl App {
         let id = BundleId::new(call.now, self.random_id());
         let draft = Bundle::create(&call.actor, tenant, id, &name, call.now)?;
         let files = match source {
-            BundleSource::Files(files) => files,
+            BundleSource::Files(files) => {
+                // A service names a certificate by the right of its maker; files name any.
+                if !certificates(&files).is_empty() {
+                    call.actor.require(Access::DELIVER_KEYS, tenant)?;
+                }
+                files
+            }
             BundleSource::Services(listen) => {
                 call.actor.require(Access::READ_SERVICES, tenant)?;
                 compiler::compile(&definitions(&mut tx, project).await?, &listen)?

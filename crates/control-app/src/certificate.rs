@@ -5,9 +5,10 @@ use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::CheckedCertificate;
-use control_domain::{Access, Certificate, CertificateFacts, Node, Refusal, Tenant};
+use control_domain::{Access, Certificate, CertificateFacts, Labels, Node, Refusal, Tenant};
 use control_store::{Page, Transaction, Versioned};
 use control_wire::{CertificateId, NodeCertificate, NodeId, ProjectId};
+use std::collections::BTreeMap;
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -19,6 +20,8 @@ pub struct NewCertificate {
     pub chain_pem: String,
     /// The private key of the leaf.
     pub private_key_pem: Zeroizing<String>,
+    /// Labels that a node needs to get the key; absent: as before, or none.
+    pub node_labels: Option<BTreeMap<String, String>>,
 }
 
 impl App {
@@ -83,7 +86,7 @@ impl App {
     /// A certificate with its private key, for a node with a bundle that names it. It gets no other: a node
     /// that was taken over must not have the keys of what it was never to serve.
     ///
-    /// Not audited: it changes nothing, and every node asks for it with each bundle.
+    /// Each delivery is in the audit log, and the first refusal of an hour.
     ///
     /// # Errors
     ///
@@ -95,14 +98,20 @@ impl App {
     ) -> Result<NodeCertificate, Error> {
         let tenant = Node::own(&call.actor, Access::OwnNode, node)?;
         let project = tenant.project.ok_or(Refusal::NotFound)?;
-        self.require_named(node, id).await?;
-        let mut tx = self.store.read().await?;
-        let found = find(&mut tx, (project, id)).await?.value;
+        let allowed = self.require_holder((project, node), id).await;
+        if matches!(allowed, Err(Error::Refused(_))) {
+            self.note_refused_certificate(call, tenant, (node, id))
+                .await?;
+        }
+        let found = allowed?;
+        let mut tx = self.store.begin().await?;
         let stored = tx.secret(found.secret).await?.ok_or(Refusal::NotFound)?;
         let key = self
             .sealer
             .open(&found.secret.to_string(), &stored.sealed)?;
         let key = std::str::from_utf8(&key).map_err(|_| Refusal::NotFound)?;
+        self.commit(tx, call, "certificate.delivered", tenant, id.0)
+            .await?;
         Ok(NodeCertificate {
             id,
             chain_pem: found.chain_pem,
@@ -119,11 +128,13 @@ impl App {
         &self,
         call: &Call,
         (project, id): (ProjectId, CertificateId),
-        new: NewCertificate,
+        mut new: NewCertificate,
     ) -> Result<Versioned<Certificate>, Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (project, id)).await?;
         let place = (found.value.tenant, id);
+        let kept = || found.value.node_labels.pairs().clone();
+        new.node_labels.get_or_insert_with(kept);
         let sealed = self.seal_certificate(&mut tx, call, place, new).await?;
         call.expect_version(found.version)?;
         let value = Certificate {
@@ -162,6 +173,22 @@ impl App {
             .await
     }
 
+    /// The certificate, if a bundle of the node names it and the node has the labels that it needs.
+    async fn require_holder(
+        &self,
+        (project, node): (ProjectId, NodeId),
+        id: CertificateId,
+    ) -> Result<Certificate, Error> {
+        self.require_named(node, id).await?;
+        let mut tx = self.store.read().await?;
+        let found = find(&mut tx, (project, id)).await?.value;
+        let node = tx.node(node).await?.ok_or(Refusal::NotFound)?.value;
+        if !found.may_be_held_with(&node.labels) {
+            return Err(Refusal::NotFound.into());
+        }
+        Ok(found)
+    }
+
     /// Whether a bundle of the node names the certificate. Bundles without such a note are
     /// looked into first.
     async fn require_named(&self, node: NodeId, id: CertificateId) -> Result<(), Error> {
@@ -194,6 +221,7 @@ impl App {
             name,
             chain_pem,
             private_key_pem,
+            node_labels,
         } = new;
         let name = Certificate::prepare(&call.actor, tenant, &name)?;
         let checked = CheckedCertificate::check(&chain_pem, &private_key_pem, call.now)?;
@@ -217,6 +245,7 @@ impl App {
             },
             chain_pem,
             secret,
+            node_labels: Labels::parse(node_labels.unwrap_or_default())?,
             created_at: call.now,
         })
     }

@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::metric;
 use crate::order::OrderTarget;
+use crate::private_keys::require_holders;
 use control_domain::{Access, Actor, BundleState, DRIFT_GRACE, Drift, DriftState, Refusal, Tenant};
 use control_store::{Divergence, Page, StoreError, Transaction, Versioned};
 use control_wire::{BundleId, DriftId, ProjectId};
@@ -84,7 +85,7 @@ impl App {
         if tx.is_held(node).await? {
             return Err(Refusal::Held.into());
         }
-        let target = order_target(&mut tx, &value, remedy).await?;
+        let target = order_target(&mut tx, &call.actor, &value, remedy).await?;
         if let Some((bundle, approval)) = approval {
             // The node may say something else by now.
             if bundle != target.bundle {
@@ -116,7 +117,7 @@ impl App {
         let mut tx = self.store.read().await?;
         let drift = find(&mut tx, (project, id)).await?.value;
         call.actor.require(Access::WRITE_NODES, drift.tenant)?;
-        let target = order_target(&mut tx, &drift, remedy).await?;
+        let target = order_target(&mut tx, &call.actor, &drift, remedy).await?;
         let order = tx.order(drift.node).await?;
         drop(tx);
         let bases = BTreeSet::from([order.map(|stored| stored.order.bundle)]);
@@ -232,14 +233,18 @@ impl Changes {
     }
 }
 
+/// The order that ends a drift. A node that was taken over may say that it runs anything, so only a bundle that
+/// it was ordered to run before can be accepted.
 async fn order_target(
     tx: &mut Transaction,
+    actor: &Actor,
     drift: &Drift,
     remedy: DriftRemedy,
 ) -> Result<OrderTarget, Error> {
     let node = tx.node(drift.node).await?.ok_or(Refusal::NotFound)?.value;
     let ordered = node.order.map(|order| order.bundle);
-    let active = node.report.and_then(|report| report.status.active);
+    let report = node.report.as_ref();
+    let active = report.and_then(|report| report.status.active);
     let bundle: Option<BundleId> = match remedy {
         DriftRemedy::Reorder => ordered,
         DriftRemedy::Accept => active,
@@ -257,6 +262,16 @@ async fn order_target(
     });
     let refused = Refusal::invalid("remedy", "the bundle is not a signed one of the project");
     let (bundle, digest) = archive.ok_or(refused)?;
+    if remedy == DriftRemedy::Accept {
+        if !tx.was_ordered(node.id, bundle).await? {
+            let reason = "the node was not ordered to run this bundle; assign it";
+            return Err(Refusal::invalid("remedy", reason).into());
+        }
+        if !tx.listed_certificates(bundle).await?.is_empty() {
+            actor.require(Access::DELIVER_KEYS, drift.tenant)?;
+        }
+    }
+    require_holders(tx, bundle, &[node]).await?;
     Ok(OrderTarget {
         org: drift.tenant.org,
         bundle,

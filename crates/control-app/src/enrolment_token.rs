@@ -4,8 +4,9 @@ use crate::app::{App, tenant};
 use crate::audit_value::{Audited, changed, created};
 use crate::call::Call;
 use crate::error::Error;
+use crate::private_keys::require_labels;
 use control_auth::Secret;
-use control_domain::{Access, EnrolmentToken, NewEnrolmentToken, Refusal};
+use control_domain::{Access, EnrolmentToken, Labels, NewEnrolmentToken, Refusal};
 use control_store::{Page, Versioned};
 use control_wire::{EnrolmentTokenId, ProjectId};
 
@@ -25,6 +26,8 @@ impl App {
         let tenant = tenant(&mut tx, project).await?;
         let id = EnrolmentTokenId::new(call.now, self.random_id());
         let token = EnrolmentToken::create(&call.actor, tenant, id, new, call.now)?;
+        let labels = (&Labels::default(), &token.labels);
+        require_labels(&mut tx, (&call.actor, tenant), labels).await?;
         let secret = self.new_secret();
         tx.insert_enrolment_token(&token, &secret.hash()).await?;
         tx.note_change(created(&token));

@@ -41,6 +41,7 @@ mod node;
 mod node_session;
 mod order;
 mod org;
+mod private_keys;
 mod project;
 mod rollout;
 mod scheduler;

@@ -4,8 +4,9 @@ use crate::app::{App, taken, tenant};
 use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
+use crate::private_keys::{require_credential, require_labels};
 use control_auth::Secret;
-use control_domain::{Access, Actor, Node, Refusal, SigningKey};
+use control_domain::{Access, Actor, Labels, NewNode, Node, Refusal, SigningKey};
 use control_store::{NodeCounts, NodeFilter, Page, Transaction, Versioned};
 use control_wire::{NodeEvent, NodeEventId, NodeId, ProjectId, RegisterRequest};
 use std::collections::BTreeMap;
@@ -47,7 +48,18 @@ impl App {
         let tenant = tenant(&mut tx, project).await?;
         let id = NodeId::new(call.now, self.random_id());
         let RegisterRequest { name, labels } = request;
-        let node = Node::register(&call.actor, tenant, id, (&name, labels), call.now)?;
+        let mut given = None;
+        if let Actor::Enrolment { id: token, .. } = call.actor {
+            let token = tx.enrolment_token(token).await?.ok_or(Refusal::Ended)?;
+            given = Some(token.value.labels);
+        }
+        let is_given = given.is_some();
+        let new = NewNode {
+            name: &name,
+            labels,
+            given,
+        };
+        let node = Node::register(&call.actor, tenant, id, new, call.now)?;
         if let Actor::Enrolment { id: token, .. } = call.actor {
             let by = (token, call.client_ip);
             if let Some(known) = tx.unheard_node(project, &name, by).await? {
@@ -56,6 +68,10 @@ impl App {
             if !tx.use_enrolment_token(token, call.now).await? {
                 return Err(Refusal::Ended.into());
             }
+        }
+        if !is_given {
+            let labels = (&Labels::default(), &node.labels);
+            require_labels(&mut tx, (&call.actor, tenant), labels).await?;
         }
         let key = self.new_secret();
         let inserted = tx.insert_node(&node, &key.hash()).await;
@@ -174,8 +190,10 @@ impl App {
     ) -> Result<Versioned<Node>, Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, project, id).await?;
-        let before = found.value.audited();
+        let (before, labels) = (found.value.audited(), found.value.labels.clone());
         let value = found.value.label(&call.actor, changes)?;
+        let labels = (&labels, &value.labels);
+        require_labels(&mut tx, (&call.actor, value.tenant), labels).await?;
         call.expect_version(found.version)?;
         let version = tx.update_node(&value, found.version).await?;
         tx.note_change(changed(&before, &value));
@@ -184,7 +202,32 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Gives a node another key, which is shown once.
+    /// Ends the wait of a node that asked for labels that its token does not give.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn approve_node(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, NodeId),
+        grants_labels: bool,
+    ) -> Result<Versioned<Node>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, project, id).await?;
+        let (before, labels) = (found.value.audited(), found.value.labels.clone());
+        let value = found.value.approve(&call.actor, grants_labels)?;
+        let labels = (&labels, &value.labels);
+        require_labels(&mut tx, (&call.actor, value.tenant), labels).await?;
+        call.expect_version(found.version)?;
+        let version = tx.update_node(&value, found.version).await?;
+        tx.note_change(changed(&before, &value));
+        self.commit(tx, call, "node.approved", value.tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Gives a node another key, which is shown once. The key reads the private keys of the node's certificates.
     ///
     /// # Errors
     ///
@@ -198,6 +241,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, project, id).await?;
         found.value.rotate_key(&call.actor)?;
+        require_credential(&mut tx, &call.actor, &found.value).await?;
         call.expect_version(found.version)?;
         let key = self.new_secret();
         let (hash, version) = (key.hash(), found.version);

@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::metric;
 use crate::order::OrderTarget;
+use crate::private_keys::require_chosen_holders;
 use control_domain::{
     Access, BatchCounts, BundleState, Comparison, Figures, NewRollout, Observation, Refusal,
     Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, Weighed,
@@ -124,6 +125,7 @@ impl App {
         check_bundle(&mut tx, (project, bundle)).await?;
         tx.insert_rollout(&rollout).await?;
         let nodes = choose(&mut tx, (id, project), selection).await?;
+        require_chosen_holders(&mut tx, (id, project), bundle).await?;
         let rollout = rollout.plan(nodes)?;
         tx.number_batches(id, rollout.batch_size).await?;
         let version = tx.update_rollout(&rollout, 1).await?;
@@ -486,9 +488,11 @@ async fn choose(
         return Err(Refusal::invalid("nodes", "are more than 1000: use labels").into());
     }
     for node in &nodes {
-        let found = tx.node(*node).await?;
-        if found.is_none_or(|found| found.value.tenant.project != Some(project)) {
-            let reason = "names a node that is not in the project";
+        let found = tx.node(*node).await?.map(|found| found.value);
+        let found = found.filter(|node| node.tenant.project == Some(project));
+        let unknown = Refusal::invalid("nodes", "names a node that is not in the project");
+        if found.ok_or(unknown)?.requested_labels.is_some() {
+            let reason = "names a node that waits for an approval of its labels";
             return Err(Refusal::invalid("nodes", reason).into());
         }
         tx.choose_node(id, *node).await?;

@@ -76,6 +76,10 @@ impl Access {
     pub const WRITE_ROLLOUTS: Self =
         Self::member(ScopeRule::Has(Scope::RolloutsWrite), Role::Operator);
 
+    /// Decides which nodes get private keys of certificates. The contract's list of scopes is closed, so this is
+    /// the right of those that manage certificates.
+    pub const DELIVER_KEYS: Self = Self::WRITE_SERVICES;
+
     const fn member(scope: ScopeRule, role: Role) -> Self {
         Self::Member { scope, role }
     }

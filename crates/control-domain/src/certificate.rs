@@ -2,6 +2,7 @@
 
 use crate::access::{Access, Tenant};
 use crate::actor::Actor;
+use crate::labels::Labels;
 use crate::named::named;
 use crate::refusal::Refusal;
 use crate::text::Name;
@@ -35,6 +36,8 @@ pub struct Certificate {
     pub chain_pem: String,
     /// The sealed private key.
     pub secret: SecretId,
+    /// Labels that a node needs to get the private key; none: every node of the project.
+    pub node_labels: Labels,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -72,6 +75,12 @@ impl Certificate {
         actor.require(Access::WRITE_SERVICES, self.tenant)?;
         let in_use = Refusal::InUse("services");
         (!has_services).then_some(()).ok_or(in_use)
+    }
+
+    /// Whether a node with these labels may get the private key.
+    #[must_use]
+    pub fn may_be_held_with(&self, labels: &Labels) -> bool {
+        labels.contain(&self.node_labels)
     }
 
     /// The state at `now`.

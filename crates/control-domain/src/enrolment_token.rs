@@ -2,6 +2,7 @@
 
 use crate::access::{Access, Role, Tenant};
 use crate::actor::Actor;
+use crate::labels::Labels;
 use crate::machine::{Transition, next_state};
 use crate::maker::Maker;
 use crate::named::named;
@@ -9,6 +10,7 @@ use crate::refusal::Refusal;
 use crate::text::Name;
 use control_wire::EnrolmentTokenId;
 use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
 
 /// How long a token is good if its creator says nothing.
 const DEFAULT_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
@@ -68,6 +70,8 @@ pub struct EnrolmentToken {
     pub max_uses: i64,
     /// How many it has admitted.
     pub uses: i64,
+    /// Labels that it gives to its nodes.
+    pub labels: Labels,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it ends by itself.
@@ -85,6 +89,8 @@ pub struct NewEnrolmentToken {
     pub name: String,
     /// How many nodes it admits, 1 to 100 000; absent: 1.
     pub max_uses: Option<i64>,
+    /// Labels that it gives to its nodes.
+    pub labels: BTreeMap<String, String>,
     /// When it ends, at most a year from now; absent: in 24 hours.
     pub expires_at: Option<Timestamp>,
 }
@@ -106,6 +112,7 @@ impl EnrolmentToken {
         let NewEnrolmentToken {
             name,
             max_uses,
+            labels,
             expires_at,
         } = new;
         let max_uses = max_uses.unwrap_or(1);
@@ -122,6 +129,7 @@ impl EnrolmentToken {
             name: Name::parse("name", &name)?,
             max_uses,
             uses: 0,
+            labels: Labels::parse(labels)?,
             created_at: now,
             expires_at,
             revoked_at: None,

@@ -56,6 +56,21 @@ impl Labels {
         Self(pairs)
     }
 
+    /// Whether all of `wanted` are among them.
+    #[must_use]
+    pub fn contain(&self, wanted: &Self) -> bool {
+        let Self(wanted) = wanted;
+        wanted
+            .iter()
+            .all(|(name, value)| self.0.get(name) == Some(value))
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The pairs, by name.
     pub fn pairs(&self) -> &BTreeMap<String, String> {
         &self.0

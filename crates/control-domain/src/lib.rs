@@ -58,8 +58,8 @@ pub use machine::{Transition, next_state};
 pub use maker::Maker;
 pub use membership::Membership;
 pub use node::{
-    DUPLICATE_MEMORY, DuplicateNode, HeartbeatInterval, NODE_TRANSITIONS, Node, NodeReport,
-    NodeState, NodeTransitionEvent, OrderSummary,
+    DUPLICATE_MEMORY, DuplicateNode, HeartbeatInterval, NODE_TRANSITIONS, NewNode, Node,
+    NodeReport, NodeState, NodeTransitionEvent, OrderSummary,
 };
 pub use org::Org;
 pub use policy::{ApprovalRule, ProjectPolicy, WeakerRule};

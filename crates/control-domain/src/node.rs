@@ -70,6 +70,9 @@ pub struct Node {
     pub name: Name,
     /// What it is chosen by.
     pub labels: Labels,
+    /// Labels that it asked for and its token does not give. While there are any, it waits for an approval and
+    /// gets no orders.
+    pub requested_labels: Option<Labels>,
     /// When it was registered.
     pub created_at: Timestamp,
     /// Whether a second key waits for its first use.
@@ -78,6 +81,17 @@ pub struct Node {
     pub report: Option<NodeReport>,
     /// What it shall run.
     pub order: Option<OrderSummary>,
+}
+
+/// What a node says of itself when it registers.
+#[derive(Clone, Debug)]
+pub struct NewNode<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The labels that it asks for.
+    pub labels: BTreeMap<String, String>,
+    /// The labels of its enrolment token; `None` if an operator registers it: then it has those that it asks for.
+    pub given: Option<Labels>,
 }
 
 /// A node's own word, as of its last heartbeat. What a heartbeat leaves out is kept.
@@ -147,7 +161,8 @@ impl Default for HeartbeatInterval {
 }
 
 impl Node {
-    /// A new node of `tenant`.
+    /// A new node of `tenant`. By an enrolment token it has the labels that the token gives; others that it asks
+    /// for wait for an approval.
     ///
     /// # Errors
     ///
@@ -156,15 +171,27 @@ impl Node {
         actor: &Actor,
         tenant: Tenant,
         id: NodeId,
-        (name, labels): (&str, BTreeMap<String, String>),
+        new: NewNode<'_>,
         now: Timestamp,
     ) -> Result<Self, Refusal> {
         actor.require(Access::Enrolment, tenant)?;
+        let NewNode {
+            name,
+            labels,
+            given,
+        } = new;
+        let asked = Labels::parse(labels)?;
+        let (labels, requested_labels) = match given {
+            Some(given) if given.contain(&asked) => (given, None),
+            Some(given) => (given, Some(asked)),
+            None => (asked, None),
+        };
         Ok(Self {
             id,
             tenant,
             name: Name::parse("name", name)?,
-            labels: Labels::parse(labels)?,
+            labels,
+            requested_labels,
             created_at: now,
             rotating: false,
             report: None,
@@ -200,6 +227,29 @@ impl Node {
         actor.require(Access::WRITE_NODES, self.tenant)?;
         let labels = self.labels.clone().merge(changes)?;
         Ok(Self { labels, ..self })
+    }
+
+    /// The node that waited for an approval, with the labels that it asked for if they are granted.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if it does not wait.
+    pub fn approve(self, actor: &Actor, grants_labels: bool) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_NODES, self.tenant)?;
+        let requested = self.requested_labels.clone().ok_or(Refusal::WrongState {
+            noun: "a node",
+            state: "approved",
+            event: "be approved",
+        })?;
+        let granted = { requested.pairs().clone().into_iter() }
+            .filter(|_| grants_labels)
+            .map(|(name, value)| (name, Some(value)));
+        let labels = self.labels.clone().merge(granted.collect())?;
+        Ok(Self {
+            labels,
+            requested_labels: None,
+            ..self
+        })
     }
 
     /// Whether the node may get another key.

@@ -4,7 +4,7 @@
 use control_auth::SigningPair;
 use control_domain::{
     Access, Actor, ENROLMENT_TOKEN_TRANSITIONS, EnrolmentToken, EnrolmentTokenEvent,
-    EnrolmentTokenState, HeartbeatInterval, NODE_TRANSITIONS, NewEnrolmentToken, Node,
+    EnrolmentTokenState, HeartbeatInterval, NODE_TRANSITIONS, NewEnrolmentToken, NewNode, Node,
     NodeCredential, NodeReport, NodeState, NodeTransitionEvent, Refusal, Role,
     SIGNING_KEY_TRANSITIONS, SigningKey, SigningKeyEvent, SigningKeyState, Tenant, Transition,
     next_state,
@@ -96,7 +96,11 @@ fn node(seen_at: Option<Timestamp>) -> Node {
         &user(Role::Operator),
         tenant(),
         NODE,
-        ("edge-1", BTreeMap::new()),
+        NewNode {
+            name: "edge-1",
+            labels: BTreeMap::new(),
+            given: None,
+        },
         NOW,
     );
     let report = seen_at.map(|seen_at| NodeReport {
@@ -171,6 +175,7 @@ fn a_node_is_itself_only() {
 
 fn token(max_uses: i64) -> EnrolmentToken {
     let new = NewEnrolmentToken {
+        labels: BTreeMap::new(),
         name: "rack 1".to_owned(),
         max_uses: Some(max_uses),
         expires_at: Some(after(100)),

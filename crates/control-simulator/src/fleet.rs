@@ -74,8 +74,12 @@ impl SimulatedFleet {
     pub fn start(operator: &Operator, options: FleetOptions) -> Self {
         let all = options.nodes;
         let folder = tempfile::tempdir().expect("a temporary folder");
+        // A token gives its nodes their labels, so each group has one.
         let token = folder.path().join("token");
-        fs::write(&token, operator.enrolment_token(all)).expect("room for a token");
+        for group in 0..options.groups {
+            let secret = operator.enrolment_token(all, group);
+            fs::write(token.with_extension(group.to_string()), secret).expect("room for a token");
+        }
         let shared = Arc::new(Shared::new(all));
         let (stop, stopped) = oneshot::channel();
         let place = (
@@ -192,7 +196,7 @@ async fn live(
         let settings = Settings {
             url: url.clone(),
             project: Some(project.clone()),
-            enrolment_token_file: Some(token.clone()),
+            enrolment_token_file: Some(token.with_extension(group.to_string())),
             data_dir: PathBuf::new(),
             ca_file: None,
             name: format!("edge-{named}"),

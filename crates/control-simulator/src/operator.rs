@@ -107,8 +107,9 @@ impl Operator {
         text(&self.post("bundles", &body), "id")
     }
 
-    pub(crate) fn enrolment_token(&self, uses: usize) -> String {
-        let body = json!({"name": "fleet", "max_uses": uses});
+    pub(crate) fn enrolment_token(&self, uses: usize, group: usize) -> String {
+        let labels = json!({"group": group.to_string()});
+        let body = json!({"name": "fleet", "max_uses": uses, "labels": labels});
         text(&self.post("enrolment-tokens", &body), "secret")
     }
 

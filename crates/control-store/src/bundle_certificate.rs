@@ -63,6 +63,51 @@ impl Transaction {
         Ok(row.is_some())
     }
 
+    /// Whether a bundle of the node names a certificate, or may name one because it was made before
+    /// certificates were noted.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn may_have_certificates(&mut self, node: NodeId) -> Result<bool, StoreError> {
+        let found = of_node!("SELECT bundle_id FROM bundle_certificates WHERE bundle_id");
+        let named = sql(found).bind(node).row(self).await?;
+        Ok(named.is_some() || !self.unlisted_bundles(node).await?.is_empty())
+    }
+
+    /// The certificates that a bundle names; an identifier may be of none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn listed_certificates(
+        &mut self,
+        bundle: BundleId,
+    ) -> Result<Vec<CertificateId>, StoreError> {
+        let found = sql(
+            "SELECT certificate_id FROM bundle_certificates WHERE bundle_id = $1
+                         ORDER BY certificate_id",
+        );
+        let rows = found.bind(bundle).rows(self).await?;
+        rows.iter().map(|row| id(row, "certificate_id")).collect()
+    }
+
+    /// Whether the node was ordered to run a bundle before, as far as that is known: by its newest orders, or
+    /// because it confirmed the bundle while an order named it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn was_ordered(
+        &mut self,
+        node: NodeId,
+        bundle: BundleId,
+    ) -> Result<bool, StoreError> {
+        let found = of_node!("SELECT id FROM bundles WHERE id = $2 AND id");
+        let row = sql(found).bind(node).bind(bundle).row(self).await?;
+        Ok(row.is_some())
+    }
+
     /// Whether the certificates of a bundle were noted.
     ///
     /// # Errors

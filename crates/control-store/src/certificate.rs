@@ -1,11 +1,12 @@
 //! Certificates.
 
 use crate::error::StoreError;
-use crate::row::{id, number, text, time, versioned};
+use crate::node::to_json;
+use crate::row::{id, json, number, text, time, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
-use control_domain::{Certificate, CertificateFacts, Name, Tenant};
+use control_domain::{Certificate, CertificateFacts, Labels, Name, Tenant};
 use control_wire::{CertificateId, ProjectId};
 use sqlx::any::AnyRow;
 
@@ -13,7 +14,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, org_id, project_id, name, chain_pem, secret_id, hosts, not_before, ",
-            "not_after, fingerprint, created_at, version FROM certificates ",
+            "not_after, fingerprint, node_labels, created_at, version FROM certificates ",
             $rest
         )
     };
@@ -33,11 +34,12 @@ impl Transaction {
             facts,
             chain_pem,
             secret,
+            node_labels,
             created_at,
         } = value;
         let insert = "INSERT INTO certificates (id, org_id, project_id, name, chain_pem, secret_id,
-                      hosts, not_before, not_after, fingerprint, created_at, version)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1)";
+                      hosts, not_before, not_after, fingerprint, created_at, node_labels, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 1)";
         let insert = sql(insert).bind(*id).bind(*org).bind(*project).bind(name);
         let insert = insert
             .bind(chain_pem.as_str())
@@ -46,7 +48,8 @@ impl Transaction {
             .bind(facts.not_before)
             .bind(facts.not_after)
             .bind(facts.fingerprint.as_str())
-            .bind(*created_at);
+            .bind(*created_at)
+            .bind(to_json(node_labels.pairs())?);
         insert.run(self).await?;
         Ok(())
     }
@@ -96,11 +99,12 @@ impl Transaction {
             facts,
             chain_pem,
             secret,
+            node_labels,
             created_at: _,
         } = value;
         let update = "UPDATE certificates SET name = $1, chain_pem = $2, secret_id = $3,
                       hosts = $4, not_before = $5, not_after = $6, fingerprint = $7,
-                      version = version + 1 WHERE id = $8 AND version = $9";
+                      node_labels = $8, version = version + 1 WHERE id = $9 AND version = $10";
         let update = sql(update).bind(name).bind(chain_pem.as_str());
         let update = update
             .bind(*secret)
@@ -108,6 +112,7 @@ impl Transaction {
             .bind(facts.not_before)
             .bind(facts.not_after)
             .bind(facts.fingerprint.as_str())
+            .bind(to_json(node_labels.pairs())?)
             .bind(*id);
         let next = update.write(self, version).await?;
         let count = "UPDATE projects SET certificate_renewals = certificate_renewals + 1
@@ -126,6 +131,23 @@ impl Transaction {
         let row = one.row(self).await?;
         let found = row.map(|row| number(&row, "certificate_renewals"));
         Ok(found.transpose()?.unwrap_or_default())
+    }
+
+    /// The label sets that certificates of the project need of their nodes, without the empty one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn certificate_labels(
+        &mut self,
+        project: ProjectId,
+    ) -> Result<Vec<Labels>, StoreError> {
+        let sets = "SELECT DISTINCT node_labels FROM certificates
+                    WHERE project_id = $1 AND node_labels <> '{}'";
+        let rows = sql(sets).bind(project).rows(self).await?;
+        rows.iter()
+            .map(|row| Ok(Labels::stored(json(row, "node_labels")?)))
+            .collect()
     }
 
     /// Deletes the certificate that had `version`.
@@ -176,6 +198,7 @@ impl Record for Certificate {
             },
             chain_pem: text(row, "chain_pem")?,
             secret: id(row, "secret_id")?,
+            node_labels: Labels::stored(json(row, "node_labels")?),
             created_at: time(row, "created_at")?,
         };
         versioned(certificate, row)

@@ -1,11 +1,12 @@
 //! Enrolment tokens.
 
 use crate::error::StoreError;
-use crate::row::{id, maker, number, optional_time, text, time, versioned};
+use crate::node::to_json;
+use crate::row::{id, json, maker, number, optional_time, text, time, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
-use control_domain::{EnrolmentToken, Name, Tenant};
+use control_domain::{EnrolmentToken, Labels, Name, Tenant};
 use control_wire::{EnrolmentTokenId, ProjectId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
@@ -13,7 +14,7 @@ use sqlx::any::AnyRow;
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, org_id, project_id, name, max_uses, uses, created_at, expires_at,
+            "SELECT id, org_id, project_id, name, max_uses, uses, labels, created_at, expires_at,
              revoked_at, made_by, (SELECT m.role FROM memberships m
                WHERE m.org_id = enrolment_tokens.org_id AND m.user_id = enrolment_tokens.made_by) AS maker_role, version
              FROM enrolment_tokens ",
@@ -39,14 +40,15 @@ impl Transaction {
             name,
             max_uses,
             uses,
+            labels,
             created_at,
             expires_at,
             revoked_at,
             made_by,
         } = token;
         let insert = "INSERT INTO enrolment_tokens (id, org_id, project_id, name, secret_hash,
-                      max_uses, uses, created_at, expires_at, revoked_at, made_by, version)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1)";
+                      max_uses, uses, created_at, expires_at, revoked_at, made_by, labels, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 1)";
         sql(insert)
             .bind(*id)
             .bind(*org)
@@ -59,6 +61,7 @@ impl Transaction {
             .bind(*expires_at)
             .bind(*revoked_at)
             .bind(made_by.map(|maker| maker.user))
+            .bind(to_json(labels.pairs())?)
             .run(self)
             .await?;
         Ok(())
@@ -144,6 +147,7 @@ impl Record for EnrolmentToken {
             name: Name::stored(text(row, "name")?),
             max_uses: number(row, "max_uses")?,
             uses: number(row, "uses")?,
+            labels: Labels::stored(json(row, "labels")?),
             created_at: time(row, "created_at")?,
             expires_at: time(row, "expires_at")?,
             revoked_at: optional_time(row, "revoked_at")?,

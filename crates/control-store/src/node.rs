@@ -19,7 +19,7 @@ macro_rules! select_nodes {
     ($from:literal) => {
         concat!(
             "SELECT n.id AS id, n.org_id AS org_id, n.project_id AS project_id, n.name AS name,
-               n.labels AS labels, n.next_key_hash AS next_key_hash, n.created_at AS created_at,
+               n.labels AS labels, n.requested_labels AS requested_labels, n.next_key_hash AS next_key_hash, n.created_at AS created_at,
                n.version AS version, h.seen_at AS seen_at, h.cpu_percent AS cpu_percent,
                h.software AS software, h.desired_bundle_id AS desired,
                h.staged_bundle_id AS staged, h.active_bundle_id AS active,
@@ -46,14 +46,15 @@ impl Transaction {
             tenant: Tenant { org, project },
             name,
             labels,
+            requested_labels: _, // By `requested`.
             created_at,
             rotating: _,
             report: _,
             order: _,
         } = node;
         let insert = "INSERT INTO nodes (id, org_id, project_id, name, labels, key_hash,
-                      tokens_since, created_at, version)
-                      VALUES ($1, $2, $3, $4, $5, $6, 0, $7, 1)";
+                      tokens_since, created_at, requested_labels, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, 1)";
         sql(insert)
             .bind(*id)
             .bind(*org)
@@ -62,6 +63,7 @@ impl Transaction {
             .bind(to_json(labels.pairs())?)
             .bind(key_hash)
             .bind(*created_at)
+            .bind(requested(node)?)
             .run(self)
             .await?;
         let insert = "INSERT INTO node_heartbeats (node_id, project_id, seen_at, cpu_percent)
@@ -89,10 +91,11 @@ impl Transaction {
     ///
     /// [`StoreError::Stale`]
     pub async fn update_node(&mut self, node: &Node, version: i64) -> Result<i64, StoreError> {
-        let update = "UPDATE nodes SET labels = $1, version = version + 1
-                      WHERE id = $2 AND version = $3";
+        let update = "UPDATE nodes SET labels = $1, requested_labels = $2, version = version + 1
+                      WHERE id = $3 AND version = $4";
         let update = sql(update)
             .bind(to_json(node.labels.pairs())?)
+            .bind(requested(node)?)
             .bind(node.id);
         let version = update.write(self, version).await?;
         let delete = sql("DELETE FROM node_labels WHERE node_id = $1");
@@ -134,6 +137,7 @@ impl Record for Node {
             tenant: Tenant::project(id(row, "org_id")?, id(row, "project_id")?),
             name: Name::stored(text(row, "name")?),
             labels: Labels::stored(json(row, "labels")?),
+            requested_labels: optional_json(row, "requested_labels")?.map(Labels::stored),
             created_at: time(row, "created_at")?,
             rotating: optional_text(row, "next_key_hash")?.is_some(),
             report: report(row)?,
@@ -141,6 +145,11 @@ impl Record for Node {
         };
         versioned(node, row)
     }
+}
+
+fn requested(node: &Node) -> Result<Option<String>, StoreError> {
+    let requested = node.requested_labels.as_ref();
+    requested.map(|labels| to_json(labels.pairs())).transpose()
 }
 
 fn report(row: &AnyRow) -> Result<Option<NodeReport>, StoreError> {

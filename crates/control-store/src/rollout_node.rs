@@ -107,13 +107,16 @@ impl Transaction {
         let chosen = match labels.next() {
             None => {
                 let all = "INSERT INTO rollout_nodes (rollout_id, node_id, batch)
-                           SELECT $1, id, 0 FROM nodes WHERE project_id = $2";
+                           SELECT $1, id, 0 FROM nodes
+                           WHERE project_id = $2 AND requested_labels IS NULL";
                 sql(all).bind(rollout).bind(project)
             }
             Some((name, value)) => {
                 let first = "INSERT INTO rollout_nodes (rollout_id, node_id, batch)
-                             SELECT $1, node_id, 0 FROM node_labels
-                             WHERE project_id = $2 AND name = $3 AND value = $4";
+                             SELECT $1, l.node_id, 0 FROM node_labels l
+                             JOIN nodes n ON n.id = l.node_id
+                             WHERE l.project_id = $2 AND l.name = $3 AND l.value = $4
+                               AND n.requested_labels IS NULL";
                 let first = sql(first).bind(rollout).bind(project);
                 first.bind(name.as_str()).bind(value.as_str())
             }
@@ -128,6 +131,24 @@ impl Transaction {
             count = count.saturating_sub(others.run(self).await?);
         }
         Ok(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+
+    /// Whether a node without this label is chosen.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn has_chosen_without(
+        &mut self,
+        (rollout, project): (RolloutId, ProjectId),
+        (name, value): (&String, &String),
+    ) -> Result<bool, StoreError> {
+        let found = "SELECT node_id FROM rollout_nodes WHERE rollout_id = $1 AND node_id NOT IN
+                     (SELECT node_id FROM node_labels
+                      WHERE project_id = $2 AND name = $3 AND value = $4) LIMIT 1";
+        let found = sql(found).bind(rollout).bind(project);
+        let found = found.bind(name.as_str()).bind(value.as_str());
+        Ok(found.row(self).await?.is_some())
     }
 
     /// Chooses a node by its identifier.

@@ -70,7 +70,8 @@ impl NodeFleet {
     pub fn enrol(base_url: &str, key: &str, project: &str, count: usize) -> Self {
         let client = Client::new(base_url).with_bearer(key);
         let tokens = format!("/api/v1/projects/{project}/enrolment-tokens");
-        let token = client.post(&tokens, &json!({"name": "fleet", "max_uses": count}));
+        let given = json!({"name": "fleet", "max_uses": count, "labels": {"tier": "edge"}});
+        let token = client.post(&tokens, &given);
         let token = token.json()["secret"].as_str().expect("a token").to_owned();
         let register = format!("/api/v1/projects/{project}/nodes/register");
         let enrolled = (1..=count).map(|number| {

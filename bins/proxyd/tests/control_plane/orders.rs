@@ -139,6 +139,9 @@ fn an_order_by_a_rotated_key_is_believed() {
 #[test]
 fn a_node_enrols_with_its_name_and_labels() {
     let world = World::start();
+    let given = json!({"name": "given", "labels": {"region": "eu", "tier": "a"}});
+    let given = world.post("enrolment-tokens", &given).json();
+    std::fs::write(&world.token, given["secret"].as_str().unwrap()).unwrap();
     let own = world.own("node", &world.url);
     let named = own.replace(
         "node-name \"node\"",

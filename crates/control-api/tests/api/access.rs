@@ -60,8 +60,23 @@ pub(crate) async fn target(world: &World, route: &Route) -> String {
         let key = world.standby_key().await;
         path = path.replace("{signing_key}", &key.to_string());
     }
+    let path = waiting_node(world, path).await;
     order_bundle(world, &path).await;
     fleet_target(world, route, path).await
+}
+
+/// What is approved is a node that asked for more labels than its token gives.
+async fn waiting_node(world: &World, path: String) -> String {
+    if path != "/projects/{project}/nodes/{node}/approve" {
+        return path;
+    }
+    let token = world.enrolment_token(world.tenant());
+    let token = world.store_enrolment_token(&token).await;
+    let register = "/projects/{project}/nodes/register";
+    let mut asking = sample(register);
+    asking["labels"] = json!({"zone": "eu"});
+    let waiting = world.post(register, &token, asking).await.text("node_id");
+    path.replace("{node}", &waiting)
 }
 
 /// Orders the node to run the bundle of `path`, or one that names the certificate of `path`: it gets no

@@ -178,6 +178,8 @@ async fn what_a_node_says_it_runs_is_not_accepted_past_the_policy() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 1).await;
         let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        // It was ordered before: no other bundle can be accepted.
+        fleet.run(&new).await;
         fleet.run(&old).await;
         fleet.nodes[0].active = Some(new);
         fleet.beat(0).await;

@@ -147,3 +147,28 @@ async fn a_revoked_bundle_gives_way_to_the_nodes_own_last_good_one() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_node_that_claims_a_bundle_which_it_was_never_ordered_is_not_believed() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 1).await;
+        let (ordered, foreign) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        fleet.run(&ordered).await;
+        fleet.nodes[0].active = Some(foreign.clone());
+        fleet.beat(0).await;
+        fleet.tick(LATE).await;
+        let open = drifts(&world, "open").await;
+        assert_eq!(open[0]["active"], json!(foreign), "{open:?}");
+        let refused = resolve(&fleet, &open[0], json!({"remedy": "accept"})).await;
+        assert_eq!(
+            refused.status,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "{}",
+            refused.body
+        );
+        let order = fleet.order(0).await.unwrap();
+        assert_eq!(order.bundle.to_string(), ordered);
+        let again = resolve(&fleet, &open[0], json!({"remedy": "reorder"})).await;
+        assert_eq!(again.status, StatusCode::OK, "{}", again.body);
+    }
+}

@@ -24,6 +24,7 @@ mod node_certificates;
 mod nodes;
 mod orders;
 mod outsiders;
+mod private_keys;
 mod rates;
 mod requests;
 mod rollout_failures;

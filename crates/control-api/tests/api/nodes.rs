@@ -13,7 +13,7 @@ const TOKENS: &str = "/projects/{project}/enrolment-tokens";
 
 async fn enrol(world: &World, max_uses: u32) -> (String, Credential) {
     let operator = world.user(world.org, Role::Operator).await;
-    let body = json!({"name": "rack 1", "max_uses": max_uses});
+    let body = json!({"name": "rack 1", "max_uses": max_uses, "labels": {"zone": "eu"}});
     let made = world.post(TOKENS, &operator, body).await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
     assert_eq!(made.header("cache-control"), "no-store");

@@ -314,6 +314,7 @@ impl World {
             name: Name::stored("rack 1".to_owned()),
             max_uses: 2,
             uses: 0,
+            labels: Labels::default(),
             created_at: now,
             expires_at: now + SignedDuration::from_hours(1),
             revoked_at: None,
@@ -432,6 +433,7 @@ pub(crate) fn sample(path: &str) -> Value {
         "/projects/{project}/nodes/register" => json!({"name": Uuid::now_v7().to_string()}),
         "/projects/{project}/nodes/{node}" => json!({"labels": {"zone": "eu"}}),
         "/projects/{project}/nodes/{node}/rotate-key"
+        | "/projects/{project}/nodes/{node}/approve"
         | "/projects/{project}/drift/{drift}/resolve" => json!({}),
         "/nodes/{node}/heartbeat" => json!({"health": {"cpu_percent": 1.5}}),
         "/nodes/{node}/events" => {
@@ -524,6 +526,7 @@ async fn insert_node(tx: &mut Transaction, tenant: Tenant) -> (NodeId, Credentia
         tenant,
         name: Name::stored(id.to_string()),
         labels: Labels::default(),
+        requested_labels: None,
         created_at: Timestamp::UNIX_EPOCH,
         rotating: false,
         report: None,

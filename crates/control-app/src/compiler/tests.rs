@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::configuration::check;
-use control_domain::{CertificateFacts, LoadBalancing, Name, Tenant};
+use control_domain::{CertificateFacts, Labels, LoadBalancing, Name, Tenant};
 use control_wire::{OrgId, ProjectId, SecretId, ServiceId};
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -51,6 +51,7 @@ fn certificate_of(id: u128) -> Certificate {
             not_after: NOW,
             fingerprint: String::new(),
         },
+        node_labels: Labels::default(),
         chain_pem: "chain".to_owned(),
         secret: SecretId(Uuid::from_u128(9)),
         created_at: NOW,

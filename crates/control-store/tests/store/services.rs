@@ -3,7 +3,7 @@
 use crate::stores::{NOW, TestStore, org, project, signing_key, stores};
 use control_auth::Sealed;
 use control_domain::{
-    Bundle, BundleArchive, BundleSignature, BundleState, Certificate, CertificateFacts,
+    Bundle, BundleArchive, BundleSignature, BundleState, Certificate, CertificateFacts, Labels,
     LoadBalancing, Name, Service, Target, Tenant, Upstream, UpstreamTls,
 };
 use control_store::{Page, StoreError, StoredSecret, Transaction};
@@ -43,6 +43,7 @@ fn certificate(tenant: Tenant) -> Certificate {
             not_after: NOW,
             fingerprint: "00".to_owned(),
         },
+        node_labels: Labels::default(),
         chain_pem: "chain".to_owned(),
         secret: SECRET,
         created_at: NOW,

@@ -1,0 +1,98 @@
+//! The right to private keys of certificates: what lets a node get one needs more than the right to nodes or bundles.
+
+use crate::app::App;
+use crate::call::Call;
+use crate::error::Error;
+use control_domain::{Access, Actor, Labels, Node, Refusal, Tenant};
+use control_store::Transaction;
+use control_wire::{BundleId, CertificateId, NodeId, ProjectId, RolloutId};
+use jiff::SignedDuration;
+
+/// The same refusal is noted once in this time by each replica, so that no node fills the audit log.
+const NOTE_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
+
+/// Refuses labels that open a certificate which the labels before did not, without the right to it.
+pub(crate) async fn require_labels(
+    tx: &mut Transaction,
+    (actor, tenant): (&Actor, Tenant),
+    (before, after): (&Labels, &Labels),
+) -> Result<(), Error> {
+    let project = tenant.project.ok_or(Refusal::NotFound)?;
+    let needed = tx.certificate_labels(project).await?;
+    let opens = |needed: &Labels| after.contain(needed) && !before.contain(needed);
+    if needed.iter().any(opens) {
+        actor.require(Access::DELIVER_KEYS, tenant)?;
+    }
+    Ok(())
+}
+
+/// Refuses a new credential of a node with certificates, without the right to them: the credential reads their keys.
+pub(crate) async fn require_credential(
+    tx: &mut Transaction,
+    actor: &Actor,
+    node: &Node,
+) -> Result<(), Error> {
+    if tx.may_have_certificates(node.id).await? {
+        actor.require(Access::DELIVER_KEYS, node.tenant)?;
+    }
+    Ok(())
+}
+
+/// Refuses nodes without the labels that the certificates of a bundle need.
+pub(crate) async fn require_holders(
+    tx: &mut Transaction,
+    bundle: BundleId,
+    nodes: &[Node],
+) -> Result<(), Error> {
+    for id in tx.listed_certificates(bundle).await? {
+        let Some(certificate) = tx.certificate(id).await? else {
+            continue;
+        };
+        let may_hold = |node: &Node| certificate.value.may_be_held_with(&node.labels);
+        if !nodes.iter().all(may_hold) {
+            let reason = "names a node without the labels that a certificate of the bundle needs";
+            return Err(Refusal::invalid("nodes", reason).into());
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a rollout to nodes without the labels that the certificates of its bundle need.
+pub(crate) async fn require_chosen_holders(
+    tx: &mut Transaction,
+    (rollout, project): (RolloutId, ProjectId),
+    bundle: BundleId,
+) -> Result<(), Error> {
+    for id in tx.listed_certificates(bundle).await? {
+        let Some(certificate) = tx.certificate(id).await? else {
+            continue;
+        };
+        for label in certificate.value.node_labels.pairs() {
+            if tx.has_chosen_without((rollout, project), label).await? {
+                let reason =
+                    "choose a node without the labels that a certificate of the bundle needs";
+                return Err(Refusal::invalid("nodes", reason).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+impl App {
+    /// Notes in the audit log that a node was refused a certificate, once an hour: the node may ask every second.
+    pub(crate) async fn note_refused_certificate(
+        &self,
+        call: &Call,
+        tenant: Tenant,
+        refused: (NodeId, CertificateId),
+    ) -> Result<(), Error> {
+        let last = self.refused_certificates.get(&refused);
+        if last.is_some_and(|last| call.now < last + NOTE_INTERVAL) {
+            return Ok(());
+        }
+        self.refused_certificates.insert(refused, call.now);
+        let (tx, (_, certificate)) = (self.store.begin().await?, refused);
+        self.commit(tx, call, "certificate.refused", tenant, certificate.0)
+            .await
+    }
+}
