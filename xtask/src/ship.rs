@@ -60,19 +60,20 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     build_with(workspace, &profile)
 }
 
-/// Builds proxyd with `cargo build --release` alone, which the guard measures.
-pub(crate) fn build_release(workspace: &Workspace) -> Result<PathBuf, TaskError> {
+/// Builds proxyd in the profile `guard`, and returns its path.
+pub(crate) fn build_guarded(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     say("guard: building proxyd");
     let arguments = [
         "build",
-        "--release",
+        "--profile",
+        "guard",
         "--locked",
         "--quiet",
         "--package",
         "proxyd",
     ];
     command::run(&mut workspace.cargo(&arguments))?;
-    Ok(workspace.target_dir()?.join("release/proxyd"))
+    Ok(workspace.target_dir()?.join("guard/proxyd"))
 }
 
 fn build_with(workspace: &Workspace, profile: &Path) -> Result<PathBuf, TaskError> {

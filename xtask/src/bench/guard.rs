@@ -63,7 +63,7 @@ fn committed(workspace: &Workspace) -> Result<Option<Guard>, TaskError> {
 }
 
 fn count(workspace: &Workspace) -> Result<PerRequest, TaskError> {
-    let proxyd = ship::build_release(workspace)?;
+    let proxyd = ship::build_guarded(workspace)?;
     let environment = Environment::prepare(workspace, LoadBuild::Debug, proxyd)?;
     let mut load_process =
         LoadProcess::start(&environment, environment.cores.last(), BACKEND_PORT)?;

@@ -36,6 +36,12 @@ const PACKAGES: &[Package] = &[
         bench_only: false,
     },
     Package {
+        name: "make",
+        program: "make",
+        reason: "proxyd's allocator is built by it",
+        bench_only: false,
+    },
+    Package {
         name: "curl",
         program: "curl",
         reason: "tests ask over HTTP/2 with it",
