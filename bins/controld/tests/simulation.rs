@@ -18,9 +18,9 @@ use tempfile::TempDir;
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 /// The planted faults of the small run: one of each kind of evidence.
 const PLANTED_FAULTS: [&str; 6] = ["error", "slow", "reason", "invalid", "silent", "dead"];
-/// The most nodes of a batch whose steps are measured.
+/// Maximum number of nodes of a measured batch.
 const MAX_STEP_BATCH: usize = 10;
-/// Batches whose steps are measured; one more is opened behind them.
+/// Number of measured batches; one more is opened behind them.
 const STEP_BATCHES: u8 = 3;
 
 /// What is simulated.

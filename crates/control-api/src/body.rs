@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// A body may take this long, and a second more for each [`BYTES_A_SECOND`] of the largest one.
 const PATIENCE: Duration = Duration::from_secs(30);
 const BYTES_A_SECOND: u64 = 128 * 1024;
-/// A body that is slower than this after [`PATIENCE`] is given up: it may hold a place that others wait for.
+/// A body that is slower than this after [`PATIENCE`] is given up: it may hold a place that another upload waits for.
 const MIN_BYTES_A_SECOND: u64 = 16 * 1024;
 
 /// The largest body of the route, in bytes.

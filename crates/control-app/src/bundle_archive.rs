@@ -184,7 +184,7 @@ impl App {
     }
 
     /// Reads the archives of bundles made before certificates were noted, and notes their certificates.
-    /// One that cannot be read does not keep the others from it.
+    /// One that cannot be read does not stop the rest.
     ///
     /// # Errors
     ///

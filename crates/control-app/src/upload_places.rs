@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 /// Bundles that are uploaded at once: each may take 100 MiB until it is stored.
 const MAX_UPLOADS: usize = 4;
-/// Those of one user: one that sends slowly must not keep the others out.
+/// Those of one user: one that sends slowly must not keep other users out.
 const MAX_USER_UPLOADS: usize = 2;
 /// The longest time that a further upload waits for a place.
 const MAX_WAIT: Duration = Duration::from_secs(2);

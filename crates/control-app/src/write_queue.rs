@@ -1,7 +1,7 @@
 //! Small writes that come in floods, heartbeats and tokens of rate limits, are written in groups:
 //! those that come while one group is written are the next.
 //!
-//! SQLite has one writer: a transaction for each would keep the others waiting. A write is answered
+//! SQLite has one writer: a transaction for each would keep all other writes waiting. A write is answered
 //! when its group is committed. On SQLite the commit does not wait for the disk: a loss of power may
 //! take heartbeats that the nodes tell again, and counts that were over in seconds.
 

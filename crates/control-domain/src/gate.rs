@@ -1,7 +1,8 @@
 //! The gate after each batch: a comparison of the switched nodes with the rest. No data is a no.
 
-use crate::figures::{Figures, NodeFigures, count, error_permille};
+use crate::figures::{Figures, NodeFigures};
 use crate::refusal::Refusal;
+use crate::served::{count, error_permille};
 use crate::weighing::{Trim, Weighed};
 use proxy_errors::Reason;
 use std::fmt;

@@ -28,6 +28,7 @@ mod org;
 mod policy;
 mod project;
 mod rollout;
+mod served;
 mod service;
 mod session;
 mod setup_link;
@@ -49,7 +50,7 @@ pub use enrolment_token::{
     ENROLMENT_TOKEN_TRANSITIONS, EnrolmentToken, EnrolmentTokenEvent, EnrolmentTokenState,
     NewEnrolmentToken,
 };
-pub use figures::{BatchNode, Figures, NodeBefore, NodeFigures, Served, p99_ms};
+pub use figures::{BatchNode, Figures, NodeBefore, NodeFigures};
 pub use gate::{Comparison, Gate, GateFailure, GateVerdict};
 pub use heartbeat::{check_events, check_heartbeat};
 pub use invitation::Invitation;
@@ -70,6 +71,7 @@ pub use rollout::{
     ROLLOUT_TRANSITIONS, Rejection, RevertCounts, RevertProgress, Rollout, RolloutChange,
     RolloutCommand, RolloutEvent, RolloutState, Strategy,
 };
+pub use served::{Served, p99_ms};
 pub use service::{Service, ServiceSettings};
 pub use session::Session;
 pub use setup_link::SetupLink;

@@ -1,6 +1,6 @@
 //! Figures of one side of a gate, weighed by node: no node alone decides on any of them.
 
-use crate::figures::{count, error_ppm, p99_ms};
+use crate::served::{count, error_ppm, p99_ms};
 use control_wire::RouteTraffic;
 
 /// A trimmed mean leaves out this part of the nodes at an end, and at least one node.

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The longest wait for a connection, or for the place of SQLite's writer.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// Options of a pool whose connections begin with the statements of `setup`.
+/// Options of a pool; each connection begins with the statements of `setup`.
 pub(crate) fn pool_options(max_connections: u32, setup: &'static str) -> AnyPoolOptions {
     AnyPoolOptions::new()
         .max_connections(max_connections)

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 /// How a connection begins.
 pub(crate) const SETUP: &str = "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0";
-/// How the connection begins whose commits do not wait for the disk.
+/// First statements of the connection with commits that do not wait for the disk.
 const UNSYNCED_SETUP: &str =
     "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL";
 /// The pause between two copies. It bounds what a loss of power takes of transactions that did not
@@ -32,7 +32,7 @@ pub(crate) struct Sqlite {
     /// The permit of the one writer, granted in the order of waiting. SQLite alone would let them
     /// try again after a pause, and the unlucky ones for seconds.
     pub(crate) writer: Arc<Semaphore>,
-    /// The connection whose commits do not wait for the disk.
+    /// The connection with commits that do not wait for the disk.
     pub(crate) unsynced: AnyPool,
     _checkpoints: Arc<Checkpoints>,
 }

@@ -21,7 +21,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 const MAX_UNSENT_BYTES: usize = 256 << 10;
 /// Unsent bytes above which new requests prefer another connection.
 const BUSY_UNSENT_BYTES: usize = 64 << 10;
-/// Calls in a row whose time was over, without a byte from the agent, after which the connection is
+/// Timed-out calls in a row, without a byte from the agent, after which the connection is
 /// closed. Calls that ended earlier, because the client left, do not count.
 const MAX_EXPIRED: u32 = 32;
 /// Bytes of a body from which new requests prefer another connection until it is decided.
@@ -32,7 +32,7 @@ const LARGE_BODY_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) endpoint: Arc<AgentEndpoint>,
-    /// Whether requests with a body use it; the others may use every connection.
+    /// Whether requests with a body use it; requests without one may use every connection.
     pub(crate) takes_bodies: bool,
     hello: Hello,
     state: RefCell<State>,
@@ -42,7 +42,7 @@ pub(crate) struct Connection {
     driver: RefCell<Option<Waker>>,
     /// The end of the handshake or of the connection.
     changed: Notify,
-    /// Held by the event that is to be sent next; others follow in the order of their arrival.
+    /// Held by the event that is to be sent next; later events follow in the order of their arrival.
     turn: Semaphore,
     /// Notified when bytes were written, or the connection has ended.
     drained: Notify,
@@ -60,7 +60,7 @@ struct State {
     large_bodies: usize,
     /// Answers that may come to calls that were given up.
     late: u32,
-    /// Calls whose time was over since the agent last sent something.
+    /// Timed-out calls since the agent last sent a byte.
     expired: u32,
 }
 

@@ -156,8 +156,8 @@ impl BodyReservation {
         grown
     }
 
-    /// Ready when the body may be read on: not while evicted bodies use the memory that is promised to
-    /// others.
+    /// Ready when the body may be read on: not while evicted bodies use the memory that was promised
+    /// for larger reservations.
     #[inline]
     pub fn poll_room(&self, waker: &Waker) -> Poll<()> {
         if self.memory.evicted_bytes.load(Ordering::Relaxed) == 0 {

@@ -71,7 +71,7 @@ const FLOOR: u32 = 16;
 ///   units stay free.
 /// - A holder with fewer than 16 units gets any free unit, so small limits are used up: one holder alone
 ///   gets all of up to 16 units.
-/// - When others release units, the threshold rises for all holders alike.
+/// - Each released unit raises the threshold for all holders alike.
 #[must_use]
 pub const fn fair_share(free: u32) -> u32 {
     let share = free.saturating_mul(WEIGHT);
@@ -82,7 +82,7 @@ pub const fn fair_share(free: u32) -> u32 {
 ///
 /// The first half of a limit of `C` units is given to the first requests and counted for no holder, so
 /// that a limit with room costs one comparison. The `F = C / 2` units above are given by [`fair_share`]: a
-/// single holder gets at most `C / 2 + 8/9 × C / 2` of all units and leaves `C / 18` to others, 55 of
+/// single holder gets at most `C / 2 + 8/9 × C / 2` of all units and leaves `C / 18`, 55 of
 /// 1 000; with limits of at most 32 units it gets all. A unit that was taken in the first half stays
 /// uncounted until it is released.
 ///

@@ -94,7 +94,7 @@ impl BodyBuffer {
         self.bytes == 0
     }
 
-    /// Whether the body has to end, to make room for others.
+    /// Whether the body has to end, to make room for smaller ones.
     pub(crate) fn is_evicted(&self) -> bool {
         let reservation = self.reservation.as_ref();
         reservation.is_some_and(|reservation| reservation.is_evicted())

@@ -80,7 +80,7 @@ impl ReloadWatch {
         }
     }
 
-    /// Whether the stream began under the configuration that is in force after `former` others.
+    /// Whether the stream began under the configuration in force after `former` reloads.
     #[inline]
     pub(crate) fn is_current(self, former: u32) -> bool {
         self.former == former

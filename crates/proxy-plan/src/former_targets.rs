@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Targets whose state is remembered.
+/// Maximum number of targets with a remembered state.
 const MAX_FORMER_TARGETS: usize = 1_024;
 
 /// States of targets that the active plan has no more, for when a later plan or look-up has them again: a

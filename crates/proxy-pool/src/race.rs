@@ -39,8 +39,8 @@ pub struct Dialed {
     pub permit: Option<ConnectionPermit>,
 }
 
-/// Connects to `first` or, if it fails or does not answer for a quarter of a second, to the `others`
-/// one after the other; the first that answers wins. `candidate` makes a candidate of a position when
+/// Connects to `first` or, if it fails or does not answer for a quarter of a second, to each of the further
+/// candidates in turn; the first that answers wins. `candidate` makes a candidate of a position when
 /// its turn comes; one without gets none. `failed` is told of each candidate that fails while further ones
 /// are left.
 ///

@@ -1,6 +1,7 @@
 //! The control loop of the process: start, signals, reloads, upgrades, exit.
 
 mod exit;
+mod pending_reload;
 mod process;
 mod reload;
 mod start;
@@ -83,7 +84,7 @@ impl Process {
                     let Pending { delivery, answer } = pending;
                     self.begin_reload(Some(delivery), Some(answer));
                 },
-                prepared = reload::prepared(&mut self.reload) => tokio::select! {
+                prepared = pending_reload::prepared(&mut self.reload) => tokio::select! {
                     biased;
                     event = signals.end() => return End::from(event),
                     () = self.end_reload(prepared) => {}

@@ -1,4 +1,4 @@
-//! The modules of each crate form no circle: a module never uses, directly or through others, a
+//! The modules of each crate form no circle: a module never uses, directly or indirectly, a
 //! module that uses it. The uses are the paths in their code, tests excluded.
 
 use super::source::Source;

@@ -330,7 +330,7 @@ fn a_client_that_fills_the_queue_of_an_agent_leaves_room_for_others() {
         assert_eq!(other.status, 200, "{}", other.text());
     }
 
-    // The newest of the calls gave its place to the first of the others, and was cancelled.
+    // The newest of the calls gave its place to the first call of another client, and was cancelled.
     let displaced = waiting.last_mut().unwrap().response();
     assert_eq!(displaced.status, 503);
     assert_eq!(reason(&proxyd, &displaced), "agent_queue_full");

@@ -17,7 +17,7 @@ fn queue(max_requests: u32) -> RequestQueue {
 }
 
 /// A request of the client for the first route.
-fn of(client: u32) -> Claim {
+fn claim(client: u32) -> Claim {
     to(1, client)
 }
 
@@ -38,7 +38,7 @@ fn push_to(queue: &mut RequestQueue, (route, client): (u64, u32), now_ns: u64) -
     queued.ticket
 }
 
-/// The next request of a limit with room for everybody.
+/// The next request of a limit with room for all.
 fn pop(queue: &mut RequestQueue) -> Option<Ticket> {
     let next = queue.pop(&FairShares::new(SEED), 1);
     next.map(|(ticket, _)| ticket)
@@ -75,18 +75,18 @@ fn a_full_queue_refuses_its_greatest_client_to_make_room() {
     let [_, _, newest] = [0; 3].map(|_| push(&mut queue, 1, 0));
     let full = QueueFull { max_requests: 3 };
 
-    assert_eq!(queue.push(of(1), 0), Err(full));
-    let queued = queue.push(of(2), 0).unwrap();
+    assert_eq!(queue.push(claim(1), 0), Err(full));
+    let queued = queue.push(claim(2), 0).unwrap();
     assert_eq!(queued.displaced, Some(newest));
     // Two and one: a second of the other would only turn it round.
-    assert_eq!(queue.push(of(2), 0), Err(full));
+    assert_eq!(queue.push(claim(2), 0), Err(full));
     assert_eq!(queue.len(), 3);
     assert!(!queue.remove(newest));
 }
 
 #[test]
 fn a_queue_of_no_length_lets_none_wait() {
-    assert!(queue(0).push(of(1), 0).is_err());
+    assert!(queue(0).push(claim(1), 0).is_err());
 }
 
 #[test]
@@ -288,9 +288,9 @@ fn a_request_may_take_the_place_of_another_before_the_queue_is_full() {
     let [_, newest] = [0; 2].map(|_| push(&mut queue, 1, 0));
     let third = push(&mut queue, 1, 0);
 
-    let queued = queue.push_in_place(of(2), 0).unwrap();
+    let queued = queue.push_in_place(claim(2), 0).unwrap();
     assert_eq!(queued.displaced, Some(third));
     assert_eq!(queue.len(), 3);
-    assert!(queue.push_in_place(of(2), 0).is_err());
+    assert!(queue.push_in_place(claim(2), 0).is_err());
     assert!(queue.remove(newest));
 }

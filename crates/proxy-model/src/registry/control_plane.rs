@@ -84,8 +84,8 @@ settings! {
         text("control-plane.url", "a URL", "https://control.example.com", url)
             .names(MachinePart::PeerAddress)
             .enforced("control-client", "a_node_enrols_and_runs_the_bundle_of_its_order");
-    /// Whether `url` may be `http` off loopback, where the network itself is encrypted and trusted. Everybody on the
-    /// path reads node keys and private keys of certificates.
+    /// Whether `url` may be `http` off loopback, where the network itself is encrypted and trusted. Every host on
+    /// the path can read node keys and private keys of certificates.
     ALLOW_PLAIN_HTTP: Flag, Given<bool> = flag("control-plane.allow-plain-http")
         .or(false)
         .enforced("proxy-config", "a_control_plane_without_tls_off_loopback_is_allowed_by_name_only");

@@ -15,6 +15,10 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// The content of a body, decompressed, as far as agents may see it.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and none excludes another"
+)]
 pub(super) struct Content {
     bytes: Vec<u8>,
     memory: Rc<BodyReservation>,

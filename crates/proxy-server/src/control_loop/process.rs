@@ -1,6 +1,6 @@
 //! State of the running process.
 
-use super::reload::Reload;
+use super::pending_reload::PendingReload;
 use crate::admin::Admin;
 use crate::delivery::{Delivery, Inbox, Stop};
 use crate::disk_thread::DiskThread;
@@ -24,7 +24,7 @@ pub(super) struct Process {
     pub(super) lifecycle: Arc<Lifecycle>,
     pub(super) upgrade: Option<Candidate>,
     /// The reload that waits for files or names.
-    pub(super) reload: Option<Reload>,
+    pub(super) reload: Option<PendingReload>,
     /// A reload was requested during an upgrade or another reload.
     pub(super) reload_pending: bool,
     /// An upgrade was requested during a reload.

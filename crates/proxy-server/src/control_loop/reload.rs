@@ -1,5 +1,6 @@
 //! The reload: of the node's own configuration, and of a bundle over it.
 
+use super::pending_reload::{DeliveryAnswer, PendingReload, Prepared, prepared};
 use super::process::Process;
 use crate::admin::{Admin, AdminListeners, OpenPlaces};
 use crate::configuration::{load, load_over};
@@ -16,26 +17,8 @@ use proxy_config::Loaded;
 use proxy_model::{LogLevel, Model};
 use proxy_telemetry::{EventFields, names};
 use sd_notify::NotifyState;
-use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-
-/// A reload that waits for files or names, while the control loop goes on.
-pub(super) struct Reload {
-    prepared: Pin<Box<dyn Future<Output = Prepared>>>,
-    bundle: Option<Delivery>,
-    /// Takes the result of a delivery; `None` after a signal.
-    answer: Option<DeliveryAnswer>,
-}
-
-type DeliveryAnswer = oneshot::Sender<Result<(), Vec<String>>>;
-
-/// The end of a reload's wait.
-pub(super) struct Prepared {
-    result: Result<(Opened, AdminListeners, Arc<Model>), StartError>,
-    /// Inherited sockets that no setting has claimed.
-    inherited: InheritedSockets,
-}
 
 /// What a reload needs of the process while it waits.
 struct Sources {
@@ -44,14 +27,6 @@ struct Sources {
     admin: OpenPlaces,
     opening: Opening,
     bundle: Option<Delivery>,
-}
-
-/// The next end of a reload's wait; pending without a reload. Cancel safe.
-pub(super) async fn prepared(reload: &mut Option<Reload>) -> Prepared {
-    match reload {
-        Some(reload) => reload.prepared.as_mut().await,
-        None => std::future::pending().await,
-    }
 }
 
 impl Process {
@@ -97,7 +72,7 @@ impl Process {
             let result = prepare(sources, &mut inherited).await;
             Prepared { result, inherited }
         };
-        self.reload = Some(Reload {
+        self.reload = Some(PendingReload {
             prepared: Box::pin(prepared),
             bundle,
             answer,
@@ -108,7 +83,7 @@ impl Process {
     pub(super) async fn end_reload(&mut self, prepared: Prepared) {
         let Prepared { result, inherited } = prepared;
         *self.server.inherited() = inherited;
-        let Some(Reload { bundle, answer, .. }) = self.reload.take() else {
+        let Some(PendingReload { bundle, answer, .. }) = self.reload.take() else {
             return;
         };
         let outcome = match result {

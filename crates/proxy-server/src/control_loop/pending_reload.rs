@@ -1,0 +1,36 @@
+//! A reload between its request and its commit.
+
+use crate::admin::AdminListeners;
+use crate::delivery::Delivery;
+use crate::inherited_sockets::InheritedSockets;
+use crate::server::Opened;
+use crate::start_error::StartError;
+use proxy_model::Model;
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A reload that waits for files or names, while the control loop goes on.
+pub(super) struct PendingReload {
+    pub(super) prepared: Pin<Box<dyn Future<Output = Prepared>>>,
+    pub(super) bundle: Option<Delivery>,
+    /// Takes the result of a delivery; `None` after a signal.
+    pub(super) answer: Option<DeliveryAnswer>,
+}
+
+pub(super) type DeliveryAnswer = oneshot::Sender<Result<(), Vec<String>>>;
+
+/// The end of a reload's wait.
+pub(super) struct Prepared {
+    pub(super) result: Result<(Opened, AdminListeners, Arc<Model>), StartError>,
+    /// Inherited sockets that no setting has claimed.
+    pub(super) inherited: InheritedSockets,
+}
+
+/// The next end of a reload's wait; pending without a reload. Cancel safe.
+pub(super) async fn prepared(reload: &mut Option<PendingReload>) -> Prepared {
+    match reload {
+        Some(reload) => reload.prepared.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
