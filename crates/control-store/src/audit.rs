@@ -189,7 +189,7 @@ impl Chain {
         let link = match (columns.is_keyed, key) {
             (true, Some(key)) => Link::Keyed(key),
             (true, None) => return false,
-            (false, _) if self.is_upgraded() => return false,
+            (false, _) if self.needs_key(columns.at) => return false,
             (false, _) => Link::Plain,
         };
         if columns.is_keyed {
@@ -207,10 +207,12 @@ impl Chain {
         seq == self.seq && hash == self.previous
     }
 
-    /// Whether all replicas have the key by now, so that no entry is without it any more.
-    fn is_upgraded(&self) -> bool {
+    /// Whether an entry of the time `at` without an HMAC is a fault. After the first HMAC, replicas of the older
+    /// version add such entries for an hour, to a log that they began: a log whose first entry has an HMAC has none.
+    fn needs_key(&self, at: i64) -> bool {
         let limit = i64::try_from(UPGRADE.as_millis()).unwrap_or(i64::MAX);
-        self.keyed
-            .is_some_and(|keyed| limit < keyed.until - keyed.since)
+        self.keyed.is_some_and(|keyed| {
+            keyed.seq == 1 || limit < keyed.until.max(at).saturating_sub(keyed.since)
+        })
     }
 }

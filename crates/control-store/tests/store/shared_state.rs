@@ -192,11 +192,10 @@ async fn the_audit_chain_shows_every_change() {
     }
 }
 
-/// The log written anew by plain hashes, which need no key.
-async fn forge(store: &TestStore) {
-    let mut previous = String::new();
-    for seq in 1..=3_i64 {
-        let id = Uuid::from_u128(u128::try_from(seq).unwrap()).to_string();
+/// Entries after `previous` written anew by plain hashes, which need no key; each with the number of its subject.
+async fn forge(store: &TestStore, mut previous: String, entries: &[(i64, u128)]) {
+    for (seq, number) in entries {
+        let id = Uuid::from_u128(*number).to_string();
         let project = project(&org("a"), "edge");
         let mut bytes = format!("audit v1\n{seq}\n{}\n", NOW.as_millisecond()).into_bytes();
         let (org, project) = (project.org.to_string(), project.id.to_string());
@@ -218,7 +217,7 @@ async fn forge(store: &TestStore) {
 async fn a_log_that_is_written_anew_without_the_key_is_not_whole() {
     for store in stores().await {
         audited(&store, 3).await;
-        forge(&store).await;
+        forge(&store, String::new(), &[(1, 1), (2, 2), (3, 3)]).await;
         let mut tx = store.read().await.unwrap();
         let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
         assert!(!found.is_whole(), "{found:?}");
@@ -230,6 +229,21 @@ async fn a_log_that_is_written_anew_without_the_key_is_not_whole() {
         let other = AuditKey::new(&[8; 32]);
         let found = tx.verify_audit(Some(&other)).await.unwrap();
         assert_eq!(found.fault, Some(4));
+    }
+}
+
+#[tokio::test]
+async fn entries_after_the_first_are_not_written_anew_without_the_key() {
+    for store in stores().await {
+        audited(&store, 1).await;
+        let mut tx = store.read().await.unwrap();
+        let first = tx.verify_audit(Some(&audit_key())).await.unwrap();
+        drop(tx);
+        audited(&store, 2).await;
+        forge(&store, first.head, &[(2, 1), (3, 2)]).await;
+        let mut tx = store.read().await.unwrap();
+        let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
+        assert_eq!(found.fault, Some(2), "{found:?}");
     }
 }
 
