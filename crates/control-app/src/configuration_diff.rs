@@ -4,7 +4,6 @@ use control_bundle::Files;
 use proxy_model::{Model, Upstream, effective};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// Changes of settings that are listed; the rest is counted.
 const MAX_CHANGES: usize = 5_000;
@@ -94,9 +93,11 @@ pub(crate) fn is_risky(before: (&Model, &Files), after: (&Model, &Files)) -> boo
         let routes = model.routes.iter();
         routes.map(|route| route.id.clone()).collect()
     };
-    let is_text = |file: &FileChange| {
-        let kind = Path::new(&file.name).extension();
-        kind.is_some_and(|kind| kind == "kdl")
+    // Any other file may be served, or be a certificate, whatever its name ends in.
+    let is_configuration = |file: &FileChange| {
+        let models = [before.0, after.0].into_iter();
+        let mut sources = models.flat_map(|model| model.sources.files());
+        sources.any(|source| *source.name == *file.name)
     };
     // Another secret looks the same.
     let hides = |model: &Model| {
@@ -108,7 +109,7 @@ pub(crate) fn is_risky(before: (&Model, &Files), after: (&Model, &Files)) -> boo
         || is_hidden
         || 0 < omitted
         || order(before.0) != order(after.0)
-        || files.iter().any(|file| !is_text(file))
+        || files.iter().any(|file| !is_configuration(file))
 }
 
 /// The beginning of the paths of an upstream's settings.
@@ -200,9 +201,11 @@ mod tests {
             assert_eq!(risky, expected, "{text}");
         }
         // Another file than the configuration may be served.
-        let mut asset = old.clone();
-        asset.insert("site/index.html".to_owned(), b"new".to_vec());
-        assert!(is_risky((&old_model, &old), (&old_model, &asset)));
+        for name in ["site/index.html", "site/index.kdl"] {
+            let mut asset = old.clone();
+            asset.insert(name.to_owned(), b"new".to_vec());
+            assert!(is_risky((&old_model, &old), (&old_model, &asset)), "{name}");
+        }
     }
 
     #[test]
