@@ -8,7 +8,7 @@ named! {
     RolloutState {
         /// Its nodes are chosen and nothing is ordered yet.
         Planned = "planned",
-        /// It was submitted, and a second actor must agree.
+        /// It was submitted, and a second person must agree.
         AwaitingApproval = "awaiting_approval",
         /// Batch follows batch.
         Running = "running",
@@ -34,7 +34,7 @@ named! {
         Submit = "submit",
         /// It starts.
         Start = "start",
-        /// A second actor agrees.
+        /// A second person agrees.
         Approve = "approve",
         /// The nodes of the next batch are ordered to run the bundle.
         OpenBatch = "open_batch",

@@ -39,7 +39,7 @@ pub struct Strategy {
     pub soak_secs: i64,
     /// What must hold before the next batch; none: the nodes' verdicts alone count.
     pub gate: Option<Gate>,
-    /// Whether a second actor must agree.
+    /// Whether a second person must agree.
     pub needs_approval: bool,
     /// What follows when a batch does not pass.
     pub on_failure: OnFailure,
