@@ -6,12 +6,14 @@ use crate::audit_value::done;
 use crate::bundle::find;
 use crate::call::Call;
 use crate::error::Error;
+use crate::metric;
 use crate::order::OrderTarget;
 use crate::private_keys::require_holders;
 use control_domain::{Access, Node, Refusal};
 use control_store::Transaction;
 use control_wire::{BundleId, NodeId, Order, ProjectId};
 use jiff::Timestamp;
+use metrics::counter;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -98,17 +100,36 @@ impl App {
         tx.lock_audit().await?;
         let bundle = tx.bundle(id).await?.ok_or(Refusal::NotFound)?.value;
         let recalls = tx.recalls(id, RECALL_CHUNK).await?;
+        let mut action = "bundle.recalled";
         if i64::try_from(recalls.len()).is_ok_and(|count| count < RECALL_CHUNK) {
             tx.set_recalling(id, false).await?;
+            let nodes = tx.nodes_without_way_back(id).await?;
+            if nodes > 0 {
+                tracing::error!(
+                    bundle = %id, nodes,
+                    "nodes keep a revoked bundle: they ran no other one that is signed still"
+                );
+                counter!(metric::NODES_WITHOUT_WAY_BACK).increment(nodes.unsigned_abs());
+                action = "bundle.kept_by_nodes";
+            }
         }
         let org = bundle.tenant.org;
         let orders = self.write_each(&mut tx, (org, None), recalls, now).await?;
         let ordered: Vec<NodeId> = orders.iter().map(|order| order.node).collect();
         let call = Call::system(now);
-        self.commit(tx, &call, "bundle.recalled", bundle.tenant, id.0)
-            .await?;
+        self.commit(tx, &call, action, bundle.tenant, id.0).await?;
         self.announce_orders(&ordered);
         Ok(ordered.len())
+    }
+
+    /// Leads a node back further that runs a revoked bundle and has rejected the way back.
+    pub(crate) async fn recall_again(&self, node: NodeId, active: BundleId) -> Result<(), Error> {
+        if self.store.read().await?.needs_recall(node, active).await? {
+            let mut tx = self.store.begin().await?;
+            tx.recall_if_revoked(active).await?;
+            tx.commit().await?;
+        }
+        Ok(())
     }
 }
 

@@ -59,7 +59,7 @@ metrics! {
     RATE_LIMITED "control_rate_limited_total" Counter ["class"] "Requests that were refused by a rate limit.";
     AUTHENTICATION_FAILURES "control_authentication_failures_total" Counter [] "Credentials that were not accepted.";
     CONNECTIONS_OPEN "control_connections_open" Gauge [] "Connections of clients.";
-    CONNECTIONS_REFUSED "control_connections_refused_total" Counter [] "Connections that were closed at once because `max-connections` were open.";
+    CONNECTIONS_REFUSED "control_connections_refused_total" Counter [] "Connections that were closed at once because `max-connections` were open, or because their peer may not speak without TLS.";
     TLS_HANDSHAKE_FAILURES "control_tls_handshake_failures_total" Counter [] "Connections that ended before TLS was agreed on.";
     TLS_NOT_AFTER "control_tls_certificate_not_after_seconds" Gauge [] "When the certificate ends, in Unix time.";
     DATABASE_CONNECTIONS "control_database_connections" Gauge ["state"] "Connections to the database, `idle` and `used`.";
@@ -71,6 +71,7 @@ metrics! {
     ROLLOUT_STEP_DURATION "control_rollout_step_duration_seconds" Histogram [] "From a look at a rollout that moves to its next step, or to the finding that it waits.";
     DRIFT_EVENTS "control_drift_events_total" Counter ["event"] "Drifts that were `opened` and `resolved`.";
     NODE_DUPLICATES "control_node_duplicates_total" Counter [] "Nodes of which a second running process was noticed: a copied data folder.";
+    NODES_WITHOUT_WAY_BACK "control_nodes_without_way_back_total" Counter [] "Nodes that keep a revoked bundle, because they ran no other one that is signed still.";
     ARCHIVES_SWEPT "control_archives_swept_total" Counter [] "Archives that were deleted because their bundles never came into the database.";
     HOUSEKEEPING_DELETED "control_housekeeping_deleted_total" Counter [] "Rows that housekeeping has deleted.";
 }
@@ -108,6 +109,7 @@ pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
     }
     counter!(CONNECTIONS_REFUSED).increment(0);
     counter!(NODE_DUPLICATES).increment(0);
+    counter!(NODES_WITHOUT_WAY_BACK).increment(0);
     counter!(ARCHIVES_SWEPT).increment(0);
     for event in ["opened", "resolved"] {
         counter!(DRIFT_EVENTS, "event" => event).increment(0);

@@ -8,7 +8,7 @@ use control_auth::{Claims, TOKEN_LIFETIME};
 use control_domain::{Access, Node, Refusal, check_events, check_heartbeat};
 use control_store::WrittenHeartbeat;
 use control_wire::{
-    EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeEventId, NodeId, TokenResponse,
+    EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeEventId, NodeId, TokenResponse, Verdict,
 };
 use jiff::Timestamp;
 use metrics::counter;
@@ -60,6 +60,10 @@ impl App {
         Node::own(&call.actor, Access::OwnNode, id)?;
         check_heartbeat(&said)?;
         let event = NodeEventId::new(call.now, self.random_id());
+        let rejected = said.status.as_ref().and_then(|status| {
+            let is_rejected = status.verdict == Some(Verdict::Rejected);
+            status.active.filter(|_| is_rejected)
+        });
         let written = self.writes.heartbeat((id, event), said, call.now).await?;
         let WrittenHeartbeat {
             order,
@@ -68,6 +72,9 @@ impl App {
         if has_found_duplicate {
             tracing::warn!(node = %id, "two running processes report as this node");
             counter!(metric::NODE_DUPLICATES).increment(1);
+        }
+        if let Some(active) = rejected {
+            self.recall_again(id, active).await?;
         }
         Ok(HeartbeatResponse {
             heartbeat_interval_secs: self.heartbeat_interval.secs().into(),

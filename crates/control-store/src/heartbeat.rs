@@ -2,12 +2,16 @@
 
 use crate::error::StoreError;
 use crate::node::{to_json, verdict_name};
-use crate::row::{number, optional_number};
+use crate::row::{number, optional_id, optional_number};
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_domain::DUPLICATE_MEMORY;
-use control_wire::{HeartbeatRequest, NodeId, NodeStatus};
+use control_wire::{BundleId, HeartbeatRequest, NodeId, NodeStatus, Verdict};
 use jiff::Timestamp;
+use sqlx::any::AnyRow;
+
+/// Bundles that a node confirmed and that it may be led back to.
+const MAX_CONFIRMED: i64 = 100;
 
 /// Whether the process that reports came back twice after another one had taken over. Once, it may be a last
 /// heartbeat that was late.
@@ -42,7 +46,13 @@ macro_rules! update {
             $status,
             " WHERE node_id = $1
              RETURNING COALESCE((SELECT o.counter FROM node_orders o WHERE o.node_id = $1), 0)
-               AS order_counter, duplicated_since"
+               AS order_counter, duplicated_since, confirmed_bundle_id,
+               (SELECT o.bundle_id FROM node_orders o WHERE o.node_id = $1) AS ordered_bundle_id,
+               (SELECT c.confirmed_counter FROM node_bundles c WHERE c.node_id = $1
+                AND c.bundle_id = node_heartbeats.confirmed_bundle_id) AS confirmed_counter,
+               (SELECT c.rejected_counter FROM node_bundles c
+                JOIN node_orders o ON o.node_id = c.node_id AND o.bundle_id = c.bundle_id
+                WHERE c.node_id = $1) AS rejected_counter"
         )
     };
 }
@@ -129,12 +139,66 @@ impl Transaction {
         let Some(row) = update.row(self).await? else {
             return Ok(None);
         };
-        let since = optional_number(&row, "duplicated_since")?;
-        let is_new = since == Some(now.as_millisecond());
+        if let Some(status) = status {
+            self.note_bundles(node, status, &row).await?;
+        }
+        let is_new = optional_number(&row, "duplicated_since")? == Some(now.as_millisecond());
         Ok(Some(WrittenHeartbeat {
             order: number(&row, "order_counter")?,
             has_found_duplicate: is_new && !self.has_event_at(node, now).await?,
         }))
+    }
+
+    /// Keeps which bundles the node ran by its orders and which it rejected, where that is new. A bundle that it runs
+    /// by the order before was not confirmed by the newest one.
+    async fn note_bundles(
+        &mut self,
+        node: NodeId,
+        status: &NodeStatus,
+        row: &AnyRow,
+    ) -> Result<(), StoreError> {
+        let counter = number(row, "order_counter")?;
+        let ordered: Option<BundleId> = optional_id(row, "ordered_bundle_id")?;
+        let confirmed: Option<BundleId> = optional_id(row, "confirmed_bundle_id")?;
+        if let Some(bundle) = confirmed.filter(|confirmed| status.active == Some(*confirmed)) {
+            let own = counter - i64::from(ordered != confirmed);
+            let known = optional_number(row, "confirmed_counter")?;
+            if known.is_none_or(|known| known < own && ordered == confirmed) {
+                let upsert = "INSERT INTO node_bundles (node_id, bundle_id, confirmed_counter)
+                              VALUES ($1, $2, $3)
+                              ON CONFLICT (node_id, bundle_id)
+                              DO UPDATE SET confirmed_counter = excluded.confirmed_counter";
+                let upsert = sql(upsert).bind(node).bind(bundle);
+                upsert.bind(own).run(self).await?;
+                self.forget_oldest_bundles(node).await?;
+            }
+        }
+        let answered = status.order.and_then(|order| i64::try_from(order).ok());
+        let is_rejected = status.verdict == Some(Verdict::Rejected) && answered == Some(counter);
+        if let Some(bundle) = ordered.filter(|_| is_rejected) {
+            let known = optional_number(row, "rejected_counter")?;
+            if known.is_none_or(|known| known < counter) {
+                let upsert = "INSERT INTO node_bundles (node_id, bundle_id, rejected_counter)
+                              VALUES ($1, $2, $3)
+                              ON CONFLICT (node_id, bundle_id)
+                              DO UPDATE SET rejected_counter = excluded.rejected_counter";
+                let upsert = sql(upsert).bind(node).bind(bundle);
+                upsert.bind(counter).run(self).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the newest bundles of a node alone.
+    async fn forget_oldest_bundles(&mut self, node: NodeId) -> Result<(), StoreError> {
+        let delete = "DELETE FROM node_bundles WHERE node_id = $1
+                        AND COALESCE(confirmed_counter, rejected_counter) < (
+                          SELECT confirmed_counter FROM node_bundles
+                          WHERE node_id = $1 AND confirmed_counter IS NOT NULL
+                          ORDER BY confirmed_counter DESC LIMIT 1 OFFSET $2)";
+        let delete = sql(delete).bind(node).bind(MAX_CONFIRMED - 1);
+        delete.run(self).await?;
+        Ok(())
     }
 
     /// Whether a heartbeat of the same millisecond has noticed the second process: its event is written already.

@@ -1,24 +1,80 @@
-//! Revoked bundles, and what the nodes that were ordered to run them ran before.
+//! Revoked bundles, and the ways back of the nodes that were ordered to run them.
 
 use crate::error::StoreError;
-use crate::row::{id, text};
+use crate::row::{id, number, text};
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_wire::{BundleId, NodeId};
 
-/// Whether the order `o` is the way back from the bundle of this table, by the newest rollout that brought it
-/// to the node.
-macro_rules! taken_back {
+/// The newest bundle that the node `h` ran by its orders and can go back to from the bundle that the argument
+/// names: signed still, not rejected since, and not one that a rollout led the node back from since.
+macro_rules! confirmed_way_back {
     ($bundle:literal) => {
         concat!(
-            "COALESCE((SELECT r.back_counter IS NOT NULL
-                 AND (r.rollout_id = o.rollout_id OR r.previous_bundle_id = o.bundle_id)
-               FROM rollout_nodes r
-               JOIN rollouts a ON a.id = r.rollout_id
-               WHERE r.node_id = o.node_id AND r.order_counter IS NOT NULL AND a.bundle_id = ",
+            "(SELECT c.bundle_id FROM node_bundles c JOIN bundles b ON b.id = c.bundle_id
+              WHERE c.node_id = h.node_id AND c.confirmed_counter IS NOT NULL
+                AND b.state = 'signed' AND b.project_id = h.project_id AND b.id <> ",
             $bundle,
-            ".id ORDER BY r.order_counter DESC LIMIT 1), false)"
+            " AND c.confirmed_counter >= COALESCE(c.rejected_counter, 0)
+                AND NOT EXISTS (
+                  SELECT 1 FROM rollout_nodes led JOIN rollouts by_led ON by_led.id = led.rollout_id
+                  WHERE led.node_id = c.node_id AND by_led.bundle_id = c.bundle_id
+                    AND led.back_counter > c.confirmed_counter)
+              ORDER BY c.confirmed_counter DESC, c.bundle_id DESC LIMIT 1)"
         )
+    };
+}
+pub(crate) use confirmed_way_back;
+
+/// Whether the node `h` has rejected the bundle that the argument names, and not run it since.
+macro_rules! rejected {
+    ($bundle:literal) => {
+        concat!(
+            "EXISTS (SELECT 1 FROM node_bundles refused
+               WHERE refused.node_id = h.node_id AND refused.bundle_id = ",
+            $bundle,
+            " AND refused.rejected_counter > COALESCE(refused.confirmed_counter, 0))"
+        )
+    };
+}
+pub(crate) use rejected;
+
+/// The bundle that the node `h` of the order `o` goes back to: one that it ran, or else the one that it was ordered
+/// before and has not answered.
+macro_rules! way_back {
+    () => {
+        concat!(
+            "COALESCE(",
+            confirmed_way_back!("$1"),
+            ", (SELECT p.id FROM bundles p WHERE p.id = o.previous_bundle_id AND p.id <> $1
+                  AND p.state = 'signed' AND NOT ",
+            rejected!("p.id"),
+            " AND NOT EXISTS (
+                  SELECT 1 FROM rollout_nodes led JOIN rollouts by_led ON by_led.id = led.rollout_id
+                  WHERE led.node_id = o.node_id AND by_led.bundle_id = p.id
+                    AND led.back_counter > 0)))"
+        )
+    };
+}
+
+/// Nodes that have to leave the bundle `$1`: their newest order names it, or they rejected that order and run the
+/// bundle. Nodes that a rollout of it holds go back with the rollout.
+macro_rules! leaving {
+    () => {
+        "FROM node_orders o JOIN node_heartbeats h ON h.node_id = o.node_id"
+    };
+}
+macro_rules! is_leaving {
+    () => {
+        "o.node_id IN (
+           SELECT node_id FROM node_orders WHERE bundle_id = $1
+           UNION
+           SELECT s.node_id FROM node_heartbeats s JOIN node_orders so ON so.node_id = s.node_id
+           WHERE s.project_id = (SELECT project_id FROM bundles WHERE id = $1)
+             AND s.active_bundle_id = $1 AND s.verdict = 'rejected' AND s.verdict_order = so.counter)
+         AND NOT EXISTS (
+           SELECT 1 FROM rollout_nodes r JOIN rollouts a ON a.id = r.rollout_id
+           WHERE r.node_id = o.node_id AND r.held = 1 AND (a.bundle_id = $1 OR o.bundle_id <> $1))"
     };
 }
 
@@ -72,9 +128,8 @@ impl Transaction {
         row.map(|row| id(&row, "id")).transpose()
     }
 
-    /// Up to `limit` nodes that are ordered to run `bundle`, with what they go back to: the last bundle
-    /// that they confirmed, or the one that they were ordered before, if it is signed still and they are not
-    /// on the way back from it. Nodes that a rollout of the bundle holds go back with it.
+    /// Up to `limit` nodes that have to leave `bundle`, with the newest bundle that each of them ran and may go
+    /// back to, or else the one that it was ordered before.
     ///
     /// # Errors
     ///
@@ -85,19 +140,13 @@ impl Transaction {
         limit: i64,
     ) -> Result<Vec<NodeTarget>, StoreError> {
         let recalls = concat!(
-            "SELECT o.node_id AS node_id, COALESCE(g.id, p.id) AS bundle_id,
-               COALESCE(g.digest, p.digest) AS digest
-             FROM node_orders o JOIN node_heartbeats h ON h.node_id = o.node_id
-             LEFT JOIN bundles g ON g.id = h.confirmed_bundle_id
-               AND g.project_id = h.project_id AND g.state = 'signed' AND NOT ",
-            taken_back!("g"),
-            " LEFT JOIN bundles p ON p.id = o.previous_bundle_id AND p.state = 'signed' AND NOT ",
-            taken_back!("p"),
-            " WHERE o.bundle_id = $1 AND COALESCE(g.id, p.id) IS NOT NULL
-               AND NOT EXISTS (
-                 SELECT 1 FROM rollout_nodes r JOIN rollouts a ON a.id = r.rollout_id
-                 WHERE r.node_id = o.node_id AND r.held = 1 AND a.bundle_id = $1)
-             ORDER BY o.node_id LIMIT $2"
+            "SELECT o.node_id AS node_id, t.id AS bundle_id, t.digest AS digest ",
+            leaving!(),
+            " JOIN bundles t ON t.id = ",
+            way_back!(),
+            " WHERE ",
+            is_leaving!(),
+            " ORDER BY o.node_id LIMIT $2"
         );
         let rows = sql(recalls).bind(bundle).bind(limit).rows(self).await?;
         let recall = |row| {
@@ -108,5 +157,51 @@ impl Transaction {
             })
         };
         rows.iter().map(recall).collect()
+    }
+
+    /// The number of nodes that have to leave `bundle` and have nothing to go back to.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn nodes_without_way_back(&mut self, bundle: BundleId) -> Result<i64, StoreError> {
+        let count = concat!(
+            "SELECT COUNT(*) AS nodes ",
+            leaving!(),
+            " WHERE ",
+            is_leaving!(),
+            " AND ",
+            way_back!(),
+            " IS NULL"
+        );
+        let row = sql(count).bind(bundle).row(self).await?;
+        number(&row.ok_or(StoreError::Corrupt("nodes"))?, "nodes")
+    }
+
+    /// Whether a node that runs the revoked bundle `active` has rejected its newest order, and can go back to yet
+    /// another bundle. Its round of recalls may be over.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn needs_recall(
+        &mut self,
+        node: NodeId,
+        active: BundleId,
+    ) -> Result<bool, StoreError> {
+        let found = concat!(
+            "SELECT o.node_id AS node_id ",
+            leaving!(),
+            " JOIN bundles v ON v.id = $1
+             WHERE o.node_id = $2 AND v.state = 'revoked' AND v.recalling = 0
+               AND h.active_bundle_id = $1 AND h.verdict = 'rejected' AND h.verdict_order = o.counter
+               AND NOT EXISTS (
+                 SELECT 1 FROM rollout_nodes r WHERE r.node_id = o.node_id AND r.held = 1)
+               AND ",
+            way_back!(),
+            " IS NOT NULL"
+        );
+        let row = sql(found).bind(active).bind(node).row(self).await?;
+        Ok(row.is_some())
     }
 }

@@ -1,6 +1,7 @@
 //! The nodes of rollouts on their way back.
 
 use crate::error::StoreError;
+use crate::recall::{confirmed_way_back, rejected};
 use crate::row::{id, number, optional_id, text};
 use crate::statement::sql;
 use crate::store::Transaction;
@@ -10,18 +11,20 @@ use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
 /// Nodes that were switched and are not ordered back yet, with what they go back to.
-const UNORDERED: &str = "SELECT r.node_id AS node_id, COALESCE(p.id, g.id) AS bundle_id,
-                           COALESCE(p.digest, g.digest) AS digest
-                         FROM rollout_nodes r JOIN rollouts a ON a.id = r.rollout_id
-                         JOIN node_heartbeats h ON h.node_id = r.node_id
-                         LEFT JOIN bundles p ON p.id = r.previous_bundle_id
-                           AND p.state = 'signed'
-                         LEFT JOIN bundles g ON g.id = h.confirmed_bundle_id
-                           AND g.state = 'signed' AND g.project_id = h.project_id
-                           AND g.id <> a.bundle_id
-                         WHERE r.rollout_id = $1 AND r.order_counter IS NOT NULL
-                           AND r.back_counter IS NULL
-                         ORDER BY r.node_id LIMIT $2";
+const UNORDERED: &str = concat!(
+    "SELECT r.node_id AS node_id, t.id AS bundle_id, t.digest AS digest
+     FROM rollout_nodes r JOIN rollouts a ON a.id = r.rollout_id
+     JOIN node_heartbeats h ON h.node_id = r.node_id
+     LEFT JOIN bundles t ON t.id = COALESCE(
+       (SELECT p.id FROM bundles p
+        WHERE p.id = r.previous_bundle_id AND p.state = 'signed' AND NOT ",
+    rejected!("p.id"),
+    "), ",
+    confirmed_way_back!("a.bundle_id"),
+    ")
+     WHERE r.rollout_id = $1 AND r.order_counter IS NOT NULL AND r.back_counter IS NULL
+     ORDER BY r.node_id LIMIT $2"
+);
 /// One of these nodes, if there is any.
 const ANY_UNORDERED: &str = "SELECT node_id FROM rollout_nodes
                              WHERE rollout_id = $1 AND order_counter IS NOT NULL
@@ -66,7 +69,7 @@ pub struct Revert {
 
 impl Transaction {
     /// Up to `limit` nodes that were switched and not ordered back yet, with what they go back to:
-    /// what they ran before, or else the last bundle that they confirmed, if it is signed still.
+    /// what they ran before, or else the newest bundle that they confirmed and that is signed still.
     ///
     /// # Errors
     ///

@@ -26,6 +26,7 @@ mod orders;
 mod outsiders;
 mod private_keys;
 mod rates;
+mod recalls;
 mod requests;
 mod rollout_failures;
 mod rollout_races;

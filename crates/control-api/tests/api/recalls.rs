@@ -1,0 +1,212 @@
+//! A revoked bundle gives way to the newest one that the node ran by its orders and that is signed still.
+
+use crate::fleet::Fleet;
+use crate::world::{World, worlds};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+async fn command(fleet: &Fleet<'_>, bundle: &str, command: &str) {
+    let body = match command {
+        "assign" => json!({"nodes": [fleet.nodes[0].id]}),
+        _ => Value::Null,
+    };
+    let path = format!("/projects/{{project}}/bundles/{bundle}/{command}");
+    let answer = fleet.post(&path, body).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+}
+
+async fn ordered(fleet: &Fleet<'_>) -> String {
+    fleet.order(0).await.unwrap().bundle.to_string()
+}
+
+/// A node that ran these bundles by its orders, one after the other; with a word in the place of the ones that it
+/// rejected.
+async fn ran<'a, const N: usize>(world: &'a World, accepts: [bool; N]) -> (Fleet<'a>, [String; N]) {
+    let mut fleet = Fleet::new(world, 1).await;
+    let mut bundles = [const { String::new() }; N];
+    for ((bundle, port), accepts) in bundles.iter_mut().zip(81..).zip(accepts) {
+        *bundle = fleet.bundle(port).await;
+        command(&fleet, bundle, "assign").await;
+        if accepts {
+            fleet.obey(0).await;
+        } else {
+            fleet.refuse(0).await;
+        }
+    }
+    (fleet, bundles)
+}
+
+async fn recall(world: &World) {
+    for _ in 0..6 {
+        world.app.recall_bundles(world.app.now()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_node_goes_back_past_a_bundle_that_it_rejected() {
+    for world in worlds().await {
+        let (fleet, [good, _, bad]) = ran(&world, [true, false, true]).await;
+        command(&fleet, &bad, "revoke").await;
+        assert_eq!(ordered(&fleet).await, good);
+    }
+}
+
+#[tokio::test]
+async fn a_node_goes_back_past_every_revoked_bundle() {
+    for world in worlds().await {
+        let (fleet, [good, second, third]) = ran(&world, [true, true, true]).await;
+        command(&fleet, &second, "revoke").await;
+        assert_eq!(ordered(&fleet).await, third, "it does not run that one");
+        command(&fleet, &third, "revoke").await;
+        assert_eq!(ordered(&fleet).await, good);
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_rejects_its_way_back_is_led_further() {
+    for world in worlds().await {
+        let (mut fleet, [good, second, bad]) = ran(&world, [true, true, true]).await;
+        command(&fleet, &bad, "revoke").await;
+        assert_eq!(ordered(&fleet).await, second);
+        fleet.refuse(0).await;
+        recall(&world).await;
+        assert_eq!(ordered(&fleet).await, good);
+        fleet.refuse(0).await;
+        recall(&world).await;
+        assert_eq!(ordered(&fleet).await, good, "there is no other one");
+    }
+}
+
+#[tokio::test]
+async fn a_node_without_a_way_back_is_noted() {
+    for world in worlds().await {
+        let (fleet, [_, bad]) = ran(&world, [false, true]).await;
+        command(&fleet, &bad, "revoke").await;
+        assert_eq!(ordered(&fleet).await, bad);
+        let path = format!("/orgs/{}/audit", world.org);
+        let log = world.get(&path, &world.full_key().await).await;
+        let text = log.body.to_string();
+        assert!(text.contains("bundle.kept_by_nodes"), "{text}");
+    }
+}
+
+/// The node of a random sequence, as the rule has it.
+#[derive(Debug, Default)]
+struct Model {
+    /// The newest order by which it ran each bundle, and by which it rejected it.
+    confirmed: BTreeMap<String, u64>,
+    rejected: BTreeMap<String, u64>,
+    revoked: BTreeSet<String>,
+    active: Option<String>,
+    ordered: Option<String>,
+    counter: u64,
+    is_rejected: bool,
+}
+
+impl Model {
+    fn answer(&mut self, bundle: &str, counter: u64, accepts: bool) {
+        self.counter = counter;
+        self.ordered = Some(bundle.to_owned());
+        self.is_rejected = !accepts;
+        if accepts {
+            self.active = Some(bundle.to_owned());
+        } else {
+            self.rejected.insert(bundle.to_owned(), counter);
+        }
+        if self.active.as_deref() == Some(bundle) {
+            self.confirmed.insert(bundle.to_owned(), counter);
+        }
+    }
+
+    fn way_back(&self) -> Option<&str> {
+        let good = self.confirmed.iter().filter(|(bundle, counter)| {
+            let rejected = self.rejected.get(*bundle).copied().unwrap_or_default();
+            !self.revoked.contains(*bundle) && rejected <= **counter
+        });
+        let newest = good.max_by_key(|(_, counter)| **counter);
+        newest.map(|(bundle, _)| bundle.as_str())
+    }
+
+    /// Whether the node has to leave the bundle that it runs or is ordered to run.
+    fn is_leaving(&self) -> bool {
+        let is_revoked = |bundle: &String| self.revoked.contains(bundle);
+        self.ordered.as_ref().is_some_and(is_revoked)
+            || self.is_rejected && self.active.as_ref().is_some_and(is_revoked)
+    }
+}
+
+/// Answers orders until there is no newer one.
+async fn settle(
+    world: &World,
+    fleet: &mut Fleet<'_>,
+    model: &mut Model,
+    (random, mut is_way_back): (&mut Random, bool),
+) {
+    loop {
+        recall(world).await;
+        let Some(order) = fleet.order(0).await else {
+            return;
+        };
+        let bundle = order.bundle.to_string();
+        if order.counter == model.counter {
+            let stays = !model.is_leaving() || model.way_back().is_none();
+            assert!(stays, "nothing leads away from {bundle}: {model:?}");
+            return;
+        }
+        if is_way_back {
+            assert_eq!(Some(bundle.as_str()), model.way_back(), "{model:?}");
+        }
+        let accepts = random.below(4) > 0;
+        if accepts {
+            fleet.obey(0).await;
+        } else {
+            fleet.refuse(0).await;
+        }
+        model.answer(&bundle, order.counter, accepts);
+        is_way_back = true;
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % bound
+    }
+}
+
+#[tokio::test]
+async fn every_sequence_of_verdicts_and_revocations_leads_to_a_good_bundle() {
+    for world in worlds().await {
+        let mut random = Random(31);
+        for sequence in 0..12 {
+            let mut fleet = Fleet::new(&world, 1).await;
+            let mut bundles = Vec::new();
+            for number in 0..5 {
+                bundles.push(fleet.bundle(10_000 + sequence * 10 + number).await);
+            }
+            let mut model = Model::default();
+            for _ in 0..14 {
+                let chosen = random.below(u64::try_from(bundles.len()).unwrap());
+                let chosen = bundles[usize::try_from(chosen).unwrap()].clone();
+                let is_assigned = random.below(3) > 0;
+                if is_assigned {
+                    command(&fleet, &chosen, "assign").await;
+                } else {
+                    command(&fleet, &chosen, "revoke").await;
+                    bundles.retain(|bundle| *bundle != chosen);
+                    model.revoked.insert(chosen);
+                }
+                settle(&world, &mut fleet, &mut model, (&mut random, !is_assigned)).await;
+                if bundles.is_empty() {
+                    break;
+                }
+            }
+        }
+    }
+}
