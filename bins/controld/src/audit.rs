@@ -2,6 +2,7 @@
 
 use crate::cli::StateArgs;
 use crate::data_dir::DataDir;
+use crate::error_text::told;
 use crate::key_file::Secrets;
 use crate::state::open_existing;
 use control_app::AuditVerification;
@@ -14,8 +15,15 @@ use std::process::ExitCode;
     reason = "the operator reads these lines, and so may a script"
 )]
 pub(crate) async fn verify(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
-    let app = open_existing(&DataDir::new(state), Secrets::Untouched).await?;
-    let found = app.inspect_audit().await?;
+    let data_dir = DataDir::new(state);
+    let app = open_existing(&data_dir, Secrets::Untouched).await?;
+    let found = app.inspect_audit().await;
+    let found = found.map_err(|error| {
+        if let control_app::Error::Store(error) = &error {
+            return data_dir.at_database(error);
+        }
+        told(&error)
+    })?;
     app.close().await;
     let AuditVerification {
         fault,

@@ -4,6 +4,7 @@ use crate::cli::{ServeArgs, StateArgs};
 use crate::config::{ConfigError, ConfigFile};
 use crate::data_dir::DataDir;
 use crate::tls::Tls;
+use control_store::{Store, StoreError};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -27,8 +28,12 @@ pub(crate) struct Prepared {
 
 /// `controld check`: tells of every fault and of nothing else that it finds.
 #[expect(clippy::print_stdout, reason = "the operator reads it")]
-pub(crate) fn run(args: &ServeArgs, file: Option<&ConfigFile>, now: SystemTime) -> ExitCode {
-    match prepare(args, now) {
+pub(crate) async fn run(args: &ServeArgs, file: Option<&ConfigFile>, now: SystemTime) -> ExitCode {
+    let prepared = match prepare(args, now) {
+        Ok(prepared) => check_database(prepared).await,
+        faults => faults,
+    };
+    match prepared {
         Err(faults) => {
             tell(&faults, file);
             ExitCode::FAILURE
@@ -42,6 +47,35 @@ pub(crate) fn run(args: &ServeArgs, file: Option<&ConfigFile>, now: SystemTime) 
             ExitCode::SUCCESS
         }
     }
+}
+
+/// Looks at a database file that is there: another process on it, damaged pages, a newer schema.
+async fn check_database(prepared: Prepared) -> Result<Prepared, Vec<Fault>> {
+    let data_dir = &prepared.data_dir;
+    if !data_dir.has_database_file() {
+        return Ok(prepared);
+    }
+    let checked = async {
+        let _lock = data_dir.lock()?;
+        let told = |error: StoreError| data_dir.at_database(&error);
+        let store = Store::open_as_is(&data_dir.database_url).await;
+        let store = store.map_err(told)?;
+        let schema = store.check_schema().await;
+        store.close().await;
+        match schema {
+            // It is brought up to date at the start.
+            Ok(()) | Err(StoreError::Older(_)) => Ok(()),
+            Err(error) => Err(told(error)),
+        }
+    };
+    let message: Result<(), String> = checked.await;
+    let Err(message) = message else {
+        return Ok(prepared);
+    };
+    let setting = "data-dir";
+    let prefix = format!("--{setting} ");
+    let message = message.strip_prefix(&prefix).unwrap_or(&message).to_owned();
+    Err(vec![Fault { setting, message }])
 }
 
 /// Reads the files that the settings name. What is made at the first start need not be there.

@@ -5,12 +5,14 @@ use crate::error_text::told;
 use crate::key_file::KeyFile;
 use control_store::{ObjectError, Objects, StoreError};
 use std::error::Error;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 
 const DATABASE_FILE: &str = "control.db";
+/// Held locked by the process that serves from the folder.
+const LOCK_FILE: &str = "controld.lock";
 
 /// The names of the database, of the object store and of the key file.
 #[derive(Debug)]
@@ -41,6 +43,11 @@ impl DataDir {
             object_store_url: object_store,
             key_file: KeyFile::new(key_file),
         }
+    }
+
+    /// Whether the database is a file of the folder, and there.
+    pub(crate) fn has_database_file(&self) -> bool {
+        !self.has_database_url && self.folder.join(DATABASE_FILE).exists()
     }
 
     /// The file of the database, if it should be in the folder and is not.
@@ -76,6 +83,32 @@ impl DataDir {
     pub(crate) fn make(&self) -> Result<(), io::Error> {
         fs::create_dir_all(&self.folder)?;
         fs::set_permissions(&self.folder, Permissions::from_mode(0o700))
+    }
+
+    /// Keeps a second process from a database file of this folder until the result is dropped. Where the database is
+    /// elsewhere, replicas may share the folder.
+    pub(crate) fn lock(&self) -> Result<Option<File>, String> {
+        if self.has_database_url {
+            return Ok(None);
+        }
+        let at_folder = |told: &str| format!("--data-dir {}: {told}", self.folder.display());
+        let mut options = File::options();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(self.folder.join(LOCK_FILE)).map_err(|error| {
+            at_folder(&format!(
+                "cannot be written: {error}; it holds the database"
+            ))
+        })?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => {
+                let way_out = "stop it, or let replicas share a PostgreSQL";
+                Err(at_folder(&format!(
+                    "another controld runs on it; {way_out}"
+                )))
+            }
+            Err(TryLockError::Error(error)) => Err(at_folder(&error.to_string())),
+        }
     }
 
     /// The object store: by its URL, or a folder of the data directory.

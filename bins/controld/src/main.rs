@@ -69,7 +69,7 @@ async fn run(matches: &ArgMatches, file: Option<&ConfigFile>) -> Result<ExitCode
         Some(Command::Admin(AdminCommand::Create(args))) => admin::create(args).await,
         Some(Command::Audit(AuditCommand::Verify(state))) => audit::verify(state).await,
         Some(Command::Backup(args)) => backup::run(args).await,
-        Some(Command::Check(args)) => Ok(check::run(&args, file, state::now())),
+        Some(Command::Check(args)) => Ok(check::run(&args, file, state::now()).await),
         Some(Command::Key(KeyCommand::Rotate(state))) => key::rotate(state).await,
         Some(Command::Key(KeyCommand::Prune(state))) => key::prune(state).await,
     }

@@ -31,6 +31,9 @@ const BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
+/// Seconds until a balancer asks again.
+const READY_RETRY_SECS: &str = "5";
+
 /// Serves until SIGTERM or SIGINT.
 pub(crate) async fn run(
     args: ServeArgs,
@@ -46,6 +49,9 @@ pub(crate) async fn run(
     let metrics = PrometheusBuilder::new()
         .set_buckets(BUCKETS)?
         .install_recorder()?;
+    let made = data_dir.make();
+    made.map_err(|error| data_dir.at_folder(&error))?;
+    let _lock = data_dir.lock()?;
     let mut app = open_in(&data_dir).await?;
     app.heartbeat_interval = HeartbeatInterval::from_secs(args.heartbeat_secs);
     let app = Arc::new(app);
@@ -148,14 +154,22 @@ fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
 }
 
 async fn ready(State(app): State<Arc<App>>) -> Response {
+    if app.is_clock_wrong() {
+        return not_ready("clock");
+    }
     match app.ready().await {
         Ok(()) => Json(serde_json::json!({"status": "ready"})).into_response(),
         Err(error) => {
             tracing::warn!(%error, "not ready");
-            let reasons = serde_json::json!({"status": "not_ready", "reasons": ["database"]});
-            (StatusCode::SERVICE_UNAVAILABLE, Json(reasons)).into_response()
+            not_ready("database")
         }
     }
+}
+
+fn not_ready(reason: &str) -> Response {
+    let body = Json(serde_json::json!({"status": "not_ready", "reasons": [reason]}));
+    let retry = [(header::RETRY_AFTER, READY_RETRY_SECS)];
+    (StatusCode::SERVICE_UNAVAILABLE, retry, body).into_response()
 }
 
 /// What the set-up link shows. Its address has a secret.

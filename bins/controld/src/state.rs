@@ -52,7 +52,7 @@ pub(crate) async fn open_existing(
 }
 
 async fn open_with(data_dir: &DataDir, secrets: Secrets) -> Result<App, Box<dyn Error>> {
-    let store = open_store(&data_dir.database_url).await;
+    let store = open_store(&data_dir.database_url, secrets).await;
     let store = store.map_err(|error| data_dir.at_database(&error))?;
     let used = if secrets == Secrets::Opened {
         store.read().await?.master_keys_in_use().await?
@@ -70,9 +70,15 @@ async fn open_with(data_dir: &DataDir, secrets: Secrets) -> Result<App, Box<dyn 
     Ok(App::new(store, objects, sealer, ENVIRONMENT))
 }
 
-/// The store, once its database answers.
-async fn open_store(url: &str) -> Result<Store, StoreError> {
-    let mut opening = std::pin::pin!(Store::open(url));
+/// The store, once its database answers. A command that leaves secrets alone leaves the schema alone, too.
+async fn open_store(url: &str, secrets: Secrets) -> Result<Store, StoreError> {
+    let opening = async {
+        match secrets {
+            Secrets::Opened => Store::open(url).await,
+            Secrets::Untouched => Store::open_as_is(url).await,
+        }
+    };
+    let mut opening = std::pin::pin!(opening);
     if let Ok(opened) = timeout(QUIET, &mut opening).await {
         return opened;
     }

@@ -219,7 +219,15 @@ fn a_full_disk_loses_nothing_and_is_told() {
     fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
     let mut program = installation.start(wrapper.to_str().unwrap(), "one");
     let path = installation.projects(&program);
-    let full = |answer: &Answer| answer.status == 500 || answer.status == 503;
+    let full = |answer: &Answer| {
+        let is_full = answer.status == 503;
+        assert!(
+            !is_full || !answer.header("retry-after").is_empty(),
+            "{}",
+            answer.text
+        );
+        is_full
+    };
     let until_full = |_: &AtomicUsize| {
         until("the disk is full", || {
             let body = json!({ "name": "probe" });
@@ -229,11 +237,26 @@ fn a_full_disk_loses_nothing_and_is_told() {
     let acknowledged = installation.write_while(&[&program], 0, until_full);
     let health = program.client().get("/health");
     assert_eq!(health.status, 200);
+    assert_eq!(
+        installation.failures.load(Ordering::Relaxed),
+        0,
+        "503 alone"
+    );
+    until("a balancer is told", || {
+        program.client().get("/ready").status == 503
+    });
+    until("operators are told", || {
+        let metrics = program.client().get("/metrics").text;
+        metrics.contains("\ncontrol_database_up 0\n")
+    });
     control_testkit::lift_file_limit(program.id());
     let body = json!({"name": "room"});
     let client = installation.client(&program, 0);
     until("there is room again", || {
         client.post(&path, &body).status == 201
+    });
+    until("it is ready again", || {
+        program.client().get("/ready").status == 200
     });
     program.kill();
 

@@ -10,6 +10,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use control_store::{Store, StoreError};
 use control_testkit::{Client, Database, Program, databases, lay_down, until_every};
 use serde_json::{Value, json};
 use std::fs;
@@ -18,6 +19,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::runtime::Builder;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 const MIGRATIONS: &str = concat!(
@@ -208,4 +210,30 @@ fn a_database_of_the_eighth_migration_is_served_whole() {
         assert!(program.terminate().success());
         verify_audit(&world);
     }
+}
+
+#[test]
+fn a_backup_and_a_verification_leave_the_schema_as_it_is() {
+    let world = World::new(Database::sqlite());
+    let to = world.folder.path().join("copy.db").display().to_string();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(CONTROLD);
+        command
+            .args(words)
+            .args(world.arguments())
+            .output()
+            .unwrap()
+    };
+    let done = run(&["backup", "--to", &to]);
+    assert!(done.status.success(), "{done:?}");
+    let verified = run(&["audit", "verify"]);
+    assert_eq!(verified.status.code(), Some(1), "{verified:?}");
+    let told = String::from_utf8_lossy(&verified.stderr);
+    assert!(told.contains("is older than this version needs"), "{told}");
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let checked = runtime.unwrap().block_on(async {
+        let store = Store::open_as_is(&world.database.url).await.unwrap();
+        store.check_schema().await
+    });
+    assert!(matches!(checked, Err(StoreError::Older(_))), "{checked:?}");
 }

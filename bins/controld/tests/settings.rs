@@ -506,6 +506,64 @@ fn secrets_without_their_key_are_told_of_at_the_start() {
     assert!(verified.status.success(), "{}", text(&verified.stderr));
 }
 
+/// A data folder with a database; gives its name.
+fn data_folder(folder: &Folder) -> String {
+    let data = folder.path("data");
+    let password = folder.write("password", "correct horse battery");
+    let password = password.display().to_string();
+    let create = ["admin", "create", "--email", "a@b.example"];
+    let place = ["--data-dir", &data, "--password-file", &password];
+    let made = run(&[&create[..], &place].concat());
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    data
+}
+
+/// Neither the start nor the check takes the folder, and both say why.
+fn assert_refused(data: &str, reason: &str) {
+    for command in [&["check"][..], &["--listen", "127.0.0.1:0"]] {
+        let refused = run(&[command, &["--data-dir", data]].concat());
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{command:?}: {told}");
+        assert!(
+            told.contains(&format!("--data-dir: {data}")) || told.contains(data),
+            "{told}"
+        );
+        assert!(told.contains(reason), "{command:?}: {told}");
+    }
+}
+
+#[test]
+fn a_second_process_on_a_data_folder_is_refused() {
+    let folder = Folder::new();
+    let data = data_folder(&folder);
+    let mut program = Program::start(CONTROLD, &["--data-dir", &data]);
+    assert_refused(&data, "another controld runs on it");
+    program.kill();
+    let checked = run(&["check", "--data-dir", &data]);
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+}
+
+#[test]
+fn a_damaged_page_is_refused() {
+    let folder = Folder::new();
+    let data = data_folder(&folder);
+    let file = folder.path("data/control.db");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[4_096 * 5..4_096 * 6].fill(0xff);
+    fs::write(&file, bytes).unwrap();
+    assert_refused(&data, "is damaged");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_refused() {
+    let folder = Folder::new();
+    let data = data_folder(&folder);
+    let lock = Path::new(&data).join("controld.lock");
+    fs::remove_file(&lock).ok();
+    fs::create_dir(&lock).unwrap();
+    assert_refused(&data, "cannot be written");
+}
+
 #[test]
 fn a_file_that_is_no_database_is_told_of_at_once() {
     let folder = Folder::new();

@@ -10,6 +10,8 @@ use control_wire::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};
 use std::time::Duration;
 
 const BUSY_RETRY_SECS: u64 = 30;
+/// A database or an object store may be back sooner.
+const AWAY_RETRY_SECS: u64 = 5;
 
 /// A failure on its way out; `answer.rs` gives it its body.
 #[derive(Clone, Debug)]
@@ -172,8 +174,11 @@ impl Problem {
 
     /// Callers learn nothing of what is inside; the log does.
     fn internal(error: &Error) -> Self {
-        use control_app::StoreError::Unavailable;
-        let no_database = matches!(error, Error::Store(Unavailable(_)) | Error::Stopped);
+        use control_app::StoreError::{Unavailable, Unwritable};
+        let no_database = matches!(
+            error,
+            Error::Store(Unavailable(_) | Unwritable) | Error::Stopped
+        );
         let no_objects = matches!(error, Error::Object(ObjectError::Failed(_)));
         let unavailable = no_database
             .then_some("Service unavailable: database")
@@ -186,6 +191,7 @@ impl Problem {
             (status, ErrorCode::Internal, "Internal error")
         };
         Self {
+            retry_after: unavailable.map(|_| AWAY_RETRY_SECS),
             cause: Some(format!("{error:?}")),
             ..Self::new(status, code, message)
         }
@@ -315,6 +321,14 @@ impl IntoResponse for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_database_without_room_is_told_when_to_come_back() {
+        let problem = Problem::from(Error::Store(control_app::StoreError::Unwritable));
+        assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
+        let answer = problem.write("id", &HeaderMap::new());
+        assert_eq!(answer.headers()[header::RETRY_AFTER], "5");
+    }
 
     #[test]
     fn one_long_poll_too_many_is_told_when_to_come_back() {

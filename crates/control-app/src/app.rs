@@ -13,10 +13,11 @@ use control_auth::{AuditKey, Sealer, Secret};
 use control_domain::{Actor, HeartbeatInterval, Refusal, Tenant};
 use control_store::{Objects, Rate, Store, StoreError, Transaction};
 use control_wire::{CertificateId, NodeId, ProjectId};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use metrics::{counter, gauge};
 use quick_cache::sync::Cache;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
@@ -27,6 +28,11 @@ const KNOWN_CREDENTIALS: usize = 100_000;
 const ENDED_USES: usize = 10_000;
 /// Configurations and archives that are worked on at once: each may take 200 MiB and a second.
 const HEAVY_TASKS: usize = 2;
+
+/// A write that failed is remembered so long: some may fail while smaller ones still find room.
+const WRITE_FAILURE_MEMORY_MILLIS: i64 = 5_000;
+/// The clocks of replicas and of their database differ by less: leases, rates and ends of credentials are shared.
+const MAX_CLOCK_OFFSET: SignedDuration = SignedDuration::from_secs(5);
 
 /// The application. It keeps nothing that a second replica would miss.
 #[derive(Debug)]
@@ -45,6 +51,10 @@ pub struct App {
     pub(crate) writes: WriteQueue,
     pub(crate) orders: OrderSignals,
     heavy_tasks: Semaphore,
+    /// Whether this replica's clock differs from the database's by more than [`MAX_CLOCK_OFFSET`].
+    is_clock_wrong: AtomicBool,
+    /// When the database last took no write of this replica, in milliseconds since 1970.
+    write_failed_at: AtomicI64,
     uploads: UploadPlaces,
     /// Held while an archive is read for the certificates that it names.
     pub(crate) listing: Mutex<()>,
@@ -88,6 +98,8 @@ impl App {
             refused_certificates: Cache::new(ENDED_USES),
             orders: OrderSignals::default(),
             heavy_tasks: Semaphore::new(HEAVY_TASKS),
+            is_clock_wrong: AtomicBool::new(false),
+            write_failed_at: AtomicI64::new(i64::MIN),
             uploads: UploadPlaces::default(),
             listing: Mutex::new(()),
             changes: Changes::default(),
@@ -135,13 +147,65 @@ impl App {
         self.uploads.take(actor.quota_owner()).await
     }
 
+    /// Whether this replica has to leave: its clock is wrong, and what it writes would be, too.
+    pub fn is_clock_wrong(&self) -> bool {
+        self.is_clock_wrong.load(Ordering::Relaxed)
+    }
+
+    /// Compares the clock with that of a database that replicas share; says so if it is wrong, and when it is right
+    /// again.
+    async fn check_clock(&self, tx: &mut Transaction) -> Result<(), Error> {
+        let asked = self.precise_now();
+        let Some(shared) = tx.database_time().await? else {
+            return Ok(());
+        };
+        let answered = self.precise_now();
+        // The database's time is of a moment between both: what it lies outside of them is the error.
+        let ahead = asked.duration_since(shared).max(SignedDuration::ZERO);
+        let behind = shared.duration_since(answered).max(SignedDuration::ZERO);
+        let offset = ahead.max(behind);
+        gauge!(metric::CLOCK_OFFSET).set(ahead.as_secs_f64() - behind.as_secs_f64());
+        let is_wrong = MAX_CLOCK_OFFSET < offset;
+        if self.is_clock_wrong.swap(is_wrong, Ordering::Relaxed) != is_wrong {
+            let secs = offset.as_secs();
+            if is_wrong {
+                tracing::error!(
+                    secs,
+                    "the clock differs from the database's: this replica leaves"
+                );
+            } else {
+                tracing::info!("the clock is right again");
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the database answers.
     ///
     /// # Errors
     ///
     /// [`Error::Store`] if it does not.
     pub async fn ready(&self) -> Result<(), Error> {
-        Ok(self.store.ping().await?)
+        self.store.ping().await?;
+        if self.is_unwritable() {
+            return Err(StoreError::Unwritable.into());
+        }
+        Ok(())
+    }
+
+    /// Whether the database has refused a write just now. The lease of the scheduler is written every second.
+    fn is_unwritable(&self) -> bool {
+        let failed_at = self.write_failed_at.load(Ordering::Relaxed);
+        let age = self.now().as_millisecond().saturating_sub(failed_at);
+        (0..WRITE_FAILURE_MEMORY_MILLIS).contains(&age)
+    }
+
+    /// Notes what became of a write, for [`App::ready`].
+    pub(crate) fn note_write<T>(&self, done: &Result<T, StoreError>) {
+        if matches!(done, Err(StoreError::Unavailable(_))) {
+            let now = self.now().as_millisecond();
+            self.write_failed_at.store(now, Ordering::Relaxed);
+        }
     }
 
     /// Takes a token of the bucket `name`.
@@ -160,7 +224,7 @@ impl App {
 
     /// The refusal for a bucket that is known to be empty; does not query the database.
     pub fn known_refusal(&self, name: &str, rate: Rate, now: Timestamp) -> Option<Allowance> {
-        let is_empty = self.limiter.is_empty(name, now);
+        let is_empty = self.limiter.is_empty(name, rate, now);
         is_empty.then(|| self.limiter.refusal(name, rate, now))
     }
 
@@ -184,7 +248,9 @@ impl App {
             subject,
         };
         let head = self.record(&mut tx, call, event).await?;
-        tx.commit().await?;
+        let committed = tx.commit().await;
+        self.note_write(&committed);
+        committed?;
         self.changes.publish(head);
         Ok(())
     }
@@ -196,7 +262,8 @@ impl App {
         gauge!(metric::DATABASE_CONNECTIONS, "state" => "idle").set(f64::from(idle));
         gauge!(metric::DATABASE_CONNECTIONS, "state" => "used").set(f64::from(used));
         counter!(metric::ROWS_WRITTEN).absolute(self.store.rows_written());
-        gauge!(metric::DATABASE_UP).set(f64::from(u8::from(head.is_some())));
+        let is_up = head.is_some() && !self.is_unwritable();
+        gauge!(metric::DATABASE_UP).set(f64::from(u8::from(is_up)));
         if let Some(head) = head {
             gauge!(metric::AUDIT_ENTRIES).set(head as f64);
         }
@@ -218,6 +285,7 @@ impl App {
         let head = tx.audit_head().await;
         self.measure(head.as_ref().ok().copied());
         let head = head?;
+        self.check_clock(&mut tx).await?;
         self.changes.publish(head);
         self.announce_newer_orders(&mut tx, head).await
     }

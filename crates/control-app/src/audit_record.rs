@@ -114,6 +114,7 @@ impl App {
     ///
     /// [`Error::Store`] if the log cannot be read, [`Error::Seal`] if the key file does not open its key.
     pub async fn inspect_audit(&self) -> Result<AuditVerification, Error> {
+        self.store.check_schema().await?;
         let mut tx = self.store.read().await?;
         let key = self.stored_audit_key(&mut tx).await?;
         Ok(tx.verify_audit(key.as_ref()).await?)

@@ -63,7 +63,8 @@ metrics! {
     TLS_HANDSHAKE_FAILURES "control_tls_handshake_failures_total" Counter [] "Connections that ended before TLS was agreed on.";
     TLS_NOT_AFTER "control_tls_certificate_not_after_seconds" Gauge [] "When the certificate ends, in Unix time.";
     DATABASE_CONNECTIONS "control_database_connections" Gauge ["state"] "Connections to the database, `idle` and `used`.";
-    DATABASE_UP "control_database_up" Gauge [] "1 while the database answers, else 0.";
+    DATABASE_UP "control_database_up" Gauge [] "1 while the database answers and takes writes, else 0.";
+    CLOCK_OFFSET "control_clock_offset_seconds" Gauge [] "How far the clock of this replica is ahead of the database's, negative if behind; PostgreSQL only.";
     ROWS_WRITTEN "control_rows_written_total" Counter [] "Rows of the database that this process has inserted, updated or deleted.";
     AUDIT_ENTRIES "control_audit_entries" Gauge [] "The number of the audit log's newest entry.";
     BACKGROUND_FAILURES "control_background_failures_total" Counter ["task"] "Rounds of background work that failed.";

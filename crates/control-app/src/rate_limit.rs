@@ -89,9 +89,9 @@ impl RateLimiter {
     }
 
     /// Whether the bucket is known to be empty; takes nothing and asks no database.
-    pub(crate) fn is_empty(&self, name: &str, now: Timestamp) -> bool {
+    pub(crate) fn is_empty(&self, name: &str, rate: Rate, now: Timestamp) -> bool {
         let held = self.0.get(name);
-        held.is_some_and(|held| now.as_microsecond() < held.empty_until.load(Ordering::Relaxed))
+        held.is_some_and(|held| held.is_empty(rate, now.as_microsecond()))
     }
 
     /// What a refused request is told of a bucket that is known to be empty.
@@ -114,8 +114,14 @@ impl Held {
         if self.take(micros) {
             return Some(self.allowance(true, rate, now));
         }
-        let is_empty = micros < self.empty_until.load(Ordering::Relaxed);
+        let is_empty = self.is_empty(rate, micros);
         is_empty.then(|| self.allowance(false, rate, now))
+    }
+
+    /// Whether the next token is still to come. A longer wait than for one token is of a clock that was ahead.
+    fn is_empty(&self, rate: Rate, micros: i64) -> bool {
+        let wait = self.empty_until.load(Ordering::Relaxed) - micros;
+        (1..=rate.max_wait_micros()).contains(&wait)
     }
 
     fn take(&self, micros: i64) -> bool {

@@ -47,10 +47,18 @@ impl App {
         replica: Uuid,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        let mut tx = self.store.begin().await?;
-        let held = tx.acquire_lease(name, replica, now, LEASE).await?;
-        tx.commit().await?;
-        Ok(held)
+        if self.is_clock_wrong() {
+            return Ok(false);
+        }
+        let taken = async {
+            let mut tx = self.store.begin().await?;
+            let held = tx.acquire_lease(name, replica, now, LEASE).await?;
+            tx.commit().await?;
+            Ok(held)
+        };
+        let taken = taken.await;
+        self.note_write(&taken);
+        Ok(taken?)
     }
 
     /// The steps that a rollout can take now; gives their number. One that cannot be taken must not stop

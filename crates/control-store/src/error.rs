@@ -1,12 +1,19 @@
 //! Why the store did not do it.
 
+use sqlx::migrate::MigrateError;
+
 /// PostgreSQL's `serialization_failure` and `deadlock_detected`.
 const GAVE_WAY: &[&str] = &["40001", "40P01"];
 
-/// PostgreSQL's classes of a lost connection and of an operator's intervention (a shutdown, a crash,
-/// a start), and `too_many_connections`.
+/// PostgreSQL's classes of a lost connection, of insufficient resources such as a full disk, of an operator's
+/// intervention (a shutdown, a crash, a start) and of errors of the system, and `read_only_sql_transaction`.
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>
-const AWAY: &[&str] = &["08", "57P", "53300"];
+const AWAY: &[&str] = &["08", "53", "57P", "58", "25006"];
+/// SQLite's `BUSY`, `READONLY`, `IOERR`, `FULL` and `CANTOPEN`.
+/// <https://www.sqlite.org/rescode.html>
+const SQLITE_AWAY: &[u32] = &[5, 8, 10, 13, 14];
+/// SQLite's `CORRUPT`.
+const SQLITE_CORRUPT: u32 = 11;
 
 /// Why the store did not do it.
 #[derive(Debug, thiserror::Error)]
@@ -24,15 +31,41 @@ pub enum StoreError {
     /// A column holds what no writer put there.
     #[error("column {0} cannot be read")]
     Corrupt(&'static str),
+    /// A newer program wrote the database.
+    #[error(
+        "its schema {0} is newer than this version knows: start the version that wrote it, or restore the backup from \
+         before"
+    )]
+    Newer(i64),
+    /// The program has not brought the database up to date yet.
+    #[error(
+        "its schema {0} is older than this version needs: start this version first, or use the one that wrote it"
+    )]
+    Older(i64),
+    /// A page of the database file is not as it was written.
+    #[error("the database file is damaged ({0}): restore the newest backup")]
+    Damaged(String),
+    /// The database takes no writes: its disk is full or read-only.
+    #[error("the database takes no writes")]
+    Unwritable,
     /// The schema could not be brought up to date.
     #[error("migration failed")]
-    Migration(#[from] sqlx::migrate::MigrateError),
+    Migration(#[source] MigrateError),
     /// The database could not be reached in time.
     #[error("database unavailable")]
     Unavailable(#[source] sqlx::Error),
     /// The database refused.
     #[error("database failed")]
     Database(#[source] sqlx::Error),
+}
+
+impl From<MigrateError> for StoreError {
+    fn from(error: MigrateError) -> Self {
+        if let MigrateError::VersionMissing(version) = error {
+            return Self::Newer(version);
+        }
+        Self::Migration(error)
+    }
 }
 
 impl From<sqlx::Error> for StoreError {
@@ -51,8 +84,13 @@ impl From<sqlx::Error> for StoreError {
                 return Self::Stale;
             }
             let code = database.code().unwrap_or_default();
-            if AWAY.iter().any(|class| code.starts_with(class)) {
-                return Self::Unavailable(error);
+            match sqlite_code(&code) {
+                Some(SQLITE_CORRUPT) => return Self::Damaged(database.message().to_owned()),
+                Some(code) if SQLITE_AWAY.contains(&code) => return Self::Unavailable(error),
+                None if AWAY.iter().any(|class| code.starts_with(class)) => {
+                    return Self::Unavailable(error);
+                }
+                Some(_) | None => {}
             }
         }
         let away = matches!(
@@ -67,4 +105,10 @@ impl From<sqlx::Error> for StoreError {
         }
         Self::Database(error)
     }
+}
+
+/// The primary code of SQLite, which PostgreSQL's codes of five characters are not.
+fn sqlite_code(code: &str) -> Option<u32> {
+    let extended: Option<u32> = code.parse().ok().filter(|_| code.len() < 5);
+    extended.map(|code| code & 0xff)
 }

@@ -8,6 +8,9 @@ use jiff::Timestamp;
 use sqlx::query;
 
 const MICROS_PER_MINUTE: i64 = 60_000_000;
+/// The clocks of replicas differ by less. A bucket that is full again later than an empty one of that time is of a
+/// clock that was wrong.
+const MAX_CLOCK_ERROR_MICROS: i64 = 10_000_000;
 
 /// How fast, and how many at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,11 @@ impl Rate {
         MICROS_PER_MINUTE / self.per_minute.max(1)
     }
 
+    /// The longest wait for a token of a bucket that right clocks wrote, in microseconds.
+    pub fn max_wait_micros(self) -> i64 {
+        self.token_micros() + MAX_CLOCK_ERROR_MICROS
+    }
+
     /// Tokens in a bucket that is full again at `full_at_micros`.
     pub fn tokens_left(self, full_at_micros: i64, now: Timestamp) -> i64 {
         let missing = (full_at_micros - now.as_microsecond()).max(0);
@@ -43,7 +51,8 @@ impl Rate {
 }
 
 impl Transaction {
-    /// Takes up to `wanted` tokens of bucket `name`, in one statement.
+    /// Takes up to `wanted` tokens of bucket `name`, in one statement. A bucket of a clock that was ahead counts as
+    /// one with a single token: it must not lock anyone out until that time.
     ///
     /// # Errors
     ///
@@ -62,16 +71,19 @@ impl Transaction {
         let sql = "INSERT INTO rate_limits (name, full_at, taken) VALUES ($1, $2 + $3 * $4, $4)
                    ON CONFLICT (name) DO UPDATE SET
                      taken = CASE
+                       WHEN rate_limits.full_at > $2 + $3 * $5 + $6 THEN 1
                        WHEN ($2 + $3 * $5 - rate_limits.full_at) / $3 >= $4 THEN $4
                        WHEN rate_limits.full_at <= $2 THEN $4
                        ELSE ($2 + $3 * $5 - rate_limits.full_at) / $3 END,
                      full_at = CASE
+                       WHEN rate_limits.full_at > $2 + $3 * $5 + $6 THEN $2 + $3 * $5
                        WHEN rate_limits.full_at <= $2 THEN $2 + $3 * $4
                        WHEN ($2 + $3 * $5 - rate_limits.full_at) / $3 >= $4
                          THEN rate_limits.full_at + $3 * $4
                        ELSE rate_limits.full_at
                          + $3 * (($2 + $3 * $5 - rate_limits.full_at) / $3) END
                    WHERE rate_limits.full_at <= $2 + $3 * ($5 - 1)
+                     OR rate_limits.full_at > $2 + $3 * $5 + $6
                    RETURNING full_at, taken";
         let row = query(sql)
             .bind(name)
@@ -79,6 +91,7 @@ impl Transaction {
             .bind(token)
             .bind(wanted)
             .bind(rate.burst)
+            .bind(MAX_CLOCK_ERROR_MICROS)
             .fetch_optional(self.connection())
             .await?;
         if let Some(row) = row {

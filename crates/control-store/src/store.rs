@@ -3,11 +3,14 @@
 use crate::audit_event::AuditChange;
 use crate::error::StoreError;
 use crate::pool::{MAX_WAIT, pool_options};
+use crate::row::number;
 use crate::sqlite::{self, Sqlite};
+use jiff::Timestamp;
 use sqlx::any::install_default_drivers;
 use sqlx::migrate::Migrator;
 use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, query};
+use sqlx::{Any, AnyConnection, AnyPool, Connection, Row, query};
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -55,12 +58,28 @@ impl Store {
     ///
     /// [`StoreError`] if the database cannot be reached, or a migration fails.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
+        let store = Self::open_as_is(url).await?;
+        MIGRATIONS.run(&store.pool).await?;
+        Ok(store)
+    }
+
+    /// Connects to a database that is there, and leaves its schema as it is. On SQLite, every page is read once: a
+    /// damaged one is told of now, and not to the first request that needs it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the database cannot be reached, or is damaged.
+    pub async fn open_as_is(url: &str) -> Result<Self, StoreError> {
         install_default_drivers();
         let is_sqlite = url.starts_with("sqlite:");
         if is_sqlite {
             // The pool would try again for half a minute with a file that is no database.
             let mut connection = AnyConnection::connect(url).await?;
-            connection.execute("PRAGMA schema_version").await?;
+            let checked = query("PRAGMA quick_check(1)").fetch_one(&mut connection);
+            let fault: String = checked.await?.try_get(0)?;
+            if fault != "ok" {
+                return Err(StoreError::Damaged(fault));
+            }
             connection.close().await?;
         }
         let options = pool_options(MAX_CONNECTIONS, if is_sqlite { sqlite::SETUP } else { "" });
@@ -72,7 +91,6 @@ impl Store {
             }
             pool => pool?,
         };
-        MIGRATIONS.run(&pool).await?;
         // SQLite has one writer: taking its place first keeps a reader that turns writer from
         // failing half-way.
         let begin = if is_sqlite {
@@ -88,6 +106,24 @@ impl Store {
             sqlite: sqlite.transpose()?,
             rows_written,
         })
+    }
+
+    /// Whether this program and the database have the same schema.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Newer`] or [`StoreError::Older`] if not.
+    pub async fn check_schema(&self) -> Result<(), StoreError> {
+        let newest =
+            "SELECT CAST(COALESCE(MAX(version), 0) AS BIGINT) AS version FROM _sqlx_migrations";
+        let row = query(newest).fetch_one(&self.pool).await?;
+        let found = number(&row, "version")?;
+        let known = MIGRATIONS.iter().map(|migration| migration.version).max();
+        match found.cmp(&known.unwrap_or_default()) {
+            Less => Err(StoreError::Older(found)),
+            Equal => Ok(()),
+            Greater => Err(StoreError::Newer(found)),
+        }
     }
 
     /// A transaction that writes.
@@ -205,6 +241,22 @@ impl Transaction {
         }
     }
 
+    /// The time of a database that replicas share; none on SQLite, which has the clock of this machine.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn database_time(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        if self.connection().backend_name() == "SQLite" {
+            return Ok(None);
+        }
+        let time =
+            "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) AS micros";
+        let row = query(time).fetch_one(self.connection()).await?;
+        let time = Timestamp::from_microsecond(number(&row, "micros")?);
+        Ok(Some(time.map_err(|_| StoreError::Corrupt("micros"))?))
+    }
+
     pub(crate) fn count_written(&self, rows: u64) {
         self.rows_written.fetch_add(rows, Ordering::Relaxed);
     }
@@ -241,7 +293,7 @@ mod tests {
         (15, "14ca49da85e3d571"),
         (16, "2291bfc158c9d6e3"),
         (17, "2c07d89b4182ed0c"),
-        (101, "e8c27f8b711533d4"),
+        (18, "e8c27f8b711533d4"),
     ];
 
     #[test]

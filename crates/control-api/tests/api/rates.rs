@@ -1,9 +1,10 @@
 //! Rate limits, also those that replicas share.
 
-use crate::world::{Credential, World, app, worlds};
+use crate::world::{Credential, World, app, app_with_clock, worlds};
 use axum::http::StatusCode;
 use control_app::Rate;
 use control_domain::Tenant;
+use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -33,6 +34,27 @@ async fn guess_right(world: &World) -> StatusCode {
     let unknown = world.full_key().await;
     spend_address(world).await;
     world.get("/orgs", &unknown).await.status
+}
+
+#[tokio::test]
+async fn a_replica_whose_clock_is_wrong_leaves() {
+    let clocks: [(fn() -> Timestamp, bool); 3] = [
+        (|| Timestamp::now() + SignedDuration::from_secs(30), true),
+        (|| Timestamp::now() - SignedDuration::from_secs(30), true),
+        (Timestamp::now, false),
+    ];
+    for world in worlds().await {
+        // SQLite has the clock of the machine.
+        let is_shared = world.database.kind == "postgres";
+        for (clock, is_wrong) in clocks {
+            let objects = world.objects.path();
+            let (app, _) = app_with_clock(&world.database.url, objects, clock).await;
+            app.relay().await.unwrap();
+            assert_eq!(app.is_clock_wrong(), is_shared && is_wrong);
+            let round = app.clean_up(world.node.0, app.now()).await;
+            round.unwrap();
+        }
+    }
 }
 
 #[tokio::test]

@@ -90,8 +90,15 @@ pub(crate) async fn worlds() -> Vec<World> {
 }
 
 pub(crate) async fn app(url: &str, objects: &Path) -> (Arc<App>, Store) {
+    app_with_clock(url, objects, Timestamp::now).await
+}
+
+pub(crate) async fn app_with_clock(
+    url: &str,
+    objects: &Path,
+    now: fn() -> Timestamp,
+) -> (Arc<App>, Store) {
     let store = Store::open(url).await.unwrap();
-    let now = Timestamp::now;
     let objects = Objects::in_folder(objects).unwrap();
     let app = App::new(store.clone(), objects, sealer(), Environment { now, fill });
     (Arc::new(app), store)

@@ -58,6 +58,29 @@ async fn a_lease_by_a_clock_that_was_ahead_is_taken_over() {
 }
 
 #[tokio::test]
+async fn a_bucket_by_a_clock_that_was_ahead_gives_tokens_at_once() {
+    let rate = Rate {
+        per_minute: 60,
+        burst: 10,
+    };
+    for store in stores().await {
+        let mut tx = store.begin().await.unwrap();
+        let ahead = tx.take_tokens("a", rate, 10, after(3_600)).await;
+        assert_eq!(ahead.unwrap().taken, 10);
+        // One token, and then the rate. A clock may be a little ahead: its bucket counts.
+        for (secs, taken) in [(0, 1), (0, 0), (1, 1), (1, 0), (9, 8), (4, 0)] {
+            let group = tx.take_tokens("a", rate, 10, after(secs)).await;
+            assert_eq!(
+                group.unwrap().taken,
+                taken,
+                "{} at {secs}",
+                store.database.kind
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_bucket_gives_its_burst_and_then_its_rate() {
     let rate = Rate {
         per_minute: 60,

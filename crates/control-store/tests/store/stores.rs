@@ -5,7 +5,7 @@ use control_domain::{
     ApiKey, Email, EnrolmentToken, Labels, Name, Node, Org, Project, ProjectPolicy, Scope,
     SigningKey, SigningKeyState, Tenant, User,
 };
-use control_store::Store;
+use control_store::{Store, StoreError};
 use control_testkit::{Database, databases};
 use control_wire::{
     ApiKeyId, EnrolmentTokenId, NodeId, OrgId, ProjectId, SecretId, SigningKeyId, UserId,
@@ -153,4 +153,26 @@ fn of_name(name: &str) -> Uuid {
         bytes[index % 16] ^= byte;
     }
     Uuid::from_bytes(bytes)
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_version_is_refused() {
+    for store in stores().await {
+        assert!(store.check_schema().await.is_ok());
+        let newer = "INSERT INTO _sqlx_migrations
+                       (version, description, success, checksum, execution_time)
+                     SELECT 9999, 'newer', success, checksum, 0 FROM _sqlx_migrations
+                     WHERE version = 1";
+        store.tamper(newer).await;
+        let opened = Store::open(&store.database.url).await;
+        assert!(
+            matches!(opened, Err(StoreError::Newer(9_999))),
+            "{opened:?}"
+        );
+        let checked = store.check_schema().await;
+        assert!(
+            matches!(checked, Err(StoreError::Newer(9_999))),
+            "{checked:?}"
+        );
+    }
 }
