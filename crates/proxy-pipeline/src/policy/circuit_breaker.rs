@@ -1,5 +1,6 @@
 //! Refuses requests to an upstream that keeps failing, and records in its breaker how each request ended.
 
+use crate::completion::ExchangeKind;
 use crate::exchange::Exchange;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_health::BreakerOpen;
@@ -22,7 +23,8 @@ pub(crate) fn check(
 }
 
 /// Takes the breaker's permit for a request that goes to its target now. A permit that is dropped with
-/// the request counts nothing: the client has left.
+/// the request counts nothing: the client has left. A copy takes none, since the breaker is for the
+/// upstream of the route, and a copy goes to another one.
 pub(crate) fn admit(
     exchange: &mut Exchange,
     route: &RoutePlan,
@@ -31,6 +33,9 @@ pub(crate) fn admit(
     let Some(breaker) = &route.breaker else {
         return Ok(());
     };
+    if exchange.completion.record.kind == ExchangeKind::Copy {
+        return Ok(());
+    }
     let time = &exchange.worker().time;
     let now_ns = time.process_ns(time.elapsed());
     let permit = breaker.admit(now_ns);
