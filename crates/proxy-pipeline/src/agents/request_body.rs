@@ -161,10 +161,12 @@ fn remove_shadows_of_coding(exchange: &mut Exchange) {
     }
 }
 
-/// Removes the fields that describe the coded bytes of a body that is forwarded decoded.
+/// Removes the fields that describe the coded bytes of a body that is forwarded decoded: their length too,
+/// which a body with trailers has over HTTP/2 alone.
 fn remove_coding(exchange: &mut Exchange) {
     for name in [
         CONTENT_ENCODING,
+        CONTENT_LENGTH,
         HeaderName::from_static("content-digest"),
         HeaderName::from_static("content-md5"),
         HeaderName::from_static("digest"),
