@@ -146,11 +146,12 @@ impl BodyReservation {
     /// [`BodyMemoryFull`] if no larger body can be evicted for it, or this one was. Nothing is added
     /// then.
     pub fn grow(&self, bytes: u64, waker: Option<&Waker>) -> Result<(), BodyMemoryFull> {
+        let mut evicted = Vec::new();
+        let mut bodies = self.memory.bodies();
+        // Read under the lock: an evicted body that grew would be counted as held, and given back as evicted.
         if self.is_evicted() {
             return Err(BodyMemoryFull);
         }
-        let mut evicted = Vec::new();
-        let mut bodies = self.memory.bodies();
         let grown = bodies.grow((self.slot, bytes), waker, &mut evicted);
         self.memory.end(bodies, evicted);
         grown
@@ -172,12 +173,11 @@ impl BodyReservation {
         self.is_evicted.load(Ordering::Relaxed)
     }
 
-    /// Excludes the body from eviction: it has been read.
+    /// Excludes the body from eviction: it has been read. An eviction that its task has not noticed is void.
     pub fn settle(&self) {
-        if let Some(entry) = self.memory.bodies().entries.get_mut(self.slot) {
-            entry.is_growing = false;
-            entry.waker = None;
-        }
+        let mut bodies = self.memory.bodies();
+        let woken = bodies.settle(self.slot);
+        self.memory.end(bodies, woken);
     }
 }
 
@@ -215,6 +215,22 @@ impl Bodies {
             return Vec::new();
         }
         self.evicted_bytes -= bytes;
+        std::mem::take(&mut self.paused)
+    }
+
+    /// Excludes a body from eviction. Returns the tasks that waited for it.
+    fn settle(&mut self, slot: usize) -> Vec<Waker> {
+        let Some(entry) = self.entries.get_mut(slot) else {
+            return Vec::new();
+        };
+        entry.is_growing = false;
+        entry.waker = None;
+        if !entry.is_evicted.swap(false, Ordering::Relaxed) {
+            return Vec::new();
+        }
+        // Counted as evicted, it would hold up other bodies for as long as it is sent.
+        self.evicted_bytes -= entry.bytes;
+        self.held_bytes += entry.bytes;
         std::mem::take(&mut self.paused)
     }
 
@@ -356,6 +372,22 @@ mod tests {
         let evicted: Vec<bool> = bodies.iter().map(BodyReservation::is_evicted).collect();
         assert_eq!(evicted, [false, true, false, true]);
         assert_eq!(memory.held_bytes(), 30);
+    }
+
+    #[test]
+    fn a_body_that_is_evicted_as_its_last_byte_is_read_holds_up_no_other() {
+        let memory = memory(100);
+        let (small, read) = (body(&memory, 30), body(&memory, 60));
+        small.grow(20, None).unwrap();
+        assert!(read.is_evicted());
+
+        read.settle();
+
+        assert!(!read.is_evicted());
+        assert!(small.poll_room(Waker::noop()).is_ready());
+        assert_eq!(memory.held_bytes(), 110);
+        drop((small, read));
+        assert_eq!(memory.held_bytes(), 0);
     }
 
     #[test]
