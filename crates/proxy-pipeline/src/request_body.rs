@@ -14,7 +14,7 @@ use proxy_http1::{Pipe, SpliceFrom};
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// A request's body.
@@ -151,8 +151,12 @@ impl RequestBody {
             return Poll::Ready(Err(HoldError::MemoryFull));
         }
         loop {
-            ready!(held.bytes.poll_room(cx.waker()));
-            match Pin::new(&mut *self).poll_frame(cx) {
+            // While the body may not be read on, its timers run all the same.
+            let polled = match held.bytes.poll_room(cx.waker()) {
+                Poll::Ready(()) => Pin::new(&mut *self).poll_frame(cx),
+                Poll::Pending => Poll::Pending,
+            };
+            match polled {
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Ready(Some(Err(fault))) => return Poll::Ready(Err(HoldError::Body(fault))),
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
@@ -192,8 +196,12 @@ impl RequestBody {
             return Poll::Ready(Err(HoldError::MemoryFull));
         }
         loop {
-            ready!(held.read.poll_room(cx.waker()));
-            match Pin::new(&mut *self).poll_frame(cx) {
+            // While the body may not be read on, its timers run all the same.
+            let polled = match held.read.poll_room(cx.waker()) {
+                Poll::Ready(()) => Pin::new(&mut *self).poll_frame(cx),
+                Poll::Pending => Poll::Pending,
+            };
+            match polled {
                 Poll::Ready(None) => {
                     held.is_whole = true;
                     return Poll::Ready(Ok(()));
