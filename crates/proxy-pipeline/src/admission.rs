@@ -178,7 +178,15 @@ impl Admission {
         }
         let (ticket, permit) = match self.queue_place(order.len()) {
             Ok(permit) => match order.push(claim, now_ns) {
-                Ok(queued) => (queued.ticket, permit),
+                Ok(queued) => {
+                    // A reload may apply another maximum to all queues before it does to this one.
+                    let displaced = queued.displaced.and_then(|other| requests.remove(&other));
+                    if let Some(WaitingRequest { answer, .. }) = displaced {
+                        // Its client may leave at the same time.
+                        drop(answer.send(Err(self.queue_full())));
+                    }
+                    (queued.ticket, permit)
+                }
                 Err(_) => return Err(self.queue_full()),
             },
             Err(full) => {
