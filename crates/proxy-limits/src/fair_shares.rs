@@ -33,7 +33,7 @@ impl Occupancy {
 pub struct Destination {
     /// The route.
     pub route: u64,
-    /// The upstream of the route; any constant if it has none.
+    /// The upstream of the route; a number of the route alone if it has none.
     pub upstream: u64,
 }
 

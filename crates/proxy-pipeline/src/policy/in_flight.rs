@@ -61,10 +61,16 @@ pub(crate) async fn wait(
 #[cold]
 fn claim(exchange: &Exchange, holders: Holders<'_>) -> Claim {
     let Holders { route, upstream } = holders;
-    let upstream = upstream.map_or("", |upstream| &upstream.name);
+    let name = upstream.map_or("", |upstream| &upstream.name);
     let client = exchange.completion.record.client_ip;
     let admission = &exchange.worker().admission;
-    admission.claim(&route.id, upstream, client)
+    let mut claim = admission.claim(&route.id, name, client);
+    if upstream.is_none() {
+        // Routes with static files have no upstream in common. The number differs from that of an upstream
+        // with the name of the route.
+        claim.destination.upstream = !claim.destination.route;
+    }
+    claim
 }
 
 fn problem(refusal: Refusal) -> Problem {
