@@ -22,7 +22,7 @@ async fn ordered(fleet: &Fleet<'_>) -> String {
 
 /// A node that ran these bundles by its orders, one after the other; with a word in the place of the ones that it
 /// rejected.
-async fn ran<'a, const N: usize>(world: &'a World, accepts: [bool; N]) -> (Fleet<'a>, [String; N]) {
+async fn ran<const N: usize>(world: &World, accepts: [bool; N]) -> (Fleet<'_>, [String; N]) {
     let mut fleet = Fleet::new(world, 1).await;
     let mut bundles = [const { String::new() }; N];
     for ((bundle, port), accepts) in bundles.iter_mut().zip(81..).zip(accepts) {
@@ -180,33 +180,38 @@ impl Random {
     }
 }
 
+/// Runs 14 random commands on five bundles, with ports from `first_port`, against the model.
+async fn run_sequence(world: &World, random: &mut Random, first_port: u16) {
+    let mut fleet = Fleet::new(world, 1).await;
+    let mut bundles = Vec::new();
+    for port in (first_port..).take(5) {
+        bundles.push(fleet.bundle(port).await);
+    }
+    let mut model = Model::default();
+    for _ in 0..14 {
+        if bundles.is_empty() {
+            return;
+        }
+        let chosen = random.below(u64::try_from(bundles.len()).unwrap());
+        let chosen = bundles[usize::try_from(chosen).unwrap()].clone();
+        let is_assigned = random.below(3) > 0;
+        if is_assigned {
+            command(&fleet, &chosen, "assign").await;
+        } else {
+            command(&fleet, &chosen, "revoke").await;
+            bundles.retain(|bundle| *bundle != chosen);
+            model.revoked.insert(chosen);
+        }
+        settle(world, &mut fleet, &mut model, (random, !is_assigned)).await;
+    }
+}
+
 #[tokio::test]
 async fn every_sequence_of_verdicts_and_revocations_leads_to_a_good_bundle() {
     for world in worlds().await {
         let mut random = Random(31);
         for sequence in 0..12 {
-            let mut fleet = Fleet::new(&world, 1).await;
-            let mut bundles = Vec::new();
-            for number in 0..5 {
-                bundles.push(fleet.bundle(10_000 + sequence * 10 + number).await);
-            }
-            let mut model = Model::default();
-            for _ in 0..14 {
-                let chosen = random.below(u64::try_from(bundles.len()).unwrap());
-                let chosen = bundles[usize::try_from(chosen).unwrap()].clone();
-                let is_assigned = random.below(3) > 0;
-                if is_assigned {
-                    command(&fleet, &chosen, "assign").await;
-                } else {
-                    command(&fleet, &chosen, "revoke").await;
-                    bundles.retain(|bundle| *bundle != chosen);
-                    model.revoked.insert(chosen);
-                }
-                settle(&world, &mut fleet, &mut model, (&mut random, !is_assigned)).await;
-                if bundles.is_empty() {
-                    break;
-                }
-            }
+            run_sequence(&world, &mut random, 10_000 + sequence * 10).await;
         }
     }
 }
