@@ -343,6 +343,10 @@ fn metrics_are_for_this_machine_or_at_an_address_of_their_own() {
     assert_eq!(answer.status, 404, "a client of a balancer");
     let (mut process, url, metrics) = with_metrics(&folder.path("two"));
     assert_eq!(Client::new(&url).get("/metrics").status, 404);
+    until("control_database_up", || {
+        let answer = Client::new(&metrics).get("/metrics");
+        answer.text.contains("control_database_up")
+    });
     let answer = Client::new(&metrics).get("/metrics");
     assert!(
         answer.text.contains("control_database_up"),
@@ -502,8 +506,14 @@ fn secrets_without_their_key_are_told_of_at_the_start() {
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     let told = text(&run(&start).stderr);
     assert!(told.contains("lacks the key "), "{told}");
+    // The key of the audit log is sealed as well.
     let verified = run(&["audit", "verify", "--data-dir", &data]);
-    assert!(verified.status.success(), "{}", text(&verified.stderr));
+    let told = text(&verified.stderr);
+    assert!(!verified.status.success(), "{told}");
+    assert!(
+        told.contains("sealed with a key that is not in the key file"),
+        "{told}"
+    );
 }
 
 /// A data folder with a database; gives its name.

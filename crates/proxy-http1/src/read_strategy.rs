@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(fed().large, Some(MAX_READ_BYTES));
 
         limit_large_reads(Some(64 << 20));
-        assert_eq!(fed().large, Some(LARGE_READ_BYTES * 4));
+        assert_eq!(fed().large, Some(LARGE_READ_BYTES * 2));
         limit_large_reads(None);
         assert_eq!(fed().large, Some(MAX_READ_BYTES));
     }

@@ -264,8 +264,21 @@ mod tests {
         memory.observe(900);
         assert!(body(500).is_ok());
         assert!(body(501).is_err());
-        // It has been returned, and the connections stay.
+    }
+
+    #[test]
+    fn memory_of_bodies_that_was_returned_leaves_the_room_that_connections_do() {
+        let memory = limit(Some(1_000), None);
+        let body = |bytes| {
+            let body = BodyReservation::new(memory.bodies());
+            body.grow(bytes, None).map(|()| body)
+        };
+        memory.observe(300);
+        drop(body(550).unwrap());
+        memory.observe(900);
+
         memory.observe(350);
+
         assert!(body(500).is_ok());
         assert!(body(501).is_err());
     }

@@ -117,7 +117,7 @@ fn each_word_of_load_balancing_has_its_own_distribution() {
     // Requests of many clients while `c` has some in hand, how far each count may be off, and whether one
     // client stays with one target.
     let table = [
-        ("round_robin", [200, 200, 200], 55, false),
+        ("round_robin", [100, 200, 300], 55, false),
         ("weighted", [100, 200, 300], 55, false),
         ("least_connections", [200, 400, 0], 55, false),
         ("ip_hash", [100, 200, 300], 55, true),

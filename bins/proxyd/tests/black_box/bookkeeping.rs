@@ -122,7 +122,7 @@ fn a_record_names_the_upstream_that_a_refused_request_was_for() {
     let large = proxyd.connect().ask(post("/", "eleven bytes"));
     refusal(&large, 413, "LIMIT_EXCEEDED");
     let lost = proxyd.connect().ask(get("/lost", &[]));
-    assert_eq!(lost.status, 502, "{}", lost.text());
+    assert_eq!(lost.status, 503, "{}", lost.text());
 
     for (response, name) in [(large, "u"), (lost, "nowhere")] {
         let id = response.correlation_id();

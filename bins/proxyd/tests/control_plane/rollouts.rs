@@ -8,8 +8,7 @@ use control_testkit::{Database, RefusedWrite};
 use proxy_load::clock::pause;
 use proxy_testkit::{Upstream, closed_port, ok};
 use serde_json::{Value, json};
-use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 const NONE: [&Outcome; 0] = [];
@@ -17,10 +16,6 @@ const NONE: [&Outcome; 0] = [];
 const SLACK_MS: u32 = 500;
 /// Above that, and below every time-out.
 const SLOW: Duration = Duration::from_millis(1_500);
-/// A listener with a certificate that each machine has in its own data folder.
-const OWN_CERTIFICATE: &str = "listener \"tls\" { address \"127.0.0.1:0\"; \
-    protocol \"https\"; tls { cert-file \"../../own.pem\"; key-file \"../../own.key\" } }";
-
 /// A rollout that must come back from its first batch.
 struct BadRollout<'a> {
     upstream: SocketAddr,
@@ -116,12 +111,9 @@ fn a_bad_bundle_stops_in_its_first_batch_and_costs_no_request_elsewhere() {
             served.send(ok("late"));
         }
     });
-    for node in &fleet.nodes[1..] {
-        let made = rcgen::generate_simple_self_signed(vec!["a.test".to_owned()]).unwrap();
-        let folder = fleet.world.folder.path().join(&node.name);
-        fs::write(folder.join("own.pem"), made.cert.pem()).unwrap();
-        fs::write(folder.join("own.key"), made.signing_key.serialize_pem()).unwrap();
-    }
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let listener = format!("listener \"taken\" {{ address \"{address}\" }}");
     let bad = |upstream, reason, status| BadRollout {
         upstream,
         reason,
@@ -137,7 +129,7 @@ fn a_bad_bundle_stops_in_its_first_batch_and_costs_no_request_elsewhere() {
     .check(&fleet);
     bad(closed_port(), "5xx", Some(502)).check(&fleet);
     BadRollout {
-        listener: OWN_CERTIFICATE,
+        listener: &listener,
         ..bad(
             fleet.upstream.address(),
             "node edge-1 rejected the bundle",
@@ -145,8 +137,9 @@ fn a_bad_bundle_stops_in_its_first_batch_and_costs_no_request_elsewhere() {
         )
     }
     .check(&fleet);
-    // The other machines have the certificate: what stopped the rollout was the one machine without it.
-    let good = fleet.bundle("good", fleet.upstream.address(), OWN_CERTIFICATE);
+    // The address is free now: what stopped the rollout was the machine's, not the bundle's.
+    drop(taken);
+    let good = fleet.bundle("good", fleet.upstream.address(), &listener);
     fleet.world.assign(&good, &fleet.nodes[1].id);
     fleet.until_runs(&fleet.nodes[1], &good);
 }

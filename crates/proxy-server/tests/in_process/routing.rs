@@ -249,14 +249,13 @@ fn among_equals_the_more_specific_route_wins_then_the_order_of_the_file() {
         &upstream,
         &[
             ("none", ""),
-            ("regex", r#"matches { path-regex "^/a" }"#),
+            ("regex", r#"matches { path-regex "^/ax|\\.php$" }"#),
             ("short", r#"matches { path-prefix "/a" }"#),
             ("long", r#"matches { path-prefix "/a/b" }"#),
             ("exact", r#"matches { path "/a/b/c" }"#),
-            (
-                "second",
-                r#"matches { path "/a/b/c" ; method "GET" "PUT" }"#,
-            ),
+            ("second", r#"matches { path "/a/b/c" }"#),
+            ("method", r#"matches { path "/m"; method "GET" "PUT" }"#),
+            ("methodless", r#"matches { path "/m" }"#),
             ("wild", r#"matches { path "/h"; host "*.test" }"#),
             ("host", r#"matches { path "/h"; host "a.test" }"#),
             ("hostless", r#"matches { path "/h" }"#),
@@ -274,9 +273,11 @@ fn among_equals_the_more_specific_route_wins_then_the_order_of_the_file() {
         &[
             ("/x", "none"),
             ("/ax", "regex"),
+            ("/a/b/x.php", "regex"),
             ("/a/x", "short"),
             ("/a/b/x", "long"),
             ("/a/b/c", "exact"),
+            ("/m", "method"),
             ("/h", "host"),
         ],
     );
