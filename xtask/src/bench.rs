@@ -34,6 +34,7 @@ mod running;
 mod running_servers;
 mod server;
 mod statistics;
+mod storm;
 mod tables;
 mod targets;
 
@@ -59,6 +60,9 @@ pub(crate) use self::options::Options;
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
     if options.guard {
         return guard::compare(workspace).map(drop);
+    }
+    if options.storm {
+        return storm::run(workspace);
     }
     let cases = options.cases()?;
     let targets = Targets::load(&workspace.root().join(targets::PATH))?;

@@ -1,7 +1,7 @@
 //! Configurations of servers, from templates of the `bench` folder.
 
 use super::certificate::{BOTH, CERTIFICATE, KEY};
-use super::environment::{BACKEND_PORT, Environment};
+use super::environment::{BACKEND_PORT, Environment, HUNG_PORT};
 use super::server::{Program, RouteKind, Setup};
 use crate::task_error::TaskError;
 use std::fs;
@@ -30,6 +30,9 @@ fn template(program: &Program, setup: &Setup) -> &'static str {
         (Program::Proxyd, RouteKind::Agent) => "proxyd/agent.kdl",
         (Program::Nginx, RouteKind::Agent) => "nginx/agent.conf",
         (Program::Haproxy, RouteKind::Agent) => "haproxy/agent.cfg",
+        (Program::Proxyd, RouteKind::Storm) => "proxyd/storm.kdl",
+        (Program::Nginx, RouteKind::Storm) => "nginx/storm.conf",
+        (Program::Haproxy, RouteKind::Storm) => "haproxy/storm.cfg",
         (Program::Proxyd, RouteKind::Plain) if setup.tls => "proxyd/tls.kdl",
         (Program::Nginx, RouteKind::Plain) if setup.tls => "nginx/tls.conf",
         (Program::Haproxy, RouteKind::Plain) if setup.tls => "haproxy/tls.cfg",
@@ -65,7 +68,7 @@ pub(super) fn write(
     Ok(path)
 }
 
-fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String); 10] {
+fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String); 13] {
     let file = |name: &str| folder.join(name).display().to_string();
     let access_log = if setup.access_log {
         format!("path \"{}\"", file("access.log"))
@@ -77,6 +80,9 @@ fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String)
         ("port", ports.clients.to_string()),
         ("admin-port", ports.admin.to_string()),
         ("backend", format!("127.0.0.1:{BACKEND_PORT}")),
+        ("hung", format!("127.0.0.1:{HUNG_PORT}")),
+        ("dead-1", format!("127.0.0.1:{}", HUNG_PORT + 1)),
+        ("dead-2", format!("127.0.0.1:{}", HUNG_PORT + 2)),
         ("folder", folder.display().to_string()),
         ("certificate", file(CERTIFICATE)),
         ("key", file(KEY)),
@@ -161,6 +167,10 @@ mod tests {
             },
             Setup {
                 route: RouteKind::Agent,
+                ..plain
+            },
+            Setup {
+                route: RouteKind::Storm,
                 ..plain
             },
             Setup {

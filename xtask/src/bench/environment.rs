@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 pub(super) const BACKEND_PORT: u16 = 21_000;
 /// The port of the responder that measures the load's own capacity.
 pub(super) const RESPONDER_PORT: u16 = 21_001;
+/// The port of a target that never answers. On the next two nothing listens.
+pub(super) const HUNG_PORT: u16 = 21_002;
 /// Ports for proxies, below the ephemeral range.
 const PROXY_PORTS: RangeInclusive<u16> = 21_010..=21_999;
 

@@ -23,6 +23,9 @@ pub(crate) struct Options {
     /// Only compare counts with those that `test-all` guards
     #[arg(long, exclusive = true)]
     pub(super) guard: bool,
+    /// Only measure how bystanders are served while targets are in trouble
+    #[arg(long, exclusive = true)]
+    pub(super) storm: bool,
     /// Write docs/performance.md and what it is made from
     #[arg(long, conflicts_with_all = ["quick", "only"])]
     pub(super) publish: bool,
@@ -86,6 +89,7 @@ mod tests {
         gate: false,
         instr: false,
         guard: false,
+        storm: false,
         publish: false,
         only: Vec::new(),
     };

@@ -50,6 +50,8 @@ pub(super) enum RouteKind {
     Protected,
     /// An agent on a Unix socket is asked about the head of each request.
     Agent,
+    /// There are more routes, to targets in trouble, and all limits are as by default.
+    Storm,
 }
 
 /// Number of routes requested in a set-up with many, spread from first to last.
