@@ -86,7 +86,7 @@ fn a_slow_upload_that_ends_in_the_request_timeout_counts_nothing() {
 #[test]
 fn a_target_that_uses_up_the_time_of_the_route_opens_the_breaker() {
     let (upstream, gate) = healthy();
-    let policies = "policies { timeouts { request-ms 300 } }";
+    let policies = "policies { timeouts { request-ms 3000 } }";
     let proxy = Config::through(&upstream, &format!("{STRICT}; {policies}")).start();
 
     let late = proxy.connect().ask(get("/hold", &[]));
