@@ -1,8 +1,13 @@
 //! Memory of the bodies that are buffered, over all workers.
 
+use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
+
+/// Bytes by which bodies grow between two readings of the process's memory: several workers can receive more
+/// than a tenth of a small limit between two readings by time.
+const BYTES_PER_READING: u64 = 1 << 20;
 
 /// Memory of the bodies that are buffered, over all workers, with a maximum that follows the memory
 /// limit.
@@ -15,6 +20,16 @@ pub struct BodyMemory {
     bodies: Locked,
     /// Bytes of bodies that are evicted and not dropped yet.
     evicted_bytes: AtomicU64,
+    reader: OnceLock<Reader>,
+}
+
+/// Reads the process's memory and sets the maximum by it.
+struct Reader(Box<dyn Fn() + Send + Sync>);
+
+impl Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reader")
+    }
 }
 
 /// One body's share of a [`BodyMemory`]; given back on drop.
@@ -44,6 +59,8 @@ struct Bodies {
     evicted_bytes: u64,
     /// Maximum of both together since the last reading.
     peak_bytes: u64,
+    /// Growth of bodies since the reader was called.
+    unread_bytes: u64,
     /// Tasks that wait until evicted bodies are dropped.
     paused: Vec<Waker>,
     entries: Vec<Entry>,
@@ -67,11 +84,13 @@ impl Default for BodyMemory {
                 held_bytes: 0,
                 evicted_bytes: 0,
                 peak_bytes: 0,
+                unread_bytes: 0,
                 paused: Vec::new(),
                 entries: Vec::new(),
                 free: Vec::new(),
             }),
             evicted_bytes: AtomicU64::new(0),
+            reader: OnceLock::new(),
         }
     }
 }
@@ -87,6 +106,11 @@ impl BodyMemory {
         let mut bodies = self.bodies();
         let now = bodies.held_bytes + bodies.evicted_bytes;
         std::mem::replace(&mut bodies.peak_bytes, now)
+    }
+
+    /// Calls `read` whenever bodies have grown by [`BYTES_PER_READING`]. Only the first call has an effect.
+    pub(crate) fn on_growth(&self, read: impl Fn() + Send + Sync + 'static) {
+        self.reader.get_or_init(|| Reader(Box::new(read)));
     }
 
     /// Lowers the maximum by `bytes` that something else is about to use.
@@ -153,7 +177,11 @@ impl BodyReservation {
             return Err(BodyMemoryFull);
         }
         let grown = bodies.grow((self.slot, bytes), waker, &mut evicted);
+        let is_reading_due = bodies.is_reading_due();
         self.memory.end(bodies, evicted);
+        if is_reading_due && let Some(Reader(read)) = self.memory.reader.get() {
+            read();
+        }
         grown
     }
 
@@ -270,9 +298,18 @@ impl Bodies {
             entry.bytes = wanted;
         }
         self.held_bytes = self.held_bytes.saturating_add(bytes);
+        self.unread_bytes = self.unread_bytes.saturating_add(bytes);
         let used = self.held_bytes.saturating_add(self.evicted_bytes);
         self.peak_bytes = self.peak_bytes.max(used);
         Ok(())
+    }
+
+    fn is_reading_due(&mut self) -> bool {
+        let is_due = self.unread_bytes >= BYTES_PER_READING;
+        if is_due {
+            self.unread_bytes = 0;
+        }
+        is_due
     }
 
     fn bytes(&self, slot: usize) -> u64 {
@@ -323,6 +360,21 @@ mod tests {
         let memory = Arc::new(BodyMemory::default());
         memory.set_max(max_bytes);
         memory
+    }
+
+    #[test]
+    fn growth_is_followed_by_a_reading_that_may_set_the_maximum() {
+        let memory = Arc::new(BodyMemory::default());
+        let weak = Arc::downgrade(&memory);
+        memory.on_growth(move || weak.upgrade().unwrap().set_max(5));
+        let small = body(&memory, 5);
+        assert!(!small.is_evicted());
+
+        let large = body(&memory, BYTES_PER_READING);
+
+        assert!(large.is_evicted());
+        assert!(!small.is_evicted());
+        assert!(small.grow(1, None).is_err());
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct MemoryLimit {
     expected_bytes: AtomicU64,
     /// Of it, by connections accepted since the last reading.
     newly_expected_bytes: AtomicU64,
+    /// Held while a reading is turned into the maximum of bodies.
+    is_reading: AtomicBool,
 }
 
 /// Memory that a connection is expected to use soon after it was accepted, in bytes: its task, and what it
@@ -82,10 +84,25 @@ impl MemoryLimit {
         self.observe(self.used_bytes())
     }
 
-    /// Records a measurement of the resident memory, in bytes.
+    /// Reads the resident memory by `resident_bytes` whenever bodies have grown by a mebibyte as well, and
+    /// sets their maximum by it.
+    pub fn read_on_growth(self: &Arc<Self>, resident_bytes: fn() -> Option<u64>) {
+        let limit = Arc::downgrade(self);
+        self.bodies.on_growth(move || {
+            if let Some(limit) = limit.upgrade()
+                && limit.max_bytes().is_some()
+                && let Some(used_bytes) = resident_bytes()
+            {
+                limit.make_room_for_bodies(used_bytes);
+            }
+        });
+    }
+
+    /// Records a measurement of the resident memory, in bytes, at regular intervals.
     pub fn observe(&self, used_bytes: u64) -> MemoryChange {
+        let expected = self.newly_expected_bytes.swap(0, Ordering::Relaxed);
+        self.expected_bytes.store(expected, Ordering::Relaxed);
         self.make_room_for_bodies(used_bytes);
-        self.used_bytes.store(used_bytes, Ordering::Relaxed);
         let was_shedding = self.is_shedding();
         let Some(max_bytes) = self.max_bytes() else {
             if !was_shedding {
@@ -118,20 +135,26 @@ impl MemoryLimit {
     /// Sets the maximum of buffered bodies. What the allocator keeps of earlier bodies is used by later
     /// ones, until the resident memory falls.
     fn make_room_for_bodies(&self, used_bytes: u64) {
+        if self.is_reading.swap(true, Ordering::Acquire) {
+            // Another thread does so with a reading as fresh.
+            return;
+        }
+        let before = self.used_bytes.swap(used_bytes, Ordering::Relaxed);
         let Some(max_bytes) = self.max_bytes() else {
-            return self.bodies.set_max(u64::MAX);
+            self.bodies.set_max(u64::MAX);
+            return self.is_reading.store(false, Ordering::Release);
         };
-        let returned = self.used_bytes().saturating_sub(used_bytes);
+        let returned = before.saturating_sub(used_bytes);
         let resident = self.resident_body_bytes.load(Ordering::Relaxed);
         let resident = resident
             .saturating_sub(returned)
             .max(self.bodies.take_peak_bytes());
         self.resident_body_bytes.store(resident, Ordering::Relaxed);
-        let expected = self.newly_expected_bytes.swap(0, Ordering::Relaxed);
-        self.expected_bytes.store(expected, Ordering::Relaxed);
+        let expected = self.expected_bytes.load(Ordering::Relaxed);
         let others = used_bytes.saturating_sub(resident) + expected;
         self.bodies
             .set_max(body_line(max_bytes).saturating_sub(others));
+        self.is_reading.store(false, Ordering::Release);
     }
 
     /// The memory of bodies that are buffered.
