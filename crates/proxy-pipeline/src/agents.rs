@@ -102,6 +102,7 @@ fn remove_claims(exchange: &mut Exchange, agent: &AgentPlan) {
     if names.is_empty() {
         return;
     }
+    exchange.agent_fields.extend_from_slice(names);
     exchange.head.headers.edit(|headers| {
         for name in names {
             headers.remove(name);

@@ -20,7 +20,7 @@ use crate::trace_context;
 use http::header::ACCEPT;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version};
 use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Blame, Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
@@ -40,6 +40,8 @@ pub(crate) struct Exchange {
     /// The forwarding claims in the head are agents': those of the client, which is not trusted, have been
     /// removed.
     pub(crate) has_believed_claims: bool,
+    /// Names of the fields that agents have set or removed.
+    pub(crate) agent_fields: Vec<HeaderName>,
     // Boxed, because it is moved often and rarely read.
     pub(crate) completion: Box<CompletionGuard>,
     /// The plan at its beginning.
@@ -105,6 +107,7 @@ impl Exchange {
             body: Some(body),
             is_grpc,
             has_believed_claims: false,
+            agent_fields: Vec::new(),
             completion,
             active,
             listener: listener_index,
@@ -141,6 +144,7 @@ impl Exchange {
         Self {
             is_grpc: head.headers.has(KnownHeaders::GRPC),
             has_believed_claims: self.has_believed_claims,
+            agent_fields: self.agent_fields.clone(),
             head,
             body: None,
             completion,

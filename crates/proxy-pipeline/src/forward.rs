@@ -19,7 +19,8 @@ use crate::held_response;
 use crate::policy::header_limits::FieldLimits;
 use crate::policy::request_head::{self, Length};
 use crate::policy::{
-    circuit_breaker, grpc_timeout, http2_fields, reachability, response_head, sticky_cookie,
+    circuit_breaker, grpc_timeout, header_edits, http2_fields, reachability, response_head,
+    sticky_cookie,
 };
 use crate::request_body::{BodyLimits, Progress, RequestBody, Times};
 use crate::upgrade::{self, RequestedUpgrade};
@@ -70,6 +71,7 @@ pub(crate) async fn send(
     let (body, upload) = match body {
         Some(body) => {
             let (body, progress) = upload(exchange, pace(exchange, to), body, &timers);
+            keep_decided_fields(exchange, to.route, &progress);
             (body, Some(progress))
         }
         None => (RequestBody::default(), None),
@@ -111,6 +113,15 @@ pub(crate) async fn send(
     };
     attempts.settle(status, built.as_ref().err());
     built
+}
+
+/// Has the fields that the route and agents have decided on removed from the trailers.
+fn keep_decided_fields(exchange: &mut Exchange, route: &RoutePlan, upload: &Progress) {
+    let mut names = std::mem::take(&mut exchange.agent_fields);
+    names.extend(header_edits::names(&route.request_headers).cloned());
+    if !names.is_empty() {
+        upload.decide_fields(names.into());
+    }
 }
 
 /// Lets another probe of a half-open breaker begin while the client still sends the body of this one.

@@ -5,13 +5,13 @@ use crate::client_body::{BodyAborted, ClientBody, HeldBody, Inspected};
 use crate::policy::header_limits::{FieldLimits, check_fields};
 use crate::trailers;
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{MinDataRate, RequestTimers, Tick, Timer};
 use proxy_errors::{Detail, Reason};
 use proxy_health::{BreakerPermit, CircuitBreaker};
 use proxy_http1::{Pipe, SpliceFrom};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -37,6 +37,8 @@ pub(crate) struct Progress {
     pub(crate) completed_at: Cell<Tick>,
     /// The probe of a half-open breaker, if the request is one.
     probe: RefCell<Option<Box<UploadedProbe>>>,
+    /// Names of the fields that policies and agents have decided on: trailers must not change them.
+    decided_fields: OnceCell<Box<[HeaderName]>>,
     /// The response has begun: from then on the timers of reading it apply.
     answered: Cell<bool>,
     limits: BodyLimits,
@@ -126,6 +128,7 @@ impl RequestBody {
             complete: Cell::new(false),
             completed_at: Cell::default(),
             probe: RefCell::default(),
+            decided_fields: OnceCell::new(),
             answered: Cell::new(false),
             limits,
             times,
@@ -356,6 +359,11 @@ impl Progress {
         })
     }
 
+    /// Removes the fields `names` from the trailers.
+    pub(crate) fn decide_fields(&self, names: Box<[HeaderName]>) {
+        self.decided_fields.get_or_init(|| names);
+    }
+
     /// Holds the permit of a probe for as long as the target, not the client, is waited for.
     #[cold]
     pub(crate) fn hold_probe(&self, breaker: &CircuitBreaker, permit: BreakerPermit) {
@@ -460,6 +468,9 @@ impl Body for RequestBody {
                         return Poll::Ready(Some(Err(progress.failed(fault))));
                     }
                     trailers::for_targets(trailers);
+                    if let Some(names) = progress.decided_fields.get() {
+                        trailers::remove_decided(trailers, names);
+                    }
                 }
                 if let Err(fault) = progress.count(frame.data_ref().map_or(0, Bytes::len)) {
                     return Poll::Ready(Some(Err(progress.failed(fault))));

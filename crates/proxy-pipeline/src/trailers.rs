@@ -3,7 +3,7 @@
 //! Receivers may merge trailers into the headers. Fields for framing, routing, authentication or
 //! request handling are therefore not allowed behind the body. [RFC 9110 §6.5.1]
 
-use crate::claims::remove_claims;
+use crate::claims::{remove_alike, remove_claims};
 use crate::names;
 use crate::policy::http2_fields::check_field;
 use http::header::{
@@ -55,6 +55,16 @@ pub(crate) fn for_targets(trailers: &mut HeaderMap) {
     }
     remove_claims(trailers, false);
     for_clients(trailers);
+}
+
+/// Removes the fields `names` from a request's trailers, and those that upstreams read alike: the proxy has
+/// decided on them in the head.
+#[cold]
+pub(crate) fn remove_decided(trailers: &mut HeaderMap, names: &[HeaderName]) {
+    for name in names {
+        trailers.remove(name);
+        remove_alike(trailers, name.as_str());
+    }
 }
 
 /// Removes from a response's trailers the fields that one of both protocols cannot represent.

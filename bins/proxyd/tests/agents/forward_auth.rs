@@ -274,3 +274,21 @@ fn a_server_error_is_a_failure_of_the_agent_and_its_answer_the_clients_if_it_is_
         wait_for_metric(&mut client, failed, 1.0);
     }
 }
+
+#[test]
+fn trailers_do_not_bring_the_fields_that_the_agent_sets() {
+    let upstream = Upstream::echo();
+    let server = AuthServer::start("HTTP/1.1 204 No Content\r\nX-User: ann\r\n\r\n");
+    let proxyd = server.setup(&upstream).start();
+    let request = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\
+                   X-User: mallory\r\nX_User: mallory\r\nX-Groups: wheel\r\nX-Sum: 7\r\n\r\n";
+
+    assert_eq!(proxyd.connect().ask(request).text(), "one");
+
+    let request = upstream.last_request();
+    assert_eq!(request.fields.all("x-user"), ["ann"]);
+    for name in ["x-user", "x_user", "x-groups"] {
+        assert!(!request.trailers.has(name), "{name}");
+    }
+    assert_eq!(request.trailers.get("x-sum"), Some("7"));
+}

@@ -64,6 +64,30 @@ fn a_shadow_gets_a_copy_of_each_request() {
 }
 
 #[test]
+fn trailers_do_not_bring_the_fields_that_the_route_edits() {
+    let (upstream, shadow) = (Upstream::echo(), Upstream::saying("dropped"));
+    let route = "shadow { upstream \"shadow\" }; request-headers { set \"X-Env\" \"live\"; \
+                 remove \"X-Debug\"; add \"X-Via\" \"edge\" }";
+    let proxyd = Config::through(&upstream, route)
+        .upstream("shadow", &target(&shadow))
+        .start();
+    let body =
+        "3\r\none\r\n0\r\nX-Env: test\r\nX_Debug: 1\r\nX-Debug: 1\r\nX-Via: me\r\nX-Sum: 7\r\n\r\n";
+
+    let chunked = request("POST /", "Transfer-Encoding: chunked\r\n", body);
+    assert_eq!(proxyd.connect().ask(chunked).text(), "one");
+
+    for upstream in [&upstream, &shadow] {
+        let request = upstream.wait_for_requests(1).pop().unwrap();
+        assert_eq!(request.fields.all("x-env"), ["live"]);
+        for name in ["x-env", "x_debug", "x-debug", "x-via"] {
+            assert!(!request.trailers.has(name), "{name}");
+        }
+        assert_eq!(request.trailers.get("x-sum"), Some("7"));
+    }
+}
+
+#[test]
 fn a_shadow_gets_its_share_of_the_requests() {
     let (upstream, shadow) = (Upstream::saying("ok"), Upstream::saying("dropped"));
     let count = |percent: &str| {

@@ -6,7 +6,7 @@ use crate::body::Body;
 use crate::exchange::Exchange;
 use crate::local_reply::OUR_NAME;
 use crate::policy::header_edits;
-use agent_protocol::{Allow, Block, BodyData, Challenge, Decision, Redirect, Text};
+use agent_protocol::{Allow, Block, BodyData, Challenge, Decision, HeaderEdit, Redirect, Text};
 use bytes::Bytes;
 use http::header::{LOCATION, SERVER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -67,6 +67,9 @@ fn edit_request(exchange: &mut Exchange, agent: &AgentPlan, allow: Allow) {
     if !request_headers.is_empty() {
         let headers = &mut exchange.head.headers;
         headers.edit(|map| edits::apply_to_request(&request_headers, map));
+        let names = request_headers.iter().map(HeaderEdit::name);
+        let names = names.filter_map(|name| HeaderName::try_from(name).ok());
+        exchange.agent_fields.extend(names);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A route's edits of a head.
 
 use crate::claims::{has_other_sign, remove_alike};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use proxy_model::HeaderEdits;
 
 /// Removes, then sets, then appends.
@@ -20,6 +20,13 @@ pub(crate) fn apply_to_request(edits: &HeaderEdits, headers: &mut HeaderMap) {
         remove_shadows(edits, headers);
         apply_all(edits, headers);
     }
+}
+
+/// Names of the fields that `edits` set, remove or add to.
+pub(crate) fn names(edits: &HeaderEdits) -> impl Iterator<Item = &HeaderName> {
+    let HeaderEdits { remove, set, add } = edits;
+    let removed = remove.iter().map(|name| &name.value);
+    removed.chain(set.iter().chain(add).map(|field| &field.name))
 }
 
 #[cold]
