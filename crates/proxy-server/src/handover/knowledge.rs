@@ -123,6 +123,11 @@ fn restore_target(target: &TargetPlan, fields: &[String], kept: &[(HealthCause, 
             target.state.fail(*cause, last_error, now());
         }
     }
+    let mut causes = target.state.causes().iter();
+    if target.state.outlier().is_ejected() && causes.all(|cause| cause != HealthCause::Ejection) {
+        // It would count against the share of targets that may be ejected, and never end.
+        target.state.outlier().restore(0);
+    }
 }
 
 /// The breakers of routes and of agents, by their owner and settings.
@@ -172,6 +177,10 @@ mod tests {
             target.fail(cause, "refused\0", now());
         }
         target.connect_backoff().fail(0);
+        let settings = old.upstreams()[0].outlier_detection.as_ref().unwrap();
+        let ejected = target.outlier().try_eject(std::iter::empty(), settings, 0);
+        assert!(ejected && target.outlier().is_ejected());
+        target.fail(HealthCause::Ejection, "refused", now());
         let breaker = old.routes()[0].breaker.as_ref().unwrap();
         breaker.admit(0).unwrap().failure(0);
         assert_eq!(breaker.state(), BreakerState::Open);
@@ -188,6 +197,8 @@ mod tests {
         let causes = |plan: &Plan, at: usize| plan.upstreams()[0].targets[at].state.causes();
         assert!(causes(&new, 0).is_healthy());
         assert_eq!(causes(&new, 1), target.causes());
+        let is_ejected = |plan: &Plan| plan.upstreams()[0].targets[1].state.outlier().is_ejected();
+        assert!(is_ejected(&new) && !is_ejected(&unchecked));
         assert!(
             causes(&unchecked, 1).is_last_resort(),
             "no check is configured"
