@@ -19,7 +19,7 @@ const READ_BYTES: usize = 16 << 10;
 /// Reads after which other tasks have their turn.
 const MAX_READS: u32 = 16;
 /// The part of a frame, in bytes, in which a denial is looked for before the frame is whole.
-const MAX_PREFIX_BYTES: usize = 1_024;
+const MAX_PREFIX_BYTES: usize = 16 << 10;
 /// The longest frame over the limit that is discarded; a longer one ends the connection.
 const MAX_DISCARDED_BYTES: usize = 16 << 20;
 
@@ -202,7 +202,7 @@ fn take_long(
     if !is_decision || !connection.is_ready() || MAX_DISCARDED_BYTES < length {
         return Err(bad(&text));
     }
-    if rest.len() < MAX_PREFIX_BYTES {
+    if rest.len() < MAX_PREFIX_BYTES.min(LENGTH_BYTES + length) {
         note_denial(connection, rest, encoding);
         return Ok(false);
     }
