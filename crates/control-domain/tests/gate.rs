@@ -129,6 +129,20 @@ fn only_what_came_since_the_sample_counts() {
 }
 
 #[test]
+fn a_short_earlier_sample_does_not_shrink_the_standard() {
+    let earlier = |requests| Some(traffic(&[("api", route(requests, 0, 2))]));
+    for (requests, expected) in [(2, 2_800), (100, 200)] {
+        let mut rest = node(10.0, &[("api", route(2_800, 0, 2))]);
+        rest.add_earlier(10.0, earlier(requests), GATE.min_requests);
+        assert_eq!(rest.weigh(Trim::Lowest).requests, expected, "{requests}");
+    }
+    // Alone it is all the standard there is.
+    let mut rest = Figures::default();
+    rest.add_earlier(10.0, earlier(2), GATE.min_requests);
+    assert_eq!(rest.weigh(Trim::Lowest).requests, 2);
+}
+
+#[test]
 fn counters_without_sense_stop_at_their_limit() {
     let absurd = || RouteTraffic {
         requests: u64::MAX,

@@ -164,13 +164,15 @@ impl Transaction {
                     WHERE s.rollout_id = $1 AND s.active_bundle_id IS DISTINCT FROM $2
                       AND r.batch = $3 AND s.node_id > $4 ORDER BY s.node_id LIMIT $5";
         let number = rollout.batch.as_ref().map_or(0, |batch| batch.number);
+        let gate = rollout.strategy.gate.as_ref();
+        let min_requests = gate.map_or(0, |gate| gate.min_requests);
         let mut last = String::new();
         loop {
             let page = sql(list).bind(rollout.id).bind(rollout.bundle).bind(number);
             let rows = page.bind(last.as_str()).bind(CHUNK).rows(self).await?;
             for row in &rows {
                 let traffic: Option<Traffic> = optional_json(row, "traffic")?;
-                figures.add_earlier(real(row, "cpu")?, traffic);
+                figures.add_earlier(real(row, "cpu")?, traffic, min_requests);
             }
             match rows.last() {
                 Some(row) => last = id::<NodeId>(row, "node_id")?.to_string(),
