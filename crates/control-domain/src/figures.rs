@@ -97,7 +97,9 @@ impl Figures {
     /// serve now, one with fewer than `min_requests` is left out: no node weighs more than the median one, and a
     /// bundle that had just been activated would leave too little data for the whole rollout.
     pub fn add_earlier(&mut self, cpu_percent: f64, counted: Option<Traffic>, min_requests: i64) {
-        let requests = counted.as_ref().map_or(0, |counted| total(counted).requests);
+        let requests = counted
+            .as_ref()
+            .map_or(0, |counted| total(counted).requests);
         let is_enough = u64::try_from(min_requests).is_ok_and(|min| min <= requests);
         if is_enough || self.serving() == 0 {
             self.add_served(cpu_percent, counted);

@@ -125,8 +125,9 @@ async fn serve(
         "/test.Echo/Chat" => grpc.streaming(service_fn(chat), request).await,
         "/test.Echo/Fail" => grpc.unary(service_fn(fail), request).await,
         "/test.Echo/Hang" => {
-            let hang = service_fn(move |_: Request<Bytes>| hang(desk.clone()));
-            grpc.unary(hang, request).await
+            // Before the message is read: a caller may give up sooner.
+            let _alarm = Alarm(desk.given_up, "Hang");
+            grpc.unary(service_fn(hang), request).await
         }
         "/test.Echo/Watch" => {
             let watch =
@@ -212,8 +213,7 @@ async fn fail(_: Request<Bytes>) -> Result<Response<Bytes>, Status> {
     ))
 }
 
-async fn hang(desk: Desk) -> Result<Response<Bytes>, Status> {
-    let _alarm = Alarm(desk.given_up, "Hang");
+async fn hang(_: Request<Bytes>) -> Result<Response<Bytes>, Status> {
     std::future::pending().await
 }
 
