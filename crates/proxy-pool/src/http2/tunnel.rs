@@ -1,6 +1,6 @@
 //! A connection to a target after a protocol switch.
 
-use crate::http2::connection::StreamSlot;
+use super::connection::StreamSlot;
 use crate::upstream_stream::UpstreamStream;
 use bytes::Bytes;
 
