@@ -361,7 +361,7 @@ fn names_of(model: &Model) -> HashSet<TargetAddress> {
 mod tests {
     use super::*;
     use proxy_model::PeerFault;
-    use proxy_plan::ResolvedAddress;
+    use proxy_upstream::ResolvedAddress;
 
     fn answer(addresses: &[&str]) -> Answer {
         let at = |text: &&str| ResolvedAddress {
