@@ -34,7 +34,7 @@ use std::time::Duration;
 pub(crate) struct Exchange {
     pub(crate) head: InboundHead,
     pub(crate) body: Option<ClientBody>,
-    /// The client's `Content-Type` is gRPC's, whatever an agent writes there.
+    /// The client calls by gRPC: POST over HTTP/2 with gRPC's `Content-Type`, whatever an agent writes there.
     pub(crate) is_grpc: bool,
     /// The forwarding claims in the head are agents': those of the client, which is not trusted, have been
     /// removed.
@@ -89,7 +89,9 @@ impl Exchange {
         };
         let html = headers.has(KnownHeaders::ACCEPTS_HTML);
         let accept = html.then(|| headers.as_map().get(ACCEPT).cloned());
-        let is_grpc = headers.has(KnownHeaders::GRPC);
+        let is_grpc = headers.has(KnownHeaders::GRPC)
+            && head.version == Version::HTTP_2
+            && head.method == Method::POST;
         let completion = Box::new(CompletionGuard {
             watch: worker.watch_reloads(),
             worker,
@@ -141,7 +143,7 @@ impl Exchange {
             },
         });
         Self {
-            is_grpc: head.headers.has(KnownHeaders::GRPC),
+            is_grpc: self.is_grpc,
             has_believed_claims: self.has_believed_claims,
             agent_fields: self.agent_fields.clone(),
             head,
