@@ -4,6 +4,7 @@ use crate::exchange::Exchange;
 use crate::failure::panic;
 use crate::forward::destination::Destination;
 use crate::forward::shadow;
+use crate::headers::header_edits;
 use crate::local::{builtin, files};
 use crate::policy::in_flight::{self, Holders};
 use crate::policy::rate_limit::{self, Checked, Stage};
@@ -120,7 +121,9 @@ async fn carry_out(
         Outcome::Refuse(problem) => Err(problem),
         Outcome::Answer(handler) => {
             let answer = builtin::answer(handler, exchange)?;
-            Ok(exchange.answer(answer))
+            let mut response = exchange.answer(answer);
+            header_edits::apply(&route.response_headers, response.headers_mut());
+            Ok(response)
         }
         Outcome::Files => files::answer(exchange, route, total).await,
         Outcome::Forward(upstream, choice) => {
