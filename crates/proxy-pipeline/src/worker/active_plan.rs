@@ -30,7 +30,7 @@ pub struct ActivePlan {
     pub(crate) upstreams: Vec<ActiveUpstream>,
     /// By position of the agent.
     pub(crate) agents: Vec<ActiveAgent>,
-    /// By position of the route.
+    /// By position of the route; the last ones are those of requests without a route.
     pub(crate) limits: Arc<[RouteLimits]>,
     /// By position of the route; `None` for routes without copies.
     pub(crate) shadows: Vec<Option<ShadowCounters>>,
@@ -153,6 +153,11 @@ impl ActivePlan {
                 own.client = Rc::clone(known);
             }
         }
+    }
+
+    /// The position in the limits of requests without a route.
+    pub(crate) fn unrouted(&self) -> usize {
+        self.plan.routes().len()
     }
 
     /// Recomputes the healthy targets.
