@@ -56,6 +56,8 @@ struct State {
     next_id: u64,
     /// By id of the request.
     waiting: HashMap<u64, Waiting>,
+    /// Sessions of requests on it.
+    sessions: usize,
     /// Calls in `waiting` about a large body.
     large_bodies: usize,
     /// Answers that may come to calls that were given up.
@@ -105,6 +107,7 @@ impl Connection {
                 outbox: Outbox::default(),
                 next_id: 1,
                 waiting: HashMap::new(),
+                sessions: 0,
                 large_bodies: 0,
                 late: 0,
                 expired: 0,
@@ -172,12 +175,31 @@ impl Connection {
         }
     }
 
-    /// A new request's id.
-    pub(crate) fn next_id(&self) -> Result<RequestId, CallError> {
+    /// A new request's id. [`Self::end_session`] ends its session.
+    pub(crate) fn begin_session(&self) -> Result<RequestId, CallError> {
         let mut state = self.state.borrow_mut();
         let id = RequestId::new(state.next_id).ok_or(CallError::Closed)?;
         state.next_id += 1;
+        state.sessions += 1;
         Ok(id)
+    }
+
+    /// Ends the session of a request. The last one on a draining connection ends it too.
+    pub(crate) fn end_session(&self) {
+        let mut state = self.state.borrow_mut();
+        state.sessions = state.sessions.saturating_sub(1);
+        let is_last = state.sessions == 0;
+        drop(state);
+        if is_last && !self.takes_requests() {
+            self.wake_driver();
+        }
+    }
+
+    /// Whether the agent takes no further requests, and knows the end of all it has.
+    pub(crate) fn is_drained(&self) -> bool {
+        let state = self.state.borrow();
+        let is_draining = matches!(&state.phase, Phase::Ready(agreement) if agreement.draining);
+        is_draining && state.sessions == 0 && state.outbox.unsent() == 0
     }
 
     /// Sends `event` when it is its turn, and expects an answer to it.

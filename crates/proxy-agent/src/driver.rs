@@ -111,6 +111,9 @@ fn poll(
         return Poll::Ready(CallError::Closed);
     }
     for _ in 0..MAX_READS {
+        if connection.is_drained() {
+            return Poll::Ready(CallError::Closed);
+        }
         let polled = ready!(input.poll_read(reader, cx));
         // What came before the end counts.
         if let Err(error) = take_frames(connection, input) {
