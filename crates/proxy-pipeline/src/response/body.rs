@@ -165,6 +165,12 @@ impl Body {
         self.source.poll_upload(cx);
     }
 
+    /// Whether the request's body may still be sent to its target while this body is sent to the client.
+    #[must_use]
+    pub fn may_upload(&self) -> bool {
+        self.source.may_upload()
+    }
+
     /// Ends a stream after a reload removed its route or target and its grace period is over.
     #[inline]
     fn end_if_removed(&mut self) {
