@@ -417,16 +417,16 @@ impl Connection {
     }
 
     /// Answers the call of request `id` alone, from the beginning of a decision of which the rest is
-    /// wrong, for the cause `text`: a denial stands, anything else is a failure.
+    /// wrong: a denial stands, anything else fails with `error`.
     pub(crate) fn answer_prefix(
         &self,
         (id, prefix): (RequestId, DecisionPrefix),
-        text: &str,
+        error: CallError,
     ) -> Result<(), CallError> {
         if prefix.denies {
             return self.answer((id, prefix.seq), Ok(Decision::Block(Block::default())));
         }
-        self.answer((id, None), Err(bad(text)))
+        self.answer((id, None), Err(error))
     }
 
     /// Notes that a denial has begun to arrive: it stands if the rest does not come.

@@ -376,6 +376,7 @@ pub(crate) fn upload(
     };
     RequestBody::new(body, limits, times, timers.clone())
 }
+        setting: route.max_body_setting,
 
 /// Whether the proxy may retry a request: it has no body and an idempotent method. [RFC 9110
 /// §9.2.2]

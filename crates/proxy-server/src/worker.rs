@@ -404,6 +404,8 @@ impl WorkerLoop {
         }
         let waiting = worker.admission.waiting();
         worker.metrics.requests_queued.set(waiting as u64);
+        let places_taken = worker.admission.in_flight();
+        worker.metrics.places_taken.set(u64::from(places_taken));
         worker.timers.run(worker.clock.now());
         worker.end_removed();
         worker.logs.borrow_mut().flush();

@@ -5,7 +5,7 @@ use crate::headers::trace_context::TraceId;
 use crate::worker::connection_info::ConnectionInfo;
 use crate::worker::state::Worker;
 use proxy_errors::{Detail, ErrorType, LimitType, Problem, Reason};
-use proxy_telemetry::{ErrorRecord, Level, Limit, LimitRecord};
+use proxy_telemetry::{ErrorRecord, Level, Limit, LimitRecord, LimitSetting};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -40,6 +40,10 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
     worker
         .metrics
         .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+    let setting = setting(worker, problem);
+    if let Some(setting) = setting.and_then(LimitSetting::from_path) {
+        worker.metrics.rejected(setting);
+    }
     if reason == Reason::ClientAborted {
         return;
     }
@@ -78,8 +82,22 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
         client_ip: &client_ip,
         took,
         field: problem.field(),
-        setting: problem.setting(),
+        setting,
     });
+}
+
+/// The setting of the limit that was reached: of memory, the one in force.
+fn setting(worker: &Worker, problem: &Problem) -> Option<&'static str> {
+    if problem.reason() != Reason::MemoryPressure {
+        return problem.setting();
+    }
+    let is_by_percent = worker.shared.memory.is_by_percent();
+    let setting = if is_by_percent {
+        LimitSetting::MaxMemoryPercent
+    } else {
+        LimitSetting::MaxMemory
+    };
+    Some(setting.path())
 }
 
 /// Counts and writes down that a request was over a limit that only observes.

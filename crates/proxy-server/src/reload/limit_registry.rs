@@ -182,6 +182,12 @@ impl LimitRegistry {
         self.store_metrics = metrics.collect();
     }
 
+    /// The limits on connections, one for each route.
+    pub(crate) fn connections(&self) -> Vec<ConcurrencyLimit> {
+        let limits = self.connections.states();
+        limits.map(|limit| ConcurrencyLimit::clone(limit)).collect()
+    }
+
     /// Keeps buckets that go without requests from losing count of time, and tells how many keys were
     /// dropped. To be called at least every five minutes.
     pub(crate) fn settle(&mut self, now_ns: u64) {
