@@ -165,6 +165,12 @@ impl Body {
         self.source.poll_upload(cx);
     }
 
+    /// Whether the request's body may still be sent to its target while this body is sent to the client.
+    #[must_use]
+    pub fn may_upload(&self) -> bool {
+        self.source.may_upload()
+    }
+
     /// Ends a stream after a reload removed its route or target and its grace period is over.
     #[inline]
     fn end_if_removed(&mut self) {
@@ -191,7 +197,8 @@ impl Body {
         let reason = problem.reason().as_str();
         let source = if self.errors_in_trailers {
             let mut trailers = HeaderMap::new();
-            problem.write_grpc_headers(&mut trailers);
+            let told = problem.without_name();
+            told.write_grpc_headers(&mut trailers);
             trailers.remove(CONTENT_TYPE);
             Source::ErrorTrailers(trailers)
         } else {
