@@ -48,7 +48,7 @@ use self::server::{OURS, Program};
 use self::targets::{Standing, Targets, Verdict};
 use crate::ship;
 use crate::task_error::TaskError;
-use crate::terminal::{complain, say};
+use crate::terminal::{print_error, say};
 use crate::workspace::Workspace;
 use proxy_load::clock::Stopwatch;
 use std::collections::BTreeMap;
@@ -171,7 +171,7 @@ fn show(results: &Results, verdicts: &[Verdict]) {
     }
     say("");
     for remark in tables::remarks(results) {
-        complain(remark);
+        print_error(remark);
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result
         .enable_all()
         .build();
     let runtime = runtime.map_err(|source| TaskError::System {
-        deed: "start a runtime",
+        action: "start a runtime",
         source,
     })?;
     let status = runtime.block_on(until_ctrl_c(&mut child))?;
@@ -80,7 +80,7 @@ fn serve(name: &'static str, address: &str) -> Result<Upstream, TaskError> {
 
 /// Ctrl-C reaches proxyd as well, unless this task alone was signalled.
 async fn until_ctrl_c(child: &mut Child) -> Result<ExitStatus, TaskError> {
-    let system = |deed| move |source| TaskError::System { deed, source };
+    let system = |action| move |source| TaskError::System { action, source };
     tokio::signal::ctrl_c()
         .await
         .map_err(system("wait for Ctrl-C"))?;

@@ -5,7 +5,7 @@ mod session;
 use self::session::Session;
 use crate::command;
 use crate::task_error::TaskError;
-use crate::terminal::{complain, say};
+use crate::terminal::{print_error, say};
 use crate::workspace::Workspace;
 use std::ffi::OsStr;
 use std::fs;
@@ -59,7 +59,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     say(Session::HEADING);
     sessions.iter().for_each(say);
     let found = sessions.iter().filter_map(Session::complaint);
-    if found.map(complain).count() > 0 {
+    if found.map(print_error).count() > 0 {
         return Err(TaskError::AlreadyReported);
     }
     Ok(())

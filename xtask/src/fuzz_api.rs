@@ -52,7 +52,7 @@ fn fuzz(
     database: &Database,
 ) -> Result<(), TaskError> {
     let folder = tempfile::tempdir().map_err(|source| TaskError::System {
-        deed: "make a folder",
+        action: "make a folder",
         source,
     })?;
     let place = folder.path().display().to_string();

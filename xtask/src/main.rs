@@ -84,7 +84,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(TaskError::AlreadyReported) => ExitCode::FAILURE,
         Err(error) => {
-            terminal::complain(error.told());
+            terminal::print_error(error.message());
             ExitCode::FAILURE
         }
     }

@@ -115,6 +115,6 @@ fn outcome(tool: &str, installed: Result<(), TaskError>) -> Option<String> {
             say(format!("setup: {tool} installed"));
             None
         }
-        Err(error) => Some(format!("{tool} ({})", error.told())),
+        Err(error) => Some(format!("{tool} ({})", error.message())),
     }
 }

@@ -18,9 +18,9 @@ pub(crate) enum TaskError {
     #[error("cannot read or write {path}", path = path.display())]
     File { path: PathBuf, source: io::Error },
     /// The operating system refused something else.
-    #[error("cannot {deed}")]
+    #[error("cannot {action}")]
     System {
-        deed: &'static str,
+        action: &'static str,
         source: io::Error,
     },
     /// A program's output was not the expected JSON.
@@ -39,7 +39,7 @@ pub(crate) enum TaskError {
 
 impl TaskError {
     /// The message with all its causes, on one line.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         let mut line = self.to_string();
         let mut cause = std::error::Error::source(self);
         while let Some(inner) = cause {

@@ -9,6 +9,6 @@ pub(crate) fn say(line: impl Display) {
 }
 
 /// Writes a line to standard error; a closed pipe is not an error.
-pub(crate) fn complain(line: impl Display) {
+pub(crate) fn print_error(line: impl Display) {
     drop(writeln!(io::stderr(), "{line}"));
 }

@@ -6,7 +6,7 @@ mod tally;
 use self::steps::{Ending, STEPS, Step};
 use self::tally::Outcome;
 use crate::task_error::TaskError;
-use crate::terminal::{complain, say};
+use crate::terminal::{print_error, say};
 use crate::workspace::Workspace;
 use proxy_load::clock::Stopwatch;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(crate) fn run(workspace: &Workspace, fast: bool) -> Result<(), TaskError> {
         .filter(|step| !(fast && step.thorough))
         .try_for_each(|step| perform(workspace, step, &outcome));
     if let Err(error) = &ended {
-        complain(error.told());
+        print_error(error.message());
     }
     say(format!("test-all: {} in all", seconds(whole.elapsed())));
     // CI judges by the last line of the output.

@@ -28,7 +28,7 @@ mod words;
 use self::graph::Graph;
 use self::tree::Tree;
 use crate::task_error::TaskError;
-use crate::terminal::{complain, say};
+use crate::terminal::{print_error, say};
 use crate::workspace::Workspace;
 
 /// Checks the whole project.
@@ -58,7 +58,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     violations.sort();
     say(figures::table(&tree, &graph));
     for violation in &violations {
-        complain(violation);
+        print_error(violation);
     }
     if violations.is_empty() {
         say("tidy: no fault");

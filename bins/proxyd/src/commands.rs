@@ -8,7 +8,7 @@ mod fmt;
 use crate::cli::{AgentCommand, Cli, ConfigCommand, Subcommands};
 use crate::control_plane;
 use crate::logging;
-use crate::terminal::{complain, complain_of, say};
+use crate::terminal::{print_error, print_report, say};
 use crate::upgrade;
 use proxy_config::Loaded;
 use proxy_plan::render;
@@ -58,7 +58,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         }
         None if test => self::test(config, verbose),
         None if verbose => {
-            complain("--verbose goes with --test");
+            print_error("--verbose goes with --test");
             ExitCode::from(EXIT_USAGE)
         }
         None => serve(config),
@@ -69,7 +69,7 @@ fn serve(config: Option<PathBuf>) -> ExitCode {
     let events = match logging::start() {
         Ok(events) => events,
         Err(error) => {
-            complain(format_args!("proxyd: cannot log: {error}"));
+            print_error(format_args!("proxyd: cannot log: {error}"));
             return ExitCode::from(EXIT_FAULTS);
         }
     };
@@ -113,8 +113,8 @@ fn test(config: Option<PathBuf>, verbose: bool) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(report) => {
-            complain_of(&report);
-            complain(format_args!("configuration file {name} test failed"));
+            print_report(&report);
+            print_error(format_args!("configuration file {name} test failed"));
             ExitCode::from(EXIT_FAULTS)
         }
     }
@@ -129,11 +129,11 @@ fn check(file: &Path, strict: bool, json: bool) -> ExitCode {
     if json {
         say(report.to_json());
     } else if !clean {
-        complain_of(&report);
+        print_report(&report);
     }
     let passed = usable && (clean || !strict);
     if usable && !passed && !json {
-        complain(format_args!(
+        print_error(format_args!(
             "{}: usable, but --strict takes warnings for faults",
             file.display()
         ));
@@ -157,7 +157,7 @@ fn migrate(file: &Path, output: &Path) -> ExitCode {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) => {
-            complain(format_args!("cannot read {}: {error}", file.display()));
+            print_error(format_args!("cannot read {}: {error}", file.display()));
             return ExitCode::from(EXIT_FAULTS);
         }
     };
@@ -165,12 +165,12 @@ fn migrate(file: &Path, output: &Path) -> ExitCode {
     let migrated = match proxy_config::migrate(&text, &name) {
         Ok(migrated) => migrated,
         Err(report) => {
-            complain_of(&report);
+            print_report(&report);
             return ExitCode::from(EXIT_FAULTS);
         }
     };
     if let Err(error) = std::fs::write(output, &migrated.text) {
-        complain(format_args!("cannot write {}: {error}", output.display()));
+        print_error(format_args!("cannot write {}: {error}", output.display()));
         return ExitCode::from(EXIT_FAULTS);
     }
     for note in &migrated.notes {
@@ -192,7 +192,7 @@ fn source(config: Option<PathBuf>) -> Source {
 
 fn show_warnings(loaded: &Loaded) {
     if !loaded.warnings.is_empty() {
-        complain_of(&loaded.warnings);
+        print_report(&loaded.warnings);
     }
 }
 

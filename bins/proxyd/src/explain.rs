@@ -1,7 +1,7 @@
 //! `proxyd explain`: the decision on a request, without sending it.
 
 use crate::cli::Explain;
-use crate::terminal::{complain, complain_of, say};
+use crate::terminal::{print_error, print_report, say};
 use proxy_plan::{
     AssumeHealthy, ExplainError, ExplainRequest, Explanation, Plan, TargetRegistry, render,
 };
@@ -18,7 +18,7 @@ pub(crate) fn run(explain: Explain) -> ExitCode {
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(report) => {
-            complain_of(&report);
+            print_report(&report);
             return ExitCode::FAILURE;
         }
     };
@@ -32,7 +32,7 @@ pub(crate) fn run(explain: Explain) -> ExitCode {
         Ok(explanation) if json => say(render::json(&explanation)),
         Ok(explanation) => say(render::text(&explanation).trim_end()),
         Err(fault) => {
-            complain(format_args!("proxyd explain: {fault}"));
+            print_error(format_args!("proxyd explain: {fault}"));
             return ExitCode::from(2);
         }
     }

@@ -12,17 +12,17 @@ pub(crate) fn say(text: impl Display) {
 }
 
 /// Writes to standard error.
-pub(crate) fn complain(text: impl Display) {
+pub(crate) fn print_error(text: impl Display) {
     drop(writeln!(std::io::stderr().lock(), "{text}"));
 }
 
 /// Shows a report on the standard error output: to the width of a terminal, in colours unless `NO_COLOR`
 /// is set, in sentences where `NO_GRAPHICS` is; in plain ASCII where the output is no terminal.
-pub(crate) fn complain_of(report: &Report) {
+pub(crate) fn print_report(report: &Report) {
     if std::io::stderr().is_terminal() || std::env::var_os("NO_GRAPHICS").is_some() {
         let handler = MietteHandlerOpts::new().terminal_links(false).build();
-        complain(report.with_handler(&handler));
+        print_error(report.with_handler(&handler));
     } else {
-        complain(report);
+        print_error(report);
     }
 }

@@ -1,4 +1,4 @@
-//! What each route has served since the bundle in force came into force.
+//! Traffic of each route since the active bundle was applied.
 
 use control_wire::{LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
 use proxy_telemetry::{BOUNDS_NS, RouteTotal, Snapshot};
@@ -21,7 +21,7 @@ impl TrafficMeter {
         self.before = totals(snapshot).collect();
     }
 
-    /// What was counted since; routes of most requests first, if there are too many.
+    /// Counts since then; if there are too many routes, those with the most requests.
     pub(crate) fn read(&self, snapshot: &Snapshot) -> Traffic {
         let counted = totals(snapshot).map(|(name, total)| {
             let since = match self.before.get(&name) {

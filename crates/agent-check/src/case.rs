@@ -2,7 +2,7 @@
 
 use crate::settings::Settings;
 
-/// What a case found: a note for the reader, or what the agent did wrong.
+/// The result of a case: a note for the reader, or the agent's mistake.
 pub(crate) type Outcome = Result<Option<String>, String>;
 
 /// A case.

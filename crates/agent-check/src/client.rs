@@ -19,7 +19,7 @@ const QUIET_TIME: Duration = Duration::from_millis(150);
 const PAUSE: Duration = Duration::from_millis(20);
 const READ_BYTES: usize = 4096;
 
-/// What came of the agent.
+/// A message of the agent, or the end of its connection.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     Message(AgentMessage<'static>),
@@ -187,7 +187,7 @@ impl Client {
         }
     }
 
-    /// What comes next. A connection that the agent resets is closed.
+    /// The next message. A connection that the agent resets counts as closed.
     pub(crate) fn receive(&mut self, wait: Duration) -> Result<Incoming, String> {
         let limit = Some(wait.max(Duration::from_millis(1)));
         self.stream

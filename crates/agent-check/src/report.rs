@@ -8,11 +8,11 @@ use std::fmt;
 pub struct CaseResult {
     /// The case.
     pub name: &'static str,
-    /// What the protocol asks of an agent.
+    /// The requirement of the protocol.
     pub rule: &'static str,
     /// Whether the agent follows it.
     pub passed: bool,
-    /// What it did instead, or why the case could not show all.
+    /// The agent's mistake, or the reason why the case was not conclusive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What a check is given.
+//! Settings of a check.
 
 use agent_protocol::Header;
 use std::path::PathBuf;

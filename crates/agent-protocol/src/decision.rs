@@ -1,4 +1,4 @@
-//! What an agent answers to an event.
+//! An agent's answer to an event.
 
 use crate::bytes::BodyData;
 use crate::event::EventKind;
@@ -33,7 +33,7 @@ pub struct Allow {
     pub response_headers: Vec<HeaderEdit>,
     /// Entries for the log and for the agents after this one.
     pub metadata: Metadata,
-    /// Later events of this request that the agent does not want.
+    /// Later events of this request that the agent skips.
     pub skip: Vec<EventKind>,
 }
 
@@ -94,7 +94,7 @@ impl Decision {
     /// a piece of a body, when the head is on its way already.
     ///
     /// # Errors
-    /// What of it comes too late.
+    /// The name of the part that comes too late for this event.
     pub fn check(&self, event: EventKind, is_chunk: bool) -> Result<(), &'static str> {
         let Self::Allow(allow) = self else {
             return Ok(());

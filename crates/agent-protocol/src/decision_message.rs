@@ -141,7 +141,7 @@ impl DecisionFields {
         foreign.map(|(name, ..)| name)
     }
 
-    /// What is wrong with the values of fields that the verb may have.
+    /// The fault in the values of fields that the verb may have, if any.
     fn fault(&self) -> Option<&'static str> {
         let edits = self.request_headers.iter().chain(&self.response_headers);
         let mut names = edits

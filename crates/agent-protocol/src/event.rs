@@ -1,4 +1,4 @@
-//! What the proxy tells an agent about a request.
+//! Events: the parts of a request and its response that an agent receives.
 
 use crate::bounded::list;
 use crate::bytes::BodyData;
@@ -83,7 +83,7 @@ pub struct RequestHeaders<'a> {
     pub headers: Vec<Header<'a>>,
     /// Whether a body follows. Without one there is no event for it.
     pub has_body: bool,
-    /// What the agents before this one said of the request.
+    /// Metadata of the agents before this one.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub metadata: Cow<'a, MetadataByAgent>,
 }
@@ -92,7 +92,7 @@ fn is_empty(metadata: &MetadataByAgent) -> bool {
     metadata.is_empty()
 }
 
-/// What TLS tells about a client.
+/// TLS facts about a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsClient<'a> {
     /// `1.2` or `1.3`.

@@ -1,4 +1,4 @@
-//! The first frame of each side: what the proxy offers, and what the agent wants of it.
+//! The first frame of each side: the proxy's offer, and the agent's choice.
 
 use crate::bounded::list;
 use crate::encoding::Encoding;
@@ -69,7 +69,7 @@ pub struct Welcome {
     pub encoding: Encoding,
     /// Its name and version, for the proxy's log.
     pub agent: String,
-    /// The events that it wants.
+    /// The events that the agent subscribes to.
     #[serde(default, deserialize_with = "object")]
     pub wants: Wants,
     /// The offered additions that it uses.
@@ -81,7 +81,7 @@ pub struct Welcome {
     pub features: Vec<String>,
 }
 
-/// The events that an agent wants beside the heads of requests, which it always gets.
+/// The events that an agent subscribes to in addition to request heads, which it always gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Wants {
@@ -123,7 +123,7 @@ pub enum WelcomeError {
     /// A feature was not offered.
     #[error("a feature that was not offered")]
     Feature,
-    /// Response bodies are wanted without their heads.
+    /// A subscription to response bodies without their heads.
     #[error("response bodies without response headers")]
     Wants,
 }

@@ -1,4 +1,4 @@
-//! Headers, and the edits that an agent asks for.
+//! Headers, and the edits that an agent requests.
 
 use crate::object::Object;
 use crate::text::Text;

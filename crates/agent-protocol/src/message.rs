@@ -10,7 +10,7 @@ use crate::id::RequestId;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// What the proxy says.
+/// A message of the proxy.
 #[expect(
     clippy::large_enum_variant,
     reason = "a message is encoded or handled at once, and never stored"
@@ -35,7 +35,7 @@ pub enum ProxyMessage<'a> {
     Error(ErrorMessage<'a>),
 }
 
-/// What an agent says.
+/// A message of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentMessage<'a> {
     /// The handshake's answer.

@@ -1,4 +1,4 @@
-//! What an agent tells the log and the agents after it.
+//! Metadata of agents: for the log, and for the agents behind them.
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};

@@ -9,8 +9,8 @@ use std::fmt;
 /// The members of the object that `body` is.
 ///
 /// # Errors
-/// What is wrong with a body that is not JSON, is not an object, or has an object with a name twice, at any
-/// depth: a reader before this one may have taken the other value.
+/// The body is not JSON, is not an object, or has an object with a duplicate name, at any depth: a reader
+/// before this one may have used the other value.
 pub(crate) fn members_of(body: &[u8]) -> Result<Map<String, Value>, String> {
     let Members(members) = serde_json::from_slice(body).map_err(|error| {
         let what = match error.classify() {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The highest weight, as in a configuration.
 const MAX_WEIGHT: u64 = 10_000;
 
-/// What a request changes: `{"weight": …, "draining": …}`, each of which may be left out.
+/// The body of a PATCH: `{"weight": …, "draining": …}`, both optional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TargetPatch {
     weight: Option<u32>,

@@ -72,7 +72,7 @@ fn upstream(
     })
 }
 
-/// What was changed here, until the next reload; null if nothing was.
+/// Overrides by the admin interface, until the next reload; null if there are none.
 fn overridden(target: &TargetPlan) -> Value {
     let weight = target.state.overridden_weight();
     let draining = target.state.causes().contains(HealthCause::Draining);

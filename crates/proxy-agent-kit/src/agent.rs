@@ -17,7 +17,7 @@ pub struct AgentFailure(pub String);
 
 /// A program that decides about requests.
 pub trait Agent: Send + Sync + 'static {
-    /// What the agent remembers of a request between its events.
+    /// The agent's state of a request between its events.
     type State: Default + Send + 'static;
 
     /// Name and version, for the proxy's log.

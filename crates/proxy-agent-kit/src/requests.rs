@@ -17,7 +17,7 @@ const MAX_REQUESTS: usize = 4096;
 struct Done<S> {
     id: RequestId,
     state: S,
-    /// What is answered, with the number of the event; `None` after a completion.
+    /// The answer, with the number of its event; `None` after a completion.
     answer: Option<(u32, Result<Answer, AgentFailure>)>,
 }
 

@@ -1,4 +1,4 @@
-//! What becomes of requests if handlers fail, wait or remember.
+//! Requests whose handlers fail, wait or keep state.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use agent_protocol::{

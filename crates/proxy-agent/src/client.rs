@@ -39,7 +39,7 @@ impl AgentClient {
         Self { endpoint, protocol }
     }
 
-    /// What its connections depend on.
+    /// The settings that its connections depend on.
     pub fn endpoint(&self) -> &Arc<AgentEndpoint> {
         &self.endpoint
     }

@@ -23,8 +23,8 @@ const MAX_PREFIX_BYTES: usize = 16 << 10;
 /// The longest frame over the limit that is discarded; a longer one ends the connection.
 const MAX_DISCARDED_BYTES: usize = 16 << 20;
 
-/// What the agent sent, up to a frame that is not whole. The space is kept, so that a read neither allocates
-/// nor clears any.
+/// Bytes from the agent that are not a whole frame yet. The buffer is reused, so that a read neither
+/// allocates nor clears memory.
 #[derive(Debug, Default)]
 struct Input {
     space: Vec<u8>,
@@ -115,7 +115,7 @@ fn poll(
             return Poll::Ready(CallError::Closed);
         }
         let polled = ready!(input.poll_read(reader, cx));
-        // What came before the end counts.
+        // Frames before the end count.
         if let Err(error) = take_frames(connection, input) {
             return Poll::Ready(error);
         }

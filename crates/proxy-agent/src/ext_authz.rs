@@ -235,7 +235,7 @@ fn allow(head: &RequestHeaders<'_>, response: OkHttpResponse) -> Result<Allow, C
     })
 }
 
-/// What `append_action` says, unless the older `append` is there.
+/// The value of `append_action`, or of the older `append` if that is present.
 #[derive(Clone, Copy)]
 enum HeaderAction {
     /// Neither was given: a field of the request is replaced, one of the response is added.

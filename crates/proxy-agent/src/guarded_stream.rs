@@ -15,7 +15,7 @@ const MAX_HEADER_COUNT: u32 = 100;
 /// The longest reason phrase, in bytes.
 const MAX_REASON_BYTES: u32 = 8_192;
 
-/// What one connection to an agent may send.
+/// Validates the responses on one connection to an agent.
 #[derive(Debug)]
 pub(crate) struct AnswerGuard {
     validator: RefCell<ResponseValidator>,

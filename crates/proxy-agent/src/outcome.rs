@@ -3,7 +3,7 @@
 use proxy_errors::Reason;
 use std::fmt::Write;
 
-/// What may come of asking an agent.
+/// The outcome of a call to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentOutcome {
     /// It allows.
@@ -40,7 +40,7 @@ pub enum AgentOutcome {
     BadCoding,
 }
 
-/// What a breaker is told of an outcome.
+/// The result of a call as reported to the breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerResult {
     /// A success.
@@ -51,7 +51,7 @@ pub enum BreakerResult {
     Nothing,
 }
 
-/// What kind of outcome it is, which determines the part of the failure mode and of the breaker.
+/// The kind of an outcome: decides whether the failure mode and the breaker apply.
 #[derive(Clone, Copy)]
 enum OutcomeKind {
     /// The agent has decided.
@@ -123,7 +123,7 @@ impl AgentOutcome {
         )
     }
 
-    /// What the agent's breaker is told.
+    /// The result for the agent's breaker.
     #[must_use]
     pub fn breaker(self) -> BreakerResult {
         match self.row().kind {

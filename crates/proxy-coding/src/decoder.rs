@@ -186,7 +186,7 @@ impl Decoder {
         done: io::Result<()>,
         take: &mut impl FnMut(&[u8]),
     ) -> Result<(), DecodingError> {
-        // What the writer still holds goes to the content now.
+        // Flushes the bytes that the writer still holds.
         let done = done.and_then(|()| self.writer.flush());
         let content = self.content();
         if let Some(exceeded) = content.exceeded {

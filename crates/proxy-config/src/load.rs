@@ -39,8 +39,8 @@ pub fn load_from(files: Files<'_>, name: &str) -> Result<Loaded, Report> {
     decode(files, read(files, name))
 }
 
-/// Reads a bundle of the control plane with the main file `name`. What belongs to the node's own file
-/// is an error, and what nodes must allow a warning.
+/// Reads a bundle of the control plane with the main file `name`. Settings of the node's own
+/// file are errors; settings that nodes must allow are warnings.
 ///
 /// # Errors
 ///

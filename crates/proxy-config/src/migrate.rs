@@ -21,7 +21,7 @@ pub use route_order::route_order_notes;
 pub struct Migrated {
     /// The new text, KDL 2.
     pub text: String,
-    /// What was changed, and what could not be, each with its line.
+    /// Changes, and settings that could not be migrated, each with its line.
     pub notes: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ fn by_hand((name, at): Deprecated<'_>) -> (usize, String) {
     (at, note)
 }
 
-/// What a migration tells, each with its line in the given text.
+/// The notes of a migration, each with its line in the given text.
 struct Notes<'t> {
     converted: &'t Kdl2<'t>,
     lines: Lines,

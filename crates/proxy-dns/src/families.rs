@@ -24,7 +24,7 @@ pub(crate) async fn look_up(
     host: &str,
     known: &[IpAddr],
 ) -> Result<HostLookUp, LookUpError> {
-    let listed = of_hosts_file(&files.hosts, host);
+    let listed = hosts_file_addresses(&files.hosts, host);
     if !listed.is_empty() {
         return Ok(HostLookUp {
             addresses: listed,
@@ -32,7 +32,7 @@ pub(crate) async fn look_up(
         });
     }
     let resolver = files.resolver.as_ref().map_err(Clone::clone)?;
-    let asking = |kind| of_family(resolver, host, kind);
+    let asking = |kind| look_up_family(resolver, host, kind);
     let (four, six) = join(asking(RecordType::A), asking(RecordType::AAAA)).await;
     let (mut addresses, mut ttl, mut first_error) = (Vec::new(), Duration::MAX, None);
     for (family, is_of_family) in [
@@ -64,7 +64,7 @@ pub(crate) async fn look_up(
     }
 }
 
-async fn of_family(
+async fn look_up_family(
     resolver: &TokioResolver,
     host: &str,
     kind: RecordType,
@@ -78,7 +78,7 @@ async fn of_family(
     })
 }
 
-fn of_hosts_file(hosts: &Hosts, host: &str) -> Vec<IpAddr> {
+fn hosts_file_addresses(hosts: &Hosts, host: &str) -> Vec<IpAddr> {
     let Ok(name) = Name::from_str(host) else {
         return Vec::new();
     };

@@ -21,7 +21,7 @@ pub struct NameResolver(Arc<Client>);
 pub struct Answer {
     /// The name.
     pub name: TargetAddress,
-    /// What came of it.
+    /// The result.
     pub look_up: LookUp,
 }
 

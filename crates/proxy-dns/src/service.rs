@@ -40,7 +40,7 @@ pub(crate) async fn look_up(
     let mut last = LookUpError::NoService;
     for mut servers in priorities.into_values() {
         servers.truncate(MAX_RECORDS);
-        match of_servers(files, &servers, !known.is_empty()).await {
+        match server_addresses(files, &servers, !known.is_empty()).await {
             Ok((addresses, hosts_ttl)) => return Ok((addresses, ttl.min(hosts_ttl))),
             Err(error) if error.is_negative() => last = error,
             Err(error) => return Err(error),
@@ -49,7 +49,7 @@ pub(crate) async fn look_up(
     Err(last)
 }
 
-async fn of_servers(
+async fn server_addresses(
     files: &SystemFiles,
     servers: &[&SRV],
     all_or_nothing: bool,

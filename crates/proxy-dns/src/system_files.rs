@@ -16,7 +16,7 @@ use std::sync::Arc;
 const HOSTS: &str = "/etc/hosts";
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// What was in the files when they were last read.
+/// Contents of the files at the last read.
 #[derive(Clone)]
 pub(crate) struct SystemFiles {
     pub(crate) hosts: Arc<Hosts>,

@@ -41,7 +41,7 @@ impl Problem {
         }
     }
 
-    /// What was counted against the limit may be more than is told.
+    /// Marks the counted value as a lower bound: the actual value may be larger.
     #[must_use]
     pub fn at_least(self) -> Self {
         let Detail::Limit { current, limit } = self.detail else {

@@ -54,17 +54,17 @@ impl FilePath {
 fn unescape(segment: &str, name: &mut Vec<u8>) -> Option<()> {
     let mut bytes = segment.bytes();
     while let Some(byte) = bytes.next() {
-        let meant = if byte == b'%' {
+        let decoded = if byte == b'%' {
             let digit = |byte: u8| char::from(byte).to_digit(16);
             let (high, low) = (digit(bytes.next()?)?, digit(bytes.next()?)?);
             u8::try_from(high * 16 + low).ok()?
         } else {
             byte
         };
-        if matches!(meant, 0 | b'/' | b'\\') {
+        if matches!(decoded, 0 | b'/' | b'\\') {
             return None;
         }
-        name.push(meant);
+        name.push(decoded);
     }
     Some(())
 }

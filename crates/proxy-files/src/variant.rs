@@ -5,7 +5,7 @@ use proxy_coding::Coding;
 /// In the server's order of preference.
 pub(crate) const VARIANTS: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 
-/// What the name of a variant with this coding ends with.
+/// Suffix of the name of a variant with this coding.
 pub(crate) const fn suffix(coding: Coding) -> &'static str {
     match coding {
         Coding::Brotli => ".br",

@@ -15,7 +15,7 @@ pub struct SizeMeter {
     fault: FramingError,
     /// Bytes or lines from the first one that was refused on.
     length: u32,
-    /// Bytes that were looked at.
+    /// Bytes examined.
     bytes: usize,
     /// The last four of them.
     tail: u32,
@@ -25,9 +25,9 @@ pub struct SizeMeter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MeterState {
     Counting,
-    /// The end came: the size is known.
+    /// The end was reached: the size is exact.
     Ended,
-    /// The bound came first: the size is at least this.
+    /// The bound was reached first: the size is at least this.
     TooLarge,
 }
 
@@ -45,7 +45,7 @@ impl SizeMeter {
         })
     }
 
-    /// Looks at the next bytes: the refused one first, then what follows.
+    /// Examines the next bytes, from the refused one on.
     pub fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if self.state != MeterState::Counting {
@@ -61,7 +61,7 @@ impl SizeMeter {
         }
     }
 
-    /// Whether nothing more is to be measured.
+    /// Whether the measurement is complete.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.state != MeterState::Counting

@@ -78,14 +78,14 @@ fn line(bytes: &[u8]) -> ProxyHeader {
             client: None,
         };
     }
-    match text.and_then(told) {
+    match text.and_then(address_in) {
         None => ProxyHeader::Malformed,
         client => ProxyHeader::Whole { length, client },
     }
 }
 
 /// The client address in a line of version 1; `None` if the line is malformed.
-fn told(text: &str) -> Option<SocketAddr> {
+fn address_in(text: &str) -> Option<SocketAddr> {
     let mut fields = text.split(' ');
     let family = fields.next()?;
     let (source, target) = (fields.next()?, fields.next()?);

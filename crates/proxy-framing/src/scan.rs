@@ -21,7 +21,7 @@ pub enum Stop {
     FramingError(FramingError),
     /// A message ended after which the protocol may change.
     ///
-    /// The validator accepts nothing until it is told to resume HTTP or to pass everything.
+    /// The validator accepts nothing until its caller resumes HTTP or lets everything pass.
     Upgrade,
 }
 

@@ -28,7 +28,7 @@ struct Inner {
     // A phase and its generation: see `machine`.
     word: AtomicU64,
     settings: BreakerSettings,
-    /// By state: how often it was entered since that was last asked.
+    /// Number of entries into each state since the last query.
     entered: [AtomicU64; BreakerState::ALL.len()],
 }
 

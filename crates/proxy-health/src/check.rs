@@ -36,7 +36,7 @@ pub struct CheckState {
 /// Interval, timeout and thresholds of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckTiming {
-    /// From the beginning of one check to that of the next.
+    /// Time from the start of one check to the start of the next.
     pub interval: Duration,
     /// Maximum time of one check, connecting included.
     pub timeout: Duration,

@@ -117,7 +117,7 @@ impl Pipe {
             ready!(from.poll_read_ready(cx))?;
             let moved = from.try_io(Interest::READABLE, || {
                 let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-                splice(from, None, &ends.writer, None, most, flags).map_err(told)
+                splice(from, None, &ends.writer, None, most, flags).map_err(into_io_error)
             });
             if let Ok(count) = &moved {
                 self.held += count;
@@ -140,7 +140,7 @@ impl Pipe {
             ready!(to.poll_write_ready(cx))?;
             let moved = to.try_io(Interest::WRITABLE, || {
                 let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-                splice(&ends.reader, None, to, None, self.held, flags).map_err(told)
+                splice(&ends.reader, None, to, None, self.held, flags).map_err(into_io_error)
             });
             if let Ok(count) = &moved {
                 self.held = self.held.saturating_sub(*count);
@@ -200,7 +200,7 @@ fn is_early(moved: &io::Result<usize>) -> bool {
 }
 
 /// A kernel without the call and a sandbox that forbids it return different errors.
-fn told(error: Errno) -> io::Error {
+fn into_io_error(error: Errno) -> io::Error {
     match error {
         Errno::INVAL | Errno::NOSYS | Errno::PERM | Errno::ACCESS => {
             io::Error::new(io::ErrorKind::Unsupported, io::Error::from(error))

@@ -71,7 +71,7 @@ impl ConnectionsByClient {
         }
     }
 
-    /// Moves the ceiling for connections that come from now on.
+    /// Sets the maximum for new connections.
     pub fn set_max(&self, max: u32) {
         self.max.store(max, Ordering::Relaxed);
     }

@@ -3,7 +3,7 @@
 use crate::client_key::{ClientKey, KeySeed};
 use std::collections::HashMap;
 
-/// Use of a limit as one more unit is asked for, which is not counted.
+/// Use of a limit when one more unit is requested, which is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
     /// Units held.

@@ -13,7 +13,7 @@ pub struct RateDecision {
     pub limit: u32,
     /// Requests that would be admitted now, after this one: `X-RateLimit-Remaining`.
     pub remaining: u32,
-    /// Time until the bucket is full again if nothing more comes: `X-RateLimit-Reset`.
+    /// Time until the bucket is full again without further requests: `X-RateLimit-Reset`.
     pub reset: Duration,
     /// Time until one more request would be admitted; zero while there is room: `Retry-After`.
     pub retry_after: Duration,
@@ -102,7 +102,7 @@ impl Gcra {
         }
     }
 
-    /// What [`Self::admit`] would say, taking nothing.
+    /// The decision of [`Self::admit`], without taking anything.
     pub(crate) fn peek(&self, word: &AtomicU64, now_ns: u64) -> RateDecision {
         let used = Self::used(word.load(Ordering::Relaxed), self.full(now_ns));
         self.decision(used + self.cost <= self.capacity, used)
@@ -140,7 +140,7 @@ impl Gcra {
         }
     }
 
-    /// Time in which so many units pass, rounded up.
+    /// Time in which `units` are refilled, rounded up.
     #[inline]
     fn time_of(&self, units: u64) -> Duration {
         Duration::from_nanos(units.div_ceil(self.step))

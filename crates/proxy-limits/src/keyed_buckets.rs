@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Keys of a table that is not set to another number.
 pub const DEFAULT_KEY_CAPACITY: usize = 100_000;
 
-/// Sets that are looked at for a key to drop, when the set of a new key has none.
+/// Number of sets searched for a key to drop, when the set of a new key has none.
 const SETS_SEARCHED: usize = 64;
 
 /// Token buckets by key, all under the same settings, shared by all threads without a lock.
@@ -77,7 +77,7 @@ impl KeyedBuckets {
         self.limit.admit(word, now_ns)
     }
 
-    /// What [`Self::admit`] would say of `key` at `now_ns`; takes nothing, and remembers no key.
+    /// The decision of [`Self::admit`] for `key` at `now_ns`. Takes nothing, and adds no key.
     pub fn peek(&self, key: &RateKey<'_>, now_ns: u64) -> RateDecision {
         let hash = Set::key_of(self.seed.hash(key));
         match self.set_of(hash).find(hash) {

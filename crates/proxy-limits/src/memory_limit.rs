@@ -142,7 +142,7 @@ impl MemoryLimit {
         MemoryChange::Unchanged
     }
 
-    /// Sets the maximum of buffered bodies. What the allocator keeps of earlier bodies is used by later
+    /// Sets the maximum of buffered bodies. Memory that the allocator kept from earlier bodies serves later
     /// ones, until the resident memory falls.
     fn make_room_for_bodies(&self, used_bytes: u64) {
         if self.is_reading.swap(true, Ordering::Acquire) {
@@ -189,7 +189,7 @@ impl MemoryLimit {
         true
     }
 
-    /// Whether new connections are to be refused.
+    /// Whether new connections must be refused.
     #[inline]
     pub fn is_shedding(&self) -> bool {
         self.shedding.load(Ordering::Relaxed)
@@ -228,7 +228,7 @@ fn body_line(max_bytes: u64) -> u64 {
     max_bytes - max_bytes / 20 * 3
 }
 
-/// So many percent of `total`, to the millionth.
+/// `percent` of `total`, exact to a millionth.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -87,12 +87,12 @@ impl RequestQueue {
         }
     }
 
-    /// Applies `settings` to requests that come from now on. The queue holds what it held.
+    /// Applies `settings` to new requests. Queued requests stay queued.
     pub fn apply(&mut self, settings: RequestQueueSettings) {
         self.settings = settings;
     }
 
-    /// What the queue is set to.
+    /// The settings of the queue.
     pub const fn settings(&self) -> RequestQueueSettings {
         self.settings
     }

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Retries in each second that are allowed whatever the number of requests.
 pub const MIN_RETRIES_PER_SECOND: u64 = 3;
 
-/// The retries that one upstream is to bear, over all threads: at most a share of its requests, and
+/// Maximum retries of one upstream, over all threads: at most a share of its requests, and
 /// [`MIN_RETRIES_PER_SECOND`] regardless. Without it, retries multiply the load of an upstream that fails
 /// because of load.
 ///
-/// What requests have earned is halved every second, so that a quiet hour saves up nothing. Times are
+/// The earned budget is halved every second, so that a quiet hour accumulates nothing. Times are
 /// nanoseconds since an origin that all callers share.
 #[derive(Debug, Default)]
 pub struct RetryBudget {
@@ -24,7 +24,7 @@ const REQUEST: u64 = 100;
 const SECOND_NS: u64 = 1_000_000_000;
 
 impl RetryBudget {
-    /// Counts `requests`, retries not included, that came until `now_ns`.
+    /// Counts `requests`, without retries, that arrived until `now_ns`.
     #[inline]
     pub fn record_requests(&self, requests: u64, now_ns: u64) {
         let earned = requests.saturating_mul(REQUEST);

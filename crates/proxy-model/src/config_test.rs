@@ -14,7 +14,7 @@ pub struct ConfigTest {
     pub place: Place,
     /// The request, which is decided on and not sent.
     pub request: TestRequest,
-    /// What the decision must be; at least one.
+    /// The expected decision; at least one condition.
     pub expectations: Vec<Setting<Expectation>>,
 }
 

@@ -1,4 +1,4 @@
-//! The agents of a route: asked about its requests before they are forwarded, and about the responses.
+//! The agents of a route: called with its requests before they are forwarded, and with the responses.
 
 mod call;
 mod content;
@@ -25,8 +25,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Asks the agents about the request, one after the other. Returns the response of one that sends the
-/// client elsewhere. `end_by` is the time, since the worker's start, at which the request must end.
+/// Calls the agents with the request's head, one after the other. Returns the response of one that
+/// redirects the client. `end_by` is the end of the request's time, since the worker's start.
 pub(crate) async fn inspect_request(
     exchange: &mut Exchange,
     (route, agents): (&RoutePlan, &RouteAgents),
@@ -48,7 +48,7 @@ pub(crate) async fn inspect_request(
     Ok(replied)
 }
 
-/// Asks the agents about the response, in the order of the route, and applies their edits.
+/// Calls the agents with the response, in the order of the route, and applies their edits.
 pub(crate) async fn inspect_response(
     exchange: &mut Exchange,
     mut response: Response<Body>,
@@ -88,15 +88,15 @@ pub(crate) async fn inspect_response(
     Ok(replied.unwrap_or(response))
 }
 
-/// Brings the head into the form that agents see and edit: without claims of untrusted peers, and without
-/// fields that `Connection` names, or a client could have an agent's fields removed by it.
+/// Removes claims of untrusted peers from the head before agents see it, and fields that `Connection`
+/// nominates: a client could otherwise have fields of an agent removed.
 fn prepare_head(exchange: &mut Exchange) {
     let is_trusted = exchange.client().peer.trusted.get();
     hop_by_hop::strip_for_agents(&mut exchange.head.headers, is_trusted);
     exchange.has_believed_claims = !is_trusted;
 }
 
-/// Removes the client's own fields of the names that `agent` would have set: no agent has confirmed them.
+/// Removes the client's own fields with names that the failed `agent` may set: nothing has verified them.
 fn remove_claims(exchange: &mut Exchange, agent: &AgentPlan) {
     let names = &agent.endpoint.copy_headers;
     if names.is_empty() {

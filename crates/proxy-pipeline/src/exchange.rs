@@ -38,8 +38,7 @@ pub(crate) struct Exchange {
     pub(crate) body: Option<ClientBody>,
     /// The client calls by gRPC: POST over HTTP/2 with gRPC's `Content-Type`, whatever an agent writes there.
     pub(crate) is_grpc: bool,
-    /// The forwarding claims in the head are agents': those of the client, which is not trusted, have been
-    /// removed.
+    /// All forwarding claims left in the head were set by agents; an untrusted client's have been removed.
     pub(crate) has_believed_claims: bool,
     /// Names of the fields that agents have set or removed.
     pub(crate) agent_fields: Vec<HeaderName>,
@@ -163,7 +162,7 @@ impl Exchange {
         }
     }
 
-    /// The deadline of the request, which a task has to watch.
+    /// The deadline of the request. A task must watch it.
     pub(crate) fn deadline(&self) -> Rc<Deadline> {
         Rc::clone(&self.stream.deadline)
     }
@@ -232,7 +231,7 @@ impl Exchange {
         self.service = route.form;
         self.completion.record.parts.route = Some(route.index);
         if let Service::Upstream(position) = route.service {
-            self.completion.record.parts.meant = Some(position);
+            self.completion.record.parts.route_upstream = Some(position);
         }
     }
 
@@ -256,7 +255,7 @@ impl Exchange {
         }
     }
 
-    /// Moves the attempt to another address of the same name, which answered sooner.
+    /// Moves the attempt to another address of the same name that connected first.
     #[cold]
     pub(crate) fn move_attempt(&mut self, target: u16) {
         let Some((upstream, _)) = self.completion.record.parts.upstream else {
@@ -303,7 +302,7 @@ impl Exchange {
         Some((upstream, upstream.targets.get(usize::from(target))?))
     }
 
-    /// Counts an attempt on the target asked last if it failed, and tells passive health how it went.
+    /// Reports the last attempt to passive health checks, and counts it if it failed.
     pub(crate) fn observe_outcome(&self, upstream: &UpstreamPlan, failed: bool) {
         if failed && let Some((_, target)) = self.last_attempt() {
             target.failures.add(1);

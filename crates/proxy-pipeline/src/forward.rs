@@ -108,7 +108,7 @@ pub(crate) async fn send(
     };
     let status = answered.status();
     let built = if to.route.buffer_responses {
-        // A response is whole, and so a success of its upstream, when all of it has arrived.
+        // Only a complete response is a success of its upstream.
         Box::pin(attempts.hold_response(answered, requested.as_ref())).await
     } else {
         attempts.build_response(answered, requested.as_ref())
@@ -117,7 +117,7 @@ pub(crate) async fn send(
     built
 }
 
-/// Has the fields that the route and agents have decided on removed from the trailers.
+/// Removes fields that the route or agents have set from the trailers.
 fn keep_decided_fields(exchange: &mut Exchange, route: &RoutePlan, upload: &Progress) {
     let mut names = std::mem::take(&mut exchange.agent_fields);
     names.extend(header_edits::names(&route.request_headers).cloned());
@@ -126,7 +126,7 @@ fn keep_decided_fields(exchange: &mut Exchange, route: &RoutePlan, upload: &Prog
     }
 }
 
-/// Lets another probe of a half-open breaker begin while the client still sends the body of this one.
+/// Releases the probe slot of a half-open breaker while the client still sends this probe's body.
 fn release_slow_probe(exchange: &mut Exchange, route: &RoutePlan, upload: Option<&Progress>) {
     let Some((breaker, upload)) = route.breaker.as_ref().zip(upload) else {
         return;
@@ -204,8 +204,8 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// Beginning of the attempt. With a pooled connection the start of the exchange is used, which
-    /// saves a reading of the clock, which would only add the time of deciding.
+    /// Start of the attempt. A pooled connection uses the start of the exchange: the difference is the
+    /// time of deciding, which is not worth another reading of the clock.
     fn began(&self, connection: &UpstreamConnection) -> Duration {
         let at_hand = matches!(connection, UpstreamConnection::Http1(pooled) if pooled.at_hand);
         if at_hand && self.tried.is_empty() && self.exchange.completion.record.retry.count == 0 {
@@ -224,7 +224,7 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// Tells load balancing how quickly the target has answered, where it looks at that.
+    /// Reports the latency of the target, if the load balancer uses it.
     #[inline]
     fn observe_latency(&self, took: Duration, now: Duration) {
         let upstream = self.to.upstream;
@@ -255,8 +255,8 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// Records the end of a request that its target has answered with `status`, and settles the breaker's
-    /// permit. The `problem` is that of a response that cannot be forwarded.
+    /// Records a response with `status`, and settles the breaker's permit. `problem` says why the response
+    /// cannot be forwarded, if it cannot.
     fn settle(&mut self, status: StatusCode, problem: Option<&Problem>) {
         if let Some(problem) = problem {
             self.record_failure(problem);
@@ -337,7 +337,7 @@ impl Attempts<'_, '_> {
     }
 }
 
-/// Notes that `target` gets a request: the worker's next choice goes on from there.
+/// Advances the worker's rotation past `target`.
 fn advance(exchange: &Exchange, active: &ActivePlan, upstream: &UpstreamPlan, target: u16) {
     let view = WorkerView {
         worker: exchange.worker(),
@@ -349,8 +349,8 @@ fn advance(exchange: &Exchange, active: &ActivePlan, upstream: &UpstreamPlan, ta
     }
 }
 
-/// The route, and whether its clients may send as slowly as they like: a streaming gRPC client may send
-/// only heartbeats.
+/// The route, and whether its clients are exempt from the minimum data rate: a streaming gRPC client
+/// may send only heartbeats.
 fn pace<'p>(exchange: &Exchange, to: Destination<'p>) -> (&'p RoutePlan, bool) {
     let any_rate = to.upstream.http2 && exchange.is_grpc;
     (to.route, any_rate)

@@ -188,7 +188,7 @@ async fn admit(
     }
 }
 
-/// Takes the request's places, for which it may have to wait. Returns the time after that.
+/// Takes the request's permits, for which it may wait in the queue. Returns the time after that.
 async fn enter(
     exchange: &mut Exchange,
     holders: Holders<'_>,
@@ -218,7 +218,7 @@ fn refused(outcome: Outcome<'_>, near_miss: impl FnOnce() -> Option<String>) -> 
     }
 }
 
-/// What the error log tells of a request that no route matches; `None` where it would not be written.
+/// The nearest route of a request that none matches, for the error log; `None` if that is not written.
 fn near_miss(exchange: &Exchange, head: &RequestHead<'_>) -> Option<String> {
     let is_written = exchange.worker().logs.borrow().warnings;
     is_written

@@ -19,7 +19,7 @@ pub struct AgentPlan {
     pub index: usize,
     /// The agent's name.
     pub name: Arc<str>,
-    /// What its connections depend on: plans with the same value share them.
+    /// The settings that its connections depend on: plans with equal settings share them.
     pub endpoint: Arc<AgentEndpoint>,
     /// State shared by all workers.
     pub state: Arc<AgentState>,
@@ -37,7 +37,7 @@ pub struct AgentPlan {
     pub max_body_setting: &'static str,
 }
 
-/// What the connections to an agent depend on.
+/// The settings that connections to an agent depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AgentEndpoint {
     /// The agent's name.

@@ -13,7 +13,7 @@ pub struct AgentState {
     pub queue: FairLimit,
 }
 
-/// What makes the state of an agent the same state.
+/// Identity of an agent's state across plans.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AgentIdentity {
     pub(crate) name: String,

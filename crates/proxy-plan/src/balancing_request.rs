@@ -1,4 +1,4 @@
-//! What load balancing looks at in a request.
+//! The parts of a request that load balancing uses.
 
 use crate::balancing::{BalancingPlan, StickyPlan};
 use crate::decide::RequestHead;
@@ -7,7 +7,7 @@ use http::header::COOKIE;
 use proxy_upstream::{BalancingRequest, LoadBalancer, StickyToken, client_hash};
 
 impl BalancingPlan {
-    /// What the choice looks at in a request.
+    /// The parts of a request that the balancer uses.
     #[inline]
     pub(crate) fn request(
         &self,
@@ -32,7 +32,7 @@ impl BalancingPlan {
 }
 
 impl StickyPlan {
-    /// What the request's cookie of this name says.
+    /// The token in the request's cookie of this name.
     fn session(&self, head: &RequestHead<'_>) -> Option<StickyToken> {
         let fields = head.headers.get_all(COOKIE).iter();
         let mut pairs = fields.flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));

@@ -68,7 +68,7 @@ pub enum Outcome<'p> {
 pub struct Choice {
     /// Position in [`UpstreamPlan::targets`].
     pub target: u16,
-    /// What the choice looked at in the request; the choice after a failed attempt looks at it again.
+    /// The parts of the request that the balancer used; the choice after a failed attempt uses them again.
     pub request: BalancingRequest,
 }
 

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 #[derive(Clone, Debug, Default)]
 pub struct Resolution(HashMap<TargetAddress, NameResolution>);
 
-/// What is known of a name.
+/// The result of resolving a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameResolution {
     /// The last good answer: at least one address, sorted, none twice.
@@ -28,7 +28,7 @@ pub enum NameResolution {
 }
 
 impl Resolution {
-    /// What is known of `name`.
+    /// The result for `name`; `None` if it was not looked up.
     #[must_use]
     pub fn get(&self, name: &TargetAddress) -> Option<&NameResolution> {
         self.0.get(name)

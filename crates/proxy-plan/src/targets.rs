@@ -59,7 +59,7 @@ pub struct TargetIdentity {
 /// A target as written, and one of its addresses if it has any.
 type AddressIdentity = (Arc<TargetIdentity>, Option<SocketAddr>);
 
-/// What makes a breaker the same breaker: its route, the upstream, and its settings.
+/// Identity of a breaker across plans: its route, the upstream, and its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct BreakerIdentity {
     route: String,

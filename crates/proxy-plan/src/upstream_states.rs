@@ -1,4 +1,4 @@
-//! What a decision needs to know beyond the plan.
+//! State that a decision needs in addition to the plan.
 
 use crate::plan::Plan;
 use crate::upstream::{TargetPlan, UpstreamPlan};
@@ -6,7 +6,7 @@ use proxy_upstream::{BalancerState, HealthyTargets, Rotation, StickyToken, WHOLE
 
 /// The changing facts that a decision reads, as its caller sees them.
 pub trait UpstreamStates {
-    /// What the choice between the targets of one upstream looks at.
+    /// State for choosing between the targets of one upstream.
     type Balancer<'s>: BalancerState
     where
         Self: 's;

@@ -104,7 +104,7 @@ impl<B> Pool<B> {
     }
 
     /// Closes idle connections for waiting requests of other workers, as soon as that is requested.
-    /// Never ready: a worker polls it beside everything else.
+    /// Never ready: a worker polls it in a task of its own.
     pub fn poll_evictions(&self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let requested = self.eviction_requests.borrow_mut().poll_recv(cx);

@@ -40,12 +40,12 @@ pub struct Dialed {
 }
 
 /// Connects to `first` or, if it fails or does not answer for a quarter of a second, to each of the further
-/// candidates in turn; the first that answers wins. `candidate` makes a candidate of a position when
-/// its turn comes; one without gets none. `failed` is told of each candidate that fails while further ones
-/// are left.
+/// candidates in turn; the first that answers wins. `candidate` makes the candidate of a position on its turn;
+/// a position without one is skipped. `failed` is called for each failed candidate while further ones are
+/// left.
 ///
 /// # Errors
-/// [`ConnectError`]; that of the last candidate if all failed.
+/// The [`ConnectError`] of the last candidate, if all failed.
 pub async fn connect(
     first: Candidate,
     others: &[u16],
@@ -160,7 +160,7 @@ async fn race(
 /// Attempts in progress.
 struct Race<F> {
     attempts: Vec<Pin<Box<F>>>,
-    /// The last failed attempt, of which the caller is told once another follows.
+    /// The last failed attempt, reported to the caller once another follows.
     last: (Option<u16>, ConnectError),
 }
 

@@ -1,4 +1,4 @@
-//! Asks targets whether they are well, beside the threads that serve requests.
+//! Active health checks of targets, outside the threads that serve requests.
 
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 

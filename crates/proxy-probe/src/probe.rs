@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::{Notify, watch};
 
-/// A target that is to be asked.
+/// A target to check.
 #[derive(Clone, Debug)]
 pub struct Probe {
     /// The target.
@@ -23,7 +23,7 @@ pub struct Probe {
     pub peers: Arc<Peers>,
     /// The name of its upstream, for the log.
     pub upstream: Arc<str>,
-    /// What is asked, and how often.
+    /// The check, and its interval.
     pub settings: ProbeSettings,
 }
 
@@ -35,9 +35,9 @@ impl PartialEq for Probe {
     }
 }
 
-/// Asks the target of `probe` whether it is well, until the sender of `probe` is dropped; a changed
-/// probe begins with a first interval, and keeps what the results have come to. `changes` is told when
-/// the target's health has changed; `now` reads the time of day.
+/// Checks the target of `probe` until the sender of `probe` is dropped. A changed probe begins with a first
+/// interval, and keeps the results so far. Notifies `changes` when the target's health changes; `now` reads
+/// the time of day.
 pub async fn run(mut probe: watch::Receiver<Probe>, changes: Arc<Notify>, now: fn() -> SystemTime) {
     let mut asked = AskedTarget {
         counts: CheckState::default(),
@@ -61,7 +61,7 @@ pub async fn run(mut probe: watch::Receiver<Probe>, changes: Arc<Notify>, now: f
             },
         }
         let current = probe.borrow().clone();
-        // From the beginning of this check to that of the next.
+        // From the start of this check to the start of the next.
         let timing = current.settings.timing;
         let next = timing.next_interval(random(), current.peers.are_down());
         pause = Box::pin(tokio::time::sleep(next));

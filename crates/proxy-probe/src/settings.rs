@@ -1,4 +1,4 @@
-//! What a probe asks, and how often.
+//! Settings of a probe: its check and its interval.
 
 use proxy_health::CheckTiming;
 use proxy_tls::ClientTls;
@@ -6,10 +6,10 @@ use rustls_pki_types::ServerName;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// What is asked of one target, and how often.
+/// The check of one target, and its interval.
 #[derive(Clone, Debug)]
 pub struct ProbeSettings {
-    /// What is asked.
+    /// The check.
     pub check: Check,
     /// How often, and what results mean.
     pub timing: CheckTiming,
@@ -46,7 +46,7 @@ impl ProbeSettings {
     }
 }
 
-/// What is asked.
+/// The kind of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
     /// A connection, with TLS where the upstream has it.

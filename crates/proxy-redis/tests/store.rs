@@ -76,7 +76,7 @@ fn what_is_admitted_stays_within_burst_and_rate() {
     };
     let begun = Instant::now();
     let mut admitted = u128::from(first(&buckets, "k", rate).admitted);
-    // What a full bucket does not take, because this thread stood still.
+    // Tokens that a full bucket does not take, because this thread stood still.
     let (mut last, mut lost) = (Instant::now(), Duration::ZERO);
     while begun.elapsed() < Duration::from_millis(600) {
         admitted += u128::from(take(&buckets, "k", rate).unwrap().admitted);

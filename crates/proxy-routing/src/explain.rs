@@ -58,7 +58,7 @@ fn lost(at: usize, rule: &Rule, head: &Head<'_>, best: Option<(usize, Rank)>) ->
     Some(Lost::Outranked { by, because })
 }
 
-/// The rank of `rule` for `head`: that of the most specific of its conditions that hold.
+/// The rank of `rule` for `head`: the highest rank of its conditions that hold.
 fn rank(at: usize, rule: &Rule, head: &Head<'_>) -> Option<Rank> {
     let paths = rule.paths.iter().filter(|path| path.matches(head.path));
     let hosts = rule.hosts.iter().filter(|host| host.matches(head.host));

@@ -53,7 +53,7 @@ impl HostPattern {
         }
     }
 
-    /// Greater than that of every less specific pattern; 0 is reserved for no pattern.
+    /// Rank, greater than any less specific pattern's; 0 is reserved for no pattern.
     pub(crate) fn specificity(&self) -> u32 {
         match &self.kind {
             HostKind::Exact(_) => u32::MAX,

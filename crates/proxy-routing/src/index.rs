@@ -132,8 +132,8 @@ impl Index {
         });
         Self {
             sites,
-            exact: AffixIndex::of_wholes(exact),
-            below: AffixIndex::of_suffixes(below),
+            exact: AffixIndex::from_exact(exact),
+            below: AffixIndex::from_suffixes(below),
             exact_count,
             anywhere,
         }

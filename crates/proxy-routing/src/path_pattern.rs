@@ -126,7 +126,7 @@ impl PathPattern {
         }
     }
 
-    /// Greater than that of every less specific pattern; 0 is reserved for no pattern.
+    /// Rank, greater than any less specific pattern's; 0 is reserved for no pattern.
     pub(crate) fn specificity(&self) -> u32 {
         match &self.kind {
             PathKind::Exact(_) => u32::MAX,

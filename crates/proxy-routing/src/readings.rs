@@ -5,7 +5,7 @@ use crate::path::{
     PATH, PathError, UNRESERVED, ends_dot_segment, escaped_byte, push, without_dot_segments,
 };
 
-/// Bytes that every server reads the same: those of a path, without the start of a parameter.
+/// Bytes of a path that every server reads alike, without the start of a parameter.
 const PLAIN: ByteSet = ByteSet::new(
     b"/0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~!$&'()*+,=:@",
 );

@@ -80,8 +80,8 @@ impl Admin {
         admin
     }
 
-    /// Notified when a task that accepts connections has panicked: the interface would take none
-    /// any more, and health checks of the process would wait.
+    /// Notified when a task that accepts connections has panicked: the interface would accept none, and
+    /// health checks of the process would hang.
     pub(crate) fn lost(&self) -> Arc<Notify> {
         Arc::clone(&self.lost)
     }
@@ -97,7 +97,7 @@ impl Admin {
         self.state.publish(Arc::clone(plan));
     }
 
-    /// What is open.
+    /// The open sockets, by address.
     pub(crate) fn places(&self) -> OpenPlaces {
         let place = |desk: &AdminListener| OpenPlace {
             address: desk.address.clone(),
@@ -194,8 +194,8 @@ impl Admin {
 }
 
 /// Runs `serving`, and notifies `lost` when it panics. Not a task of a
-/// [`TaskScope`](crate::runtime::task_scope::TaskScope): it is told to end, so that responses are finished, and the
-/// process ends without it.
+/// [`TaskScope`](crate::runtime::task_scope::TaskScope): it ends by a message, so that responses are
+/// finished, and the process ends without it.
 fn spawn_watched(serving: impl Future<Output = ()> + Send + 'static, lost: Arc<Notify>) {
     let serving = tokio::spawn(serving);
     tokio::spawn(async move {

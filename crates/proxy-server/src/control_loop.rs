@@ -28,7 +28,7 @@ use tokio::time::MissedTickBehavior;
 
 pub(crate) use start::new_registry;
 
-/// Interval of summing up repeated events, and of looking after rate limits.
+/// Interval of summarizing repeated events and of maintaining rate limits.
 const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serves until told to stop, and exits gracefully. `inherited` holds the sockets of the service
@@ -112,7 +112,7 @@ impl Process {
         }
     }
 
-    /// Activates what background tasks have found.
+    /// Applies the results of background tasks.
     fn adopt(&mut self, results: TaskResults) {
         if self.server.adopt(results)
             && let Some(admin) = &self.admin

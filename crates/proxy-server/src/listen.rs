@@ -173,7 +173,7 @@ impl Bound {
 
     /// Sets the length of each socket's accept queue.
     pub(crate) fn set_backlog(&self, backlog: u32) {
-        if let Some(limit) = backlog::longest_queue().filter(|limit| *limit < backlog) {
+        if let Some(limit) = backlog::max_queue_length().filter(|limit| *limit < backlog) {
             tracing::warn!(address = %self.at, backlog, limit, "the system lets fewer connections wait");
         }
         let length = backlog::queue_length(backlog);
@@ -195,13 +195,13 @@ pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<
             let missing = io::Error::from(io::ErrorKind::AddrNotAvailable);
             Bound::from_sockets(address, vec![first], true).ok_or(missing)
         }),
-        BindAddress::Unix(path) => of_file(address, path, backlog),
+        BindAddress::Unix(path) => bind_file(address, path, backlog),
     };
     let bound = bound.map_err(|source| BindError::new(address, source))?;
     Ok(bound.widened(count))
 }
 
-fn of_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<Bound> {
+fn bind_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<Bound> {
     let (socket, file) = open_unix(path, backlog, Some(SOCKET_MODE))?;
     socket.set_nonblocking(true)?;
     Ok(Bound {

@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// # Errors
 /// [`StartError`] if serving could not begin, or a worker died.
 pub fn run(options: &Options) -> Result<(), StartError> {
-    let inherited = InheritedSockets::of_the_manager();
+    let inherited = InheritedSockets::from_service_manager();
     claim_files();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

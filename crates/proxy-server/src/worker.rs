@@ -81,7 +81,7 @@ pub(crate) struct HandedConnection {
 /// A command of the control thread to a worker.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Reply, which proves that the worker responds before it gets an update.
+    /// Reply; proves that the worker responds before it gets an update.
     Probe(oneshot::Sender<()>),
     /// Apply this plan; reply when that is done.
     Apply(Box<PlanUpdate>, oneshot::Sender<()>),
@@ -171,7 +171,7 @@ async fn run(
             return Ok(());
         }
     };
-    let ids = match IdSource::of_the_system() {
+    let ids = match IdSource::from_system() {
         Ok(ids) => ids,
         Err(error) => {
             ready.send(Err(error)).unwrap_or_default();
@@ -206,7 +206,7 @@ async fn run(
                 }
                 Some(Command::Drain(how)) => worker_loop.drain(how),
                 Some(Command::Stop) | None => {
-                    // What is still in flight ends with the worker, and not by its client.
+                    // Requests still in flight end with the worker, not by their clients.
                     worker_loop.worker.draining.set(Draining::Cut);
                     break;
                 }
@@ -345,8 +345,8 @@ impl WorkerLoop {
         }
     }
 
-    /// Admits a connection behind the events of all earlier ones, as accept loops do: a client that
-    /// has closed its connection has its place back.
+    /// Admits a connection after the events of all earlier ones, as accept loops do: a client that has closed
+    /// its connection has its permit back.
     fn accept(&self, connection: HandedConnection) {
         let HandedConnection {
             listener: index,
@@ -360,7 +360,7 @@ impl WorkerLoop {
         };
         let (worker, listener) = (Rc::clone(&self.worker), Rc::clone(listener));
         tokio::task::spawn_local(async move {
-            // The runtime polls its sockets before it goes on.
+            // The runtime polls its sockets before it continues.
             tokio::task::yield_now().await;
             match ClientSocket::connected(socket) {
                 Ok(stream) => admit(&worker, &listener, stream, peer),

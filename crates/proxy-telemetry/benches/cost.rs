@@ -99,8 +99,8 @@ fn access(repeat: u64) {
         return;
     };
     let format = AccessFormat::default();
-    let routes = EscapedFields::of_routes(["api"]);
-    let targets = EscapedFields::of_targets("app", ["10.0.0.1:8080"]);
+    let routes = EscapedFields::from_routes(["api"]);
+    let targets = EscapedFields::from_targets("app", ["10.0.0.1:8080"]);
     let mut worker = log.worker();
     for number in 0..repeat {
         let facts = AccessLogRequest {

@@ -51,8 +51,8 @@ fn write(log: &mut WorkerLog, path: &str) {
     let Some(access_head) = log.access_head(&facts, &AccessFormat::default()) else {
         return;
     };
-    let routes = EscapedFields::of_routes(["api"]);
-    let targets = EscapedFields::of_targets("app", ["10.0.0.1:8080"]);
+    let routes = EscapedFields::from_routes(["api"]);
+    let targets = EscapedFields::from_targets("app", ["10.0.0.1:8080"]);
     let record = AccessRecord {
         at: Duration::from_secs(1_700_000_000),
         correlation_id: b"0190163d-8694-739b-aea5-966c26f8ad90",

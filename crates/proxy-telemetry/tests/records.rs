@@ -51,8 +51,8 @@ struct Plan {
 impl Plan {
     fn new() -> Self {
         Self {
-            routes: EscapedFields::of_routes(["other", "api"]),
-            targets: EscapedFields::of_targets("app", ["10.0.0.1:8080"]),
+            routes: EscapedFields::from_routes(["other", "api"]),
+            targets: EscapedFields::from_targets("app", ["10.0.0.1:8080"]),
         }
     }
 

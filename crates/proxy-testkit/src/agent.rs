@@ -25,7 +25,7 @@ pub struct FakeAgent {
     folder: Option<TempDir>,
 }
 
-/// What an agent does about an event.
+/// An agent's reaction to an event.
 #[derive(Clone, Debug)]
 pub enum AgentReply {
     /// Decides.

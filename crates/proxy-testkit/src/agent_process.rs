@@ -161,7 +161,7 @@ fn example(script: &str) -> PathBuf {
     workspace().join("examples/agents").join(script)
 }
 
-/// What lies in one of the folders above the test's program: those of the profile and of the target.
+/// The file `program` in one of the folders above the test's program: the profile's or the target's.
 #[track_caller]
 fn beside_tests(program: &str) -> Option<PathBuf> {
     let own = std::env::current_exe().expect("a program knows its path");

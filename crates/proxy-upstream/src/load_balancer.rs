@@ -132,7 +132,7 @@ fn fresh<'s>(
     ready.filter(move |target| !tried.contains(target))
 }
 
-/// What a target can take in relation to its peers: at most 10⁷.
+/// Effective weight of a target relative to its peers, at most 10⁷.
 #[inline]
 fn effective_weight(set: &impl BalancerState, target: u16) -> u32 {
     set.weight(target).saturating_mul(set.share(target)).max(1)

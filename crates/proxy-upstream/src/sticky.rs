@@ -19,7 +19,7 @@ pub const STICKY_VALUE_BYTES: usize = 16;
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 impl StickyKey {
-    /// The key that `secret` stands for: proxies that are told the same secret give the same tokens.
+    /// The key derived from `secret`: proxies with the same secret make the same tokens.
     #[must_use]
     pub fn from_secret(secret: &str) -> Self {
         let half = |salt: u64| {

@@ -119,7 +119,7 @@ impl TargetState {
         }
     }
 
-    /// The newest failure, and since when the target is not well, if it is not.
+    /// The latest failure, and the start of the unhealthy state, if the target is unhealthy.
     pub fn unhealthy_reason(&self) -> Option<Unhealthy> {
         let failures = self.failures.load();
         let (_, newest) = failures.last()?;
@@ -167,7 +167,7 @@ impl TargetState {
         &self.latency
     }
 
-    /// What passive health has seen of it.
+    /// State of its passive health check.
     #[inline]
     pub fn outlier(&self) -> &OutlierState {
         &self.outlier

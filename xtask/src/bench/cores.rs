@@ -12,7 +12,7 @@ impl Cores {
     /// From the operating system.
     pub(super) fn of_this_process() -> Result<Self, TaskError> {
         let allowed = sched_getaffinity(None).map_err(|errno| TaskError::System {
-            deed: "ask which cores there are",
+            action: "ask which cores there are",
             source: errno.into(),
         })?;
         let cores = Self(
@@ -48,20 +48,20 @@ impl Cores {
         cores < self.0.len()
     }
 
-    /// Runs `deed` on the first `count` cores; processes started meanwhile stay there.
-    pub(super) fn on_first<T>(&self, count: usize, deed: impl FnOnce() -> T) -> io::Result<T> {
+    /// Runs `work` on the first `count` cores; processes started meanwhile stay there.
+    pub(super) fn on_first<T>(&self, count: usize, work: impl FnOnce() -> T) -> io::Result<T> {
         let first: Vec<usize> = self.0.iter().copied().take(count).collect();
-        self.on(&first, deed)
+        self.on(&first, work)
     }
 
     /// The same on the core of the load.
-    pub(super) fn on_last<T>(&self, deed: impl FnOnce() -> T) -> io::Result<T> {
-        self.on(&[self.last()], deed)
+    pub(super) fn on_last<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+        self.on(&[self.last()], work)
     }
 
-    fn on<T>(&self, cores: &[usize], deed: impl FnOnce() -> T) -> io::Result<T> {
+    fn on<T>(&self, cores: &[usize], work: impl FnOnce() -> T) -> io::Result<T> {
         sched_setaffinity(None, &set(cores))?;
-        let done = deed();
+        let done = work();
         sched_setaffinity(None, &set(&self.0))?;
         Ok(done)
     }

@@ -70,7 +70,7 @@ impl Environment {
         };
         folder::empty(&environment.folder)?;
         raise_file_limit().map_err(|errno| TaskError::System {
-            deed: "raise the limit of open files",
+            action: "raise the limit of open files",
             source: errno.into(),
         })?;
         certificate::make(&environment.folder)?;

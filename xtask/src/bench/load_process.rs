@@ -104,7 +104,7 @@ impl Drop for LoadProcess {
 
 fn broken(source: io::Error) -> TaskError {
     TaskError::System {
-        deed: "speak with the load process",
+        action: "speak with the load process",
         source,
     }
 }

@@ -151,7 +151,7 @@ impl Running {
 
     fn status(&mut self) -> Result<Option<ExitStatus>, TaskError> {
         self.child.try_wait().map_err(|source| TaskError::System {
-            deed: "ask how a proxy is",
+            action: "ask how a proxy is",
             source,
         })
     }
@@ -193,7 +193,7 @@ fn send(process: i32, signal: Signal) -> Result<(), TaskError> {
     match kill_process(pid, signal) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
         Err(errno) => Err(TaskError::System {
-            deed: "signal a proxy",
+            action: "signal a proxy",
             source: errno.into(),
         }),
     }

@@ -100,7 +100,7 @@ pub(super) fn reason<T>(outcome: Result<T, TaskError>) -> Result<Result<T, Strin
     match outcome {
         Ok(done) => Ok(Ok(done)),
         Err(TaskError::Failed(why)) => Ok(Err(why)),
-        Err(error @ TaskError::Start { .. }) => Ok(Err(error.told())),
+        Err(error @ TaskError::Start { .. }) => Ok(Err(error.message())),
         Err(error) => Err(error),
     }
 }

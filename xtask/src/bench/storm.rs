@@ -130,7 +130,7 @@ fn storm(port: u16, clients: u32) -> Result<Vec<TcpStream>, TaskError> {
     };
     let streams: std::io::Result<_> = (0..clients).map(client).collect();
     streams.map_err(|source| TaskError::System {
-        deed: "connect a client",
+        action: "connect a client",
         source,
     })
 }

@@ -26,7 +26,7 @@ impl Control {
         say("demo: building controld");
         let controld = build(workspace)?;
         let folder = tempfile::tempdir().map_err(|source| TaskError::System {
-            deed: "make a folder",
+            action: "make a folder",
             source,
         })?;
         let data = folder.path().join("data").display().to_string();

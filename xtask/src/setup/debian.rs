@@ -132,7 +132,7 @@ pub(super) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     let still = absent.into_iter().filter(|package| !is_here(package));
     still
         .map(|package| {
-            let cause = error.as_ref().map(TaskError::told).unwrap_or_default();
+            let cause = error.as_ref().map(TaskError::message).unwrap_or_default();
             format!("{} ({}) {cause}", package.name, package.reason)
         })
         .collect()

@@ -103,6 +103,7 @@ mod tests {
                 "tests             2",
                 "linked by proxyd  1 packages",
                 "people words      0 in 1 000 comment lines",
+                "\"What\" openings   0 in 1 000 comment lines",
                 "bare constants    0",
             ]
         );

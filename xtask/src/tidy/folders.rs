@@ -78,7 +78,7 @@ fn entries(tree: &Tree) -> BTreeMap<&str, BTreeSet<&str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     /// The violations of a crate with this many modules, one of which has a child.
     fn found(modules: usize, known: &[(&str, usize)]) -> Vec<String> {
@@ -89,7 +89,7 @@ mod tests {
         paths.push("crates/a/tests/all.rs".to_owned());
         let files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
         let tree = Tree::from_files(&files);
-        told(&excesses(&entries(&tree), known))
+        rendered(&excesses(&entries(&tree), known))
     }
 
     #[test]

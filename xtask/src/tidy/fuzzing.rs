@@ -47,7 +47,7 @@ fn is_replayed(tree: &Tree, target: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     #[test]
     fn a_target_without_a_replay_is_told() {
@@ -59,7 +59,7 @@ mod tests {
                 ("fuzz/targets/host.rs", target),
                 ("crates/a/tests/b.rs", &test),
             ];
-            told(&violations(&Tree::from_files(&files))).len()
+            rendered(&violations(&Tree::from_files(&files))).len()
         };
         assert_eq!(found("replay(\"host\", checks::host)"), 0);
         assert_eq!(found("replay(\"host\", checks::hosts)"), 1);

@@ -175,7 +175,7 @@ fn crosses_planes_rightly(own: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     #[test]
     fn lower_rows_and_the_right_end_of_a_chain_may_be_imported() {
@@ -188,7 +188,7 @@ mod tests {
             ("control-client", "node", &["proxy-tls"]),
             ("xtask", "tool", &["proxy-server"]),
         ]);
-        assert_eq!(told(&violations(&graph)), [""; 0]);
+        assert_eq!(rendered(&violations(&graph)), [""; 0]);
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
             ("proxy-testkit", "tool", &[]),
         ]);
         assert_eq!(
-            told(&violations(&graph)),
+            rendered(&violations(&graph)),
             [
                 "crates/proxy-admin/Cargo.toml: (engine) imports proxy-server",
                 "crates/proxy-admin/Cargo.toml: (engine) imports proxy-testkit",
@@ -220,7 +220,7 @@ mod tests {
             ("proxy-pool", "wire", &[]),
         ]);
         assert_eq!(
-            told(&violations(&graph)),
+            rendered(&violations(&graph)),
             [
                 "crates/control-client/Cargo.toml: (node) imports proxy-pool",
                 "crates/proxy-server/Cargo.toml: (engine) imports control-client",
@@ -238,7 +238,7 @@ mod tests {
             ("kdl", "", &[]),
         ]);
         assert_eq!(
-            told(&violations(&graph)),
+            rendered(&violations(&graph)),
             ["crates/proxy-limits/Cargo.toml: (core) links proxy-limits -> innocent -> tokio"]
         );
     }
@@ -247,7 +247,7 @@ mod tests {
     fn an_unknown_crate_and_a_wrong_layer_are_faults() {
         let graph = Graph::ours(&[("proxy-new", "core", &[]), ("proxy-tls", "core", &[])]);
         assert_eq!(
-            told(&violations(&graph)),
+            rendered(&violations(&graph)),
             [
                 "crates/proxy-new/Cargo.toml: is not in the table of layers",
                 "crates/proxy-tls/Cargo.toml: must say package.metadata.architecture.layer = \

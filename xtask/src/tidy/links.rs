@@ -101,7 +101,7 @@ fn anchor(heading: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     #[test]
     fn links_to_files_folders_headings_and_hosts_hold() {
@@ -115,7 +115,7 @@ mod tests {
             ("docs/decisions/1.md", ""),
             ("README.md", "# The crates, in short\n"),
         ]);
-        assert_eq!(told(&violations(&tree)), [""; 0]);
+        assert_eq!(rendered(&violations(&tree)), [""; 0]);
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
             "see [b](b.md)\n```\n[c](c.md)\n```\n`[d](d.md)` [e](#e)\n",
         )]);
         assert_eq!(
-            told(&violations(&tree)),
+            rendered(&violations(&tree)),
             [
                 "docs/a.md:1: a link that leads nowhere: b.md",
                 "docs/a.md:5: a link that leads nowhere: #e",

@@ -44,7 +44,7 @@ fn takes_workspace_lints(manifest: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     #[test]
     fn a_bare_crate_lacks_everything() {
@@ -58,7 +58,7 @@ mod tests {
         let graph = Graph::ours(&[("proxy-tls", "wire", &[])]);
 
         assert_eq!(
-            told(&violations(&tree, &graph)),
+            rendered(&violations(&tree, &graph)),
             [
                 "LICENSE-APACHE: is missing",
                 "crates/proxy-tls/Cargo.toml: must be licensed \"MIT OR Apache-2.0\": \

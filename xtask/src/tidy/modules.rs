@@ -26,7 +26,12 @@ const KNOWN_CIRCLES: &[(&str, &[&str])] = &[
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (folder, uses) in crates(tree) {
-        violations.extend(in_circles(folder, "modules", &uses, &[]));
+        let modules = in_circles(folder, "modules", &uses, &[]);
+        // A circle of modules is also one of their rooms.
+        if !modules.is_empty() {
+            violations.extend(modules);
+            continue;
+        }
         let known = KNOWN_CIRCLES.iter().filter(|(known, _)| *known == folder);
         let known: Vec<&[&str]> = known.map(|(_, rooms)| *rooms).collect();
         violations.extend(in_circles(folder, "rooms", &rooms(&uses), &known));
@@ -98,15 +103,15 @@ fn crates(tree: &Tree) -> BTreeMap<&str, BTreeMap<Module, Uses>> {
 
 /// The uses within a circle, in the order of its modules.
 fn listed(circle: &[&Module], uses: &BTreeMap<Module, Uses>) -> String {
-    let mut told = Vec::new();
+    let mut shown = Vec::new();
     for module in circle {
         let within = uses.get(*module).into_iter().flatten();
         let within = within.filter(|(target, _)| circle.contains(target));
-        told.extend(within.map(|(target, path)| {
+        shown.extend(within.map(|(target, path)| {
             format!("{} → {} by `{path}`", written(module), written(target))
         }));
     }
-    told.join(", ")
+    shown.join(", ")
 }
 
 /// The crate's folder and the module of a file, if it belongs to a crate.
@@ -303,7 +308,7 @@ fn written(module: &Module) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let files: Vec<(String, &str)> = files
@@ -314,7 +319,7 @@ mod tests {
             .iter()
             .map(|(path, text)| (path.as_str(), *text))
             .collect();
-        told(&violations(&Tree::from_files(&files)))
+        rendered(&violations(&Tree::from_files(&files)))
     }
 
     /// The violation of a circle of these uses.
@@ -390,7 +395,7 @@ mod tests {
             let tree = tree(text);
             let crates = crates(&tree);
             let uses = rooms(crates.get("crates/a").unwrap());
-            told(&in_circles("crates/a", "rooms", &uses, &[&["b", "c"]]))
+            rendered(&in_circles("crates/a", "rooms", &uses, &[&["b", "c"]]))
         };
         assert_eq!(found("use crate::b::e::E;\n"), [""; 0]);
         assert_eq!(

@@ -22,13 +22,13 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     #[test]
     fn a_function_called_of_is_refused() {
         let text = "// fn of(\nimpl A {\n    pub fn of<T>(a: T) -> Self { a }\n}\nfn offer() {}\n";
         assert_eq!(
-            told(&violations(&Tree::from_files(&[("a.rs", text)]))),
+            rendered(&violations(&Tree::from_files(&[("a.rs", text)]))),
             ["a.rs:3: `of` names no result; call it `new`, `from_…` or `get`, or implement `From`"]
         );
     }

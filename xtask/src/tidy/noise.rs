@@ -158,10 +158,10 @@ fn is_emoji(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     fn found(path: &str, text: &str) -> Vec<String> {
-        told(&violations(&Tree::from_files(&[(path, text)])))
+        rendered(&violations(&Tree::from_files(&[(path, text)])))
     }
 
     #[test]

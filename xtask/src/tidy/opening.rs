@@ -17,7 +17,7 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     #[test]
     fn a_file_opens_with_its_sentence() {
@@ -28,7 +28,7 @@ mod tests {
         ]);
 
         assert_eq!(
-            told(&violations(&tree)),
+            rendered(&violations(&tree)),
             [
                 "b.rs:1: must open with a `//!` sentence",
                 "c.rs:1: must open with a `//!` sentence",

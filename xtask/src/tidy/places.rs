@@ -136,7 +136,7 @@ fn is_table_row(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     const CODE: (&str, &str) = (
         "crates/a/src/b.rs",
@@ -144,7 +144,7 @@ mod tests {
     );
 
     fn found(document: &str, text: &str) -> Vec<String> {
-        told(&violations(&Tree::from_files(&[CODE, (document, text)])))
+        rendered(&violations(&Tree::from_files(&[CODE, (document, text)])))
     }
 
     fn steps(count: usize) -> String {

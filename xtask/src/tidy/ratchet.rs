@@ -17,6 +17,8 @@ const MAX_PLACES: usize = 10;
 struct Maxima {
     /// People words in a thousand comment lines.
     people_words_per_mille: usize,
+    /// Sentences that open with "What" in a thousand comment lines.
+    what_openings_per_mille: usize,
     /// Constants with neither noun nor unit in their name.
     bare_constants: usize,
 }
@@ -28,6 +30,10 @@ pub(super) fn figures(tree: &Tree) -> Vec<(&'static str, String)> {
         (
             "people words",
             format!("{} in 1 000 comment lines", words.people_per_mille()),
+        ),
+        (
+            "\"What\" openings",
+            format!("{} in 1 000 comment lines", words.clauses_per_mille()),
         ),
         ("bare constants", words.bare_constants().to_string()),
     ]
@@ -44,6 +50,7 @@ pub(super) fn violations(tree: &Tree) -> Result<Vec<Violation>, TaskError> {
 fn exceeded(tree: &Tree, maxima: &Maxima) -> Vec<Violation> {
     let Maxima {
         people_words_per_mille,
+        what_openings_per_mille,
         bare_constants,
     } = maxima;
     let words = Words::count(tree);
@@ -52,6 +59,15 @@ fn exceeded(tree: &Tree, maxima: &Maxima) -> Vec<Violation> {
     if people > *people_words_per_mille {
         let what = format!("{people} people words in 1 000 comment lines");
         violations.push(above(&what, *people_words_per_mille, &last(words.people())));
+    }
+    let clauses = words.clauses_per_mille();
+    if clauses > *what_openings_per_mille {
+        let what = format!("{clauses} sentences in 1 000 comment lines open with \"What\"");
+        violations.push(above(
+            &what,
+            *what_openings_per_mille,
+            &last(words.clauses()),
+        ));
     }
     let constants = words.bare_constants();
     if constants > *bare_constants {
@@ -81,12 +97,12 @@ fn last(places: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     fn tree() -> Tree {
         Tree::from_files(&[
             ("crates/a/src/b.rs", "//! Who.\nconst LONG: u8 = 1;\n"),
-            ("crates/a/src/c.rs", "//! C.\n"),
+            ("crates/a/src/c.rs", "//! What C is.\n"),
         ])
     }
 
@@ -94,18 +110,21 @@ mod tests {
     fn figures_at_their_maximum_pass() {
         let maxima = Maxima {
             people_words_per_mille: 500,
+            what_openings_per_mille: 500,
             bare_constants: 1,
         };
-        assert_eq!(told(&exceeded(&tree(), &maxima)), [""; 0]);
+        assert_eq!(rendered(&exceeded(&tree(), &maxima)), [""; 0]);
     }
 
     #[test]
     fn figures_above_their_maximum_are_told_with_their_places() {
         assert_eq!(
-            told(&exceeded(&tree(), &Maxima::default())),
+            rendered(&exceeded(&tree(), &Maxima::default())),
             [
                 "xtask/ratchet.toml: 500 people words in 1 000 comment lines; at most 0, and never \
                  more again: crates/a/src/b.rs:1 who",
+                "xtask/ratchet.toml: 500 sentences in 1 000 comment lines open with \"What\"; at \
+                 most 0, and never more again: crates/a/src/c.rs:1",
                 "xtask/ratchet.toml: 1 constants without noun or unit; at most 0, and never more \
                  again: crates/a/src/b.rs:2 LONG",
             ]

@@ -53,7 +53,7 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     const ALONE: &str = "filter = \"test(/^(slow|floods)::/)\"\nthreads-required = 2\n";
     const CALL: &str = "//! A.\nfn a() {\n    let _turn = alone();\n}\n";
@@ -62,11 +62,11 @@ mod tests {
     fn retries_are_a_fault() {
         let text = format!("[profile.default]\nretries = 2\n{ALONE}");
         assert_eq!(
-            told(&violations(&Tree::from_files(&[(PAGE, &text)]))),
+            rendered(&violations(&Tree::from_files(&[(PAGE, &text)]))),
             [".config/nextest.toml:2: tries tests again: one that fails at times hides a defect"]
         );
         assert_eq!(
-            told(&violations(&Tree::from_files(&[(PAGE, "retries = 0\n")]))),
+            rendered(&violations(&Tree::from_files(&[(PAGE, "retries = 0\n")]))),
             [""; 0]
         );
     }
@@ -75,7 +75,7 @@ mod tests {
     fn what_wants_to_be_alone_must_be() {
         let tree = |name: &str| {
             let path = format!("a/tests/b/{name}.rs");
-            told(&violations(&Tree::from_files(&[
+            rendered(&violations(&Tree::from_files(&[
                 (PAGE, ALONE),
                 (&path, CALL),
             ])))

@@ -48,7 +48,7 @@ fn leaves_fields_out(after: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     #[test]
     fn dots_in_a_settings_pattern_are_a_fault() {
@@ -57,7 +57,7 @@ mod tests {
             "//! A.\nlet PoolSettings {\n    max_idle,\n    ..\n} = settings;\nlet Settings { a, .. } = b;\n",
         )]);
         assert_eq!(
-            told(&violations(&tree)),
+            rendered(&violations(&tree)),
             [
                 "a.rs:2: takes settings apart with `..`: name every field",
                 "a.rs:6: takes settings apart with `..`: name every field",
@@ -72,6 +72,6 @@ mod tests {
             "let Settings { a, b: Other { .. } } = s;\nlet Head { .. } = h;\n\
              let s = Settings { a, ..base };\nstruct Settings { a: u8 }\nuse Settings;\n",
         )]);
-        assert_eq!(told(&violations(&tree)), [""; 0]);
+        assert_eq!(rendered(&violations(&tree)), [""; 0]);
     }
 }

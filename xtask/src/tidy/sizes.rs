@@ -46,7 +46,7 @@ pub(super) fn median(sizes: &[(usize, &str)]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     #[test]
     fn tests_do_not_count() {
@@ -63,7 +63,7 @@ mod tests {
         ]);
 
         assert_eq!(
-            told(&violations(&tree)),
+            rendered(&violations(&tree)),
             ["a/src/long.rs: 601 lines without tests; at most 600, split by idea"]
         );
     }
@@ -73,7 +73,7 @@ mod tests {
         let tree = Tree::from_files(&[("a/src/a.rs", &"a();\n".repeat(151))]);
 
         assert_eq!(
-            told(&violations(&tree)),
+            rendered(&violations(&tree)),
             ["all files: the median file has 151 lines; at most 150"]
         );
     }

@@ -128,7 +128,7 @@ fn is_gone_through(tree: &Tree, path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     const HEADING: &str = "| threat | what settles it | proof |\n|---|---|---|\n";
     const TEST: &str = "//! A.\n#[test]\nfn it_holds() {}\nfn helper() {}\n";
@@ -155,7 +155,7 @@ mod tests {
             ),
             ("fuzz/targets/host.rs", "//! A.\n"),
         ]);
-        told(&violations(&tree))
+        rendered(&violations(&tree))
     }
 
     #[test]

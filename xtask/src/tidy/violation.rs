@@ -41,6 +41,6 @@ impl fmt::Display for Violation {
 
 /// The violations as text, for comparison in tests.
 #[cfg(test)]
-pub(super) fn told(faults: &[Violation]) -> Vec<String> {
+pub(super) fn rendered(faults: &[Violation]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }

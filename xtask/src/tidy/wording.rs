@@ -50,7 +50,7 @@ fn named(line: &str) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::violation::told;
+    use crate::tidy::violation::rendered;
 
     #[test]
     fn folders_and_registries_are_found_and_the_lock_file_is_not() {
@@ -63,7 +63,7 @@ mod tests {
         ]);
 
         assert_eq!(
-            told(&violations(&tree)),
+            rendered(&violations(&tree)),
             [
                 concat!("README.md:2: names a machine's folder: /ho", "me/"),
                 concat!("README.md:3: names a registry: crates", ".io"),

@@ -1,5 +1,5 @@
-//! Words that hide the meaning: people words for machines in comments, and constants without a
-//! noun.
+//! Words that hide the meaning: people words for machines and sentences that open with "What" in
+//! comments, and constants without a noun.
 
 use super::tree::Tree;
 
@@ -19,6 +19,8 @@ const PEOPLE_WORDS: &[&str] = &[
     "anyone",
     "others",
 ];
+/// Openings of sentences with a clause in place of a noun.
+const CLAUSES: &[&str] = &["What ", "Whatever "];
 /// Words that by themselves name neither a quantity nor a unit.
 const BARE_NAMES: &[&str] = &[
     "ALWAYS", "BIG", "BRIEF", "ENOUGH", "EVERY", "FEW", "FEWEST", "GREAT", "GREATEST", "HARDLY",
@@ -33,6 +35,8 @@ pub(super) struct Words {
     comment_lines: usize,
     /// Places of people words: file and line, from 1.
     people: Vec<String>,
+    /// Places of sentences that open with a clause: file and line, from 1.
+    clauses: Vec<String>,
     /// Places of bare constants: file, line and name.
     constants: Vec<String>,
 }
@@ -48,6 +52,7 @@ impl Words {
                 words
                     .people
                     .extend(people(comment).map(|word| format!("{} {word}", place())));
+                words.clauses.extend((0..clauses(comment)).map(|_| place()));
             }
             for (index, line) in source.code.iter().enumerate() {
                 let name = constant(line).filter(|name| is_bare(name));
@@ -63,6 +68,11 @@ impl Words {
         (self.people.len() * 1_000).div_ceil(self.comment_lines.max(1))
     }
 
+    /// Sentences that open with a clause, per thousand comment lines.
+    pub(super) fn clauses_per_mille(&self) -> usize {
+        (self.clauses.len() * 1_000).div_ceil(self.comment_lines.max(1))
+    }
+
     /// Constants with neither noun nor unit in their name.
     pub(super) fn bare_constants(&self) -> usize {
         self.constants.len()
@@ -71,6 +81,11 @@ impl Words {
     /// Places of the people words.
     pub(super) fn people(&self) -> &[String] {
         &self.people
+    }
+
+    /// Places of the sentences that open with a clause.
+    pub(super) fn clauses(&self) -> &[String] {
+        &self.clauses
     }
 
     /// Places of the bare constants.
@@ -83,6 +98,14 @@ fn people(comment: &str) -> impl Iterator<Item = String> {
     let words = comment.split(|c: char| !c.is_alphanumeric() && c != '_');
     let words = words.map(str::to_lowercase);
     words.filter(|word| PEOPLE_WORDS.contains(&word.as_str()))
+}
+
+/// Number of sentences in a comment's line that open with a clause.
+fn clauses(comment: &str) -> usize {
+    let text = comment.trim_start_matches(['/', '!', ' ']);
+    let sentences = std::iter::once(text).chain(text.split(". ").skip(1));
+    let opens = |sentence: &&str| CLAUSES.iter().any(|word| sentence.starts_with(word));
+    sentences.filter(opens).count()
 }
 
 /// The name of a constant or static that the line declares.
@@ -118,6 +141,15 @@ mod tests {
             ["a.rs:1 who", "a.rs:1 whose", "a.rs:3 whoever"]
         );
         assert_eq!(words.people_per_mille(), 750);
+    }
+
+    #[test]
+    fn sentences_that_open_with_a_clause_are_counted() {
+        let text = "//! What it is. Whatever it does.\n/// Says what it is.\nlet a = \"What now\"; \
+                    // What a\n";
+        let words = Words::count(&Tree::from_files(&[("a.rs", text)]));
+        assert_eq!(words.clauses(), ["a.rs:1", "a.rs:1", "a.rs:3"]);
+        assert_eq!(words.clauses_per_mille(), 1_000);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `proxyd agent check`.
 
 use crate::cli::AgentCheck;
-use crate::terminal::{complain, say};
+use crate::terminal::{print_error, say};
 use agent_check::Settings;
 use agent_protocol::Header;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ pub(crate) fn check(arguments: AgentCheck) -> ExitCode {
     let headers = match headers {
         Ok(headers) => headers,
         Err(text) => {
-            complain(format_args!("not a header field: {text}"));
+            print_error(format_args!("not a header field: {text}"));
             return ExitCode::from(EXIT_USAGE);
         }
     };
@@ -34,7 +34,7 @@ pub(crate) fn check(arguments: AgentCheck) -> ExitCode {
     if json {
         match serde_json::to_string_pretty(&report) {
             Ok(text) => say(text),
-            Err(error) => complain(error),
+            Err(error) => print_error(error),
         }
     } else {
         say(&report);

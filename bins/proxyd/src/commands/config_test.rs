@@ -1,6 +1,6 @@
 //! `proxyd config test`: the tests in a configuration.
 
-use crate::terminal::{complain, complain_of, say};
+use crate::terminal::{print_error, print_report, say};
 use proxy_config::Loaded;
 use proxy_model::{FailedTest, Model};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub(super) fn run(file: &Path, json: bool) -> ExitCode {
     let Loaded { model, warnings } = match proxy_config::load(file) {
         Ok(loaded) => loaded,
         Err(report) => {
-            complain_of(&report);
+            print_report(&report);
             return ExitCode::FAILURE;
         }
     };
@@ -31,11 +31,11 @@ pub(super) fn run(file: &Path, json: bool) -> ExitCode {
     let count = model.tests.len();
     let loaded = Loaded { model, warnings };
     match loaded.unless_failed(failed) {
-        Ok(_) if count == 0 => complain(format_args!("{}: there is no test", file.display())),
+        Ok(_) if count == 0 => print_error(format_args!("{}: there is no test", file.display())),
         Ok(_) | Err(_) if json => {}
         Ok(_) if count == 1 => say(format_args!("{}: 1 test passes", file.display())),
         Ok(_) => say(format_args!("{}: {count} tests pass", file.display())),
-        Err(report) => complain_of(&report),
+        Err(report) => print_report(&report),
     }
     if passes {
         ExitCode::SUCCESS

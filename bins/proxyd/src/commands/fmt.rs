@@ -1,6 +1,6 @@
 //! `proxyd config fmt`.
 
-use crate::terminal::{complain, complain_of, say};
+use crate::terminal::{print_error, print_report, say};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,14 +23,14 @@ fn one(file: &Path, check: bool) -> bool {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) => {
-            complain(format_args!("cannot read {}: {error}", file.display()));
+            print_error(format_args!("cannot read {}: {error}", file.display()));
             return false;
         }
     };
     let formatted = match proxy_config::format(&text, &file.display().to_string()) {
         Ok(formatted) => formatted,
         Err(report) => {
-            complain_of(&report);
+            print_report(&report);
             return false;
         }
     };
@@ -42,7 +42,7 @@ fn one(file: &Path, check: bool) -> bool {
         return false;
     }
     if let Err(error) = replace(file, &formatted) {
-        complain(format_args!("cannot write {}: {error}", file.display()));
+        print_error(format_args!("cannot write {}: {error}", file.display()));
         return false;
     }
     say(format_args!("{} written", file.display()));

@@ -19,7 +19,7 @@ fn upstream() -> Upstream {
     })
 }
 
-/// What an agent does wrong, the status under `failure-mode "closed"`, and the reason.
+/// Faults of an agent, each with the status under `failure-mode "closed"` and the reason.
 fn failures() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
     [silences(), wrong_answers()].concat()
 }

@@ -1,4 +1,4 @@
-//! What agents see of requests, and what their edits do.
+//! Request heads as agents see them, and the effects of their edits.
 
 use crate::support::{Setup, allow_with, field, head, head_agent};
 use agent_protocol::{Allow, Decision, Metadata};

@@ -1,4 +1,4 @@
-//! What operators see of agents.
+//! Metrics and logs of agents.
 
 use crate::stage::wait_for_metric;
 use crate::support::{Setup, head, head_agent};

@@ -36,7 +36,7 @@ fn an_unread_stderr_freezes_neither_workers_nor_sigterm() {
     pause(&mut refused, 300);
     proxyd.limit_open_files(1000);
     assert_eq!(refused.ask(get("/", &[])).text(), "served");
-    // What was idle made room for it.
+    // An idle connection was closed to free a descriptor.
     let mut client = RawClient::connect(address);
     assert_eq!(client.ask(get("/", &[])).text(), "served");
     // A reload of the control thread is one, too.

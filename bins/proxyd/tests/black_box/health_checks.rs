@@ -210,7 +210,7 @@ fn verdicts_outlive_reloads_and_end_with_the_check() {
     let since = wait(&proxyd, 0, false)["unhealthy_since"].clone();
     wait_for_answers(&proxyd, |answers| *answers == ["other"; 6]);
 
-    // What is not asked at all here would be taken to be well again.
+    // A target that is not probed at all would count as healthy again.
     assert_eq!(
         proxyd.reload(&first.clone().top("system {}").kdl()),
         Reload::Applied

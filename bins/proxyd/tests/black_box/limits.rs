@@ -81,8 +81,8 @@ fn too_large_heads_are_answered_429_and_logged_as_limits() {
     assert!(upstream.requests().is_empty());
 }
 
-/// What is told of a value that is limited to 100 bytes, of which `first` come with the head and `later`
-/// when the limit is passed already.
+/// The problem of a value limited to 100 bytes: `first` bytes arrive with the head, `later` after the limit
+/// was exceeded.
 fn told_of_a_value(first: usize, later: &str) -> String {
     let upstream = Upstream::saying("");
     let proxyd = limited(&upstream, SMALL_HEADS).start();

@@ -1,4 +1,4 @@
-//! What happens when the process uses more memory than it may.
+//! A process above its memory limit.
 #![expect(
     clippy::disallowed_methods,
     reason = "a test waits until no more is accepted"
@@ -64,7 +64,7 @@ fn connections_are_refused_while_memory_is_short() {
     assert_eq!(message, "Service unavailable: overloaded");
     assert_eq!(response.fields.get("retry-after"), Some("1"));
     assert_eq!(reason(&proxyd, &response), "memory_pressure");
-    // What is connected is served.
+    // Existing connections are served.
     assert_eq!(before.ask(get("/", &[])).status, 200);
     assert_eq!(sample(&proxyd, "proxy_memory_shedding"), 1);
     assert_eq!(sample(&proxyd, "proxy_memory_limit_bytes"), 16 << 20);

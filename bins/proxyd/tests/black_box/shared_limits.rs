@@ -76,7 +76,7 @@ fn a_store_that_is_away_leaves_each_proxy_its_own_bucket() {
     server.stop();
     wait_until_up(&proxyd, false);
 
-    // What the store admitted was counted here, too.
+    // Requests admitted by the store were counted here, too.
     let again = (0..5).filter(|_| client.ask(get("/a", &[])).status == 200);
     let again = again.count() as u64;
     assert!(again <= begun.elapsed().as_secs() + 1, "{again}");

@@ -302,7 +302,7 @@ fn a_switch_before_the_end_of_the_request_is_refused() {
     let upstream = Upstream::start(|served| {
         if served.head().is_some() {
             served.send(SWITCHED);
-            // What is left of the body is no tunnel's.
+            // The rest of the body is not part of the tunnel.
             let tail = served.end().unwrap_or_default();
             assert!(!tail.ends_with(b"rest!"), "{}", tail.escape_ascii());
         }

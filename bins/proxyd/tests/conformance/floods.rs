@@ -46,7 +46,7 @@ struct Siege {
     ends: Ends,
     http1: Waits,
     http2: Waits,
-    /// What a request of an undisturbed proxy on the same machine waited at the same time.
+    /// Latency of an undisturbed proxy on the same machine at the same time.
     baseline: Waits,
     grown: u64,
     /// CPU time that other processes, and other guests of the host, took meanwhile.

@@ -81,7 +81,7 @@ fn slow_clients_block_no_client_and_are_closed_in_time() {
             "#
     );
     let proxyd = Proxyd::start(BINARY, &kdl);
-    // What the machine makes of a request to a proxy without such clients, at the same time.
+    // Latency of a proxy without such clients on the same machine, at the same time.
     let undisturbed = Proxyd::start(BINARY, &kdl);
     let before = proxyd.rss_bytes();
     let over = AtomicBool::new(false);

@@ -152,7 +152,7 @@ impl Fleet {
         self.traffic.move_to(node, self.nodes[node].address());
     }
 
-    /// What every node serves now, by its own answer.
+    /// The bundle that every node serves now, by its own answer.
     pub(crate) fn served(&self) -> Vec<String> {
         let asked = self.nodes.iter().map(|node| ask(node.address()));
         asked.map(|(_, bundle)| bundle).collect()

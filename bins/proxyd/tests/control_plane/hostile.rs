@@ -1,4 +1,4 @@
-//! What a node does when its control plane, or what stands before it, is hostile.
+//! A node whose control plane, or a proxy before it, is hostile.
 
 use crate::relay::{Mode, Relay};
 use crate::world::{PROXYD, Running, World, said_of, until_says, until_told};

@@ -1,4 +1,4 @@
-//! What a node does with the orders of its own control plane.
+//! Orders of a node's own control plane.
 
 use crate::fleet::ARGUMENTS;
 use crate::relay::Relay;

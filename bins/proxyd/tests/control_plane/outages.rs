@@ -1,4 +1,4 @@
-//! What a node does without its control plane, without its disk, and with damaged files.
+//! A node without its control plane, without its disk, and with damaged files.
 
 use crate::world::{PROXYD, Page, Running, World, on_a_full_disk, said, until_says, until_told};
 use control_testkit::until;

@@ -1,4 +1,4 @@
-//! What stands between a node and its control plane, and may be up to no good.
+//! A relay between a node and its control plane, which may manipulate answers.
 
 use proxy_testkit::{Request, Served, Upstream};
 use std::io::{Read, Write};
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What the relay does with answers.
+/// Manipulations of answers by the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Mode {

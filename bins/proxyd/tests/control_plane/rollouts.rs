@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 const NONE: [&Outcome; 0] = [];
-/// What the gate allows in the case of a slow bundle.
+/// Limits of the gate for a slow bundle.
 const SLACK_MS: u32 = 500;
 /// Above that, and below every time-out.
 const SLOW: Duration = Duration::from_millis(1_500);
@@ -21,7 +21,7 @@ struct BadRollout<'a> {
     upstream: SocketAddr,
     /// Part of the rollout's reason.
     reason: &'a str,
-    /// What the first node answers under the bundle, if it comes into force.
+    /// The first node's response under the bundle, if it is applied.
     status: Option<u16>,
     listener: &'a str,
     /// Of the rollout.

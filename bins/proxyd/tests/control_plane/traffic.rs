@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(80);
 /// Above that of an answer.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What became of one request.
+/// The outcome of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// The index of the node.
@@ -71,7 +71,7 @@ impl Traffic {
         self.ports[node].store(address.port(), Ordering::SeqCst);
     }
 
-    /// What became of the requests since the last call. Waits for those that are on their way, so that
+    /// Outcomes of the requests since the last call. Waits for those that are on their way, so that
     /// the next call has none that was sent before this one.
     pub(crate) fn take(&self) -> Vec<Outcome> {
         let called = self.since.elapsed();

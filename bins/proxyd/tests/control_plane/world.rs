@@ -250,7 +250,7 @@ impl Running {
         bundle
     }
 
-    /// What the page says.
+    /// The text of the page.
     pub(crate) fn said(&self) -> String {
         said(self.page.address)
     }
@@ -277,7 +277,7 @@ impl Running {
     }
 }
 
-/// What a node said, with its diagnostics.
+/// The report of a node, with its diagnostics.
 pub(crate) fn said_of(view: &Value) -> Value {
     let mut status = view["status"].clone();
     status["diagnostics"] = view["diagnostics"].clone();
@@ -308,7 +308,7 @@ impl Page {
     }
 }
 
-/// What the page at `address` says; nothing while there is none.
+/// The text of the page at `address`; empty while there is none.
 pub(crate) fn said(address: SocketAddr) -> String {
     let Ok(mut client) = RawClient::try_connect(address) else {
         return String::new();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What a request waits for when its client leaves.
+/// The wait of a request when its client leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// A place among the requests in flight.
@@ -159,7 +159,7 @@ impl Setup {
         }
     }
 
-    /// What has come to the upstream and the agent.
+    /// Requests that reached the upstream and the agent.
     fn arrived(&self) -> [usize; 2] {
         [self.upstream.requests().len(), self.agent.events().len()]
     }
@@ -254,7 +254,7 @@ fn serve(served: &mut Served, is_first: &AtomicBool) -> Option<()> {
 #[test]
 fn a_client_that_leaves_at_any_point_gives_its_permits_back() {
     let setup = Setup::start();
-    // What one round does not give back, the next one misses.
+    // A permit that one round leaks is missing in the next one.
     for round in 0..2 {
         for stage in STAGES {
             let id = format!("http1-{stage:?}-{round}");

@@ -1,4 +1,4 @@
-//! What agents are told of TLS.
+//! TLS facts in events for agents.
 
 use crate::support::{Authority, Identity, TlsClient, live, over_tls};
 use agent_protocol::{ProxyMessage, TlsClient as Told, Wants};
@@ -7,7 +7,7 @@ use proxy_testkit::{AgentReply, FakeAgent, Launch, Upstream};
 use std::fmt::Write;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 
-/// What the agent is told of the client's connection.
+/// TLS facts about the client's connection in the agent's event.
 fn told(client: impl FnOnce(&Authority, &Authority) -> TlsClient) -> Told<'static> {
     let (members, servers) = (Authority::new("members"), Authority::new("servers"));
     let upstream = Upstream::saying("hello");

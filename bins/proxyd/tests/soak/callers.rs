@@ -75,10 +75,10 @@ pub(crate) fn endless_websocket(address: SocketAddr, over: &Gate) -> u64 {
     messages.take_while(|going| *going).count() as u64
 }
 
-fn until(over: &Gate, mut deed: impl FnMut() -> u64) -> u64 {
-    let mut count = deed();
+fn until(over: &Gate, mut step: impl FnMut() -> u64) -> u64 {
+    let mut count = step();
     while !over.opens_within(PACE) {
-        count += deed();
+        count += step();
     }
     count
 }

@@ -14,7 +14,7 @@ use std::thread;
 
 const LIMIT: usize = 2 << 20;
 
-/// What is wrong with the agent.
+/// The fault of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     None,

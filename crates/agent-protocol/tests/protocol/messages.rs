@@ -1,4 +1,4 @@
-//! What each message is on the wire, and what is refused.
+//! The wire form of each message, and refused messages.
 
 use crate::samples::{agent_messages, decided, hello, id, proxy_messages, request, welcome};
 use agent_protocol::{

@@ -132,7 +132,7 @@ fn additional(root: &Value, schema: &Value, rule: &Value, value: &Value) -> bool
 #[test]
 fn every_message_fits_the_schema_which_knows_all_its_fields() {
     let mut root = schema();
-    // What the proxy may add one day is not there yet.
+    // Fields that the proxy may add later.
     for (_, definition) in root["$defs"].as_object_mut().unwrap() {
         if definition["additionalProperties"] == Value::Bool(true) {
             definition["additionalProperties"] = Value::Bool(false);

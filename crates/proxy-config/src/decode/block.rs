@@ -17,7 +17,7 @@ pub(super) struct Block<'t> {
     /// Fields that no decoder has read yet.
     pub(super) fields: RefCell<Vec<Field<'t>>>,
     /// Settings that an unknown name probably misspells; they are not reported as missing.
-    pub(super) meant: Vec<&'static str>,
+    pub(super) suggested: Vec<&'static str>,
 }
 
 impl<'t> Block<'t> {
@@ -31,7 +31,7 @@ impl<'t> Block<'t> {
             path,
             nodes,
             fields: RefCell::default(),
-            meant: Vec::new(),
+            suggested: Vec::new(),
         };
         let mut fields = Vec::new();
         for (file, node) in block.nodes.clone() {
@@ -52,7 +52,7 @@ impl<'t> Block<'t> {
             path: "",
             nodes: Vec::new(),
             fields: RefCell::default(),
-            meant: Vec::new(),
+            suggested: Vec::new(),
         }
     }
 

@@ -17,7 +17,7 @@ impl<'t> Block<'t> {
 
     /// Whether an unknown name probably misspells that of `path`.
     pub(super) fn was_meant(&self, path: &str) -> bool {
-        self.meant.contains(&path)
+        self.suggested.contains(&path)
     }
 
     /// The place of the first unread field of `path`.

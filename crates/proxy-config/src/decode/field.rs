@@ -30,7 +30,7 @@ pub(super) type Found<'t> = (&'t Value, Place);
 
 impl<'t> Field<'t> {
     /// A field for a node that the registry does not list.
-    pub(super) fn of_node(file: FileId, node: &'t Node) -> Self {
+    pub(super) fn from_node(file: FileId, node: &'t Node) -> Self {
         Self {
             path: "",
             file,

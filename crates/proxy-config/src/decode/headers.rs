@@ -98,7 +98,7 @@ fn named_field<'t>(
     file: FileId,
     node: &'t Node,
 ) -> Option<Setting<HeaderField>> {
-    let field = Field::of_node(file, node);
+    let field = Field::from_node(file, node);
     let place = field.place(d);
     let values = field.values(d)?;
     if let Some((_, place)) = values.get(1) {

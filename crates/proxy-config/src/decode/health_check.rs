@@ -46,7 +46,7 @@ pub(super) fn health_check<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option
     })
 }
 
-/// What was written, else what the profile says.
+/// The written value, else the profile's.
 fn or_profile<T>(setting: Setting<T>, of_profile: T) -> Setting<T> {
     if setting.place().is_some() {
         setting

@@ -58,8 +58,9 @@ impl Block<'_> {
         }
         let known = d.known.names(self.path);
         if let Some(near) = nearest(name, known.iter().map(|known| &*known.name)) {
-            let meant = known.iter().find(|known| *known.name == *near);
-            self.meant.extend(meant.map(|known| known.meaning.path));
+            let suggested = known.iter().find(|known| *known.name == *near);
+            self.suggested
+                .extend(suggested.map(|known| known.meaning.path));
             return fault.label(format!("did you mean `{near}`?"));
         }
         let elsewhere = d.known.elsewhere(name);

@@ -2,7 +2,7 @@
 
 use kdl::{KdlDocument, KdlDocumentFormat, KdlEntry, KdlNode};
 
-/// What a level is indented by.
+/// Indentation of one level.
 const INDENT: &str = "    ";
 
 /// Lays out a whole document.
@@ -14,7 +14,7 @@ pub(super) fn apply(document: &mut KdlDocument) {
     }
 }
 
-/// What becomes of an empty line before the first comment.
+/// Treatment of an empty line before the first comment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gap {
     Kept,

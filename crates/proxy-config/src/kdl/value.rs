@@ -9,7 +9,7 @@ use super::tree::{Dialect, Name, Span, Value};
 
 type Read<T> = Result<T, SyntaxError>;
 
-/// What a piece of text is read as.
+/// The expected kind of a piece of text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Name,

@@ -50,7 +50,7 @@ fn warn_of(route: &Route, faults: &mut Diagnostics) {
     }
 }
 
-/// What another server may take the path of `pattern` for, where that does not lead to `route`.
+/// Another reading of the path of `pattern` by other servers, if it does not lead to `route`.
 fn elsewhere(route: &Route, pattern: &PathPattern) -> Option<String> {
     if pattern.setting() == "path-regex" {
         return None;

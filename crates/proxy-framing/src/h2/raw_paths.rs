@@ -3,7 +3,7 @@
 //! The URI that the parser makes of `:path` cannot hold `<`, `>` and `` ` `` in a path, and `"`, `<`
 //! and `>` in a query. Each such byte is replaced by one that it can hold, and the value as it was
 //! sent is kept for the stream. The replacement has the same length, so that the parser's dynamic
-//! table drops an entry when that of the client does.
+//! table drops an entry when the client's table does.
 //!
 //! The parser would drop a fragment (`#…`) without a word, where HTTP/1.1 refuses the request. [RFC 9112
 //! §3.2] A byte that the parser refuses therefore replaces each `#`.

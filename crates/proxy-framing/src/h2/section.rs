@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// The frames made of trailers that come in these fragments.
+    /// The frames made of trailers that arrive in these fragments.
     fn cut(fragments: &[&[u8]]) -> Vec<(u8, u8, Vec<u8>)> {
         let mut section = Section::new(header(HEADERS, END_STREAM, 0), true);
         let mut kind = HEADERS;

@@ -25,9 +25,9 @@ const CODE_BYTES: usize = 4;
 const HELD_BYTES: usize = HEADER_BYTES + CODE_BYTES;
 
 impl WrittenFrames {
-    /// Scans written `bytes`; calls `heard` for each frame that begins a response or resets a
+    /// Scans written `bytes`; calls `on_frame` for each frame that begins a response or resets a
     /// stream.
-    pub fn scan(&mut self, bytes: &[u8], mut heard: impl FnMut(WrittenFrame)) {
+    pub fn scan(&mut self, bytes: &[u8], mut on_frame: impl FnMut(WrittenFrame)) {
         let mut rest = bytes;
         while !rest.is_empty() {
             if self.skip > 0 {
@@ -49,7 +49,7 @@ impl WrittenFrames {
                     else {
                         continue;
                     };
-                    heard(WrittenFrame::Reset(
+                    on_frame(WrittenFrame::Reset(
                         header.stream,
                         u32::from_be_bytes([*a, *b, *c, *d]),
                     ));
@@ -57,7 +57,7 @@ impl WrittenFrames {
                 }
                 kind => {
                     if kind == HEADERS {
-                        heard(WrittenFrame::Head(header.stream));
+                        on_frame(WrittenFrame::Head(header.stream));
                     }
                     self.filled = 0;
                     self.skip = header.length;
@@ -110,11 +110,11 @@ mod tests {
             WrittenFrame::Head(5),
         ];
         for size in 1..=bytes.len() {
-            let (mut frames, mut heard) = (WrittenFrames::default(), Vec::new());
+            let (mut frames, mut found) = (WrittenFrames::default(), Vec::new());
             for piece in bytes.chunks(size) {
-                frames.scan(piece, |frame| heard.push(frame));
+                frames.scan(piece, |frame| found.push(frame));
             }
-            assert_eq!(heard, wanted, "pieces of {size}");
+            assert_eq!(found, wanted, "pieces of {size}");
         }
     }
 }

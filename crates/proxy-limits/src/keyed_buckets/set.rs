@@ -26,7 +26,7 @@ pub(super) struct Set {
     words: [AtomicU64; WAYS],
 }
 
-/// How a key came to have a slot.
+/// The way in which a key got its slot.
 #[derive(Debug)]
 pub(super) struct Inserted<'s> {
     /// The word of its bucket.

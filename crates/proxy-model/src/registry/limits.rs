@@ -37,8 +37,8 @@ settings! {
     MAX_BODY_SIZE: Size, Given<u64> = size("limits.max-body-size-bytes", 0, TIB)
         .or(10_485_760)
         .enforced("proxy-pipeline", "a_body_announced_too_large_is_refused_before_it_comes");
-    /// What is held of one body on routes with `buffer-requests` or `buffer-responses`: together at most
-    /// so much for each of `max-in-flight-requests`.
+    /// Maximum size of one buffered body on routes with `buffer-requests` or `buffer-responses`; in total at
+    /// most this much for each of `max-in-flight-requests`.
     MAX_BODY_BUFFER: Size, Given<u64> = size("limits.max-body-buffer-bytes", 0, GIB)
         .or(1_048_576)
         .enforced("proxy-pipeline", "a_body_larger_than_the_buffer_is_refused_or_passed_on");

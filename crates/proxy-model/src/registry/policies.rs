@@ -116,8 +116,8 @@ settings! {
                 "proxy-pipeline",
                 "a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate",
             );
-    /// What has a rate of its own: `client_ip`, `header:<name>`, `path` or `route`. A limit by a header is
-    /// asked after the agents of the route, which may set it.
+    /// Key with a rate of its own: `client_ip`, `header:<name>`, `path` or `route`. A limit by a header is
+    /// applied after the agents of the route, which may set it.
     KEY: Text<RateKey>, Given<Written<RateKey>> =
         text("routes.route.policies.rate-limit.key", "a rate key", "client_ip", |text| {
             text.parse::<RateKey>().map_err(|fault| fault.to_string())
@@ -240,8 +240,8 @@ settings! {
         .many()
         .enforced("proxy-pipeline", "a_request_is_sent_again_after_what_is_written_and_nothing_else");
     /// Share of an upstream's requests that may be retries; 3 retries per second are always
-    /// allowed. What could
-    /// not be sent for want of a connection costs nothing of it.
+    /// allowed. A request
+    /// that was not sent because no connection could be made does not count.
     BUDGET_PERCENT: Integer<u32>, Given<u32> =
         integer("routes.route.policies.retry.budget-percent", 0, 100, "percent")
             .or(20)
@@ -256,8 +256,8 @@ settings! {
     /// default. Left as they are: what is already encoded, parts of a range, event streams, gRPC,
     /// responses or requests with `Cache-Control: no-transform`, and clients of HTTP/1.0. A compressed
     /// response has a weak `ETag` and no `Accept-Ranges`; every response of a type below has
-    /// `Vary: Accept-Encoding`. What arrives slowly is passed on at once. Do not
-    /// compress pages that show secrets beside text of the request (BREACH).
+    /// `Vary: Accept-Encoding`. Bytes that arrive slowly are flushed at once. Do not
+    /// compress pages that contain both secrets and text of the request (BREACH).
     COMPRESSION: Block, Unset = block("routes.route.policies.compression")
         .optional("as the upstream sends it")
         .also(ROUTE)

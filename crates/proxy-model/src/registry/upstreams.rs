@@ -124,8 +124,8 @@ settings! {
         text("upstreams.upstream.sticky.cookie", "a cookie's name", "proxy-target", cookie_name)
             .or(written("proxy-target", || "proxy-target".to_owned()))
         .enforced("proxy-pipeline", "a_sticky_cookie_has_the_name_and_secret_that_are_written");
-    /// What the cookie is made with: the same on all proxies that share the upstream. Without it clients
-    /// are spread anew after a restart.
+    /// Secret that the cookie's value is derived from, the same on all proxies that share the upstream.
+    /// Without it clients are redistributed after a restart.
     STICKY_SECRET: Text<StickySecret>, Unset =
         text("upstreams.upstream.sticky.secret", "at least 16 characters", "the same on all proxies", |text| {
             if text.len() < 16 {

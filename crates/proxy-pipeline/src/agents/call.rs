@@ -1,4 +1,4 @@
-//! One call of an agent: its permits, its time, and what is counted of it.
+//! One call of an agent: permits, timeout and metrics.
 
 use super::decision;
 use super::failure::AgentFailure;
@@ -31,14 +31,14 @@ pub(super) struct AgentCall<'a> {
     context: CallContext,
 }
 
-/// What came of a call.
+/// The result of a call, and its duration.
 #[derive(Debug)]
 pub(super) struct CallOutcome<T> {
     pub(super) result: Result<T, AgentFailure>,
     pub(super) took: Duration,
 }
 
-/// A call among those without an answer.
+/// A call in flight, counted in the agent's queue depth until dropped.
 struct Pending<'a> {
     metrics: &'a AgentMetrics,
     permit: FairPermit,
@@ -60,7 +60,7 @@ impl<'a> AgentCall<'a> {
         }
     }
 
-    /// Facts that the call leaves.
+    /// Facts about the call, for its metrics.
     pub(super) fn context(&self) -> &CallContext {
         &self.context
     }
@@ -126,8 +126,8 @@ impl<'a> AgentCall<'a> {
         Ok((breaker, pending))
     }
 
-    /// Awaits `call` for at most the agent's time, or until the request's own time is over or another
-    /// client takes its permit.
+    /// Awaits `call` until the agent's timeout, the request's own timeout, or the loss of its permit to
+    /// another client.
     async fn within<T>(
         &self,
         timers: &RequestTimers,
@@ -198,7 +198,7 @@ impl Drop for Pending<'_> {
     }
 }
 
-/// Tells the breaker how the call went. The end of the request's own time is not the agent's failure.
+/// Reports the result to the breaker. The request's own timeout is not a failure of the agent.
 fn settle<T>(permit: Option<BreakerPermit>, result: &Result<T, AgentFailure>, now_ns: u64) {
     let Some(permit) = permit else {
         return;

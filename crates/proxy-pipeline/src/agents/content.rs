@@ -11,7 +11,7 @@ use proxy_telemetry::LimitSetting;
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// The greatest piece of a body in one event, in bytes.
+/// Maximum size of one body event, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The content of a body, decompressed, as far as agents may see it.
@@ -23,7 +23,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(super) struct Content {
     bytes: Vec<u8>,
     memory: Rc<BodyReservation>,
-    /// Bytes of `memory` that are its own.
+    /// Bytes reserved in `memory`.
     reserved: usize,
     is_out_of_memory: bool,
     max_bytes: u64,
@@ -33,7 +33,7 @@ pub(super) struct Content {
     was_decoded: bool,
     /// The head names a coding that is not decoded, or too many.
     is_opaque: bool,
-    /// The body goes on, or may.
+    /// Bytes of the body may follow.
     is_truncated: bool,
     error: Option<DecodingError>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Shown<'c> {
 }
 
 impl Content {
-    /// No content yet, of a body with these fields. A coding that is not known is not decompressed.
+    /// Empty content of a body with these fields. An unknown coding is not decompressed.
     pub(super) fn new(
         headers: &HeaderMap,
         limits: &Limits,
@@ -123,7 +123,7 @@ impl Content {
         self.is_out_of_memory
     }
 
-    /// Shows nothing of a body that may have no end.
+    /// Hides the body, which may be endless, from agents.
     pub(super) fn skip(&mut self) {
         self.is_truncated = true;
     }
@@ -161,7 +161,7 @@ impl Content {
         Err(problem.with_setting(agent.max_body_setting).at_least())
     }
 
-    /// What an agent sees: in pieces if `in_pieces`, else in one.
+    /// The content for an agent: in pieces if `in_pieces`, else in one.
     pub(super) fn pieces(&self, in_pieces: bool) -> impl Iterator<Item = Shown<'_>> {
         let max = usize::try_from(self.max_bytes).unwrap_or(usize::MAX);
         let seen = self.bytes.get(..max).unwrap_or(&self.bytes);
@@ -184,7 +184,7 @@ impl Content {
     }
 }
 
-/// A body over a limit is refused whether or not agents let larger ones pass: it is an attack.
+/// The problem of a body that exceeds a decompression limit, whatever `on-oversize` says: it is an attack.
 fn problem(error: DecodingError) -> Problem {
     let limited = |(current, limit), setting: LimitSetting| {
         let problem = Problem::new(Reason::DecompressionLimit, Detail::Limit { current, limit });

@@ -1,4 +1,4 @@
-//! What decisions of agents do to requests and responses.
+//! Effects of agents' decisions on requests and responses.
 
 use super::edits;
 use crate::exchange::Exchange;
@@ -30,7 +30,7 @@ pub(super) fn to_request(
     }
 }
 
-/// Applies a decision about the response. Returns the response that takes its place.
+/// Applies a decision about the response. Returns the response that replaces it.
 pub(super) fn to_response(
     exchange: &mut Exchange,
     agent: &AgentPlan,
@@ -92,7 +92,7 @@ fn blocked(exchange: &mut Exchange, agent: &AgentPlan, mut block: Block) -> Prob
     with_answer(exchange, problem, block)
 }
 
-/// The problem of a `forward-auth` server that answers 5xx, which is the client's answer.
+/// The problem of a `forward-auth` server that answers 5xx; the client gets that response.
 pub(super) fn server_error(exchange: &mut Exchange, agent: &AgentPlan, answer: Block) -> Problem {
     let status = answer.status.unwrap_or_default();
     let detail = Detail::named(&*agent.name, format!("the server answers {status}"));

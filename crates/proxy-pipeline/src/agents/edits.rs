@@ -26,8 +26,8 @@ pub(super) fn apply(edits: &[HeaderEdit], headers: &mut HeaderMap) {
     }
 }
 
-/// Applies `edits` of a request in their order. The fields that upstreams read like an edited one go: they
-/// are the client's.
+/// Applies `edits` of a request in their order, and removes fields that upstreams read like an edited
+/// one, because they are the client's.
 pub(super) fn apply_to_request(edits: &[HeaderEdit], headers: &mut HeaderMap) {
     for edit in edits {
         remove_alike(headers, edit.name());
@@ -35,8 +35,8 @@ pub(super) fn apply_to_request(edits: &[HeaderEdit], headers: &mut HeaderMap) {
     }
 }
 
-/// Whether `decision` touches no field that is not an agent's to change. A denial stands all the same,
-/// without that field.
+/// Checks that `decision` edits only fields that agents may change. A denial is valid without the
+/// forbidden field.
 pub(super) fn check(decision: &Decision) -> Result<(), CallError> {
     let Decision::Allow(allow) = decision else {
         return Ok(());
@@ -63,7 +63,7 @@ fn is_written_by_proxy(name: &str) -> bool {
     )
 }
 
-/// The fields of an agent's response, as far as they are an agent's to set.
+/// The fields of an agent's response that agents may set.
 pub(super) fn fields(headers: &[Header<'_>]) -> Vec<(HeaderName, HeaderValue)> {
     let allowed = headers.iter().filter(|header| !is_protected(header.name()));
     allowed.filter_map(field).collect()

@@ -1,4 +1,4 @@
-//! What agents are told.
+//! Events for agents: heads and pieces of bodies.
 
 use super::content::Shown;
 use crate::exchange::Exchange;

@@ -54,7 +54,7 @@ impl AgentFailure {
         metrics.failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
     }
 
-    /// The problem of a request that is refused for it.
+    /// The problem of a request refused because of the failure.
     pub(super) fn into_problem(self, agent: &AgentPlan) -> Problem {
         let reason = self.reason();
         let named = |text: String| Problem::new(reason, Detail::named(&*agent.name, text));

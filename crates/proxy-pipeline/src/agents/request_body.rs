@@ -1,4 +1,4 @@
-//! Bodies of requests: read as far as agents may see them, and shown to them before any byte is
+//! Inspection of request bodies: read up to the agents' limit, and sent to them before any byte is
 //! forwarded.
 
 use super::call::{AgentCall, CallOutcome};
@@ -24,7 +24,7 @@ use proxy_telemetry::AgentEvent;
 use std::future::poll_fn;
 use std::rc::Rc;
 
-/// Shows the body to the agents that want it, in the order of the route.
+/// Sends the body to the agents that subscribe to it, in the order of the route.
 pub(super) async fn inspect(
     exchange: &mut Exchange,
     route: &RoutePlan,
@@ -64,14 +64,14 @@ fn take(exchange: &mut Exchange, index: usize) -> Option<AgentSession> {
     exchange.record().agents.as_mut()?.take(index)
 }
 
-/// What an agent says of a body.
+/// An agent's decision about a body.
 enum Verdict {
     Allowed,
     // Boxed, because it is rare.
     Reply(Box<Response<Body>>),
 }
 
-/// The most that an agent may see of the body; `None` if none wants it.
+/// The largest limit of the agents that subscribe to bodies, in bytes; `None` if none does.
 fn wanted(exchange: &Exchange) -> Option<u64> {
     let agents = exchange.completion.record.agents.as_ref()?;
     let mut wanting = agents
@@ -81,8 +81,8 @@ fn wanted(exchange: &Exchange) -> Option<u64> {
     wanting.next().map(|one| one.agent.max_body_bytes)
 }
 
-/// The problem if the announced length of the body is more than an agent with `on-oversize "block"` may see:
-/// the client is told before it sends the body.
+/// The problem of a body with a `Content-Length` above the limit of an agent with `on-oversize "block"`.
+/// Refused before the client sends it.
 fn announced_too_large(exchange: &Exchange, max_bytes: u64) -> Option<Problem> {
     let announced = exchange.head.headers.content_length();
     let current = announced.filter(|length| max_bytes < *length)?;
@@ -99,8 +99,8 @@ fn announced_too_large(exchange: &Exchange, max_bytes: u64) -> Option<Problem> {
     Some(problem.with_setting(refusing.agent.max_body_setting))
 }
 
-/// Reads the body until it ends or agents may see no more of it, and puts it back: one that was decoded whole
-/// goes on without its codings, so that the target gets the bytes that agents see.
+/// Reads the body up to the agents' limit, and puts it back. A body that was decoded whole is forwarded
+/// decoded, so that the target gets the bytes that agents saw.
 async fn read(
     exchange: &mut Exchange,
     (route, max_bytes): (&RoutePlan, u64),
@@ -152,7 +152,7 @@ async fn read(
     Ok(content)
 }
 
-/// Removes the fields that a target may read as `Content-Encoding`: the body was not decoded by them.
+/// Removes fields that a target may read as `Content-Encoding`, because the body was not decoded by them.
 fn remove_shadows_of_coding(exchange: &mut Exchange) {
     let headers = &mut exchange.head.headers;
     let mut names = headers.as_map().keys().map(HeaderName::as_str);
@@ -161,8 +161,8 @@ fn remove_shadows_of_coding(exchange: &mut Exchange) {
     }
 }
 
-/// Removes the fields that describe the coded bytes of a body that is forwarded decoded: their length too,
-/// which a body with trailers has over HTTP/2 alone.
+/// Removes the fields that describe the coded bytes of a body that is forwarded decoded, including
+/// `Content-Length`, which a body with trailers has only over HTTP/2.
 fn remove_coding(exchange: &mut Exchange) {
     for name in [
         CONTENT_ENCODING,
@@ -176,7 +176,7 @@ fn remove_coding(exchange: &mut Exchange) {
     }
 }
 
-/// Asks about a piece of a body. The answer touches no field that is not an agent's to change.
+/// Sends a piece of a body. The decision edits only fields that agents may change.
 pub(super) async fn ask(
     (session, message): (&mut Session, &ProxyMessage<'_>),
     (kind, is_chunk): (EventKind, bool),
@@ -186,7 +186,7 @@ pub(super) async fn ask(
     edits::check(&decision).map(|()| decision)
 }
 
-/// Shows the content to one agent; `None` if it failed and the request goes on without it.
+/// Sends the content to one agent; `None` if it failed and the request continues without it.
 async fn show(
     exchange: &mut Exchange,
     AgentSession { agent, session }: &mut AgentSession,

@@ -1,5 +1,5 @@
-//! Bodies of responses: read as far as agents may see them, and shown to them before the client gets a
-//! byte.
+//! Inspection of response bodies: read up to the agents' limit, and sent to them before the client gets
+//! a byte.
 
 use super::call::{AgentCall, CallOutcome};
 use super::content::Content;
@@ -18,8 +18,8 @@ use proxy_telemetry::AgentEvent;
 use std::future::poll_fn;
 use std::rc::Rc;
 
-/// Shows the body to the agents that want it, in the order of the route. Returns the response that takes
-/// its place, if an agent refuses it.
+/// Sends the body to the agents that subscribe to it, in the order of the route. Returns the response
+/// that replaces this one, if an agent refuses it.
 pub(super) async fn inspect(
     exchange: &mut Exchange,
     response: &mut Response<Body>,
@@ -54,7 +54,7 @@ pub(super) fn take_session(exchange: &mut Exchange, index: usize) -> Option<Agen
     exchange.record().agents.as_mut()?.take(index)
 }
 
-/// The most that an agent may see of the body; `None` if none wants it.
+/// The largest limit of the agents that subscribe to bodies, in bytes; `None` if none does.
 fn wanted(exchange: &Exchange) -> Option<u64> {
     let agents = exchange.completion.record.agents.as_ref()?;
     let mut wanting = agents
@@ -64,7 +64,7 @@ fn wanted(exchange: &Exchange) -> Option<u64> {
     wanting.next().map(|one| one.agent.max_body_bytes)
 }
 
-/// Reads the body until it ends or agents may see no more of it. A body that may have no end is not read.
+/// Reads the body up to the agents' limit. A body that may be endless is not read.
 async fn read(
     exchange: &Exchange,
     response: &mut Response<Body>,
@@ -73,7 +73,7 @@ async fn read(
     let limits = &exchange.active().plan.model().limits;
     let memory = exchange.worker().reserve_body();
     let shown = (max_bytes, Rc::clone(&memory));
-    let mut content = Content::new(response.headers(), limits, shown).map_err(of_upstream)?;
+    let mut content = Content::new(response.headers(), limits, shown).map_err(upstream_problem)?;
     if is_stream(response) {
         content.skip();
         return Ok(content);
@@ -86,27 +86,27 @@ async fn read(
         return Err(memory_problem());
     }
     if let Some(problem) = content.decoding_problem() {
-        return Err(of_upstream(problem));
+        return Err(upstream_problem(problem));
     }
     if is_whole {
-        content.finish().map_err(of_upstream)?;
+        content.finish().map_err(upstream_problem)?;
     }
     Ok(content)
 }
 
-/// The same problem, which is not the client's doing.
-fn of_upstream(problem: Problem) -> Problem {
+/// The same problem, attributed to the upstream.
+fn upstream_problem(problem: Problem) -> Problem {
     problem.with_status(StatusCode::BAD_GATEWAY)
 }
 
-/// Shows the content to one agent; `None` if it failed and the response goes on without it.
+/// Sends the content to one agent; `None` if it failed and the response continues without it.
 async fn show(
     exchange: &mut Exchange,
     AgentSession { agent, session }: &mut AgentSession,
     (content, response): (&Content, &mut Response<Body>),
     timers: &RequestTimers,
 ) -> Result<Option<Option<Box<Response<Body>>>>, Problem> {
-    content.check(agent).map_err(of_upstream)?;
+    content.check(agent).map_err(upstream_problem)?;
     let active = Rc::clone(exchange.active());
     let is_chunk = session.response_body() == BodyMode::Chunks;
     for shown in content.pieces(is_chunk) {

@@ -1,4 +1,4 @@
-//! State of all attempts to send one request, and what every attempt records.
+//! State of all attempts to send one request, and the records of each attempt.
 
 use super::acquired::PooledConnection;
 use super::destination::{Destination, within_try};
@@ -81,7 +81,7 @@ impl Answered {
 }
 
 impl Attempts<'_, '_> {
-    /// Another target than those tried, if there is one.
+    /// A target that was not tried yet, if there is one.
     pub(super) fn untried(&self) -> Option<u16> {
         let worker = self.exchange.worker();
         let view = WorkerView {

@@ -12,7 +12,7 @@ pub(crate) struct Destination<'p> {
     pub(crate) total: Option<Duration>,
 }
 
-/// `wait`, within the time that the route's policy gives one attempt.
+/// `wait`, bounded by the time of one attempt under the route's retry policy.
 pub(crate) fn within_try(route: &RoutePlan, wait: Duration) -> Duration {
     let longest = route.retry.per_try_timeout;
     longest.map_or(wait, |longest| wait.min(longest))

@@ -11,8 +11,8 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_pool::SendError;
 use std::future::poll_fn;
 
-/// `body`, which is for `upstream`, read whole: at most `limit` bytes. Its length, which the client may
-/// not have told, is in the head from then on.
+/// Reads `body` for `upstream` whole, at most `limit` bytes. Sets `Content-Length`, which the client may
+/// not have sent.
 pub(crate) async fn hold(
     exchange: &mut Exchange,
     (limit, upstream): (u64, &str),

@@ -23,9 +23,9 @@ impl Attempts<'_, '_> {
         true
     }
 
-    /// Whether another target may be connected to after one that could not be. Nothing was sent, so this
-    /// is none of the route's `attempts`, and costs nothing of the budget. No further connect begins once
-    /// the time until the response's head has passed.
+    /// Whether to connect to another target after a failed connect. Nothing was sent, so it counts neither
+    /// as one of the route's `attempts` nor against the retry budget. No connect begins after the timeout
+    /// of the response's head.
     fn may_connect_elsewhere(&mut self) -> bool {
         let policy = &self.to.route.retry;
         let ticks = self
@@ -42,8 +42,7 @@ impl Attempts<'_, '_> {
         true
     }
 
-    /// The same after a kept connection that was ending when the request was sent on it: nothing but its
-    /// own age is to blame.
+    /// Takes a retry after a pooled connection that the target was closing when the request was sent.
     pub(super) fn take_stale_retry(&mut self) -> bool {
         let left = self.retries < self.to.route.retry.attempts;
         if left {
@@ -64,7 +63,7 @@ impl Attempts<'_, '_> {
         upstream.retry_budget.try_retry(percent, now_ns)
     }
 
-    /// What is to be done with an answer: it goes to the client, or another target is asked.
+    /// The outcome of an attempt with a response: forward it, or try another target.
     pub(super) fn judge(&mut self, answered: Answered) -> AttemptOutcome {
         let status = answered.status();
         let cause = match status {
@@ -81,13 +80,14 @@ impl Attempts<'_, '_> {
         AttemptOutcome::RetryNext
     }
 
-    /// Whether the request stays whole until its answer was looked at.
+    /// Whether the request is kept whole until its response was judged.
     pub(super) fn keeps_request(&self) -> bool {
         self.replayable && self.to.route.retry.is_on_statuses()
     }
 
-    /// Whether the request may be sent again after `fault`, which came before a byte of an answer: nothing
-    /// of it was sent, or its method is idempotent and it has no body.
+    /// The cause of a retry after `fault`, which happened before a byte of the response; `None` if the request
+    /// must not be sent again. It may if nothing of it was sent, or if its method is idempotent and it has
+    /// no body.
     pub(super) fn cause_of(&self, fault: &SendError) -> Option<RetryCause> {
         match fault {
             SendError::UnsentRequest => Some(RetryCause::Reset),
@@ -103,8 +103,8 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// The target to ask after `failed` could not be connected to. Nothing was sent, so any method
-    /// may go elsewhere.
+    /// The target to try after the connect to `failed` failed. Nothing was sent, so any method may be
+    /// retried.
     pub(super) fn next_target(&mut self, failed: u16, problem: Problem) -> Result<u16, Problem> {
         self.record_failure(&problem);
         self.tried.push(failed);

@@ -25,21 +25,21 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Longest time of a copy without a time of its route.
+/// Timeout of a copy, if its route has none.
 const COPY_TIME: Duration = Duration::from_mins(1);
 const MARK: &str = "-shadow";
 
 /// A copy under way.
 struct Copy {
     exchange: Exchange,
-    /// What the request's body will have been.
+    /// Receives the request's body once it is complete.
     body: Option<oneshot::Receiver<HeldBody>>,
     route: usize,
     counters: ShadowCounters,
     _place: Permit,
 }
 
-/// Begins a copy of the request, if its route wants one of it.
+/// Begins a copy of the request, if its route selects it.
 pub(crate) fn begin(exchange: &mut Exchange, route: &RoutePlan) {
     let Some(shadow) = route.shadow else {
         return;

@@ -86,8 +86,8 @@ impl Attempts<'_, '_> {
         })
     }
 
-    /// A new connection to `first`, or to another address of the same name that answers sooner. Those
-    /// that fail meanwhile have failed as targets.
+    /// A new connection to `first`, or to another address of the same name that connects first. Addresses
+    /// that fail meanwhile count as failed targets.
     async fn dial(&self, first: Candidate) -> Result<(Dialed, TargetId), ConnectError> {
         let others = self.other_addresses(first.position);
         let other = |target| {

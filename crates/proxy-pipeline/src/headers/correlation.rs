@@ -37,7 +37,7 @@ impl IdSource {
     ///
     /// # Errors
     /// The operating system returned no random bytes.
-    pub fn of_the_system() -> io::Result<Self> {
+    pub fn from_system() -> io::Result<Self> {
         random_key().map(Self::new)
     }
 

@@ -1,4 +1,4 @@
-//! The client's address, and the header fields that tell it to the upstream.
+//! The client's address, and the header fields that carry it to the upstream.
 //!
 //! Claims of untrusted peers are removed: see [`crate::headers::forwarding_claims`].
 
@@ -160,7 +160,7 @@ fn apply_over_present(
     remove_claims(headers, peer.trusted.get());
     extend_list(headers, names::FORWARDED_FOR, &peer.ip_value);
     if headers.contains_key(FORWARDED) {
-        // Beside a longer `X-Forwarded-For` it would be inconsistent.
+        // It would contradict a longer `X-Forwarded-For`.
         extend_list(headers, FORWARDED, &forwarded_for(peer.ip));
     }
     if let Some(via) = via {

@@ -1,8 +1,8 @@
-//! The list of header fields that tell an upstream the client, the proxies on the way, or the
-//! target.
+//! Forwarding claims: the header fields by which an upstream learns the client, the proxies on the way, or
+//! the target.
 //!
-//! An upstream that trusts such a field trusts its sender. So those of untrusted peers are removed,
-//! and those of trusted peers are passed on. `docs/reference/forwarding-headers.md` has the same
+//! An upstream that trusts such a field trusts its sender. Claims of untrusted peers are therefore removed,
+//! claims of trusted peers are passed on. `docs/reference/forwarding-headers.md` has the same
 //! list.
 
 use crate::headers::names;
@@ -61,7 +61,7 @@ fn in_family(name: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// Whether it is read like a name on the list, or like that of the correlation ID, and is not that name.
+/// Whether upstreams may read `name` as another name: one on the list, or the correlation ID's.
 pub(crate) fn is_shadow(name: &str) -> bool {
     if !may_be_claim(name) || !has_other_sign(name) {
         return false;
@@ -95,7 +95,7 @@ pub(crate) fn has_other_sign(name: &str) -> bool {
     bytes.any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')
 }
 
-/// Removes the fields with names that upstreams read like `name`, but that name itself.
+/// Removes the fields whose names upstreams read like `name`, except `name` itself.
 pub(crate) fn remove_alike(headers: &mut HeaderMap, name: &str) {
     while let Some(alike) = headers.keys().find(|other| is_alike(other.as_str(), name)) {
         let alike = alike.clone();
@@ -103,7 +103,7 @@ pub(crate) fn remove_alike(headers: &mut HeaderMap, name: &str) {
     }
 }
 
-/// Whether two names differ, and by signs alone.
+/// Whether two names differ only in their separators.
 fn is_alike(name: &str, other: &str) -> bool {
     let is_same =
         |(a, b): (u8, u8)| a == b || !(a.is_ascii_alphanumeric() || b.is_ascii_alphanumeric());

@@ -12,8 +12,8 @@ pub(crate) fn apply(edits: &HeaderEdits, headers: &mut HeaderMap) {
     }
 }
 
-/// The same for a request. A field with another sign in place of a `-`, which upstreams read alike, goes
-/// with one that is removed or set.
+/// The same for a request. Also removes fields that upstreams read like a removed or set one, with
+/// another sign in place of `-`.
 #[inline]
 pub(crate) fn apply_to_request(edits: &HeaderEdits, headers: &mut HeaderMap) {
     if !edits.is_empty() {

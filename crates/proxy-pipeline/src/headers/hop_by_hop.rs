@@ -1,4 +1,4 @@
-//! Hop-by-hop headers: what they ask for, and their removal.
+//! Hop-by-hop headers: upgrade and trailers they request, and their removal.
 //!
 //! [RFC 9110 §7.6.1]: fields listed in `Connection` are removed first, then `Connection` itself and
 //! similar fields. Names that the proxy sets or depends on cannot be removed this way.
@@ -68,8 +68,8 @@ pub(crate) fn takes_trailers(headers: &IndexedHeaders) -> bool {
             .any(|value| names_in(value).any(|name| name.eq_ignore_ascii_case("trailers")))
 }
 
-/// Brings a head into the form that agents see and edit: without claims unless the peer is trusted, and
-/// without the fields that `Connection` nominates, of which it keeps the names of protocol options.
+/// Prepares a head for agents: removes claims of untrusted peers, and the fields that `Connection`
+/// nominates. `Connection` keeps the names of protocol options.
 #[cold]
 pub(crate) fn strip_for_agents(headers: &mut IndexedHeaders, is_trusted: bool) {
     if headers.has(KnownHeaders::FORWARDING) {
@@ -80,7 +80,7 @@ pub(crate) fn strip_for_agents(headers: &mut IndexedHeaders, is_trusted: bool) {
     }
 }
 
-/// Removes the fields that `Connection` names, and all it says but the names of protocol options.
+/// Removes the fields that `Connection` nominates, and its members except protocol options.
 fn keep_protocol_options(headers: &mut HeaderMap) {
     strip_nominated(headers, |name| is_protocol_option(name.as_str()));
     let options: Vec<_> = headers
@@ -94,7 +94,7 @@ fn keep_protocol_options(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether `Connection` may have the name although no field of it is removed.
+/// Whether `name` is a protocol option in `Connection`, not a field to remove.
 fn is_protocol_option(name: &str) -> bool {
     ["close", "http2-settings", "keep-alive", "te", "upgrade"]
         .iter()
@@ -129,7 +129,7 @@ fn strip_found(headers: &mut HeaderMap, known: &KnownHeaders) {
     }
 }
 
-/// Removes the fields that `Connection` names, but those that are protected or that `is_kept`.
+/// Removes the fields that `Connection` nominates, except protected ones and ones that `is_kept`.
 fn strip_nominated(headers: &mut HeaderMap, is_kept: impl Fn(&HeaderName) -> bool) {
     let usual = |value: &HeaderValue| {
         let value = value.as_bytes();

@@ -14,7 +14,7 @@ pub(crate) struct InboundHead {
     pub(crate) extensions: Extensions,
 }
 
-/// What of a head the access log may write.
+/// The parts of a head that the access log may write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoggedHead<'a> {
     pub(crate) method: &'a Method,
@@ -24,7 +24,7 @@ pub(crate) struct LoggedHead<'a> {
 }
 
 impl InboundHead {
-    /// Reads each field of `parts` once. Returns also what `log` makes of the head.
+    /// Reads each field of `parts` once. Returns also the result of `log` for the head.
     #[inline]
     pub(crate) fn read<T>(parts: Parts, log: impl FnOnce(LoggedHead<'_>) -> T) -> (Self, T) {
         let Parts {

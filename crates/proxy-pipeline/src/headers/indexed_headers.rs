@@ -1,6 +1,6 @@
 //! The header fields of a request with an index of them, which no edit leaves stale.
 //!
-//! The map is lent for reading only. It is edited by the methods here, which keep the index true, until
+//! The map is lent for reading only. The methods here edit it and keep the index correct, until
 //! [`IndexedHeaders::into_parts`] ends the index.
 
 mod known_headers;
@@ -18,7 +18,7 @@ pub(crate) struct IndexedHeaders {
 }
 
 impl IndexedHeaders {
-    /// Reads each field of `map` once. Returns also what `log` makes of the fields that are only logged.
+    /// Reads each field of `map` once. Returns also the result of `log` for the fields that are only logged.
     #[inline]
     pub(crate) fn read<T>(map: HeaderMap, log: impl FnOnce(LoggedHeaders<'_>) -> T) -> (Self, T) {
         let (known, logged) = KnownHeaders::read(&map);
@@ -74,7 +74,7 @@ impl IndexedHeaders {
         bound_map(&mut self.map);
     }
 
-    /// Ends the index: it tells what the map was, and later edits of the map leave it as it is.
+    /// Ends the index: it describes the map at this moment, and later edits of the map do not change it.
     #[inline]
     pub(crate) fn into_parts(self) -> (HeaderMap, KnownHeaders) {
         (self.map, self.known)

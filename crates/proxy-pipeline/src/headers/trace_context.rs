@@ -37,8 +37,8 @@ impl Sampling {
     }
 }
 
-/// The ID of the trace that the request belongs to. A request without a valid `traceparent` begins a trace
-/// if traces begin here; then what it says of another one is removed.
+/// The trace ID of the request. A request without a valid `traceparent` begins a trace if traces begin
+/// here; its `tracestate` is removed then.
 pub(crate) fn apply(
     headers: &mut IndexedHeaders,
     begins: Option<Sampling>,

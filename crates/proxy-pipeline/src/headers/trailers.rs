@@ -27,7 +27,7 @@ const OF_THE_CONNECTION: [HeaderName; 9] = [
     names::PROXY_CONNECTION,
 ];
 
-/// Takes out of a request's trailers what a target must not be told so late.
+/// Removes the fields from a request's trailers that are only valid in a head.
 #[cold]
 pub(crate) fn for_targets(trailers: &mut HeaderMap) {
     let ours = [names::CORRELATION_ID, names::GRPC_TIMEOUT];

@@ -1,4 +1,4 @@
-//! Which requests of a worker are served now, and which wait for their turn.
+//! Admission of a worker's requests: served now, or queued.
 
 use crate::limits::in_flight_limit::InFlightLimit;
 use proxy_limits::{
@@ -42,7 +42,7 @@ struct Queue {
 struct WaitingRequest {
     answer: oneshot::Sender<Result<Place, Refusal>>,
     claim: Claim,
-    /// Its place in the bound on all queues.
+    /// Permit of the limit on all queues.
     permit: Permit,
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum Refusal {
     MemoryShort,
 }
 
-/// What leaves the queue when the client does.
+/// Removes the request from the queue on drop, when its client leaves.
 struct Waiter<'a> {
     admission: &'a Admission,
     ticket: Ticket,
@@ -102,7 +102,7 @@ impl Admission {
         }
     }
 
-    /// Applies `limits` to requests that come from now on.
+    /// Applies `limits` to requests that arrive from now on.
     pub(crate) fn apply(self: &Rc<Self>, limits: &Limits) {
         self.max.set(*limits.max_in_flight_requests_per_worker);
         self.queue.borrow_mut().order.apply(queue_settings(limits));
@@ -211,7 +211,7 @@ impl Admission {
         Ok(ticket)
     }
 
-    /// A place in the bound on all queues, of which this worker, with so many waiting, has its fair share.
+    /// A permit of the limit on all queues, of which this worker, with `waiting` requests, has its fair share.
     fn queue_place(&self, waiting: usize) -> Result<Permit, LimitReached> {
         let all = self.limit.waiting();
         let (held, max) = (all.held(), all.max());
@@ -236,8 +236,8 @@ impl Admission {
         }
     }
 
-    /// Looks at the queue once a tick: requests that have waited for too long at `now` are refused, or
-    /// all when the process is short of memory.
+    /// Checks the queue once per tick: refuses requests that have waited too long at `now`, or all of them
+    /// while the process is short of memory.
     pub fn tick(self: &Rc<Self>, now: Duration, is_memory_short: bool) {
         if !self.has_waiting() {
             self.limit.free_grants();

@@ -1,22 +1,22 @@
-//! What a request counts towards while it lasts.
+//! Permits of the concurrency limits that a request counts towards.
 
 use crate::limits::admission::Place;
 use proxy_limits::Permit;
 use std::rc::Rc;
 
-/// What a request holds of the limits on how many; given back on drop.
+/// Permits that a request holds; released on drop.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct RequestPermits {
     pub(crate) in_flight: Option<Place>,
     pub(crate) route: Option<RoutePermit>,
 }
 
-/// A connection's place among those that a route serves.
+/// A connection's permit of its route's connection limit.
 #[derive(Debug)]
 #[expect(dead_code, reason = "held to be dropped")]
 pub(crate) enum RoutePermit {
-    /// Of the one request that the connection carries at a time.
+    /// Held by one request: the connection carries one at a time.
     Own(Permit),
-    /// Of all requests of the route that the connection carries just now.
+    /// Shared by all requests of the route on the connection.
     Shared(Rc<Permit>),
 }

@@ -1,5 +1,4 @@
-//! How many connections each route serves, and how fast its requests may come: the state that all
-//! workers share, as one plan refers to it.
+//! Connection and rate limits of routes: the state that all workers share, as one plan refers to it.
 
 use crate::headers::names;
 use crate::limits::shared_limit::SharedLimit;
@@ -16,12 +15,11 @@ use std::time::Duration;
 pub struct RouteLimits {
     /// Connections with a request of the route in hand; none for builtin handlers, which are exempt.
     pub connections: Option<ConcurrencyLimit>,
-    /// In the order in which they are asked: the first that refuses a request takes nothing from those
-    /// behind it.
+    /// In order of evaluation: after the first refusal no token is taken from the rest.
     pub rates: Vec<RateRule>,
 }
 
-/// One limit on how fast requests may come.
+/// One rate limit.
 #[derive(Clone, Debug)]
 pub struct RateRule {
     /// Why a request over it is refused.
@@ -30,11 +28,11 @@ pub struct RateRule {
     pub per_second: u32,
     /// Whether requests over it are served all the same.
     pub observe_only: bool,
-    /// Whether it is asked after the agents of the route, which may set the field that it depends on.
+    /// Whether it is evaluated after the agents of the route, which may set the field of its key.
     pub after_agents: bool,
-    /// What has a bucket.
+    /// The buckets, by the key of the limit.
     pub buckets: RateBuckets,
-    /// Buckets that several proxies share. While they answer, they decide, and those above only count.
+    /// Buckets in a store that several proxies share. They decide while the store answers; `buckets` only count.
     pub shared: Option<SharedLimit>,
 }
 
@@ -51,7 +49,7 @@ pub enum RateBuckets {
     Path(Arc<KeyedBuckets>),
 }
 
-/// What every response tells of the rate limit that its request is nearest to.
+/// Values of the `X-RateLimit-*` fields, of the limit that the request is nearest to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateLimitStatus {
     limit: u32,
@@ -60,7 +58,7 @@ pub(crate) struct RateLimitStatus {
     reset: u64,
 }
 
-/// What of a request its bucket may depend on.
+/// The parts of a request that select its bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateSubject<'a> {
     pub(crate) client: ClientKey,

@@ -11,18 +11,18 @@ pub struct SharedLimit {
     pub buckets: Arc<SharedBuckets>,
     /// Rate and burst.
     pub rate: SharedRate,
-    /// What all keys of the limit begin with. Proxies with the same limit have the same.
+    /// Prefix of all keys of the limit, the same for proxies with the same limit.
     pub prefix: Arc<str>,
 }
 
-/// A longer value is told by its digest.
+/// Maximum length of a value in a key, in bytes; a longer one is replaced by its digest.
 const MAX_VALUE_BYTES: usize = 128;
 
 impl SharedLimit {
     /// Asks for one token of the bucket of `value`; `None` is a value of its own.
     pub(crate) fn take(&self, value: Option<&[u8]>) -> Answer {
         let mut key = self.prefix.as_bytes().to_vec();
-        // The first byte tells apart what is absent, written and digested.
+        // The first byte distinguishes an absent, a literal and a digested value.
         match value {
             None => key.push(b'-'),
             Some(value) if value.len() <= MAX_VALUE_BYTES => {

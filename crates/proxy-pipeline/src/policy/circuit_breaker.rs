@@ -6,8 +6,8 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_health::BreakerOpen;
 use proxy_plan::{RoutePlan, UpstreamPlan};
 
-/// Refuses a request that its route's breaker would refuse. Takes no place: the request may have to wait
-/// in the queue or for agents first.
+/// Refuses a request while its route's breaker is open. Takes no permit: the request may have to wait in
+/// the queue or for agents first.
 pub(crate) fn check(
     exchange: &Exchange,
     route: &RoutePlan,
@@ -22,9 +22,9 @@ pub(crate) fn check(
         .map_err(|open| refused(open, upstream))
 }
 
-/// Takes the breaker's permit for a request that goes to its target now. A permit that is dropped with
-/// the request counts nothing: the client has left. A copy takes none, since the breaker is for the
-/// upstream of the route, and a copy goes to another one.
+/// Takes the breaker's permit for a request that goes to its target now. A permit dropped with the
+/// request, because its client left, counts nothing. A shadow copy takes none: the breaker belongs to
+/// the upstream of the route, and a copy goes to another one.
 pub(crate) fn admit(
     exchange: &mut Exchange,
     route: &RoutePlan,

@@ -14,7 +14,7 @@ use proxy_plan::{CompressionPlan, RoutePlan};
 /// Digests of the bytes that were not compressed. [RFC 9530]
 const DIGESTS: [&str; 4] = ["content-digest", "repr-digest", "digest", "content-md5"];
 
-/// What a request says about compression, kept while its head goes upstream.
+/// The client's preferences for compression, kept after its head was forwarded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     coding: Option<Coding>,
@@ -23,10 +23,10 @@ pub(crate) struct Wanted {
     has_weak_tag: bool,
 }
 
-/// Types that are never compressed, whatever the route lists: their receivers read them piece by piece.
+/// Types that are never compressed, even if the route lists them: their receivers read them piece by piece.
 const STREAMS: [&[u8]; 2] = [b"text/event-stream", b"application/grpc"];
 
-/// The client's wish; `None` if the response is to be left as it is.
+/// The client's preferences; `None` if the response must be left unchanged.
 #[inline]
 pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<Wanted> {
     let plan = route.compression.as_deref()?;

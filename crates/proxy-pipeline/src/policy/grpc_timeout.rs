@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue};
 use proxy_framing::{read_grpc_timeout, write_grpc_timeout};
 use std::time::Duration;
 
-/// Maximum time of the whole exchange, from now; `own` is the route's.
+/// Maximum time of the whole exchange, from now; `own` is the route's timeout.
 #[inline]
 pub(crate) fn bound(exchange: &Exchange, own: Option<Duration>) -> Option<Duration> {
     if !exchange.is_grpc {

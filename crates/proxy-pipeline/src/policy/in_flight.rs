@@ -27,7 +27,7 @@ pub(crate) fn try_admit(exchange: &mut Exchange, holders: Holders<'_>) -> bool {
     let admission = &exchange.worker().admission;
     let place = admission.try_enter(|| claim(exchange, holders));
     let is_admitted = place.is_some();
-    exchange.record().places.in_flight = place;
+    exchange.record().permits.in_flight = place;
     is_admitted
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn wait(
         }
     });
     let place = place.await?;
-    exchange.record().places.in_flight = Some(place);
+    exchange.record().permits.in_flight = Some(place);
     Ok(())
 }
 

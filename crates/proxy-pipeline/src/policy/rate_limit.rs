@@ -12,14 +12,14 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Whether a store has still to be asked: see [`check_shared`].
+/// Whether a store must be queried as well: see [`check_shared`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checked {
     Whole,
     NotShared,
 }
 
-/// The part of the limits that is asked.
+/// The stage at which a limit is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     BeforeAgents,
@@ -93,7 +93,7 @@ fn subject<'a>(exchange: &'a Exchange, path: &'a str) -> RateSubject<'a> {
     }
 }
 
-/// `decided` is what a store has said about the limit that is in it.
+/// `decided` is the decision of a store about the limit that it holds.
 fn take_tokens(
     exchange: &mut Exchange,
     (route, stage): (usize, Stage),

@@ -26,7 +26,7 @@ pub(crate) fn admit(exchange: &mut Exchange, route: usize) -> Result<(), Problem
             Detail::Limit { current, limit },
         )
     })?;
-    exchange.record().places.route = Some(permit);
+    exchange.record().permits.route = Some(permit);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What agents have decided about a request so far.
+//! Decisions of agents about a request so far.
 
 use agent_protocol::{Completion, HeaderEdit, MetadataByAgent, RequestId};
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use proxy_telemetry::{AgentFields, AgentMetadata};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What agents have decided about a request so far, and their sessions.
+/// Decisions of agents about a request so far, and their sessions.
 #[derive(Debug, Default)]
 pub(crate) struct AgentRecord {
     /// In the order of the route; agents that failed have none.
@@ -17,11 +17,11 @@ pub(crate) struct AgentRecord {
     pub(crate) metadata: MetadataByAgent,
     /// Edits of the response that were decided before it came.
     pub(crate) response_edits: Vec<HeaderEdit>,
-    /// The last agent that was asked, and what came of it.
+    /// The last agent that was called, and the outcome.
     pub(crate) last: Option<(Arc<str>, &'static str)>,
     /// Time spent on waiting for agents.
     pub(crate) took: Duration,
-    /// The response that an agent gives in place of the proxy's own.
+    /// An agent's response that replaces the proxy's own.
     pub(crate) reply: Option<AgentReply>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct AgentSession {
     pub(crate) session: Session,
 }
 
-/// What an agent gives for the response to a request that it refuses.
+/// Header fields and body of the response to a request that an agent refused.
 #[derive(Debug, Default)]
 pub(crate) struct AgentReply {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
@@ -51,7 +51,7 @@ impl AgentRecord {
             .insert(index.min(self.sessions.len()), session);
     }
 
-    /// What the access log says.
+    /// The fields of the access log.
     pub(crate) fn access_fields(&self) -> Option<AgentFields<'_>> {
         let (agent, decision) = self.last.as_ref()?;
         Some(AgentFields {
@@ -70,7 +70,7 @@ impl AgentRecord {
         fields.collect()
     }
 
-    /// Tells every agent that wants to know it how the request ended.
+    /// Sends the completion to every agent that subscribes to it.
     pub(crate) fn complete(&mut self, completion: &Completion<'_>) {
         for AgentSession { session, .. } in self.sessions.drain(..) {
             session.complete(completion.clone());

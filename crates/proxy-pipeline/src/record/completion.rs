@@ -2,7 +2,7 @@
 
 use crate::failure::{exchange_problem, malformed_body, timeout_problem};
 use crate::headers::trace_context::TraceId;
-use crate::limits::request_permits::{Places, RoutePermit};
+use crate::limits::request_permits::{RequestPermits, RoutePermit};
 use crate::limits::route_limits::RateLimitStatus;
 use crate::record::agent_record::{AgentRecord, UNNUMBERED};
 use crate::record::error_log::{ErrorContext, log_problem};
@@ -54,14 +54,14 @@ pub(crate) struct ExchangeRecord {
     pub(crate) upstream_took: Option<Duration>,
     pub(crate) upload: Option<Rc<Progress>>,
     pub(crate) problem: Option<Box<Problem>>,
-    pub(crate) places: Places,
-    /// What its response tells of rate limits; none where none concerns it.
+    pub(crate) permits: RequestPermits,
+    /// Values of the `X-RateLimit-*` fields, if a limit applies.
     pub(crate) rate: Option<Box<RateLimitStatus>>,
-    /// The request among those that the target called last has in hand, where that is looked at.
+    /// Counts this request as active at its target; `None` if the balancer ignores load.
     pub(crate) load: Option<ActiveRequest>,
-    /// Leave of the route's breaker, until it is told how the request went.
+    /// Permit of the route's breaker, until the result is reported.
     pub(crate) breaker: Option<BreakerPermit>,
-    /// What agents have decided; `None` on routes without agents.
+    /// Decisions of agents; `None` on routes without agents.
     pub(crate) agents: Option<Box<AgentRecord>>,
     /// The encoded head for the access record; `None` if the log is off.
     pub(crate) access_head: Option<AccessLogHead>,
@@ -120,7 +120,7 @@ impl ExchangeRecord {
             upstream_took: None,
             upload: None,
             problem: None,
-            places: Places::default(),
+            permits: RequestPermits::default(),
             rate: None,
             load: None,
             breaker: None,
@@ -168,18 +168,18 @@ impl CompletionGuard {
     }
 
     /// Counts the exchange as a connection from now on, and no longer as a request in flight. A tunnel
-    /// through a stream of HTTP/2 takes a place of its own among the route's connections; without one it
-    /// keeps its place as a request.
+    /// over an HTTP/2 stream takes a permit of its own from the route's connection limit; if there is
+    /// none left, it keeps counting as a request.
     pub(crate) fn become_tunnel(&mut self) {
         if !self.client.exclusive {
             let limit = self.origin.route_connections(self.record.parts);
             let Some(permit) = limit.and_then(|limit| limit.acquire().ok()) else {
                 return;
             };
-            self.record.places.route = Some(RoutePermit::Own(permit));
+            self.record.permits.route = Some(RoutePermit::Own(permit));
         }
         self.record.kind = ExchangeKind::Tunnel;
-        self.record.places.in_flight = None;
+        self.record.permits.in_flight = None;
         self.worker.metrics.requests_in_flight.sub(1);
         self.worker.metrics.tunnels.add(1);
     }
@@ -199,7 +199,7 @@ impl CompletionGuard {
         self.origin.extract(self.record.parts);
         let lost = self.origin.lost(self.record.parts, &self.worker.active());
         let removals = self.worker.removals.borrow();
-        let reason = self.watch.look(reloads, lost.as_ref(), &removals)?;
+        let reason = self.watch.check(reloads, lost.as_ref(), &removals)?;
         Some(Problem::new(reason, Detail::None))
     }
 
@@ -217,7 +217,7 @@ impl CompletionGuard {
         if !self.watch.is_current(self.worker.former.get()) {
             metrics.requests_of_former_configurations.sub(1);
         }
-        self.record.places = Places::default();
+        self.record.permits = RequestPermits::default();
         self.record.load = None;
         let aborted = self.attribute_to_client();
         self.leave_target();
@@ -470,7 +470,7 @@ mod tests {
         exchange
     }
 
-    /// What follows `response`, the one to `exchange`.
+    /// The tunnel that follows `response`, the one to `exchange`.
     fn finish(exchange: Exchange, response: Response<Body>) -> Option<Box<Switched>> {
         let Exchange {
             completion,

@@ -169,7 +169,7 @@ fn counted(detail: &Detail) -> (u64, u64) {
         Detail::Limit { current, limit } | Detail::LimitAtLeast { current, limit } => {
             (*current, *limit)
         }
-        // What it waited is all that it may.
+        // The wait and its limit are the same.
         Detail::After(time) => (as_millis(*time), as_millis(*time)),
         Detail::None | Detail::Text(_) | Detail::Named { .. } => (0, 0),
     }

@@ -1,4 +1,4 @@
-//! What a request's record tells of its retries.
+//! Retries in a request's record.
 
 use proxy_model::RetryCause;
 
@@ -7,7 +7,7 @@ use proxy_model::RetryCause;
 pub(crate) struct RetryRecord {
     /// Attempts after the first.
     pub(crate) count: u32,
-    /// What the last of them came after.
+    /// Cause of the last one.
     pub(crate) cause: Option<RetryCause>,
     /// The upstream's budget refused a further one.
     pub(crate) is_refused: bool,

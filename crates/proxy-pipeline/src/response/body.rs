@@ -147,8 +147,8 @@ impl Body {
         self.source = Source::Inspected(Box::new(InspectedBody::new(buffer, rest)));
     }
 
-    /// Reads the body until it ends or `take`, which sees every piece, wants no more. Ready with whether
-    /// it has ended. What was read is sent as if it had not been.
+    /// Reads the body until its end, or until `take`, which gets every piece, returns false. Ready with
+    /// whether the body has ended. The bytes read are sent later.
     pub(crate) fn poll_inspect(
         &mut self,
         cx: &mut Context<'_>,

@@ -7,8 +7,7 @@ use proxy_coding::Encoder;
 use std::io;
 use std::task::{Context, Poll};
 
-/// The compression of one body. What has arrived is flushed whenever the body pauses, so that a slow
-/// stream is not held back.
+/// The compression of one body. Flushes whenever the body pauses, so that a slow stream is not delayed.
 #[derive(Debug)]
 pub(crate) struct Compression {
     /// `None` once the last bytes were returned.

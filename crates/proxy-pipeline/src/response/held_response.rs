@@ -8,9 +8,8 @@ use std::future::poll_fn;
 
 /// Reads as much of the body of `response` as `max_bytes` allow: mostly all of it.
 ///
-/// Event streams and gRPC are left as they are: what waits for their end waits for ever. So is a response
-/// with `X-Accel-Buffering: no`, by which upstreams ask the same of nginx. A body for which no memory is
-/// left is sent on from there.
+/// Event streams and gRPC are not buffered, because they may be endless, nor is a response with
+/// `X-Accel-Buffering: no`, as in nginx. When no memory is left, the body is streamed from there on.
 pub(crate) async fn hold(
     response: &mut Response<Body>,
     (buffer, max_bytes): (BodyBuffer, u64),

@@ -40,7 +40,7 @@ pub(crate) struct ReplyFormat<'a> {
     pub(crate) form: ResponseForm,
     pub(crate) correlation_id: &'a HeaderValue,
     pub(crate) method: &'a Method,
-    /// The client may learn the reason, in `Proxy-Status`, and the upstream's name.
+    /// `Proxy-Status` names the reason and the upstream.
     pub(crate) expose_reason: bool,
 }
 

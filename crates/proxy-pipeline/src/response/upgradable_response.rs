@@ -1,4 +1,4 @@
-//! The reply to a request: its response, and what follows a protocol switch.
+//! The reply to a request: its response, and the tunnel after a protocol switch.
 
 use crate::headers::correlation::never_indexed;
 use crate::headers::names;
@@ -72,8 +72,8 @@ fn with_completion(body: Body, completion: Box<CompletionGuard>, is_grpc: bool) 
     body
 }
 
-/// Keeps the exchange open, although its response has no body, until the tunnel ends. It is no request in
-/// flight any more.
+/// Keeps the exchange open until the tunnel ends, although its response has no body. It no longer counts
+/// as a request in flight.
 fn switched(agreed: AgreedUpgrade, mut completion: Box<CompletionGuard>) -> Switched {
     let AgreedUpgrade {
         tunnel,

@@ -1,4 +1,4 @@
-//! A buffered body: what it costs is what it holds, however small its pieces are.
+//! A buffered body. Its memory is proportional to its bytes, however small its pieces are.
 
 use bytes::{Bytes, BytesMut};
 use proxy_errors::{Detail, Problem, Reason};
@@ -94,7 +94,7 @@ impl BodyBuffer {
         self.bytes == 0
     }
 
-    /// Whether the body has to end, to make room for smaller ones.
+    /// Whether the body must end, to free memory for smaller ones.
     pub(crate) fn is_evicted(&self) -> bool {
         let reservation = self.reservation.as_ref();
         reservation.is_some_and(|reservation| reservation.is_evicted())

@@ -30,8 +30,8 @@ pub enum ClientBody {
     Copied(Box<CopiedBody>),
 }
 
-/// A body with a copy of what was read of it. The copy is given to its receiver at the end of the body,
-/// and given up when it is larger than allowed.
+/// A body that is copied while it is read. The receiver gets the copy at the end of the body; a copy
+/// above the limit is dropped.
 #[derive(Debug)]
 pub struct CopiedBody {
     body: ClientBody,

@@ -37,7 +37,7 @@ pub(crate) struct Progress {
     pub(crate) completed_at: Cell<Tick>,
     /// The probe of a half-open breaker, if the request is one.
     probe: RefCell<Option<Box<UploadedProbe>>>,
-    /// Names of the fields that policies and agents have decided on: trailers must not change them.
+    /// Names of the fields that policies and agents have set or removed: trailers must not change them.
     decided_fields: OnceCell<Box<[HeaderName]>>,
     /// The response has begun: from then on the timers of reading it apply.
     answered: Cell<bool>,
@@ -48,8 +48,8 @@ pub(crate) struct Progress {
     timers: RequestTimers,
 }
 
-/// A half-open breaker's probe while the client still sends its body. Its place is free while the proxy waits
-/// for the client.
+/// A half-open breaker's probe while the client still sends its body. Its permit is released while the
+/// proxy waits for the client.
 #[derive(Debug)]
 struct UploadedProbe {
     breaker: CircuitBreaker,
@@ -119,7 +119,8 @@ impl From<BodyAborted> for RequestBodyError {
 }
 
 impl RequestBody {
-    /// The body `incoming`, limited to `limit` bytes.
+    /// Wraps `incoming` with its limits and timers. Returns also the progress, for the task that waits for
+    /// the response.
     pub(crate) fn new(
         incoming: ClientBody,
         limits: BodyLimits,
@@ -148,7 +149,7 @@ impl RequestBody {
 }
 
 impl RequestBody {
-    /// Reads the body whole, unless it is larger than `max_bytes`. Ready with what could not be read.
+    /// Reads the body whole, at most `max_bytes`.
     pub(crate) fn poll_hold(
         &mut self,
         cx: &mut Context<'_>,
@@ -192,7 +193,7 @@ impl RequestBody {
 }
 
 impl RequestBody {
-    /// Reads the body into `held` until it ends or `take`, which sees every piece, wants no more.
+    /// Reads the body into `held` until its end, or until `take`, which gets every piece, returns false.
     pub(crate) fn poll_inspect(
         &mut self,
         cx: &mut Context<'_>,
@@ -291,7 +292,7 @@ impl InspectedBody {
     }
 }
 
-/// What was read of a body that is to be held whole.
+/// A body that is buffered whole: the bytes and trailers read so far.
 #[derive(Debug)]
 pub(crate) struct HeldRequest {
     bytes: BodyBuffer,
@@ -376,7 +377,7 @@ impl Progress {
         self.decided_fields.get_or_init(|| names);
     }
 
-    /// Holds the permit of a probe for as long as the target, not the client, is waited for.
+    /// Holds the permit of a probe while the proxy waits for the target, not for the client.
     #[cold]
     pub(crate) fn hold_probe(&self, breaker: &CircuitBreaker, permit: BreakerPermit) {
         let probe = UploadedProbe {

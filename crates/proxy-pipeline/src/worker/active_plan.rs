@@ -63,10 +63,10 @@ pub(crate) struct ActiveAgent {
 #[derive(Debug)]
 pub(crate) struct ActiveUpstream {
     pub(crate) rotation: Rotation,
-    /// Requests, retries not included, that the retry budget has been told of.
+    /// Requests, without retries, already reported to the retry budget.
     budgeted: Cell<u64>,
     pub(crate) ready: RefCell<HealthyTargets>,
-    /// The number of changes of targets that `ready` has seen.
+    /// Number of target changes that `ready` reflects.
     seen_changes: Cell<u64>,
     pub(crate) metrics: Arc<UpstreamMetrics>,
     pub(crate) targets: Vec<Arc<TargetMetrics>>,
@@ -105,11 +105,11 @@ impl ActivePlan {
         let access_format = access_format(&model.observability);
         let mut route_fields = EscapedFields::default();
         if access_format.is_some() {
-            route_fields = EscapedFields::of_routes(plan.routes().iter().map(|route| &*route.id));
+            route_fields = EscapedFields::from_routes(plan.routes().iter().map(|route| &*route.id));
             for (upstream, active) in plan.upstreams().iter().zip(&mut upstreams) {
                 let labels = upstream.targets.iter().map(|target| &*target.label);
-                active.target_fields = EscapedFields::of_targets(&upstream.name, labels);
-                active.upstream_field = EscapedFields::of_upstream(&upstream.name);
+                active.target_fields = EscapedFields::from_targets(&upstream.name, labels);
+                active.upstream_field = EscapedFields::from_upstream(&upstream.name);
             }
         }
         Self {
@@ -173,7 +173,7 @@ impl ActivePlan {
         }
     }
 
-    /// Counts a request that the target has in hand from now on, where load balancing looks at that.
+    /// Counts an active request at the target, if the load balancer uses the count.
     #[inline]
     pub(crate) fn begin_request(&self, upstream: usize, target: u16) -> Option<ActiveRequest> {
         let upstream = self.plan.upstreams().get(upstream)?;
@@ -203,7 +203,7 @@ impl ActivePlan {
 }
 
 impl ActivePlan {
-    /// Tells the retry budgets how many requests there were.
+    /// Reports the requests since the last call to the retry budgets.
     pub fn settle_budgets(&self, now_ns: u64) {
         for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
             active.settle_budget(&upstream.retry_budget, now_ns);
@@ -242,7 +242,7 @@ fn first_attempts(metrics: &UpstreamMetrics) -> u64 {
 }
 
 impl ActiveUpstream {
-    /// Tells the retry budget how many requests there were since it was last told.
+    /// Reports the requests since the last call to the retry budget.
     pub(crate) fn settle_budget(&self, budget: &RetryBudget, now_ns: u64) {
         let all = first_attempts(&self.metrics);
         let new = all.wrapping_sub(self.budgeted.replace(all));
@@ -262,7 +262,7 @@ impl ActiveUpstream {
 
     #[cold]
     fn look_again(&self, upstream: &UpstreamPlan, changes: u64) {
-        // A choice that is under way goes on with the targets that it has begun with.
+        // A choice in progress keeps the targets that it began with.
         if let Ok(mut ready) = self.ready.try_borrow_mut() {
             ready.refresh(weighted_states(upstream));
             self.seen_changes.set(changes);
@@ -289,7 +289,7 @@ impl ActiveUpstream {
                 u32::try_from(worker).unwrap_or_default(),
             ),
             ready: RefCell::new(HealthyTargets::new(weighted_states(upstream))),
-            // One that is looked at again without need.
+            // The first check recomputes, which is harmless.
             seen_changes: Cell::default(),
             metrics,
             targets: target_metrics.collect(),

@@ -1,4 +1,4 @@
-//! The worker's state for decisions.
+//! Upstream and target state of a worker, as the router and the load balancer read it.
 
 use crate::worker::active_plan::{ActivePlan, ActiveUpstream};
 use crate::worker::state::Worker;

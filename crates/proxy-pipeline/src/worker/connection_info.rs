@@ -44,8 +44,8 @@ pub struct ConnectionInfo {
     pub timed_out: Cell<Option<(Timer, Duration)>>,
     /// The stream that is being reset is malformed.
     pub malformed: Cell<bool>,
-    /// Requests answered or forwarded since the last [`Self::take_earned_resets`]: each allows the
-    /// client one reset.
+    /// Requests answered or forwarded since the last [`Self::take_earned_resets`]: each allows the client
+    /// one stream reset.
     earned_resets: Cell<u32>,
     // Boxed, and `None` on most connections.
     rare: RefCell<Option<Box<RareState>>>,
@@ -56,7 +56,7 @@ pub struct ConnectionInfo {
 struct RareState {
     /// Heads of 1xx responses to be written.
     interim: Vec<u8>,
-    /// Of routes with requests on the connection just now; some may be over. HTTP/2 only.
+    /// Permits of routes with requests on the connection; some may have been released. HTTP/2 only.
     route_permits: Vec<Weak<Permit>>,
 }
 

@@ -1,4 +1,4 @@
-//! Terms of client connections.
+//! Terms of client connections: maximum age and number of requests, and whether they still apply.
 
 use std::cell::Cell;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The parts of a request's plan that its end depends on.
+//! The parts of its plan that a request needs at its end: route, upstream, target.
 
 use crate::worker::active_plan::ActivePlan;
 use crate::worker::removed_parts::Part;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PlanParts {
     pub(crate) route: Option<usize>,
-    /// The upstream of the route.
-    pub(crate) meant: Option<usize>,
-    /// The last upstream and target.
+    /// Index of the route's upstream.
+    pub(crate) route_upstream: Option<usize>,
+    /// Index of the last upstream and of its target.
     pub(crate) upstream: Option<(usize, u16)>,
 }
 
@@ -76,7 +76,7 @@ impl Origin {
         match self {
             Self::Plan(active) => {
                 let called = parts.upstream.map(|(upstream, _)| upstream);
-                let upstream = called.or(parts.meant)?;
+                let upstream = called.or(parts.route_upstream)?;
                 Some(&active.plan.upstreams().get(upstream)?.name)
             }
             Self::Extract(extract) => Some(&*extract.target.as_ref()?.upstream),
@@ -154,7 +154,11 @@ impl Origin {
                     let upstream = active.upstreams.get(upstream)?;
                     upstream.target_fields.get(usize::from(target))
                 }
-                None => active.upstreams.get(parts.meant?)?.upstream_field.get(0),
+                None => active
+                    .upstreams
+                    .get(parts.route_upstream?)?
+                    .upstream_field
+                    .get(0),
             },
             Self::Extract(extract) => extract.target.as_ref()?.target_fields.get(0),
         }
@@ -171,7 +175,7 @@ impl Extract {
         let id = route.as_deref().filter(|_| recorded);
         Self {
             route_metrics: active.routes.shared(parts.route),
-            route_fields: EscapedFields::of_routes(id),
+            route_fields: EscapedFields::from_routes(id),
             route,
             target: ExtractedTarget::new(active, parts),
         }
@@ -191,7 +195,7 @@ impl ExtractedTarget {
             identity: Arc::clone(&target.identity),
             label: Arc::clone(&target.label),
             metrics: Arc::clone(metrics),
-            target_fields: EscapedFields::of_targets(&plan.name, label),
+            target_fields: EscapedFields::from_targets(&plan.name, label),
         })
     }
 }

@@ -25,13 +25,13 @@ pub(crate) struct ReloadWatch {
     /// Number of former configurations at its beginning.
     former: u32,
     /// Its route or target has been removed.
-    doomed: bool,
+    is_removed: bool,
 }
 
 impl Removals {
     /// Records that `new` replaces `old`. Streams that depend on removed parts may continue until
-    /// `end`; an earlier end is kept, unless the part is back. An address that a name no longer has
-    /// is not a removed target: its streams may end by themselves.
+    /// `end`; an earlier end is kept, unless the part exists again. An address that a name no longer
+    /// resolves to is not a removed target: its streams may finish.
     pub(crate) fn apply(&mut self, old: &Plan, new: &Plan, end: Tick) {
         if new.is_same_configuration(old) {
             return;
@@ -76,7 +76,7 @@ impl ReloadWatch {
         Self {
             seen: reloads,
             former,
-            doomed: false,
+            is_removed: false,
         }
     }
 
@@ -89,19 +89,19 @@ impl ReloadWatch {
     /// Whether a check is unnecessary: no reload since the last one, and nothing was removed then.
     #[inline]
     pub(crate) fn is_quiet(self, reloads: u32) -> bool {
-        self.seen == reloads && !self.doomed
+        self.seen == reloads && !self.is_removed
     }
 
     /// The reason why a stream that has `lost` its route or target must end now, if it must.
     #[cold]
-    pub(crate) fn look(
+    pub(crate) fn check(
         &mut self,
         reloads: u32,
         lost: Option<&Part>,
         removals: &Removals,
     ) -> Option<Reason> {
         self.seen = reloads;
-        self.doomed = lost.is_some();
+        self.is_removed = lost.is_some();
         let over = lost.filter(|part| !removals.0.contains_key(part));
         over.map(Part::reason)
     }

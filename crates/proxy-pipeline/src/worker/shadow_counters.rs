@@ -1,13 +1,13 @@
-//! How copies of requests go.
+//! Metrics of shadow requests.
 
 use proxy_plan::RoutePlan;
 use proxy_telemetry::{Registry, SharedCounter, names};
 use std::sync::Arc;
 
-/// Most copies of one worker that are under way.
+/// Maximum number of copies in flight per worker.
 pub const MAX_COPIES: u32 = 64;
 
-/// How the copies of one route went.
+/// Results of the copies of one route.
 #[derive(Clone, Debug)]
 pub(crate) struct ShadowCounters {
     pub(crate) answered: Arc<SharedCounter>,

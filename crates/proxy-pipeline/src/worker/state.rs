@@ -35,11 +35,11 @@ pub struct Shared {
     pub clients: ConnectionsByClient,
     /// Whether the process uses too much memory.
     pub memory: Arc<MemoryLimit>,
-    /// The time that state of all workers goes by.
+    /// The clock of all state that workers share.
     pub clock: ProcessClock,
-    /// Told when a worker has ejected a target: all workers are to look again.
+    /// Notified when a worker has ejected a target: all workers recompute their healthy targets.
     pub health_changes: Arc<Notify>,
-    /// Counts what takes effect on all workers at once: ejections, and changes by operators.
+    /// Counts changes that take effect on all workers at once: ejections, and changes by operators.
     pub target_changes: Arc<TargetChanges>,
     /// State of the process.
     pub lifecycle: Arc<Lifecycle>,
@@ -62,9 +62,9 @@ pub struct Worker {
     pub metrics: Arc<WorkerMetrics>,
     /// The worker's ends of the logs.
     pub logs: RefCell<Logs>,
-    /// The requests that it serves, and those that wait for that.
+    /// The requests being served, and the queue.
     pub admission: Rc<Admission>,
-    /// The copies of requests under way.
+    /// Shadow requests in flight.
     pub(crate) shadows: ConcurrencyLimit,
     /// Whether its connections are to end.
     pub draining: Cell<Draining>,
@@ -162,7 +162,7 @@ impl Worker {
         }
     }
 
-    /// What a stream that begins now has to know of later reloads.
+    /// Reload counter at the start of a stream: shows later whether its route was removed.
     #[inline]
     pub(crate) fn watch_reloads(&self) -> ReloadWatch {
         ReloadWatch::new(self.reloads.get(), self.former.get())
@@ -197,12 +197,12 @@ impl Worker {
         self.timers.wake_all();
     }
 
-    /// Ends the closing of idle connections, which is over by the next tick.
+    /// Stops closing idle connections. Called at each tick.
     pub fn keep_idle(&self) {
         self.idle_to_close.set(0);
     }
 
-    /// Whether an idle connection of a client that asks is to close for its descriptor.
+    /// Whether the calling idle connection must close to free its descriptor.
     #[inline]
     pub fn takes_descriptor(&self) -> bool {
         let left = self.idle_to_close.get();

@@ -67,7 +67,7 @@ impl Time {
         self.unix_start.get() + elapsed
     }
 
-    /// The same as a time of the system.
+    /// The same as a `SystemTime`.
     #[must_use]
     pub fn time_of_day(&self, elapsed: Duration) -> SystemTime {
         UNIX_EPOCH + self.unix(elapsed)

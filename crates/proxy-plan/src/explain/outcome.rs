@@ -130,7 +130,7 @@ impl Plan {
         })
     }
 
-    /// What a request that no route matches came nearest to, for the error log: the route, and its first
+    /// The nearest route of a request that none matches, for the error log: the route, and its first
     /// condition that does not hold. The request's own values are left out, since its record has them.
     #[must_use]
     pub fn near_miss(&self, head: &RequestHead<'_>) -> Option<String> {

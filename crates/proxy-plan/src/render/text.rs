@@ -235,7 +235,7 @@ pub fn in_force(model: &Model) -> String {
 
 /// Settings as a page: one table for each block, under its name.
 fn settings(sources: &Sources, settings: &[EffectiveSetting]) -> String {
-    let shapes = Shapes::of_registry();
+    let shapes = Shapes::from_registry();
     let mut page = String::new();
     for block in settings.chunk_by(|one, next| block_of(one) == block_of(next)) {
         let mut table = Table::default();

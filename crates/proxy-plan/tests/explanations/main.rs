@@ -1,4 +1,4 @@
-//! What explain and the list of settings say of a configuration.
+//! Output of `explain`, and of the list of settings, for a configuration.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "tests may fail loudly")]
 
 mod config_tests;

@@ -32,7 +32,7 @@ impl AsyncRead for Http2Io {
     ) -> Poll<io::Result<()>> {
         let me = self.get_mut();
         let read = ready!(Pin::new(&mut me.transport).poll_read(cx, buf));
-        me.keep_alive.heard();
+        me.keep_alive.received();
         Poll::Ready(read)
     }
 }

@@ -21,7 +21,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct KeepAlivePing {
     clock: Rc<Clock>,
-    heard: Cell<Tick>,
+    received_at: Cell<Tick>,
     /// Tick since which a request waits without any data arriving.
     waiting: Cell<Option<Tick>>,
     over: Cell<bool>,
@@ -44,7 +44,7 @@ impl KeepAlivePing {
     /// The first data triggers `notify`.
     pub(super) fn new(clock: Rc<Clock>, notify: Rc<ConnectNotify>) -> Self {
         Self {
-            heard: Cell::new(clock.now()),
+            received_at: Cell::new(clock.now()),
             clock,
             waiting: Cell::new(None),
             over: Cell::new(false),
@@ -57,8 +57,8 @@ impl KeepAlivePing {
 
     /// Records that data arrived.
     #[inline]
-    pub(super) fn heard(&self) {
-        self.heard.set(self.clock.now());
+    pub(super) fn received(&self) {
+        self.received_at.set(self.clock.now());
         self.waiting.set(None);
         if !self.begun.replace(true) {
             self.notify.tell();
@@ -112,7 +112,7 @@ impl KeepAlivePing {
         let suspicious = |since: Tick| is_past(since, SUSPECT_AFTER, now);
         let next = match self.ping.get() {
             Ping::None if self.waiting.get().is_some_and(suspicious) => Ping::Wanted,
-            Ping::None if is_past(self.heard.get(), IDLE_PING_INTERVAL, now) => Ping::Wanted,
+            Ping::None if is_past(self.received_at.get(), IDLE_PING_INTERVAL, now) => Ping::Wanted,
             Ping::Sent(at) if is_past(at, PING_TIMEOUT, now) => Ping::Unanswered,
             Ping::None | Ping::Wanted | Ping::Sent(_) | Ping::Unanswered => return,
         };
@@ -140,7 +140,7 @@ impl KeepAlivePing {
     /// Records the reply to a ping.
     pub(super) fn answered(&self) {
         self.ping.set(Ping::None);
-        self.heard();
+        self.received();
     }
 
     /// Whether the ping timed out.
@@ -198,7 +198,7 @@ mod tests {
     fn an_idle_connection_is_pinged_only_after_minutes() {
         let (keep_alive, clock) = keep_alive();
         keep_alive.request_sent();
-        keep_alive.heard();
+        keep_alive.received();
         clock.advance_to(IDLE_PING_INTERVAL);
         keep_alive.check();
         assert!(!keep_alive.takes_ping());

@@ -39,17 +39,17 @@ pub(crate) struct AffixIndex {
 
 impl AffixIndex {
     /// Texts for [`AffixIndex::exact`], each with its best rank; ids count from 0.
-    pub(super) fn of_wholes(texts: Vec<(Box<str>, Rank)>) -> Self {
+    pub(super) fn from_exact(texts: Vec<(Box<str>, Rank)>) -> Self {
         Self::new(texts, Shared::Nothing)
     }
 
     /// Texts for [`AffixIndex::longest_prefix`], each with its best rank.
-    pub(super) fn of_prefixes(texts: Vec<(Box<str>, Rank)>) -> Self {
+    pub(super) fn from_prefixes(texts: Vec<(Box<str>, Rank)>) -> Self {
         Self::new(texts, Shared::Start)
     }
 
     /// Texts for [`AffixIndex::longest_suffix`], each with its best rank.
-    pub(super) fn of_suffixes(texts: Vec<(Box<str>, Rank)>) -> Self {
+    pub(super) fn from_suffixes(texts: Vec<(Box<str>, Rank)>) -> Self {
         Self::new(texts, Shared::End)
     }
 

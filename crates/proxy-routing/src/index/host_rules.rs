@@ -80,11 +80,11 @@ impl<'a> HostRulesBuilder<'a> {
         Some(HostRules {
             top: buckets.map(|bucket| bucket.top).max()?,
             exact: PathIndex {
-                texts: AffixIndex::of_wholes(exact_texts),
+                texts: AffixIndex::from_exact(exact_texts),
                 buckets: exact,
             },
             prefixes: PathIndex {
-                texts: AffixIndex::of_prefixes(prefix_texts),
+                texts: AffixIndex::from_prefixes(prefix_texts),
                 buckets: prefixes,
             },
             bucket_of_regex: groups

@@ -24,7 +24,7 @@ pub(crate) struct AdminListeners {
     pub(super) token: Option<Token>,
 }
 
-/// Where the admin interface answers already.
+/// The sockets that the admin interface serves already.
 #[derive(Debug, Default)]
 pub(crate) struct OpenPlaces {
     pub(super) tcp: Option<OpenPlace>,
@@ -114,7 +114,7 @@ impl Change {
         match wanted {
             Some((address, place)) => Opened::at(address, inherited)
                 .map(Self::Open)
-                .map_err(|bind| at_its_place(&bind, place)),
+                .map_err(|bind| into_start_error(&bind, place)),
             None => Ok(Self::Close),
         }
     }
@@ -150,7 +150,7 @@ impl Opened {
     }
 }
 
-fn at_its_place(bind: &BindError, place: Option<Place>) -> Diagnostic {
+fn into_start_error(bind: &BindError, place: Option<Place>) -> Diagnostic {
     let fault = bind.diagnostic(place.unwrap_or_default());
     match place {
         Some(_) => fault,
@@ -175,7 +175,7 @@ fn is_there(address: &BindAddress) -> bool {
     }
 }
 
-/// The file of a socket that another process bound; kept on drop until this process owns it.
+/// The file of a socket that another process bound. Kept on drop until this process owns it.
 fn inherited_file(path: &Path) -> Option<SocketFile> {
     let file = SocketFile::at(path).ok()?;
     file.keep(true);

@@ -14,23 +14,23 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use zeroize::Zeroizing;
 
-/// A bundle on the disk, with the certificates that are not.
+/// A bundle on disk, with the certificates that are only in memory.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// The file that the bundle's configuration begins with.
+    /// The top-level file of the bundle's configuration.
     pub entry_file: PathBuf,
     /// Certificates with their private keys, held in memory.
     pub keys: PrivateKeys,
 }
 
-/// Private keys in PEM, each with its chain, by the path that the configuration has for the key's file.
+/// Private keys in PEM, each with its chain, by the key's path in the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct PrivateKeys {
     files: BTreeSet<PathBuf>,
     keys: BTreeMap<PathBuf, HeldCertificate>,
 }
 
-/// The way of deliveries to the control loop.
+/// The sending end of the channel of deliveries to the control loop.
 #[derive(Clone, Debug)]
 pub struct Deliveries {
     sender: mpsc::Sender<Pending>,
@@ -48,11 +48,11 @@ pub(crate) struct Pending {
 #[derive(Debug)]
 pub(crate) struct Inbox(mpsc::Receiver<Pending>);
 
-/// Prepares the client of the control plane, with what the configuration says about it. It may read
-/// the disk, and wait for the network for a short time.
+/// Prepares the client of the control plane from its block of the configuration. May read the disk, and
+/// wait for the network for a short time.
 pub type Follow = fn(&ControlPlane, Deliveries) -> Follower;
 
-/// Starts a client, given what became of its first bundle.
+/// Starts a client, given the result of applying its first bundle; `None` without one.
 pub type StartClient = dyn FnOnce(Option<Result<(), Vec<String>>>) -> Stop + Send;
 
 /// Ends the client when it is dropped.
@@ -62,8 +62,7 @@ pub type Stop = Box<dyn Send>;
 pub struct Follower {
     /// The bundle to start with, if the client has one.
     pub first: Option<Delivery>,
-    /// Starts the client; it is given what became of the first bundle. The client ends when what this
-    /// returns is dropped.
+    /// Starts the client with the result of its first bundle. Dropping the returned value ends the client.
     pub start: Box<StartClient>,
 }
 
@@ -74,7 +73,7 @@ impl Deliveries {
         (Self { sender, registry }, Inbox(receiver))
     }
 
-    /// Puts a bundle in force, or changes nothing.
+    /// Applies a bundle completely, or changes nothing.
     ///
     /// # Errors
     ///
@@ -104,8 +103,7 @@ impl Inbox {
 }
 
 impl PrivateKeys {
-    /// Holds the key for the file at `path`, and the chain that is served with it in place of the one
-    /// on the disk.
+    /// Holds the key for the file at `path`, and its chain, which is served instead of the one on disk.
     pub fn insert(&mut self, path: PathBuf, chain_pem: &str, key_pem: Zeroizing<String>) {
         self.files.insert(path.clone());
         let held = HeldCertificate {
@@ -125,8 +123,8 @@ impl PrivateKeys {
     }
 }
 
-/// Warns if the block of a reload is another than that of the start, which the client keeps: its identity
-/// and its folder belong to that one.
+/// Warns if a reload changes the `control-plane` block. The client keeps the block of the start, because its
+/// identity and its folder belong to it.
 pub(crate) fn compare(at_start: Option<&ControlPlane>, now: Option<&ControlPlane>) {
     let is_same = match (at_start, now) {
         (Some(at_start), Some(now)) => at_start.says_the_same(now),

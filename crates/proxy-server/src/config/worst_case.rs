@@ -1,4 +1,4 @@
-//! The most memory that a configuration can take, term by term.
+//! Maximum memory that a configuration can use, term by term.
 
 use proxy_coding::Encoder;
 use proxy_limits::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
@@ -9,16 +9,16 @@ use std::fmt;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// What the program takes before it serves: its code, the plan, metrics, the control thread.
+/// The program before it serves: code, plan, metrics, control thread.
 const PROGRAM_BYTES: u64 = 32 * MIB;
 
-/// What one worker takes: its stack, idle pipes and buffers, and what all its large reads share.
+/// One worker: stack, idle pipes and buffers, and the budget that all its large reads share.
 const WORKER_BYTES: u64 = 36 * MIB;
 
-/// The state of one client connection, beside its buffers.
+/// The state of one client connection, without its buffers.
 const CONNECTION_BYTES: u64 = 2 * KIB;
 
-/// What one connection reads or writes at a time at least, and the longest request target.
+/// Minimum read and write buffer of a connection, and the longest request target.
 const BUFFER_BYTES: u64 = 16 * KIB;
 
 /// Records of TLS in both directions, and the state of the session.
@@ -27,17 +27,16 @@ const TLS_BYTES: u64 = 48 * KIB;
 /// Windows for bodies, responses that wait for the socket, and header sections of several frames.
 const HTTP2_BYTES: u64 = MIB + 256 * KIB + 256 * KIB;
 
-/// The state of one request, beside its buffers.
+/// The state of one request, without its buffers.
 const REQUEST_BYTES: u64 = 4 * KIB;
 
 /// The head of a response, and one buffer for each direction.
 const UPSTREAM_BYTES: u64 = 64 * KIB + 2 * BUFFER_BYTES;
 
-/// A request in the queue, beside what it has as a request in flight.
+/// A request in the queue, in addition to its state as a request.
 const QUEUED_BYTES: u64 = KIB;
 
-/// What one log holds for a writer that does not come on: its batches in the queue, and those of one
-/// worker.
+/// One log with a blocked writer: batches in its queue, and those of one worker.
 const LOG_BYTES: u64 = 32 * BATCH_BYTES;
 const BATCH_BYTES: u64 = 512 * KIB;
 const WORKER_BATCHES: u64 = 4;
@@ -50,8 +49,8 @@ struct Term {
     bytes_each: u64,
 }
 
-/// The most memory that a configuration can take: what peers can make it hold at once, as its limits
-/// allow. What the kernel holds for sockets is not in it.
+/// Maximum memory of a configuration: all that peers can make it hold at once within its limits. Socket
+/// buffers of the kernel are not included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorstCase {
     terms: Vec<Term>,
@@ -59,7 +58,8 @@ pub struct WorstCase {
 }
 
 impl WorstCase {
-    /// That of `model`, for so many workers on a machine, or in a control group, of `total_bytes`.
+    /// The maximum for `model` and this number of workers, on a machine or in a control group of
+    /// `total_bytes`.
     #[must_use]
     pub(crate) fn estimate(model: &Model, workers: u64, total_bytes: u64) -> Self {
         let limits = &model.limits;
@@ -168,7 +168,7 @@ fn body_bytes(limits: &Limits) -> u64 {
     *limits.max_body_buffer_bytes
 }
 
-/// How many bodies one exchange may hold whole: of its request, of its response.
+/// Number of bodies that one exchange may buffer whole: request, response.
 fn held_bodies(model: &Model) -> u64 {
     let policies = || model.routes.iter().map(|route| &route.policies);
     let requests = policies().any(|policies| *policies.buffer_requests);
@@ -176,15 +176,15 @@ fn held_bodies(model: &Model) -> u64 {
     u64::from(requests) + u64::from(responses)
 }
 
-/// How many times a body that an agent sees is in memory: as it was sent, as its content, as text in an
-/// event, and in the event's frame; both of these are a third larger.
+/// Copies of an inspected body in memory: as sent, as content, as text in an event, and in the event's
+/// frame; the last two are a third larger.
 const AGENT_BODY_FORMS: u64 = 5;
 
 fn agent_body_bytes(limits: &Limits) -> u64 {
     (*limits.max_body_inspection_bytes).min(*limits.max_agent_body_bytes)
 }
 
-/// How many bodies of one exchange agents may see: that of its request, that of its response.
+/// Number of bodies of one exchange that agents may inspect: request, response.
 fn inspected_bodies(model: &Model) -> u64 {
     let sees = |event| {
         let mut events = model.agents.iter().flat_map(|agent| &agent.events);
@@ -203,7 +203,7 @@ fn compresses(model: &Model) -> bool {
     routes.any(|route| route.policies.compression.is_some())
 }
 
-/// How many rate limits have a bucket for each of many keys.
+/// Number of rate limits with a bucket per key.
 fn keyed_limits(model: &Model) -> u64 {
     let per_client = model.limits.max_requests_per_second_per_client.is_some();
     let policies = model

@@ -1,4 +1,4 @@
-//! One connection's place among those of its client.
+//! Permits of `max-connections-per-client`.
 
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::{ClientKey, LimitReached};
@@ -6,7 +6,7 @@ use proxy_pipeline::Shared;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// A connection counted among those of its client until this is dropped.
+/// Counts a connection of its client until dropped.
 #[derive(Debug)]
 pub(crate) struct ClientPermit {
     shared: Arc<Shared>,
@@ -31,7 +31,7 @@ impl Drop for ClientPermit {
     }
 }
 
-/// A limit on connections that was reached, as the client is told of it.
+/// The problem for a client whose connection exceeds the limit `full`.
 pub(crate) fn limit_problem(reason: Reason, full: LimitReached) -> Problem {
     let (current, limit) = (u64::from(full.wanted()), u64::from(full.max));
     Problem::new(reason, Detail::Limit { current, limit })

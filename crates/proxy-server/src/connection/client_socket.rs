@@ -72,12 +72,12 @@ impl ClientSocket {
         match self {
             Self::Tcp(stream) => stream.peek(room).await,
             Self::Unix(stream) => {
-                let look = || {
+                let peek = || {
                     let flags = rustix::net::RecvFlags::PEEK;
                     let (count, _) = rustix::net::recv(stream, &mut *room, flags)?;
                     Ok(count)
                 };
-                stream.async_io(Interest::READABLE, look).await
+                stream.async_io(Interest::READABLE, peek).await
             }
         }
     }

@@ -36,8 +36,8 @@ pub(crate) enum HandshakeError {
     Io(io::Error),
     /// The PROXY protocol header is missing or malformed.
     BadProxyHeader(&'static str),
-    /// The client that a PROXY protocol header names has as many connections as it may have. It is told
-    /// where there is a stream for that.
+    /// The client in the PROXY protocol header has reached its connection limit. The socket, if there is
+    /// one, is for the response.
     TooManyOfClient(LimitReached, Option<ClientSocket>),
     /// The handshake exceeded this time.
     TimedOut(Duration),

@@ -6,7 +6,7 @@ use proxy_framing::{ProxyHeader, proxy_header};
 use std::net::SocketAddr;
 use tokio::io::AsyncReadExt;
 
-/// More than the longest header, in bytes.
+/// Upper bound on the length of a header, in bytes.
 const MAX_PROXY_HEADER_BYTES: usize = 4352;
 
 /// Reads exactly the header. Returns the client's address and port in it, if there is one.

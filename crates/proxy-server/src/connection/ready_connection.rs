@@ -27,7 +27,7 @@ pub(crate) struct ConnectionGuard {
     pub(crate) worker: Rc<Worker>,
     _entry: TimerGuard,
     _permit: Permit,
-    /// Its place among the connections of its client; none where no client is known.
+    /// Permit of the client's connection limit; `None` while the client is unknown.
     client: Option<ClientPermit>,
 }
 

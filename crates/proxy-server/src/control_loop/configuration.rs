@@ -59,7 +59,7 @@ fn check(loaded: Loaded, keys: &PrivateKeys) -> Result<Loaded, Report> {
     Ok(loaded)
 }
 
-/// The most memory that `model` can take on this machine.
+/// Maximum memory of `model` on this machine.
 #[must_use]
 pub fn worst_case(model: &Model) -> WorstCase {
     let workers = worker_count(model) as u64;

@@ -38,7 +38,7 @@ impl From<Event> for End {
 }
 
 impl Process {
-    /// Ends as `end` says. An error is the loss that the process ends for.
+    /// Exits as `end` requires. The error is the loss that caused the exit.
     pub(super) async fn finish(
         &mut self,
         end: End,

@@ -6,7 +6,7 @@ use crate::admin::{Admin, AdminListeners, OpenPlaces};
 use crate::config::delivery::{self, Delivery};
 use crate::config::options::Source;
 use crate::control_loop::configuration::{load, load_over};
-use crate::error::start_error::{StartError, at_its_place, of_configuration};
+use crate::error::start_error::{StartError, configuration_error, into_start_error};
 use crate::observe::events::ANSWER;
 use crate::reload::server::{Opened, Opening};
 use crate::runtime::disk_thread::DiskThread;
@@ -20,7 +20,7 @@ use sd_notify::NotifyState;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// What a reload needs of the process while it waits.
+/// State of the process that a waiting reload needs.
 struct Sources {
     disk: DiskThread,
     config: Source,
@@ -45,7 +45,7 @@ impl Process {
         }
     }
 
-    /// Applies a bundle as a reload does: wholly, or not at all.
+    /// Applies a bundle like a reload: completely, or not at all.
     pub(super) async fn deliver(&mut self, delivery: Delivery) -> Result<(), Vec<String>> {
         let (answer, answered) = oneshot::channel();
         self.begin_reload(Some(delivery), Some(answer));
@@ -79,7 +79,7 @@ impl Process {
         });
     }
 
-    /// Puts a configuration that waited for nothing more in force, and reports the result.
+    /// Applies a prepared configuration, and reports the result.
     pub(super) async fn end_reload(&mut self, prepared: Prepared) {
         let Prepared { result, inherited } = prepared;
         *self.server.inherited() = inherited;
@@ -99,7 +99,7 @@ impl Process {
         };
         self.conclude_reload(outcome);
         match answer {
-            // A client that has ended meanwhile does not ask.
+            // The client may have ended meanwhile.
             Some(answer) => drop(answer.send(told)),
             None => systemd::tell(NotifyState::Ready),
         }
@@ -118,7 +118,7 @@ impl Process {
     ) -> Result<(), StartError> {
         let before: Vec<_> = self.server.bound().cloned().collect();
         let applied = self.server.apply(opened).await;
-        applied.map_err(|fault| at_its_place(fault, model))?;
+        applied.map_err(|fault| into_start_error(fault, model))?;
         for bound in self.server.bound().filter(|bound| !before.contains(bound)) {
             tracing::info!(address = %bound, "listening");
         }
@@ -197,11 +197,11 @@ async fn prepare(
     let model = Arc::new(loaded.model);
     let listeners = prepare_admin(&disk, admin, &model, inherited).await?;
     let opened = opening.open(Arc::clone(&model), &keys, inherited).await;
-    let opened = opened.map_err(|fault| at_its_place(fault, &model))?;
+    let opened = opened.map_err(|fault| into_start_error(fault, &model))?;
     Ok((opened, listeners, model))
 }
 
-/// The reasons against a bundle, as texts for the control plane.
+/// The reasons for refusing a bundle, as texts for the control plane.
 fn diagnostics(fault: &StartError) -> Vec<String> {
     match fault {
         StartError::Config(report) => report.texts().collect(),
@@ -223,8 +223,8 @@ pub(super) async fn load_on_disk_thread(
     loaded.map_err(StartError::Config)
 }
 
-/// Opens what `model` asks for of the admin interface and is not `open` yet, on the thread that may wait
-/// for a disk.
+/// Opens the sockets of the admin interface that `model` requires and that are not `open` yet, on the disk
+/// thread, which may block.
 pub(super) async fn prepare_admin(
     disk: &DiskThread,
     open: OpenPlaces,
@@ -240,7 +240,7 @@ pub(super) async fn prepare_admin(
     });
     let (prepared, taken) = preparing.await?;
     *inherited = taken;
-    prepared.map_err(|fault| of_configuration(vec![fault], model))
+    prepared.map_err(|fault| configuration_error(vec![fault], model))
 }
 
 pub(super) fn warn(loaded: &Loaded) {

@@ -6,7 +6,7 @@ use super::upgrade;
 use crate::admin::{Admin, OpenPlaces};
 use crate::config::delivery::{Deliveries, Follow, Follower};
 use crate::config::options::{Build, Options};
-use crate::error::start_error::{StartError, at_its_place};
+use crate::error::start_error::{StartError, into_start_error};
 use crate::reload::server::Server;
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock::now;
@@ -67,7 +67,9 @@ impl Process {
                 }
             },
         );
-        let server = started.await.map_err(|fault| at_its_place(fault, &model))?;
+        let server = started
+            .await
+            .map_err(|fault| into_start_error(fault, &model))?;
         let admin = Admin::open(listeners, &server, *build, (&registry, &lifecycle));
         announce(&server, follower.is_none().then_some(&*lifecycle));
         let mut process = Self {
@@ -88,7 +90,7 @@ impl Process {
             follower: None,
             control_plane: model.control_plane.clone(),
         };
-        // Sockets of a predecessor that the bundle asks for must not be closed before.
+        // Sockets of a predecessor that the bundle requires must not be closed before.
         process.follow(follower).await;
         process.server.finish_handover();
         process
@@ -99,7 +101,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Puts the client's bundle in force, and lets the client run.
+    /// Applies the client's bundle, and starts the client.
     async fn follow(&mut self, follower: Option<Follower>) {
         let Some(Follower { first, start }) = follower else {
             return;

@@ -28,8 +28,8 @@ pub enum StartError {
     Io(#[from] io::Error),
 }
 
-/// Turns an error of applying into a diagnostic, if it has a place in the configuration.
-pub(crate) fn at_its_place(fault: ApplyError, model: &Model) -> StartError {
+/// Converts an error of applying; it becomes a diagnostic if it has a place in the configuration.
+pub(crate) fn into_start_error(fault: ApplyError, model: &Model) -> StartError {
     let faults = match fault {
         ApplyError::Bind(bind) => {
             let written = |address: &str| address == bind.address;
@@ -50,9 +50,9 @@ pub(crate) fn at_its_place(fault: ApplyError, model: &Model) -> StartError {
             return StartError::Apply(fault);
         }
     };
-    of_configuration(faults, model)
+    configuration_error(faults, model)
 }
 
-pub(crate) fn of_configuration(faults: Vec<Diagnostic>, model: &Model) -> StartError {
+pub(crate) fn configuration_error(faults: Vec<Diagnostic>, model: &Model) -> StartError {
     StartError::Config(Report::new(model.sources.clone(), faults))
 }

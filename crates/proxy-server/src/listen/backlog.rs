@@ -1,7 +1,7 @@
 //! The length of an accept queue.
 
 /// The kernel's maximum length of an accept queue, if it is known.
-pub(super) fn longest_queue() -> Option<u32> {
+pub(super) fn max_queue_length() -> Option<u32> {
     let told = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
     told.trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Watches the memory of the process: sheds load above the limit, and tells so.
+//! Watches the memory of the process: sheds load above the limit, and logs it.
 
 use crate::observe::logs::OpenLogs;
 use crate::runtime::system_memory;
@@ -69,7 +69,7 @@ impl MemoryWatch {
     }
 }
 
-/// What `limits` say of memory.
+/// The memory settings in `limits`.
 pub(crate) fn settings(limits: &Limits) -> MemoryLimitSettings {
     MemoryLimitSettings {
         max_bytes: limits.max_memory_bytes.map(|max| *max),
@@ -77,7 +77,7 @@ pub(crate) fn settings(limits: &Limits) -> MemoryLimitSettings {
     }
 }
 
-/// Tells, in the events and in the error log, when the process begins or ceases to shed load.
+/// Logs, in the events and in the error log, when the process begins or stops shedding load.
 pub(crate) fn log_change(change: MemoryChange, logs: &mut OpenLogs) {
     const SHEDDING: &str = "memory limit exceeded: new connections are refused";
     const RECOVERED: &str = "memory is below its limit again: connections are taken";

@@ -4,7 +4,7 @@ use crate::config::delivery::PrivateKeys;
 use crate::config::options::{Build, Source};
 use crate::control_loop::configuration::load;
 use crate::control_loop::new_registry;
-use crate::error::start_error::{StartError, at_its_place};
+use crate::error::start_error::{StartError, into_start_error};
 use crate::reload::server::{Opened, Server};
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock::now;
@@ -79,9 +79,9 @@ impl ServerHandle {
         Ok(handle)
     }
 
-    /// Serves a connected socket, TCP or Unix, as the listener with this index in the configuration
-    /// serves those that it accepts from `peer`, `None` for a client on this host. The proxy closes the socket, also
-    /// where there is no such listener. Where there are several workers, each gets one in turn.
+    /// Serves a connected socket, TCP or Unix, under the settings of the listener with this index in the
+    /// configuration. `peer` is the client's address, `None` for a client on this host. The proxy closes
+    /// the socket, even if there is no such listener. Workers take turns.
     pub fn accept(&self, listener: usize, socket: impl Into<OwnedFd>, peer: Option<SocketAddr>) {
         let connection = HandedConnection {
             listener,
@@ -104,8 +104,8 @@ impl ServerHandle {
         outcome.blocking_recv().unwrap_or_else(|_| Err(lost()))
     }
 
-    /// Lets workers end with the last of their connections, as SIGTERM does; blocks until they have
-    /// been told so.
+    /// Drains the workers as SIGTERM does: each ends with its last connection. Blocks until the drain has
+    /// begun.
     pub fn drain(&self) {
         let (done, outcome) = oneshot::channel();
         drop(self.requests.send(Request::Drain(done)));
@@ -162,7 +162,7 @@ struct Control {
     disk: DiskThread,
     lifecycle: Arc<Lifecycle>,
     server: Server,
-    /// The reload that waits for files or names, and the receiver of its result.
+    /// The reload that waits for files or names, and the channel for its result.
     reload: Option<(PreparedReload, ReloadAnswer)>,
     /// Reloads requested meanwhile.
     waiting: VecDeque<ReloadAnswer>,
@@ -193,7 +193,9 @@ impl Control {
             Knowledge::default(),
             async || {},
         );
-        let server = started.await.map_err(|fault| at_its_place(fault, &model))?;
+        let server = started
+            .await
+            .map_err(|fault| into_start_error(fault, &model))?;
         lifecycle.serves(server.plan().generation());
         Ok(Self {
             options,
@@ -235,7 +237,7 @@ impl Control {
         self.server.stop().await;
     }
 
-    /// Begins the next requested reload, unless one is under way.
+    /// Begins the next requested reload, unless one is in progress.
     fn begin_reload(&mut self) {
         if self.reload.is_some() {
             return;
@@ -249,13 +251,15 @@ impl Control {
             let model = load_model(&disk, &options).await?;
             let (keys, mut inherited) = (PrivateKeys::default(), InheritedSockets::default());
             let opened = opening.open(Arc::clone(&model), &keys, &mut inherited);
-            let opened = opened.await.map_err(|fault| at_its_place(fault, &model))?;
+            let opened = opened
+                .await
+                .map_err(|fault| into_start_error(fault, &model))?;
             Ok((opened, model))
         };
         self.reload = Some((Box::pin(prepared), answer));
     }
 
-    /// Puts a configuration that waits for nothing more in force.
+    /// Applies a prepared configuration.
     async fn end_reload(&mut self, prepared: Result<(Opened, Arc<Model>), StartError>) {
         let Some((_, answer)) = self.reload.take() else {
             return;
@@ -263,7 +267,7 @@ impl Control {
         let outcome = match prepared {
             Ok((opened, model)) => {
                 let applied = self.server.apply(opened).await;
-                applied.map_err(|fault| at_its_place(fault, &model))
+                applied.map_err(|fault| into_start_error(fault, &model))
             }
             Err(fault) => Err(fault),
         };

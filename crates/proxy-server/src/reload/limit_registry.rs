@@ -12,13 +12,13 @@ use proxy_redis::{SharedBuckets, SharedRate, StoreSettings};
 use proxy_telemetry::{Gauge, Registry, SharedCounter, names};
 use std::sync::Arc;
 
-/// Buckets and counts of the plan in force, each kept from plan to plan while its settings stay the same.
+/// Buckets and connection counts of the active plan, each kept across plans while its settings stay the same.
 #[derive(Debug)]
 pub(crate) struct LimitRegistry {
     seed: KeySeed,
     rates: StateRegistry<RateIdentity, RateState>,
     connections: StateRegistry<Arc<str>, ConcurrencyLimit>,
-    /// Keyed limits, each with the count of its dropped keys that was counted last.
+    /// Keyed limits, each with the number of dropped keys at the last count.
     evictions: Vec<Evictions>,
     stores: StateRegistry<StoreIdentity, SharedBuckets>,
     store_metrics: Vec<StoreMetrics>,
@@ -34,7 +34,7 @@ pub(crate) struct RouteLimitTransaction {
     pub(crate) routes: Arc<[RouteLimits]>,
 }
 
-/// What makes a rate limit the same limit: all that its buckets depend on.
+/// Identity of a rate limit across plans: everything that its buckets depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct RateIdentity {
     scope: Scope,
@@ -55,7 +55,7 @@ enum RateState {
     Keyed(Arc<KeyedBuckets>),
 }
 
-/// A store: what it is called in metrics, and how it is reached.
+/// A store: its name in metrics, and its connection settings.
 type StoreIdentity = (Box<str>, StoreSettings);
 
 #[derive(Debug)]
@@ -86,8 +86,7 @@ impl LimitRegistry {
         }
     }
 
-    /// The limits that `plan` asks for; buckets that are new are full at `now_ns`. None of those in
-    /// force is changed.
+    /// The limits that `plan` requires; new buckets are full at `now_ns`. Active limits are not changed.
     pub(crate) fn prepare(&self, plan: &Plan, now_ns: u64) -> RouteLimitTransaction {
         let mut transaction = RouteLimitTransaction {
             rates: self.rates.begin(),
@@ -122,7 +121,7 @@ impl LimitRegistry {
         transaction
     }
 
-    /// Puts the limits of `plan`, which was prepared, in force.
+    /// Activates the prepared limits of `plan`.
     pub(crate) fn commit(
         &mut self,
         transaction: RouteLimitTransaction,
@@ -200,7 +199,7 @@ impl LimitRegistry {
         self.count_evictions();
     }
 
-    /// Tells how many keys were dropped.
+    /// Counts the keys dropped since the last call.
     pub(crate) fn count_evictions(&mut self) {
         for Evictions {
             table,
@@ -240,7 +239,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// The rate limits that concern `route`. Builtin handlers have none but their own.
+    /// The rate limits that apply to `route`. Builtin handlers have only their own.
     fn rules(&mut self, route: &RoutePlan, policy: Option<&RateLimit>) -> Vec<RateRule> {
         let mut rules = Vec::new();
         rules.extend(policy.and_then(|policy| self.policy(route, policy)));
@@ -337,8 +336,8 @@ impl Builder<'_> {
         })
     }
 
-    /// The buckets of a limit: as they were, or new. None for settings that the registry of settings
-    /// does not let through.
+    /// The buckets of a limit: existing ones, or new. `None` for settings that the registry of settings
+    /// rejects.
     fn buckets(&mut self, scope: Scope, settings: RateLimitSettings) -> Option<RateBuckets> {
         let (seed, now_ns) = (self.seed, self.now_ns);
         let identity = RateIdentity {

@@ -102,7 +102,7 @@ impl Server {
         knowledge.restore(&plan);
         let health_changes = Arc::<Notify>::default();
         let prober = Prober::new(Arc::clone(&health_changes));
-        let ids = IdSource::of_the_system().map_err(ApplyError::Thread)?;
+        let ids = IdSource::from_system().map_err(ApplyError::Thread)?;
         let outside = (Arc::clone(&health_changes), lifecycle);
         let shared = shared_state::new(&plan, ids.key_seed(), outside);
         let route_limits = LimitRegistry::new(ids.key_seed());
@@ -153,7 +153,7 @@ impl Server {
         }
     }
 
-    /// Activates and reports `results`. Returns whether the plan is another one now.
+    /// Applies and reports `results`. Returns whether the plan has changed.
     pub(crate) fn adopt(&mut self, results: TaskResults) -> bool {
         match results {
             TaskResults::Names(answers) => self.adopt_answers(answers),
@@ -211,7 +211,7 @@ impl Server {
         self.listeners.bound()
     }
 
-    /// Begins a reload. What it returns may wait, and needs nothing of the server.
+    /// Begins a reload. The returned step may wait, and needs nothing of the server.
     pub(crate) fn opening(&self) -> Opening {
         Opening {
             disk: self.disk.clone(),
@@ -351,12 +351,12 @@ impl Server {
         self.memory.interval()
     }
 
-    /// The time by which the state that workers share goes.
+    /// The clock of all state that workers share, in nanoseconds.
     fn process_ns(&self) -> u64 {
         Time::shared_ns(&self.common.shared.clock)
     }
 
-    /// Looks after rate limits that go without requests. To be called at least every five minutes.
+    /// Maintains rate limits without requests. Must be called at least every five minutes.
     pub(crate) fn settle_rate_limits(&mut self) {
         self.route_limits.settle(self.process_ns());
     }
@@ -422,7 +422,7 @@ impl Server {
         reconnection::begin(&self.plan, &shared.target_changes, &shared.health_changes);
     }
 
-    /// Makes every worker recompute its healthy targets, and logs which have changed.
+    /// Makes every worker recompute its healthy targets, and logs the changes.
     pub(crate) fn refresh(&mut self) {
         for event in self.health.publish() {
             event.log();

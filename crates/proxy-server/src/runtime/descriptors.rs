@@ -1,13 +1,12 @@
-//! How many connections the process has file descriptors for.
+//! Maximum number of connections by the limit of file descriptors.
 
 use rustix::process::{Resource, getrlimit};
 
-/// Descriptors that the process needs beside those of its clients' connections.
+/// Descriptors reserved for everything except clients' connections.
 const RESERVED_DESCRIPTORS: u64 = 100;
 
-/// The connections that are taken where `max` are configured: no more than there are descriptors for,
-/// less 100, or half of the descriptors where there are fewer than 200. What is lost is told by a
-/// warning.
+/// The effective limit on connections if `max` is configured: at most the descriptors less 100, or half
+/// of the descriptors if there are fewer than 200. Logs a warning if it lowers `max`.
 pub(crate) fn max_connections(max: u32) -> u32 {
     let Some(descriptors) = getrlimit(Resource::Nofile).current else {
         return max;

@@ -1,9 +1,9 @@
-//! How much memory there is for this process: that of the machine, or of its control group.
+//! Memory available to this process: of the machine, or of its control group.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bytes of memory that the process may use; none where the system does not tell.
+/// Bytes of memory that the process may use; `None` if the system does not report it.
 pub(crate) fn total_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.and_then(|text| machine_bytes(&text));
@@ -22,9 +22,8 @@ fn machine_bytes(meminfo: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The files that may hold a limit on the memory of the groups in `/proc/self/cgroup`: those of the
-/// process and of all groups around it. A group without a limit has a word there, or a number beyond all
-/// memory.
+/// The files that may hold a memory limit of the groups in `/proc/self/cgroup`: the process's group and all
+/// its parents. A group without a limit has a word there, or a number beyond all memory.
 fn group_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {

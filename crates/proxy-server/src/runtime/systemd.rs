@@ -7,7 +7,7 @@ pub(crate) fn tell(state: NotifyState<'_>) {
     tell_all(&[state]);
 }
 
-/// Notifies systemd of a beginning reload, with its time, as `Type=notify-reload` requires.
+/// Notifies systemd that a reload begins, with the time, as `Type=notify-reload` requires.
 pub(crate) fn tell_reload() {
     match NotifyState::monotonic_usec_now() {
         Ok(since) => tell_all(&[NotifyState::Reloading, since]),

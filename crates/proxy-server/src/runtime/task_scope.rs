@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 /// The running tasks of one kind, at most one for each identity `K`, on the runtime of the control
 /// thread. Drop ends all of them.
 ///
-/// `S` is what may change while a task runs. A task that panics is logged with its name; the next
+/// `S` are the settings, which may change while a task runs. A task that panics is logged with its name; the next
 /// [`Self::commit`] that has its identity starts it again.
 #[derive(Debug)]
 pub(crate) struct TaskScope<K, S> {
@@ -21,20 +21,19 @@ pub(crate) struct TaskScope<K, S> {
     running: HashMap<K, RunningTask<S>>,
 }
 
-/// The tasks of a configuration that is not in force: none of them runs. Dropped instead of committed,
-/// none of them ever does.
+/// The tasks of a configuration that is not active yet. None of them runs unless it is committed.
 #[derive(Debug)]
 pub(crate) struct TaskTransaction<K, S> {
     now: fn() -> SystemTime,
     tasks: Vec<(K, PreparedTask<S>)>,
 }
 
-/// What a task works with. Its timers are those of the runtime, which a test can pause.
+/// Settings and clock of a task. Its timers are the runtime's, which a test can pause.
 #[derive(Debug)]
 pub(crate) struct TaskContext<S> {
-    /// The settings in force; another configuration may replace them. Closed when the task is to end.
+    /// The current settings; another configuration may replace them. Closed when the task must end.
     pub(crate) settings: watch::Receiver<S>,
-    /// Reads the time of day, with the steps of the system's clock: certificates expire by it.
+    /// Reads the time of day, which may jump: certificates expire by it.
     pub(crate) now: fn() -> SystemTime,
 }
 
@@ -59,7 +58,7 @@ impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
         }
     }
 
-    /// A transaction without tasks: committed as it is, it ends all.
+    /// An empty transaction; committing it ends all tasks.
     pub(crate) fn begin(&self) -> TaskTransaction<K, S> {
         TaskTransaction {
             now: self.now,
@@ -67,9 +66,8 @@ impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
         }
     }
 
-    /// Runs exactly the tasks of `transaction` from now on. One that runs already is kept with
-    /// its state, and told of its settings if they are not equal. Returns the last settings of those that
-    /// have ended.
+    /// Runs exactly the tasks of `transaction` from now on. A task that runs already keeps its state, and
+    /// gets its settings if they differ. Returns the last settings of the tasks that were ended.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -97,8 +95,8 @@ impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
 }
 
 impl<K, S> TaskTransaction<K, S> {
-    /// Adds the task with the identity `key`, which must be its first here. `name` is for the log.
-    /// `work` is to do nothing before its result is polled.
+    /// Adds the task with the identity `key`, which must be unique in this transaction. `name` is for the
+    /// log. `work` must do nothing before its result is polled.
     pub(crate) fn add<F>(
         &mut self,
         (key, name): (K, String),

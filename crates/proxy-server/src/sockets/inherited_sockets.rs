@@ -23,7 +23,7 @@ impl InheritedSockets {
     /// The sockets that systemd opened for this process. To be called before any descriptor is
     /// opened, so that descriptors behind the passed ones are not taken for sockets even if the
     /// environment counts too many.
-    pub(crate) fn of_the_manager() -> Self {
+    pub(crate) fn from_service_manager() -> Self {
         let mut given = listenfd::ListenFd::from_env();
         let mut inherited = Self::default();
         for index in 0..given.len() {
@@ -97,7 +97,7 @@ impl InheritedSockets {
         })
     }
 
-    /// Logs the sockets at which clients wait in vain.
+    /// Logs the sockets that nothing accepts from.
     pub(crate) fn log_unclaimed(&self) {
         for (label, _) in self.unclaimed() {
             tracing::warn!(

@@ -107,8 +107,8 @@ impl ListenerSet {
             .collect()
     }
 
-    /// Listens on the sockets that do not yet. New addresses come first: once additional sockets of
-    /// a served address listen, clients wait at them, and a failure elsewhere would cut these off.
+    /// Listens on the sockets that do not yet. New addresses first: once additional sockets of a served
+    /// address listen, clients queue at them, and a later failure would reset those clients.
     pub(crate) fn listen(&self) -> Result<(), BindError> {
         let (served, new): (Vec<_>, Vec<_>) = self
             .known

@@ -15,7 +15,7 @@ struct BreakerSource {
     breaker: CircuitBreaker,
 }
 
-/// What a breaker protects the requests from.
+/// The component that a breaker guards.
 #[derive(Debug)]
 enum BreakerOwner {
     /// The upstream of a route.
@@ -31,7 +31,7 @@ impl GaugeSource for BreakerSource {
 }
 
 impl BreakerStates {
-    /// Those of the routes and the agents of `plan`.
+    /// The breakers of the routes and agents of `plan`.
     pub(crate) fn new(plan: &Plan, registry: &Registry) -> Self {
         let of_routes = plan.routes().iter().filter_map(|route| {
             let Service::Upstream(position) = route.service else {

@@ -1,4 +1,4 @@
-//! Targets by name: their look-ups, and what has come of them.
+//! Targets by name: their look-ups, and the addresses found.
 
 use crate::runtime::system_clock;
 use crate::runtime::task_scope::{TaskScope, TaskTransaction};
@@ -18,7 +18,7 @@ const FIRST: Duration = Duration::from_secs(5);
 /// Results that may wait for the control loop; then look-ups wait.
 const WAITING_ANSWERS: usize = 64;
 
-/// The identity of the task that resolves a name: under other settings, it is another.
+/// The identity of the task that resolves a name; other settings make another task.
 type NameTask = (ResolverSettings, TargetAddress);
 
 /// The names of the active plan.
@@ -31,14 +31,14 @@ pub(crate) struct NameTable {
     resolution: Resolution,
     /// Names with a last look-up that failed.
     failing: HashSet<TargetAddress>,
-    /// What metrics tell of each name, exposed while this value exists.
+    /// Gauges of each name, exposed while this value exists.
     gauges: HashMap<TargetAddress, NameGauges>,
     registry: Arc<Registry>,
     /// Addresses that targets of the active plan may have.
     peers: Option<PeerRule>,
 }
 
-/// What metrics tell of one name.
+/// Gauges of one name.
 #[derive(Debug)]
 struct NameGauges {
     /// Number of addresses.
@@ -47,7 +47,7 @@ struct NameGauges {
     next_lookup: Arc<Gauge>,
 }
 
-/// First look-ups of names, made apart from the table, which goes on meanwhile.
+/// First look-ups of names, made outside the table, which stays in use meanwhile.
 #[derive(Debug)]
 pub(crate) struct FirstLookUps {
     /// The addresses in force.
@@ -98,7 +98,7 @@ impl NameTable {
         }
     }
 
-    /// The names of `model`, of which those without addresses were `found` before.
+    /// The names of `model`. Names without addresses were `found` before.
     pub(crate) fn prepare(
         &self,
         model: &Model,
@@ -109,7 +109,7 @@ impl NameTable {
         let names = names_of(model);
         let mut resolution = self.resolution.clone();
         if self.peers != model.peers {
-            // Answers of before were checked by another rule.
+            // Earlier answers were checked by another rule.
             resolution.retain(|_| false);
         }
         for Answer { name, look_up } in &first {
@@ -136,7 +136,7 @@ impl NameTable {
         }
     }
 
-    /// One task for each of `names`, which begins with its answer in `first`, another one at once.
+    /// One task for each of `names`. It starts from its answer in `first`, or with a look-up at once.
     fn tasks(
         &self,
         resolver: &NameResolver,
@@ -156,7 +156,7 @@ impl NameTable {
         tasks
     }
 
-    /// Activates `transaction`: its names are resolved again and again from now on, and no other names.
+    /// Activates `transaction`: exactly its names are resolved periodically from now on.
     pub(crate) fn commit(&mut self, transaction: NameTransaction) {
         let NameTransaction {
             resolver,
@@ -190,7 +190,7 @@ impl NameTable {
         answers
     }
 
-    /// Notes `answers`. Returns whether the addresses of any name have changed.
+    /// Records `answers`. Returns whether the addresses of any name have changed.
     pub(crate) fn adopt(&mut self, answers: Vec<Answer>, now: SystemTime) -> bool {
         let mut changed = false;
         for answer in answers {
@@ -211,12 +211,12 @@ impl NameTable {
         changed
     }
 
-    /// The addresses that names have now.
+    /// The current addresses of names.
     pub(crate) fn resolution(&self) -> &Resolution {
         &self.resolution
     }
 
-    /// Counts a look-up, and logs what is new.
+    /// Counts a look-up, and logs changes.
     fn report(&mut self, answer: &Answer, now: SystemTime) {
         let Answer { name, look_up } = answer;
         let LookUp {
@@ -285,17 +285,17 @@ impl NameTable {
 }
 
 impl FirstLookUps {
-    /// Looks up the names of `model` that have no addresses yet, for a limited time. One without an
-    /// answer by then has none until it is looked up again.
+    /// Looks up the names of `model` that have no addresses yet, within [`FIRST`]. A name without an answer
+    /// by then has none until its next look-up.
     pub(crate) async fn run(self, model: &Model) -> FoundNames {
         let Self { known, peers } = self;
         let is_known = |name: &TargetAddress| {
-            // Answers of before were checked by another rule if it has changed.
+            // Earlier answers were checked by another rule if it has changed.
             peers == model.peers && matches!(known.get(name), Some(NameResolution::Addresses(_)))
         };
         let names = names_of(model).into_iter();
         let new = names.filter(|name| !is_known(name));
-        // Names in force that wait for a silent server must not hold up the new ones.
+        // Active names that wait for a silent server must not delay the new ones.
         let resolver = NameResolver::new(settings(&model.system.dns));
         let first = resolver.look_up(new.collect(), FIRST).await;
         let first = first
@@ -308,7 +308,7 @@ impl FirstLookUps {
     }
 }
 
-/// The answer without addresses that a bundle's targets may not have. Without any other it is a failure.
+/// The answer without addresses that a bundle's targets must not use; a failure if none is left.
 fn permitted(mut answer: Answer, peers: Option<PeerRule>) -> Answer {
     let (Some(rule), Ok(addresses)) = (peers, &mut answer.look_up.found) else {
         return answer;

@@ -1,4 +1,4 @@
-//! The health checks of targets, as the plan in force has them.
+//! Active health checks of the targets of the active plan.
 
 use crate::runtime::system_clock::now;
 use crate::runtime::task_scope::TaskScope;
@@ -11,7 +11,7 @@ use proxy_upstream::TargetId;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// One task for each target that is to be asked.
+/// One task for each probed target.
 #[derive(Debug)]
 pub(crate) struct Prober {
     tasks: TaskScope<TargetId, Probe>,
@@ -19,7 +19,7 @@ pub(crate) struct Prober {
 }
 
 impl Prober {
-    /// A prober without targets, which tells `changes` when a target's health has changed.
+    /// A prober without targets; notifies `changes` when a target's health changes.
     pub(crate) fn new(changes: Arc<Notify>) -> Self {
         Self {
             tasks: TaskScope::new(now),
@@ -27,8 +27,8 @@ impl Prober {
         }
     }
 
-    /// Asks exactly the targets of `plan` from now on. A target that was asked before keeps what
-    /// its results have come to; one that is not asked any more is taken to be well.
+    /// Probes exactly the targets of `plan` from now on. A target that was probed before keeps its results;
+    /// one that is no longer probed counts as healthy.
     pub(crate) fn apply(&mut self, plan: &Plan, loaded: &LoadedTls) {
         let mut tasks = self.tasks.begin();
         for probe in for_plan(plan, loaded) {
@@ -54,17 +54,17 @@ fn for_plan(plan: &Plan, loaded: &LoadedTls) -> Vec<Probe> {
     let upstreams = upstreams.zip(&loaded.upstreams);
     let probes = upstreams.filter_map(|((upstream, model), tls)| {
         let check = model.health_check.as_ref()?;
-        Some(of_upstream(upstream, check, tls.as_ref()))
+        Some(upstream_probes(upstream, check, tls.as_ref()))
     });
     probes.flatten().collect()
 }
 
-fn of_upstream(
+fn upstream_probes(
     upstream: &UpstreamPlan,
     check: &HealthCheck,
     tls: Option<&LoadedUpstreamTls>,
 ) -> Vec<Probe> {
-    // A name without an address has nothing to ask.
+    // A name without an address cannot be probed.
     let states = upstream.targets.iter().map(|one| Arc::clone(&one.state));
     let peers = Arc::new(Peers::new(states.collect()));
     let targets = upstream.targets.iter();

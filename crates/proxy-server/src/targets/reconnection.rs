@@ -1,4 +1,4 @@
-//! Connects to targets that could not be connected to, so that no request has to find out.
+//! Reconnects to unreachable targets in the background, so that no request has to try.
 
 use crate::worker::heartbeat;
 use proxy_health::HealthCause;
@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 /// Maximum time of a connect.
 const CONNECT_TIME: Duration = Duration::from_secs(1);
 
-/// Connects to targets of `plan` that are left out: at the end of their time, or at once while no target
-/// of their upstream takes requests. One that accepts the connection serves again.
+/// Connects to unreachable targets of `plan`: at the end of their time out of rotation, or at once while no
+/// target of their upstream takes requests. A target that accepts the connection serves again.
 pub(crate) fn begin(plan: &Plan, changes: &Arc<TargetChanges>, wake: &Arc<Notify>) {
     let now_ns = heartbeat::now_ns();
     for upstream in plan.upstreams() {

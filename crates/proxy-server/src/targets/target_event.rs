@@ -1,4 +1,4 @@
-//! The events of a target that is left out, or serves again.
+//! Events of targets that are removed from rotation, or return to it.
 
 use proxy_health::{HealthCause, HealthCauses};
 use proxy_model::LogLevel;
@@ -12,11 +12,11 @@ pub(crate) struct TargetEvent {
     cause: HealthCause,
     upstream: Arc<str>,
     target: Arc<str>,
-    /// The failure, if the target is left out by the change.
+    /// The failure, if the change removes the target from rotation.
     error: Option<String>,
 }
 
-/// The changes of the target `upstream` and `label` between two looks.
+/// The changes of the target `label` of `upstream` between two checks.
 pub(crate) fn changes(
     (upstream, label): (&Arc<str>, &Arc<str>),
     state: &TargetState,
@@ -38,8 +38,8 @@ pub(crate) fn changes(
     events.collect()
 }
 
-/// The messages of a target that is left out for a cause, and of one that is not any more. `None` for
-/// causes with events of their own.
+/// The messages for the removal of a target for a cause, and for its return. `None` for causes with events
+/// of their own.
 const fn messages(cause: HealthCause) -> Option<(&'static str, &'static str)> {
     match cause {
         HealthCause::ActiveCheck => Some((

@@ -1,4 +1,4 @@
-//! The metric of healthy targets, and the events of those that change.
+//! The gauge of healthy targets, and the events of changes.
 
 use crate::targets::target_event::{TargetEvent, changes};
 use crate::worker::heartbeat;
@@ -19,9 +19,9 @@ struct ObservedTarget {
     label: Arc<str>,
     state: Arc<TargetState>,
     gauge: Arc<Gauge>,
-    /// The causes at the last look.
+    /// The causes at the last check.
     causes: HealthCauses,
-    /// Whether it took requests at the last look.
+    /// Whether it took requests at the last check.
     took_requests: bool,
 }
 
@@ -31,13 +31,13 @@ impl TargetHealth {
     pub(crate) fn new(plan: &Plan, registry: &Registry, before: &Self) -> Self {
         let known = before.0.iter();
         let known = known.map(|one| {
-            let look = (one.causes, one.took_requests);
-            (Arc::as_ptr(&one.state), look)
+            let last = (one.causes, one.took_requests);
+            (Arc::as_ptr(&one.state), last)
         });
         let known: HashMap<_, _> = known.collect();
         let known = |state: &Arc<TargetState>| {
-            let last_look = known.get(&Arc::as_ptr(state)).copied();
-            last_look.unwrap_or((state.causes(), before.0.is_empty()))
+            let last = known.get(&Arc::as_ptr(state)).copied();
+            last.unwrap_or((state.causes(), before.0.is_empty()))
         };
         let targets = plan.upstreams().iter().flat_map(|upstream| {
             upstream.targets.iter().map(|target| {
@@ -93,7 +93,7 @@ impl TargetHealth {
         ended
     }
 
-    /// Ends what the admin interface has changed of targets of `plan`: it lasts until a reload.
+    /// Ends the overrides of targets of `plan` by the admin interface, which last until a reload.
     pub(crate) fn end_overrides(plan: &Plan) {
         let targets = plan.upstreams().iter().flat_map(|one| &one.targets);
         for target in targets {
@@ -102,8 +102,7 @@ impl TargetHealth {
         }
     }
 
-    /// Changes the addresses that a name has in `plan` and had not `before` as the admin interface has
-    /// changed all of its former addresses.
+    /// Extends an override of all former addresses of a name to its new addresses in `plan`.
     pub(crate) fn extend_overrides(before: &Plan, plan: &Plan) {
         for (upstream, target) in named_targets(plan) {
             let former = named_targets(before).filter(|(of, other)| {
@@ -127,7 +126,7 @@ impl TargetHealth {
         }
     }
 
-    /// Updates the gauge of each target. The slow start of those that take requests again begins.
+    /// Updates the gauge of each target, and begins the slow start of targets that take requests again.
     fn update_gauges(&mut self) {
         for target in &mut self.0 {
             let causes = target.state.causes();

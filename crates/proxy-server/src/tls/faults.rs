@@ -9,12 +9,12 @@ use std::time::SystemTime;
 use tokio::task::JoinError;
 
 /// An error that no setting caused.
-pub(super) fn of_process(fault: &TlsError) -> Diagnostic {
+pub(super) fn process_diagnostic(fault: &TlsError) -> Diagnostic {
     bad(Place::default(), fault)
 }
 
 /// The thread that loads certificates has panicked.
-pub(super) fn of_thread(error: &JoinError) -> Diagnostic {
+pub(super) fn thread_diagnostic(error: &JoinError) -> Diagnostic {
     Diagnostic::new(
         DiagnosticCode::BadCertificate,
         Place::default(),
@@ -23,7 +23,7 @@ pub(super) fn of_thread(error: &JoinError) -> Diagnostic {
 }
 
 /// An error of a file that a setting of `model` names.
-pub(super) fn of_model(model: &Model, fault: &TlsError) -> Diagnostic {
+pub(super) fn model_diagnostic(model: &Model, fault: &TlsError) -> Diagnostic {
     let listeners = model.listeners.iter().filter_map(|one| one.tls.as_ref());
     let mut of_listeners = listeners.filter_map(|tls| listener_place(tls, fault.file()));
     let upstreams = model.upstreams.iter().filter_map(|one| one.tls.as_ref());
@@ -33,12 +33,12 @@ pub(super) fn of_model(model: &Model, fault: &TlsError) -> Diagnostic {
 }
 
 /// An error of a listener's TLS.
-pub(super) fn of_listener(tls: &ListenerTls, fault: &TlsError) -> Diagnostic {
+pub(super) fn listener_diagnostic(tls: &ListenerTls, fault: &TlsError) -> Diagnostic {
     bad(in_listener(tls, fault.file()), fault)
 }
 
 /// An error of an upstream's TLS.
-pub(super) fn of_upstream(tls: &UpstreamTls, fault: &TlsError) -> Diagnostic {
+pub(super) fn upstream_diagnostic(tls: &UpstreamTls, fault: &TlsError) -> Diagnostic {
     bad(in_upstream(tls, fault.file()), fault)
 }
 

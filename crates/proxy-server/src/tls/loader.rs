@@ -36,7 +36,7 @@ impl Loader {
             return Ok(known);
         }
         let made = TicketKeys::new(TICKETS_EVERY, now);
-        let made = made.map_err(|fault| vec![faults::of_process(&fault)])?;
+        let made = made.map_err(|fault| vec![faults::process_diagnostic(&fault)])?;
         Ok(self.tickets.get_or_init(|| made))
     }
 
@@ -50,7 +50,7 @@ impl Loader {
         let (mut loaded, mut found) = (LoadedTls::default(), Vec::new());
         for listener in &model.listeners {
             let server = listener.tls.as_ref().and_then(|tls| {
-                let settings = settings::of_listener(tls, keys);
+                let settings = settings::listener_settings(tls, keys);
                 let known = self.held.server(&settings).or(loaded.server(&settings));
                 if let Some(known) = known {
                     return Some(Arc::clone(known));
@@ -65,7 +65,11 @@ impl Loader {
                 match ServerTls::load(settings, tickets, now) {
                     Ok(server) => Some(Arc::new(server)),
                     Err(wrong) => {
-                        found.extend(wrong.iter().map(|fault| faults::of_listener(tls, fault)));
+                        found.extend(
+                            wrong
+                                .iter()
+                                .map(|fault| faults::listener_diagnostic(tls, fault)),
+                        );
                         None
                     }
                 }
@@ -88,7 +92,7 @@ impl Loader {
         let kept = watcher.poll(now).kept;
         let refused = kept.iter().filter(|fault| !fault.is_out_of_date());
         let faults: Vec<_> = refused
-            .map(|fault| faults::of_model(model, fault))
+            .map(|fault| faults::model_diagnostic(model, fault))
             .collect();
         if faults.is_empty() {
             Ok(loaded)
@@ -104,7 +108,7 @@ impl Loader {
         loaded: &LoadedTls,
         found: &mut Vec<Diagnostic>,
     ) -> Option<LoadedUpstreamTls> {
-        let settings = match settings::of_upstream(upstream, tls) {
+        let settings = match settings::upstream_settings(upstream, tls) {
             Ok(settings) => settings,
             Err(fault) => {
                 found.push(fault);
@@ -118,7 +122,11 @@ impl Loader {
             None => match ClientTls::load(settings, &self.platform) {
                 Ok(client) => Arc::new(client),
                 Err(wrong) => {
-                    found.extend(wrong.iter().map(|fault| faults::of_upstream(tls, fault)));
+                    found.extend(
+                        wrong
+                            .iter()
+                            .map(|fault| faults::upstream_diagnostic(tls, fault)),
+                    );
                     return None;
                 }
             },

@@ -20,7 +20,7 @@ pub(crate) struct CertificateManager {
     pub(super) expiry: Vec<Arc<Gauge>>,
 }
 
-/// A load of files, made apart from the manager, which goes on meanwhile.
+/// A load of files outside the manager, which stays in use meanwhile.
 #[derive(Debug)]
 pub(crate) struct CertificateLoad(Loader);
 
@@ -37,7 +37,7 @@ impl CertificateLoad {
         let Self(loader) = self;
         let (model, keys) = (Arc::clone(model), keys.clone());
         let loading = spawn_blocking(move || loader.load(&model, &keys, now));
-        let lost = |error: JoinError| Err(vec![faults::of_thread(&error)]);
+        let lost = |error: JoinError| Err(vec![faults::thread_diagnostic(&error)]);
         loading.await.unwrap_or_else(lost)
     }
 }

@@ -12,7 +12,7 @@ use proxy_tls::{
 use rustls_pki_types::ServerName;
 
 /// The settings of a listener.
-pub(super) fn of_listener(tls: &ListenerTls, keys: &PrivateKeys) -> ServerTlsSettings {
+pub(super) fn listener_settings(tls: &ListenerTls, keys: &PrivateKeys) -> ServerTlsSettings {
     let ListenerTls {
         place: _,
         certificates,
@@ -39,7 +39,7 @@ pub(super) fn of_listener(tls: &ListenerTls, keys: &PrivateKeys) -> ServerTlsSet
 }
 
 /// The settings of an upstream.
-pub(super) fn of_upstream(
+pub(super) fn upstream_settings(
     upstream: &Upstream,
     tls: &UpstreamTls,
 ) -> Result<ClientTlsSettings, Diagnostic> {

@@ -102,8 +102,7 @@ impl WorkerListener {
         }
     }
 
-    /// Stops accepting on every socket not in `places`; another worker or process accepts from
-    /// those.
+    /// Stops accepting on every socket not in `places`; another worker or process accepts from them.
     pub(crate) fn keep_only(&self, places: &[usize]) {
         self.accept_loops.borrow_mut().retain(|place, accept_loop| {
             let stays = places.contains(place);
@@ -240,8 +239,8 @@ pub(crate) fn admit(
     }
 }
 
-/// Counts a new connection, and its client where that is known by now: not behind a proxy, which makes
-/// connections for many clients.
+/// Takes the permits of a new connection and of its client. None of the client for a connection by a proxy,
+/// which makes connections for many clients: a trusted peer, or a sender of the PROXY protocol.
 fn take_permits(
     worker: &Worker,
     settings: &ConnectionSettings,

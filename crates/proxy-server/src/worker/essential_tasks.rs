@@ -1,11 +1,11 @@
-//! Tasks without which a worker does not serve: their panics are the worker's.
+//! Tasks without which a worker cannot serve: a panic in one ends the worker.
 
 use std::future::pending;
 use std::panic::resume_unwind;
 use tokio::task::JoinSet;
 
-/// The accept loops of a worker, and what its pool waits with. A panic in any other task ends one
-/// connection; after one in these the worker would run on and take no connections. The tasks of the control
+/// The accept loops of a worker, and the tasks of its queue and its pool. A panic in any other task ends one
+/// connection; after a panic in these the worker would run on without accepting. The tasks of the control
 /// thread belong to a [`TaskScope`](crate::runtime::task_scope::TaskScope).
 #[derive(Debug, Default)]
 pub(crate) struct EssentialTasks(JoinSet<()>);

@@ -25,7 +25,7 @@ enum Protocol {
     ExtAuthz,
 }
 
-/// What an agent does with the body of its denial.
+/// How an agent sends the body of its denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BodyBehaviour {
     Fits,

@@ -22,7 +22,7 @@ fn by_limits(upstream: &Upstream, limits: &str) -> Config {
         .top(&format!("limits {{ {limits} }}"))
 }
 
-/// What a request of the client at `address` is answered.
+/// The response to a request of the client at `address`.
 fn ask(proxyd: &Proxy, path: &str, address: &str) -> Response {
     proxyd
         .connect()

@@ -29,8 +29,8 @@ static STDOUT: Turn = Turn::new(());
 static STDERR: Turn = Turn::new(());
 
 impl Destination {
-    /// What logs of the process that share the stream hold while they write to it. A file is opened by each
-    /// of them for appending, which is undivided.
+    /// The lock that logs of the process hold while they write to a shared stream. Each log opens a file for
+    /// appending, which is atomic.
     pub(crate) fn turn(&self) -> Option<&'static Turn> {
         match self {
             Self::Stdout => Some(&STDOUT),

@@ -38,7 +38,7 @@ pub struct AccessRecord<'a> {
     pub error_type: Option<&'a str>,
     /// Attempts after the first; left out if 0.
     pub retries: u32,
-    /// What the last retry came after, as `retry { on }` has it.
+    /// Cause of the last retry, as in `retry { on }`.
     pub retry_cause: Option<&'a str>,
     /// The upstream's retry budget refused a retry; left out if it did not.
     pub is_retry_refused: bool,
@@ -46,11 +46,11 @@ pub struct AccessRecord<'a> {
     pub upstream_took: Option<Duration>,
     /// The trace that the request belongs to, of `[0-9a-f]`; written without escaping.
     pub trace_id: Option<&'a [u8]>,
-    /// What agents decided, if any were asked.
+    /// Decisions of agents, if any were called.
     pub agent: Option<AgentFields<'a>>,
 }
 
-/// What agents decided about a request.
+/// Decisions of agents about a request.
 #[derive(Clone, Debug)]
 pub struct AgentFields<'a> {
     /// The last agent that was asked.
@@ -59,7 +59,7 @@ pub struct AgentFields<'a> {
     pub decision: &'a str,
     /// Time spent on waiting for all agents.
     pub took: Duration,
-    /// What agents have told the log, those of one agent together. What exceeds 8 KiB is left out.
+    /// Metadata of agents for the log, grouped by agent. Entries beyond 8 KiB are left out.
     pub metadata: Vec<AgentMetadata<'a>>,
 }
 

@@ -16,7 +16,7 @@ pub struct EscapedField<'a>(pub(super) &'a [u8]);
 
 impl EscapedFields {
     /// The routes `ids`, in their order.
-    pub fn of_routes<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn from_routes<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
         let mut phrases = Self::default();
         for id in ids {
             phrases.push("\",\"route\":\"", id);
@@ -26,7 +26,7 @@ impl EscapedFields {
     }
 
     /// The targets of the upstream `name`, each a `host:port`, in their order.
-    pub fn of_targets<'a>(name: &str, targets: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn from_targets<'a>(name: &str, targets: impl IntoIterator<Item = &'a str>) -> Self {
         let mut phrases = Self::default();
         for target in targets {
             phrases.push("\",\"upstream\":\"", name);
@@ -37,7 +37,7 @@ impl EscapedFields {
     }
 
     /// The upstream `name` without a target, at index 0.
-    pub fn of_upstream(name: &str) -> Self {
+    pub fn from_upstream(name: &str) -> Self {
         let mut phrases = Self::default();
         phrases.push("\",\"upstream\":\"", name);
         phrases.end();
@@ -71,8 +71,8 @@ mod tests {
 
     #[test]
     fn each_position_has_its_own() {
-        let routes = EscapedFields::of_routes(["a", "", "\"c\""]);
-        let targets = EscapedFields::of_targets("u", ["h:1", "h:2"]);
+        let routes = EscapedFields::from_routes(["a", "", "\"c\""]);
+        let targets = EscapedFields::from_targets("u", ["h:1", "h:2"]);
 
         let text = |phrase: Option<EscapedField<'_>>| String::from_utf8(phrase?.0.to_vec()).ok();
         assert_eq!(text(routes.get(0)).unwrap(), r#"","route":"a"#);
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(text(routes.get(2)).unwrap(), r#"","route":"\"c\""#);
         let second = r#"","upstream":"u","target":"h:2"#;
         assert_eq!(text(targets.get(1)).unwrap(), second);
-        let upstream = EscapedFields::of_upstream("u");
+        let upstream = EscapedFields::from_upstream("u");
         assert_eq!(text(upstream.get(0)).unwrap(), r#"","upstream":"u"#);
         assert_eq!((routes.get(3), targets.get(2)), (None, None));
         assert_eq!(EscapedFields::default().get(0), None);

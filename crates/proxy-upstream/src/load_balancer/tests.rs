@@ -300,7 +300,7 @@ fn nothing_ready_is_nothing_chosen() {
 }
 
 proptest! {
-    /// Whatever the load: a choice is ready, was not tried, and is made while there is one.
+    /// Under any load a choice is ready and untried, and is made while there is one.
     #[test]
     fn a_choice_is_ready_and_new(
         figures in prop::collection::vec((1_u32..10_000, 1_u32..=1_000, any::<u32>(), any::<bool>()), 1..12),

@@ -66,7 +66,7 @@ impl Acceptor {
     ) -> Result<Self, TaskError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
         let listener = listener.map_err(|source| TaskError::System {
-            deed: "start a target",
+            action: "start a target",
             source,
         })?;
         let is_over = Arc::new(AtomicBool::new(false));

@@ -4,7 +4,7 @@ use crate::stage::{AMPLE, Phase, Stage};
 use proxy_testkit::AgentReply;
 use std::thread;
 
-/// What an agent may do wrong when it is told of an end.
+/// Faults of an agent at the completion event.
 fn misdeeds() -> Vec<AgentReply> {
     vec![
         AgentReply::HangUp,

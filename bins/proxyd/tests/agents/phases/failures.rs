@@ -7,7 +7,7 @@ use proxy_agent::AgentOutcome;
 use proxy_testkit::{AgentReply, Response};
 use std::thread;
 
-/// What an agent does wrong, and its row in the table of outcomes.
+/// Faults of an agent, each with its row in the table of outcomes.
 type Failure = (&'static str, AgentOutcome, AgentReply);
 
 /// The failures that are known at once.

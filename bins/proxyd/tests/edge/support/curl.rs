@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// What curl receives by these arguments, and the version of HTTP.
+/// The response that curl receives with these arguments, and its version of HTTP.
 #[track_caller]
 pub(crate) fn curl(arguments: &[&str]) -> String {
     let output = Command::new("curl")

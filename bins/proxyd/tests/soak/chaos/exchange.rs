@@ -49,7 +49,7 @@ pub(crate) struct Ask {
     pub(crate) leaves: bool,
 }
 
-/// What a client got.
+/// The response that a client got.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
     /// A whole response with this status.
@@ -65,9 +65,9 @@ pub(crate) enum Outcome {
 /// The body of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// What a target that is well answers to the request.
+    /// The response of a healthy target to the request.
     Echo,
-    /// What a target answers that is failing.
+    /// The response of a failing target.
     TargetFailure,
     /// An error of the proxy's, with this `code`.
     Error(String),

@@ -29,7 +29,7 @@ const IDLE_GAUGES: [&str; 6] = [
     "proxy_agent_queue_depth",
 ];
 
-/// What the process has open.
+/// Number of open files of the process, by kind.
 pub(crate) type Files = BTreeMap<String, usize>;
 
 /// Waits until every route is served again, over enough connections for all workers.

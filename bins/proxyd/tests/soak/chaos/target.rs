@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// What is wrong with a target.
+/// The fault of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Condition {
     /// Nothing: it answers with the request's ID and body.
@@ -65,7 +65,7 @@ pub(crate) struct Target {
     state: State,
 }
 
-/// What the connections of a target share.
+/// State shared by the connections of a target.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub(crate) condition: watch::Receiver<Condition>,

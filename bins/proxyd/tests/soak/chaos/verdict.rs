@@ -5,7 +5,7 @@ use proxy_errors::Reason;
 use proxy_testkit::Record;
 use std::collections::{BTreeMap, HashMap};
 
-/// What is wrong, and how many exchanges ended in which way.
+/// Faults found, and the number of exchanges by outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) faults: Vec<String>,

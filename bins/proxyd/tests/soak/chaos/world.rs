@@ -19,7 +19,7 @@ pub(crate) const AGENT_TIMEOUT: Duration = Duration::from_millis(300);
 
 const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-/// What the proxy depends on.
+/// The dependencies of the proxy.
 pub(crate) struct World {
     /// Those of the upstream `app`.
     pub(crate) app: Vec<Target>,
@@ -50,7 +50,7 @@ enum ProcessState {
     Stopped,
 }
 
-/// What the agent does wrong.
+/// The agent's fault.
 #[derive(Clone, Copy, Debug)]
 enum AgentFault {
     Silence,

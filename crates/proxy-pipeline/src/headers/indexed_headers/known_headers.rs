@@ -1,5 +1,5 @@
-//! What one pass over the fields of a head tells: bits for names, and the two values that every
-//! request needs.
+//! Facts from one pass over the fields of a head: bits for names, and the two values that every request
+//! needs.
 
 use crate::headers::forwarding_claims::{is_claim, is_shadow, may_be_claim};
 use crate::headers::names;
@@ -87,7 +87,7 @@ impl KnownHeaders {
         (known, logged)
     }
 
-    /// Which hop-by-hop fields `map` has. Values are not looked at.
+    /// The hop-by-hop fields of `map`, by name only.
     pub(crate) fn hop_by_hop_of(map: &HeaderMap) -> Self {
         let bits = map.keys().fold(0, |bits, name| bits | bit_of(name));
         Self {
@@ -117,7 +117,7 @@ impl KnownHeaders {
         };
     }
 
-    /// Drops what is known of the fields of a name; `map` has been or will be edited accordingly.
+    /// Drops the facts about the fields of a name, which the caller edits in `map`.
     pub(super) fn forget(&mut self, name: &HeaderName, map: &HeaderMap) {
         self.bits &= !match name.as_str().len() {
             4 if *name == HOST => {

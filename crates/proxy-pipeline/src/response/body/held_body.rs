@@ -1,4 +1,4 @@
-//! What was read of a body before it was wanted, and what comes behind that.
+//! A body from upstream, read in advance up to a limit.
 
 use super::interruption::Interruption;
 use super::upstream_body::UpstreamBody;
@@ -9,12 +9,12 @@ use http_body::{Frame, SizeHint};
 use proxy_pool::SendError;
 use std::task::{Context, Poll, ready};
 
-/// What was read of a body before it was wanted.
+/// The bytes read in advance, and the rest of the body.
 #[derive(Debug)]
 pub(super) struct Held {
     read: BodyBuffer,
     trailers: Option<HeaderMap>,
-    /// What has not been read yet.
+    /// The unread rest; `None` at the end of the body.
     rest: Option<Box<UpstreamBody>>,
 }
 
@@ -49,7 +49,7 @@ impl Held {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => {
                         if self.read.push(&data, cx.waker()).is_err() {
-                            // The client gets what is there, and the rest as it arrives.
+                            // The client gets the bytes read so far, and the rest as it arrives.
                             self.read.append(&data);
                             break;
                         }

@@ -1,4 +1,4 @@
-//! What a response body is made of.
+//! Sources of a response body.
 
 use super::error::BodyError;
 use super::held_body::{Held, size_of};
@@ -14,15 +14,15 @@ use proxy_errors::{Detail, Problem, Reason};
 use std::io;
 use std::task::{Context, Poll, ready};
 
-/// What a response body is made of.
+/// The source of a response body.
 #[derive(Debug)]
 pub(super) enum Source {
     Bytes(Bytes),
     Upstream(Box<UpstreamBody>),
     File(Box<FileBody>),
-    /// Read before it was wanted, and what comes behind that.
+    /// Read in advance up to a limit, then the rest.
     Held(Box<Held>),
-    /// Read by agents before, and what they did not see.
+    /// Inspected by agents, then the rest that they did not see.
     Inspected(Box<InspectedBody>),
     /// Compressed while it is sent.
     Compressed(Box<CompressedBody>),

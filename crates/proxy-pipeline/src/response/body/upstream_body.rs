@@ -1,4 +1,4 @@
-//! A body that still arrives from the upstream, and what was read of one before it was wanted.
+//! A body that still arrives from the upstream.
 
 use crate::upload::request_body::RequestBody;
 use bytes::Bytes;
@@ -18,7 +18,7 @@ pub(super) struct UpstreamBody {
 }
 
 impl UpstreamBody {
-    /// Whether the client does not read: then its timer runs, whatever the upstream does.
+    /// Whether the client does not read. Its timer runs then, not the upstream's.
     #[inline]
     pub(super) fn is_client_stalled(&self) -> bool {
         self.timers.deadline().running() == Some(Timer::ResponseWrite)

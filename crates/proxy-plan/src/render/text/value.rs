@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) struct Shapes(HashMap<&'static str, Shape>);
 
 impl Shapes {
-    pub(super) fn of_registry() -> Self {
+    pub(super) fn from_registry() -> Self {
         let rows = registry::all().into_iter();
         Self(rows.map(|row| (row.path, row.shape)).collect())
     }

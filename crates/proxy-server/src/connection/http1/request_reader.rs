@@ -25,7 +25,7 @@ pub(crate) struct RequestReader {
     deferred: BytesMut,
     upgrade_pending: bool,
     fault: Option<FramingError>,
-    /// Of a head that is refused for its size, until it is known how large it is.
+    /// Measures a head that is refused for its size.
     meter: Option<SizeMeter>,
     read_strategy: ReadStrategy,
     heads_taken: u64,
@@ -33,7 +33,7 @@ pub(crate) struct RequestReader {
 }
 
 impl RequestReader {
-    /// For a connection of which `early` was read already.
+    /// For a connection with `early` bytes already read.
     pub(crate) fn new(limits: HeadLimits, early: Bytes) -> Self {
         let mut reader = Self {
             validator: RequestValidator::new(limits),

@@ -86,7 +86,7 @@ impl SessionIo {
             Poll::Pending => self.session.blocked(),
             Poll::Ready(Ok(bytes)) => {
                 self.session.wrote(*bytes);
-                self.look_at(*bytes, pieces);
+                self.scan_written(*bytes, pieces);
             }
             Poll::Ready(Err(_)) => {}
         }
@@ -94,13 +94,13 @@ impl SessionIo {
     }
 
     /// Scans the first `bytes` of `pieces`, which were written.
-    fn look_at(&mut self, bytes: usize, pieces: &[IoSlice<'_>]) {
+    fn scan_written(&mut self, bytes: usize, pieces: &[IoSlice<'_>]) {
         let mut left = bytes;
         for piece in pieces {
             let piece = piece.get(..left.min(piece.len())).unwrap_or_default();
             left -= piece.len();
             self.written
-                .scan(piece, |frame| self.session.refused_streams.heard(frame));
+                .scan(piece, |frame| self.session.refused_streams.record(frame));
         }
     }
 

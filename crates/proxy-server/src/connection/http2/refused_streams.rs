@@ -42,7 +42,7 @@ impl RefusedStreams {
 
     /// Records a frame written to the client.
     #[inline]
-    pub(super) fn heard(&self, frame: WrittenFrame) {
+    pub(super) fn record(&self, frame: WrittenFrame) {
         let by_itself = match frame {
             WrittenFrame::Head(stream) => !self.was_begun(stream),
             WrittenFrame::Reset(_, code) => code == PROTOCOL_ERROR,
@@ -105,7 +105,7 @@ fn too_large(stream: u32) -> Problem {
 mod tests {
     use super::*;
 
-    fn told(refused: &RefusedStreams) -> Vec<Reason> {
+    fn reasons(refused: &RefusedStreams) -> Vec<Reason> {
         let problems = refused.take();
         problems.iter().map(Problem::reason).collect()
     }
@@ -117,15 +117,15 @@ mod tests {
             refused.begin(stream);
         }
         for stream in [1, 3, 5, 9, 11] {
-            refused.heard(WrittenFrame::Head(stream));
+            refused.record(WrittenFrame::Head(stream));
         }
-        assert_eq!(told(&refused), [Reason::HeaderSizeLimit; 2]);
+        assert_eq!(reasons(&refused), [Reason::HeaderSizeLimit; 2]);
         for stream in [3, 7, 11] {
-            refused.heard(WrittenFrame::Reset(stream, 1));
-            refused.heard(WrittenFrame::Reset(stream, 8));
+            refused.record(WrittenFrame::Reset(stream, 1));
+            refused.record(WrittenFrame::Reset(stream, 8));
         }
-        assert_eq!(told(&refused), [Reason::Http2ProtocolError; 2]);
+        assert_eq!(reasons(&refused), [Reason::Http2ProtocolError; 2]);
         assert!(refused.is_malformed(3) && !refused.is_malformed(9));
-        assert!(told(&refused).is_empty());
+        assert!(reasons(&refused).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Targets that the HTTP/2 library got in another form than the client sent.
+//! Request targets that the HTTP/2 library received in another form than the client sent.
 
 use super::session::Session;
 use bytes::Bytes;
@@ -9,8 +9,8 @@ use proxy_http1::RawTarget;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnfitTarget;
 
-/// Gives `request` its target as it was sent, in the form that a request over HTTP/1.1 has it: in
-/// the extensions, and escaped in the URI.
+/// Restores the target of `request` as sent, in the form of an HTTP/1.1 request: raw in the extensions, and
+/// escaped in the URI.
 #[inline]
 pub(super) fn restore<B>(
     session: &Session,

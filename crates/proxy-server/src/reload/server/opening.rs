@@ -14,7 +14,7 @@ use proxy_model::Model;
 use proxy_telemetry::Registry;
 use std::sync::Arc;
 
-/// Copies of the server's state, so that the server goes on while a reload waits.
+/// Copies of the server's state, so that the server keeps running while a reload waits.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(super) disk: DiskThread,
@@ -38,10 +38,10 @@ pub(crate) struct Opened {
 }
 
 impl Opening {
-    /// Opens and reads what `model` needs. `keys` are those that the node holds in memory.
+    /// Opens and reads the files, sockets and addresses of `model`. `keys` are the keys held in memory.
     ///
     /// # Errors
-    /// The first that cannot be opened.
+    /// The first resource that cannot be opened.
     pub(crate) async fn open(
         self,
         model: Arc<Model>,
@@ -75,8 +75,7 @@ impl Opening {
     }
 }
 
-/// Opens the logs of `model`. A pipe without a reader, or a disk that does not answer, holds up the disk
-/// thread alone.
+/// Opens the logs of `model`. A pipe without a reader, or a disk that hangs, blocks only the disk thread.
 pub(super) async fn open_logs(
     disk: &DiskThread,
     model: &Arc<Model>,
@@ -88,8 +87,8 @@ pub(super) async fn open_logs(
     opened.map_err(ApplyError::Log)
 }
 
-/// The sockets for `model`. The files of Unix sockets are looked at and bound by the disk thread; if the
-/// process ends meanwhile, what it inherited is closed with it.
+/// The sockets for `model`. The disk thread checks and binds the files of Unix sockets; if the process
+/// ends meanwhile, its inherited sockets are closed.
 pub(super) async fn arrange(
     disk: &DiskThread,
     listeners: ListenerSet,

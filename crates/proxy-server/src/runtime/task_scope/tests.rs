@@ -1,4 +1,4 @@
-//! What a scope promises of its tasks.
+//! Start, restart and end of the tasks of a scope.
 
 use super::*;
 use std::future::pending;
@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What the tasks of a test do, in order.
+/// Steps of the tasks of a test, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Began(&'static str),
@@ -69,8 +69,7 @@ impl Observed {
         step.expect("a step in time").expect("a step")
     }
 
-    /// Asserts that there is no step more, however long one waits. The clock is paused: an hour passes
-    /// once no task has anything to do.
+    /// Asserts that no further step follows. The clock is paused: an hour passes once all tasks are idle.
     async fn assert_quiet(&mut self) {
         let more = timeout(Duration::from_hours(1), self.steps.recv()).await;
         assert!(more.is_err(), "{more:?}");

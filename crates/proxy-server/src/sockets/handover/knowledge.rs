@@ -11,8 +11,8 @@ const VERSION: &str = "proxyd-knowledge-1";
 /// Maximum size of the text: it is one variable of the environment, which Linux limits to 128 KiB.
 const MAX_BYTES: usize = 100 * 1024;
 
-/// Health, ejections and breaker states of one process, by the names of the configuration. Its times are
-/// those of the machine's monotonic clock, which both processes read.
+/// Health, ejections and breaker states of one process, by the names of the configuration. Times are of
+/// the machine's monotonic clock, which both processes read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Knowledge(HashMap<String, Vec<String>>);
 

@@ -30,7 +30,7 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// Closes a socket that is not used any more, and leaves its file to `disk` to remove.
+    /// Closes an unused socket; `disk` removes its file.
     pub(crate) fn close(self, disk: &DiskThread) {
         let Self { label, socket } = self;
         drop(socket);
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn sockets_arrive_with_their_labels() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        // More than fit into one message.
+        // Too many for one message.
         let sent = copies(&listener, 600);
 
         let received = pass(&sent);
