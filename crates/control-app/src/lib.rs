@@ -12,8 +12,8 @@ mod error;
 mod housekeeping;
 mod idempotency;
 mod order_signals;
+mod places;
 mod rate_limit;
-mod upload_places;
 mod write_queue;
 
 mod compiler;
@@ -68,8 +68,9 @@ pub use configuration_diff::{
 };
 pub use control_bundle::Files;
 pub use control_store::{
-    AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, Member, NodeCounts,
-    NodeFilter, ObjectBytes, ObjectError, Objects, Page, Rate, Reply, Reservation, RolloutNode,
+    AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, BundleFilter,
+    CertificateFilter, DriftFilter, Member, NodeCounts, NodeFilter, ObjectBytes, ObjectError,
+    Objects, Page, PageOrder, Rate, Reply, Reservation, RolloutFilter, RolloutNode, ServiceFilter,
     StoreError, StoredBatch, Versioned,
 };
 pub use drift::DriftRemedy;
@@ -77,8 +78,8 @@ pub use error::Error;
 pub use invitation::{Joined, NewAccount};
 pub use node::{KeyRotation, RegisteredNode};
 pub use order::{OrderTarget, desired_tag};
+pub use places::UploadPlace;
 pub use rate_limit::Allowance;
 pub use rollout::{NodeSelection, RolloutProgress, StoredFigures, StoredSide};
 pub use setup::{Installation, NewInstallation};
-pub use upload_places::UploadPlace;
 pub use user::Identity;

@@ -2,7 +2,7 @@
 
 use crate::app::{App, tenant};
 use crate::approval::{Approval, MAX_BASES};
-use crate::audit_value::{Audited, changed, created};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::bundle;
 use crate::call::Call;
 use crate::error::Error;
@@ -14,7 +14,8 @@ use control_domain::{
     Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, Weighed,
 };
 use control_store::{
-    NodeTarget, Page, Revert, RolloutNode, StoreError, StoredBatch, Transaction, Versioned,
+    NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError, StoredBatch, Transaction,
+    Versioned,
 };
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
@@ -203,13 +204,35 @@ impl App {
         &self,
         call: &Call,
         project: ProjectId,
-        state: Option<RolloutState>,
+        filter: &RolloutFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Rollout>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
-        Ok(tx.rollouts(project, state, page).await?)
+        Ok(tx.rollouts(project, filter, page).await?)
+    }
+
+    /// Deletes a rollout that is planned or has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_rollout(
+        &self,
+        call: &Call,
+        place: (ProjectId, RolloutId),
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        // A step of the rollout locks it before its rows.
+        tx.lock_audit().await?;
+        let found = find(&mut tx, place).await?;
+        found.value.delete(&call.actor)?;
+        call.expect_version(found.version)?;
+        let (tenant, id) = (found.value.tenant, found.value.id);
+        tx.delete_rollout(id, found.version).await?;
+        tx.note_change(deleted(&found.value));
+        self.commit(tx, call, "rollout.deleted", tenant, id.0).await
     }
 
     /// One rollout, with how it stands.

@@ -54,7 +54,7 @@ pub use figures::{BatchNode, Figures, NodeBefore, NodeFigures};
 pub use gate::{Comparison, Gate, GateFailure, GateVerdict};
 pub use heartbeat::{check_events, check_heartbeat};
 pub use invitation::Invitation;
-pub use labels::Labels;
+pub use labels::{LabelCondition, LabelSelector, Labels};
 pub use machine::{Transition, next_state};
 pub use maker::Maker;
 pub use membership::Membership;
@@ -62,7 +62,7 @@ pub use node::{
     DUPLICATE_MEMORY, DuplicateNode, HeartbeatInterval, NODE_TRANSITIONS, NewNode, Node,
     NodeReport, NodeState, NodeTransitionEvent, OrderSummary,
 };
-pub use org::Org;
+pub use org::{Org, QuotaKind, Quotas, Retention};
 pub use policy::{ApprovalRule, ProjectPolicy, WeakerRule};
 pub use project::Project;
 pub use refusal::Refusal;

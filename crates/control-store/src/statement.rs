@@ -1,5 +1,7 @@
 //! A statement with its arguments, and the ways in which nouns use one.
 
+pub(crate) mod list;
+
 use crate::error::StoreError;
 use crate::row::written;
 use crate::store::Transaction;
@@ -110,7 +112,11 @@ impl Statement {
         tx: &mut Transaction,
         page: Page,
     ) -> Result<Vec<Versioned<T>>, StoreError> {
-        let Page { after, limit } = page;
+        let Page {
+            after,
+            limit,
+            order: _, // Lists that are read from both ends are made by `ListQuery`.
+        } = page;
         let rows = self.bind(after.unwrap_or_default()).bind(limit);
         rows.rows(tx).await?.iter().map(T::read).collect()
     }
