@@ -42,6 +42,8 @@ mod rollout_view;
 mod service;
 mod setup;
 mod signing_key;
+mod sso;
+mod sso_browser;
 mod upstream;
 mod user;
 mod wording;

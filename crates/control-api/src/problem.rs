@@ -289,6 +289,14 @@ impl From<Error> for Problem {
                 Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, error.to_string())
             }
             Error::TooManyWaiters | Error::TooManyUploads => Self::busy(&error.to_string()),
+            Error::SsoRefused | Error::SsoEmailTaken => {
+                let message = format!("Authorization failed: {error}");
+                Self::new(
+                    StatusCode::FORBIDDEN,
+                    ErrorCode::AuthorizationFailed,
+                    message,
+                )
+            }
             Error::Files(wrong) => Self::invalid("files", &wrong.to_string()),
             Error::Definition { field, reason } => Self::invalid(field, &reason),
             Error::Certificate(wrong) => {

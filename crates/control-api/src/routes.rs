@@ -5,7 +5,7 @@ use crate::route::{PREFIX, Route, row};
 use crate::{
     admission, answer, api_key, audit, bundle, bundle_archive, certificate, docs, drift,
     enrolment_token, invitation, member, node, node_session, openapi, org, project, rollout,
-    service, setup, signing_key, upstream, user,
+    service, setup, signing_key, sso, sso_browser, upstream, user,
 };
 use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
@@ -35,6 +35,9 @@ pub static ROUTES: &[Route] = &[
 
     row(GET, "/users/me", Access::SignedIn, || routes!(user::me)),
 
+    row(GET, "/users/me/identities", Access::Session, || routes!(sso::identities)),
+    row(DELETE, "/users/me/identities/{identity}", Access::FreshSession, || routes!(sso::unlink)),
+
     row(GET, "/orgs", Access::SignedIn, || routes!(org::list)),
     row(POST, "/orgs", Access::InstanceAdmin, || routes!(org::create))
         .creates("/orgs/{org}"),
@@ -59,6 +62,11 @@ pub static ROUTES: &[Route] = &[
 
     row(GET, "/orgs/{org}/audit", Access::ADMINISTER, || routes!(audit::list)),
     row(GET, "/orgs/{org}/audit/export", Access::ADMINISTER, || routes!(audit::export)),
+
+    row(GET, "/orgs/{org}/sso", Access::ADMINISTER, || routes!(sso::view)),
+    row(PUT, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::update)),
+    row(DELETE, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::delete)),
+    row(PUT, "/orgs/{org}/sso/domains", Access::InstanceAdmin, || routes!(sso::set_domains)),
 
     row(GET, "/orgs/{org}/signing-keys", Access::READ_ORG, || routes!(signing_key::list)),
     row(POST, "/orgs/{org}/signing-keys", Access::ADMINISTER, || routes!(signing_key::create)),
@@ -181,6 +189,7 @@ pub fn router(app: &Arc<App>, beside: Router, cookie: SessionCookie) -> Router {
     let document = openapi::complete(&document, ROUTES);
     router
         .merge(docs::router(&document))
+        .merge(sso_browser::router(app))
         // Not a fallback: merged with other routers, that would be theirs or ours for all paths.
         .route("/api/v1/{*path}", any(async || StatusCode::NOT_FOUND))
         .merge(beside)

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::metric;
 use crate::order_signals::OrderSignals;
 use crate::rate_limit::{Allowance, RateLimiter};
+use crate::sso_site::{SsoDocuments, SsoSite};
 use crate::upload_places::{UploadPlace, UploadPlaces};
 use crate::write_queue::WriteQueue;
 use control_auth::{AuditKey, Sealer, Secret};
@@ -58,6 +59,9 @@ pub struct App {
     uploads: UploadPlaces,
     /// Held while an archive is read for the certificates that it names.
     pub(crate) listing: Mutex<()>,
+    pub(crate) sso_documents: SsoDocuments,
+    /// The place of this installation among identity providers and browsers.
+    pub sso_site: SsoSite,
     /// Wakes long polls and live pages.
     pub changes: Changes,
     /// What nodes are told of the time between two heartbeats; replicas have the same.
@@ -102,6 +106,8 @@ impl App {
             write_failed_at: AtomicI64::new(i64::MIN),
             uploads: UploadPlaces::default(),
             listing: Mutex::new(()),
+            sso_documents: SsoDocuments::default(),
+            sso_site: SsoSite::default(),
             changes: Changes::default(),
             heartbeat_interval: HeartbeatInterval::default(),
         }

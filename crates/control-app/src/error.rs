@@ -52,6 +52,12 @@ pub enum Error {
     /// As many bundles are uploaded as this replica takes at once.
     #[error("too many bundles are uploaded at once")]
     TooManyUploads,
+    /// A sign-in through an identity provider broke a rule; the log and the connection's administrators have it.
+    #[error("sign-in was refused")]
+    SsoRefused,
+    /// The provider vouched for a new user, and another user has its address.
+    #[error("a user with this address exists")]
+    SsoEmailTaken,
     /// A task was cancelled because the program stops.
     #[error("the program stops")]
     Stopped,

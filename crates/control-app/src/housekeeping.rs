@@ -35,8 +35,9 @@ impl App {
         let buckets = tx.purge_buckets(now, CHUNK).await?;
         let replies = tx.purge_replies(now, CHUNK).await?;
         let invitations = tx.purge_invitations(now, CHUNK).await?;
+        let sso = tx.purge_sso(now, CHUNK).await?;
         tx.commit().await?;
-        let deleted = buckets + replies + invitations;
+        let deleted = buckets + replies + invitations + sso;
         counter!(metric::HOUSEKEEPING_DELETED).increment(deleted);
         Ok(deleted)
     }

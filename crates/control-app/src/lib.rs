@@ -12,6 +12,7 @@ mod error;
 mod housekeeping;
 mod idempotency;
 mod order_signals;
+mod outbound;
 mod rate_limit;
 mod upload_places;
 mod write_queue;
@@ -49,6 +50,12 @@ mod service;
 mod session;
 mod setup;
 mod signing_key;
+mod sso_admission;
+mod sso_connection;
+mod sso_failure;
+mod sso_provider;
+mod sso_sign_in;
+mod sso_site;
 mod upstream;
 mod user;
 
@@ -68,7 +75,7 @@ pub use control_bundle::Files;
 pub use control_store::{
     AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, Member, NodeCounts,
     NodeFilter, ObjectBytes, ObjectError, Objects, Page, Rate, Reply, Reservation, RolloutNode,
-    StoreError, StoredBatch, Versioned,
+    SsoSignIn, StoreError, StoredBatch, Versioned,
 };
 pub use drift::DriftRemedy;
 pub use error::Error;
@@ -78,5 +85,8 @@ pub use order::{OrderTarget, desired_tag};
 pub use rate_limit::Allowance;
 pub use rollout::{NodeSelection, RolloutProgress, StoredFigures, StoredSide};
 pub use setup::{Installation, NewInstallation};
+pub use sso_connection::{SsoOverview, acs_path};
+pub use sso_sign_in::{SamlArrival, SsoBrowser, SsoOutcome, SsoRequest, SsoStart};
+pub use sso_site::SsoSite;
 pub use upload_places::UploadPlace;
 pub use user::Identity;

@@ -101,7 +101,7 @@ impl App {
     }
 
     /// Ends what the user made and may not make any more, each with an entry of the audit log.
-    async fn end_credentials(
+    pub(crate) async fn end_credentials(
         &self,
         tx: &mut Transaction,
         call: &Call,

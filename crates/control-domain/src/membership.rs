@@ -48,6 +48,28 @@ impl Membership {
         self.leave_admin(other_admin)
     }
 
+    /// The member with the role that its groups at the identity provider give, given whether the organization has
+    /// another administrator.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::LastAdmin`] if no administrator would be left.
+    pub fn with_mapped_role(self, role: Role, other_admin: bool) -> Result<Self, Refusal> {
+        if role != Role::Admin {
+            self.leave_admin(other_admin)?;
+        }
+        Ok(Self { role, ..self })
+    }
+
+    /// Whether the membership may end because no group gives a role any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::LastAdmin`] if no administrator would be left.
+    pub fn may_end(&self, other_admin: bool) -> Result<(), Refusal> {
+        self.leave_admin(other_admin)
+    }
+
     /// Itself, as the place of what belongs to it.
     pub fn tenant(&self) -> Tenant {
         Tenant::org(self.org)

@@ -89,6 +89,18 @@ impl User {
         Self::create(id, new, hash, true, now)
     }
 
+    /// A user of an identity provider, without a password.
+    pub fn provision(id: UserId, email: Email, name: Name, now: Timestamp) -> Self {
+        Self {
+            id,
+            email,
+            name,
+            password: None,
+            instance_admin: false,
+            created_at: now,
+        }
+    }
+
     fn create(
         id: UserId,
         new: &NewUser,

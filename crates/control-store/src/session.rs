@@ -78,6 +78,24 @@ impl Transaction {
         Ok(())
     }
 
+    /// Lets the session end at `ends_at`, unless it ends earlier.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn shorten_session(
+        &mut self,
+        session: SessionId,
+        ends_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        query("UPDATE sessions SET ends_at = $1 WHERE id = $2 AND ends_at > $1")
+            .bind(ends_at.as_millisecond())
+            .bind(session.to_string())
+            .write_in(self)
+            .await?;
+        Ok(())
+    }
+
     /// Ends the session.
     ///
     /// # Errors

@@ -53,6 +53,7 @@ id! {
     CertificateId: "a certificate",
     DriftId: "a drift event",
     EnrolmentTokenId: "an enrolment token",
+    IdentityId: "a user at an identity provider",
     InstanceId: "a running process of a node",
     NodeEventId: "an event of a node",
     InvitationId: "an invitation",

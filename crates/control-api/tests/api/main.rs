@@ -32,6 +32,7 @@ mod rollout_failures;
 mod rollout_races;
 mod rollouts;
 mod services;
+mod sso;
 mod tokens;
 mod uploads;
 mod world;

@@ -5,12 +5,12 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use control_api::{SessionCookie, router};
-use control_app::{App, Call, Environment, Objects};
+use control_app::{App, Call, Environment, Objects, SsoSite};
 use control_auth::{MasterKey, Sealer, Secret, SigningPair};
 use control_domain::{
     Actor, ApiKey, Email, EnrolmentToken, Invitation, Labels, Maker, Membership, Name, Node,
-    NodeCredential, Org, Project, ProjectPolicy, Role, Scope, Session, SetupLink, SigningKey,
-    SigningKeyState, Tenant, User,
+    NodeCredential, Org, PrivateAddresses, Project, ProjectPolicy, Role, Scope, Session, SetupLink,
+    SigningKey, SigningKeyState, Tenant, User,
 };
 use control_store::{Store, StoredSecret, Transaction};
 use control_testkit::{Database, databases};
@@ -100,8 +100,26 @@ pub(crate) async fn app_with_clock(
 ) -> (Arc<App>, Store) {
     let store = Store::open(url).await.unwrap();
     let objects = Objects::in_folder(objects).unwrap();
-    let app = App::new(store.clone(), objects, sealer(), Environment { now, fill });
+    let mut app = App::new(store.clone(), objects, sealer(), Environment { now, fill });
+    app.sso_site.public_url = Some("https://controld.test".to_owned());
     (Arc::new(app), store)
+}
+
+/// Another replica of `world`, which browsers reach at `public_url`.
+pub(crate) fn app_with_sso(world: &World, public_url: &str) -> Arc<App> {
+    let objects = Objects::in_folder(world.objects.path()).unwrap();
+    let now = Timestamp::now;
+    let mut app = App::new(
+        world.store.clone(),
+        objects,
+        sealer(),
+        Environment { now, fill },
+    );
+    app.sso_site = SsoSite {
+        public_url: Some(public_url.to_owned()),
+        private_addresses: PrivateAddresses::Allowed,
+    };
+    Arc::new(app)
 }
 
 impl World {
@@ -446,6 +464,11 @@ pub(crate) fn sample(path: &str) -> Value {
         "/nodes/{node}/events" => {
             json!({"events": [{"at": "2026-01-01T00:00:00Z", "kind": "proxy.started"}]})
         }
+        "/orgs/{org}/sso" => json!({"oidc": {
+            "client_id": "controld", "client_secret": "secret", "issuer": "https://idp.test",
+            "group_mapping": {"default": "reader"},
+        }}),
+        "/orgs/{org}/sso/domains" => json!({"domains": ["example.test"]}),
         "/orgs/{org}/members/{user}" => json!({"role": "reader"}),
         "/orgs/{org}/invitations" => json!({
             "email": format!("{}@example.com", Uuid::now_v7()), "role": "reader",
