@@ -32,6 +32,7 @@ mod served;
 mod service;
 mod session;
 mod setup_link;
+mod sign_in;
 mod signing_key;
 mod states;
 mod upstream;
@@ -73,8 +74,9 @@ pub use rollout::{
 };
 pub use served::{Served, p99_ms};
 pub use service::{Service, ServiceSettings};
-pub use session::Session;
+pub use session::{Session, SessionOrigin, SignInMethod, UserRights, shortened_browser};
 pub use setup_link::SetupLink;
+pub use sign_in::{KnownBrowser, PendingSignIn};
 pub use signing_key::{SIGNING_KEY_TRANSITIONS, SigningKey, SigningKeyEvent, SigningKeyState};
 pub use states::states_md;
 pub use text::{Email, Name};
