@@ -6,6 +6,7 @@ use crate::changes::Changes;
 use crate::error::Error;
 use crate::metric;
 use crate::order_signals::OrderSignals;
+use crate::password_places::PasswordPlaces;
 use crate::rate_limit::{Allowance, RateLimiter};
 use crate::sso_site::{SsoDocuments, SsoSite};
 use crate::upload_places::{UploadPlace, UploadPlaces};
@@ -57,6 +58,9 @@ pub struct App {
     /// When the database last took no write of this replica, in milliseconds since 1970.
     write_failed_at: AtomicI64,
     uploads: UploadPlaces,
+    pub(crate) passwords: PasswordPlaces,
+    /// When a refused sign-in of an account was noted last.
+    pub(crate) refused_sign_ins: Cache<String, Timestamp>,
     /// Held while an archive is read for the certificates that it names.
     pub(crate) listing: Mutex<()>,
     pub(crate) sso_documents: SsoDocuments,
@@ -105,6 +109,8 @@ impl App {
             is_clock_wrong: AtomicBool::new(false),
             write_failed_at: AtomicI64::new(i64::MIN),
             uploads: UploadPlaces::default(),
+            passwords: PasswordPlaces::default(),
+            refused_sign_ins: Cache::new(ENDED_USES),
             listing: Mutex::new(()),
             sso_documents: SsoDocuments::default(),
             sso_site: SsoSite::default(),

@@ -11,6 +11,18 @@ pub enum Error {
     /// The identity of the actor could not be established.
     #[error("no valid credential")]
     Unauthenticated,
+    /// The address, the password or the code is wrong; which one is not said.
+    #[error("wrong address, password or code")]
+    WrongSignIn,
+    /// Too many wrong passwords or codes for this account.
+    #[error("too many tries")]
+    TooManyTries {
+        /// Seconds until the next try.
+        retry_after_secs: u64,
+    },
+    /// As many passwords are compared as this replica does at once.
+    #[error("too many sign-ins at once")]
+    TooManySignIns,
     /// The domain refused.
     #[error(transparent)]
     Refused(#[from] Refusal),

@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::error::Error;
 use crate::metric;
+use control_domain::KnownBrowser;
 use jiff::{SignedDuration, Timestamp};
 use metrics::counter;
 use uuid::Uuid;
@@ -10,6 +11,8 @@ use uuid::Uuid;
 const LEASE: SignedDuration = SignedDuration::from_secs(60);
 const CHUNK: i64 = 1_000;
 
+/// A session without a request for so long has ended by any rule.
+const SESSION_MEMORY: SignedDuration = SignedDuration::from_hours(8 * 24);
 /// An archive without a stored bundle after this time was left behind.
 const UPLOAD_GRACE: SignedDuration = SignedDuration::from_hours(1);
 /// Archives that one round deletes.
@@ -36,8 +39,12 @@ impl App {
         let replies = tx.purge_replies(now, CHUNK).await?;
         let invitations = tx.purge_invitations(now, CHUNK).await?;
         let sso = tx.purge_sso(now, CHUNK).await?;
+        let pending = tx.purge_pending_sign_ins(now, CHUNK).await?;
+        let browsers = tx.purge_browsers(KnownBrowser::horizon(now), CHUNK).await?;
+        let sessions = tx.purge_sessions(now - SESSION_MEMORY, CHUNK).await?;
         tx.commit().await?;
-        let deleted = buckets + replies + invitations + sso;
+        let people = pending + browsers + sessions + sso;
+        let deleted = buckets + replies + invitations + people;
         counter!(metric::HOUSEKEEPING_DELETED).increment(deleted);
         Ok(deleted)
     }

@@ -34,6 +34,7 @@ mod served;
 mod service;
 mod session;
 mod setup_link;
+mod sign_in;
 mod signing_key;
 mod sso_attempt;
 mod sso_connection;
@@ -80,8 +81,9 @@ pub use rollout::{
 };
 pub use served::{Served, p99_ms};
 pub use service::{Service, ServiceSettings};
-pub use session::Session;
+pub use session::{Session, SessionOrigin, SignInMethod, UserRights, shortened_browser};
 pub use setup_link::SetupLink;
+pub use sign_in::{KnownBrowser, PendingSignIn};
 pub use signing_key::{SIGNING_KEY_TRANSITIONS, SigningKey, SigningKeyEvent, SigningKeyState};
 pub use sso_attempt::{SSO_ATTEMPT_LIFETIME, SSO_TICKET_LIFETIME, SsoAttemptContents, return_path};
 pub use sso_connection::{

@@ -31,7 +31,7 @@ impl Membership {
         role: Role,
         other_admin: bool,
     ) -> Result<Self, Refusal> {
-        actor.require(Access::ADMINISTER, self.tenant())?;
+        actor.require(Access::CONTROL, self.tenant())?;
         if role != Role::Admin {
             self.leave_admin(other_admin)?;
         }
@@ -44,7 +44,7 @@ impl Membership {
     ///
     /// [`Refusal`] without the permission, or if no administrator would be left.
     pub fn remove(&self, actor: &Actor, other_admin: bool) -> Result<(), Refusal> {
-        actor.require(Access::ADMINISTER, self.tenant())?;
+        actor.require(Access::CONTROL, self.tenant())?;
         self.leave_admin(other_admin)
     }
 

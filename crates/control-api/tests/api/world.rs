@@ -6,28 +6,32 @@ use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use control_api::{SessionCookie, router};
 use control_app::{App, Call, Environment, Objects, SsoSite};
-use control_auth::{MasterKey, Sealer, Secret, SigningPair};
+use control_auth::{MasterKey, Password, PasswordHash, Sealer, Secret, SigningPair};
 use control_domain::{
-    Actor, ApiKey, Email, EnrolmentToken, Invitation, Labels, Maker, Membership, Name, Node,
-    NodeCredential, Org, PrivateAddresses, Project, ProjectPolicy, Role, Scope, Session, SetupLink,
-    SigningKey, SigningKeyState, Tenant, User,
+    Actor, ApiKey, Email, EnrolmentToken, Identity, Invitation, Labels, Maker, Membership, Name,
+    Node, NodeCredential, Org, PrivateAddresses, Project, ProjectPolicy, Role, Scope, Session,
+    SessionOrigin, SetupLink, SigningKey, SigningKeyState, Tenant, User,
 };
 use control_store::{Store, StoredSecret, Transaction};
 use control_testkit::{Database, databases};
 use control_wire::{
-    ApiKeyId, EnrolmentTokenId, InvitationId, NodeId, OrgId, ProjectId, SecretId, SessionId,
-    SigningKeyId, UserId,
+    ApiKeyId, EnrolmentTokenId, IdentityId, InvitationId, NodeId, OrgId, ProjectId, SecretId,
+    SessionId, SigningKeyId, UserId,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, from_slice, json};
+use sqlx::{AnyConnection, Connection};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 use tower::ServiceExt;
 use uuid::Uuid;
+
+/// The password of every user.
+pub(crate) const PASSWORD: &str = "correct horse battery";
 
 /// A control plane with two organizations, the second one only to be kept out of.
 pub(crate) struct World {
@@ -217,9 +221,11 @@ impl World {
             role,
             created_at: now,
         };
-        let mut session = Session::start(SessionId(Uuid::now_v7()), id, now);
+        let origin = SessionOrigin::default();
+        let mut session = Session::start(SessionId(Uuid::now_v7()), id, origin, now);
         match ended {
             Some(Ended::Revoked) => session.revoked_at = Some(now),
+            Some(Ended::Proof) => session.strong_until = now,
             Some(Ended::Expired) => session.seen_at = now - SignedDuration::from_hours(13),
             None => {}
         }
@@ -227,9 +233,43 @@ impl World {
         let mut tx = self.store.begin().await.unwrap();
         tx.insert_user(&user).await.unwrap();
         tx.insert_membership(membership).await.unwrap();
-        tx.insert_session(session, &secret.hash()).await.unwrap();
+        tx.insert_session(&session, &secret.hash()).await.unwrap();
         tx.commit().await.unwrap();
         Credential::Session(secret.reveal().to_owned())
+    }
+
+    /// Makes the user's proofs of identity so much older.
+    pub(crate) async fn age_proofs(&self, user: UserId, by: SignedDuration) {
+        let mut tx = self.store.begin().await.unwrap();
+        let sessions = tx.sessions_of_user(user, self.app.now()).await.unwrap();
+        drop(tx);
+        let mut database = AnyConnection::connect(&self.database.url).await.unwrap();
+        for session in sessions {
+            let earlier = session.strong_until - by;
+            let age = "UPDATE sessions SET strong_until = $1 WHERE id = $2";
+            let age = sqlx::query(age).bind(earlier.as_millisecond());
+            let age = age.bind(session.id.to_string());
+            age.execute(&mut database).await.unwrap();
+        }
+    }
+
+    /// An identity of the user at the organization's provider.
+    pub(crate) async fn link_identity(&self, user: UserId) -> IdentityId {
+        let now = self.app.now();
+        let id = IdentityId(Uuid::now_v7());
+        let identity = Identity {
+            id,
+            org: self.org,
+            issuer: "https://idp.test".to_owned(),
+            subject: id.to_string(),
+            user,
+            created_at: now,
+            seen_at: now,
+        };
+        let mut tx = self.store.begin().await.unwrap();
+        tx.insert_identity(&identity).await.unwrap();
+        tx.commit().await.unwrap();
+        id
     }
 
     /// A user that is not stored yet, with a new address.
@@ -239,7 +279,7 @@ impl World {
             id,
             email: Email::stored(format!("{id}@example.com")),
             name: Name::stored("Ann".to_owned()),
-            password: None,
+            password: Some(password_hash()),
             instance_admin,
             created_at: self.app.now(),
         }
@@ -441,6 +481,8 @@ impl World {
 pub(crate) enum Ended {
     Revoked,
     Expired,
+    /// The session is open, and its proof of identity is not fresh any more.
+    Proof,
 }
 
 /// A body without fault for a route.
@@ -450,6 +492,9 @@ pub(crate) fn sample(path: &str) -> Value {
             "org_name": Uuid::now_v7().to_string(), "email": "a@example.com", "user_name": "Ann",
             "password": "correct horse",
         }),
+        "/users/me" => json!({"name": "Ann"}),
+        "/users/me/password" => json!({"password": "another good one"}),
+        "/users/me/strong" => json!({"password": PASSWORD}),
         "/orgs" | "/orgs/{org}" | "/orgs/{org}/projects" | "/projects/{project}" => {
             json!({"name": Uuid::now_v7().to_string()})
         }
@@ -566,8 +611,15 @@ async fn insert_node(tx: &mut Transaction, tenant: Tenant) -> (NodeId, Credentia
     (id, Credential::NodeKey(key.reveal().to_owned()))
 }
 
-fn sealer() -> Sealer {
+pub(crate) fn sealer() -> Sealer {
     Sealer::new(vec![MasterKey::new(&[1; 32]).unwrap()]).unwrap()
+}
+
+/// Computed once, for it takes long.
+fn password_hash() -> PasswordHash {
+    static HASH: OnceLock<PasswordHash> = OnceLock::new();
+    let hash = || Password::new(PASSWORD.to_owned()).hash([7; 16]).unwrap();
+    HASH.get_or_init(hash).clone()
 }
 
 fn secret() -> Secret {
