@@ -10,7 +10,7 @@ use crate::wording::reworded;
 use axum::body::Bytes;
 use axum::extract::{self, FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{Extensions, HeaderMap, header};
 use control_app::{Call, Error, Visit};
 use control_auth::Secret;
 use control_domain::shortened_browser;
@@ -47,7 +47,11 @@ impl<S: Sync> FromRequestParts<S> for Visitor {
 
 /// What is known of a request without a credential.
 pub(crate) fn visit(now: Timestamp, request: &Request) -> Visit {
-    let (headers, extensions) = (request.headers(), request.extensions());
+    visit_with(now, request.headers(), request.extensions())
+}
+
+/// The same of the parts of a request.
+pub(crate) fn visit_with(now: Timestamp, headers: &HeaderMap, extensions: &Extensions) -> Visit {
     let cookie = extensions.get::<SessionCookie>().copied();
     let known = only_cookie(headers, cookie.unwrap_or_default().browser_name());
     let id = extensions.get::<CorrelationId>();

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::{App, Call, SsoOverview, SsoSignIn, acs_path};
 use control_domain::{
-    GroupMapping, Identity, OidcSettings, Role, SamlSettings, SsoConnection, SsoSettings,
+    GroupMapping, LinkedIdentity, OidcSettings, Role, SamlSettings, SsoConnection, SsoSettings,
 };
 use control_wire::{IdentityId, OrgId};
 use jiff::Timestamp;
@@ -146,7 +146,7 @@ pub(crate) struct DomainsBody {
 
 /// A user's name at an organization's identity provider.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct IdentityView {
+pub(crate) struct LinkedIdentityView {
     id: IdentityId,
     org: OrgId,
     issuer: String,
@@ -160,8 +160,8 @@ pub(crate) struct IdentityView {
 
 /// The identities of the caller.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct IdentitiesView {
-    items: Vec<IdentityView>,
+pub(crate) struct LinkedIdentitiesView {
+    items: Vec<LinkedIdentityView>,
 }
 
 impl fmt::Debug for OidcBody {
@@ -239,9 +239,9 @@ impl From<SsoSignIn> for SsoSignInView {
     }
 }
 
-impl From<Identity> for IdentityView {
-    fn from(identity: Identity) -> Self {
-        let Identity {
+impl From<LinkedIdentity> for LinkedIdentityView {
+    fn from(identity: LinkedIdentity) -> Self {
+        let LinkedIdentity {
             id,
             org,
             issuer,
@@ -425,15 +425,15 @@ pub(crate) async fn set_domains(
 /// The caller's names at identity providers.
 #[utoipa::path(
     get, path = "/users/me/identities", operation_id = "list_identities", tag = "users",
-    responses((status = 200, body = IdentitiesView))
+    responses((status = 200, body = LinkedIdentitiesView))
 )]
 pub(crate) async fn identities(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-) -> Result<Json<IdentitiesView>, Problem> {
+) -> Result<Json<LinkedIdentitiesView>, Problem> {
     let found = app.identities(&call).await?;
-    let items = found.into_iter().map(IdentityView::from).collect();
-    Ok(Json(IdentitiesView { items }))
+    let items = found.into_iter().map(LinkedIdentityView::from).collect();
+    Ok(Json(LinkedIdentitiesView { items }))
 }
 
 /// Unlinks an identity, and ends the sessions that its provider vouched for.

@@ -4,7 +4,6 @@
 
 use crate::body::BodyLimit;
 use crate::cookie::{SessionCookie, only_cookie};
-use crate::correlation::CorrelationId;
 use crate::extract;
 use crate::problem::Problem;
 use crate::rate::{self, RateClass};
@@ -71,10 +70,10 @@ struct Browser {
 }
 
 impl Browser {
-    async fn read(app: &App, request: &Request) -> Result<Self, Error> {
-        let visit = extract::visit(app.now(), request);
-        let headers = request.headers();
-        let cookie = request.extensions().get::<SessionCookie>().copied();
+    async fn read(app: &App, parts: &Parts) -> Result<Self, Error> {
+        let headers = &parts.headers;
+        let visit = extract::visit_with(app.now(), headers, &parts.extensions);
+        let cookie = parts.extensions.get::<SessionCookie>().copied();
         let cookie = cookie.unwrap_or_default();
         let attempt = only_cookie(headers, cookie.attempt_name());
         let session = only_cookie(headers, cookie.name()).filter(|secret| !secret.is_empty());
@@ -123,22 +122,20 @@ impl Browser {
     }
 
     fn refuse(&self, error: Error) -> Response {
-        let sentence = match error {
-            Error::SsoRefused => {
-                "Sign-in was refused. An administrator of your organization sees the reason under this reference."
-            }
-            Error::SsoEmailTaken => {
-                "A user with your address exists. Sign in as before, and link this identity at your profile."
-            }
-            other => return Problem::from(other).into_response(),
+        let sentence = if matches!(error, Error::SsoRefused) {
+            "Sign-in was refused. An administrator of your organization sees the reason under this reference."
+        } else if matches!(error, Error::SsoEmailTaken) {
+            "A user with your address exists. Sign in as before, and link this identity at your profile."
+        } else {
+            return Problem::from(error).into_response();
         };
         page(sentence, &self.visit.correlation_id)
     }
 }
 
 /// Leads to the identity provider. `return` is a path; `link` is there to link an identity, by a link of this site.
-async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, request: Request) -> Response {
-    let browser = match Browser::read(&app, &request).await {
+async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Parts) -> Response {
+    let browser = match Browser::read(&app, &parts).await {
         Ok(browser) => browser,
         Err(error) => return Problem::from(error).into_response(),
     };
@@ -146,13 +143,13 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, request: Re
         Ok(org) => org,
         Err(error) => return browser.refuse(error),
     };
-    let query = request.uri().query().unwrap_or_default();
+    let query = parts.uri.query().unwrap_or_default();
     let parameter = |name: &str| {
         let mut all = form_urlencoded::parse(query.as_bytes());
         all.find_map(|(own, value)| (own == name).then(|| value.into_owned()))
     };
     let link = match parameter("link") {
-        Some(_) => match linking_call(&browser, &request) {
+        Some(_) => match linking_call(&browser, &parts) {
             Ok(call) => Some(call),
             Err(problem) => return problem.into_response(),
         },
@@ -176,8 +173,8 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, request: Re
 }
 
 /// A page of another site must not make a user link an identity that the other site chose.
-fn linking_call(browser: &Browser, request: &Request) -> Result<Call, Problem> {
-    let site = request.headers().get(FETCH_SITE);
+fn linking_call(browser: &Browser, parts: &Parts) -> Result<Call, Problem> {
+    let site = parts.headers.get(FETCH_SITE);
     if site.is_none_or(|site| site != "same-origin") {
         return Err(Problem::other_site());
     }
@@ -189,13 +186,13 @@ fn linking_call(browser: &Browser, request: &Request) -> Result<Call, Problem> {
 async fn oidc_callback(
     State(app): State<Arc<App>>,
     Path(org): Path<OrgId>,
-    request: Request,
+    parts: Parts,
 ) -> Response {
-    let browser = match Browser::read(&app, &request).await {
+    let browser = match Browser::read(&app, &parts).await {
         Ok(browser) => browser,
         Err(error) => return Problem::from(error).into_response(),
     };
-    let query = request.uri().query().unwrap_or_default();
+    let query = parts.uri.query().unwrap_or_default();
     let finished = app.finish_oidc(&browser.visit, org, browser.returning(), query);
     match finished.await {
         Ok(outcome) => browser.leave(&outcome),
@@ -245,13 +242,13 @@ async fn saml_response(
 async fn saml_finish(
     State(app): State<Arc<App>>,
     Path(org): Path<OrgId>,
-    request: Request,
+    parts: Parts,
 ) -> Response {
-    let browser = match Browser::read(&app, &request).await {
+    let browser = match Browser::read(&app, &parts).await {
         Ok(browser) => browser,
         Err(error) => return Problem::from(error).into_response(),
     };
-    let query = request.uri().query().unwrap_or_default();
+    let query = parts.uri.query().unwrap_or_default();
     let ticket = query.strip_prefix("ticket=").unwrap_or_default();
     let ticket = Secret::presented(ticket);
     let finished = app.finish_saml(&browser.visit, org, browser.returning(), &ticket);

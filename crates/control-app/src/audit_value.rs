@@ -1,9 +1,9 @@
 //! Values as the audit log has them: what a person would ask about, and no secrets.
 
 use control_domain::{
-    ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Identity, Invitation, Labels, Membership,
-    Node, Org, Project, Rollout, Scope, Service, SigningKey, SsoConnection, SsoSettings, Target,
-    Upstream, UpstreamTls,
+    ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Invitation, Labels, LinkedIdentity,
+    Membership, Node, Org, Project, Rollout, Scope, Service, SigningKey, SsoConnection,
+    SsoSettings, Target, Upstream, UpstreamTls,
 };
 use control_store::AuditChange;
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ impl Audited for SsoConnection {
     }
 }
 
-impl Audited for Identity {
+impl Audited for LinkedIdentity {
     fn audited(&self) -> Value {
         json!({"issuer": self.issuer, "subject": self.subject})
     }

@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 256 * 1024;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OutboundError {
+pub(crate) enum OutboundError {
     /// The name or the address is of a private network, or the URL has no TLS.
     #[error("the address is private, or without TLS: the installation's settings do not allow it")]
     PrivateAddress,

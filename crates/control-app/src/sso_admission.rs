@@ -9,8 +9,8 @@ use crate::sso_failure::SsoFailure;
 use crate::sso_sign_in::{Arrival, SsoBrowser, SsoOutcome};
 use crate::visit::Visit;
 use control_domain::{
-    Actor, Identity, Membership, Name, Refusal, Role, SessionOrigin, SignInMethod, SsoConnection,
-    SsoRefusal, SsoSettings, Tenant, User, mapped_role, new_user_email,
+    Access, Actor, LinkedIdentity, Membership, Name, Refusal, Role, SessionOrigin, SignInMethod,
+    SsoConnection, SsoRefusal, SsoSettings, Tenant, User, mapped_role, new_user_email,
 };
 use control_sso::AssertedUser;
 use control_store::{SsoSignIn, StoreError, Transaction};
@@ -33,7 +33,9 @@ impl App {
         let AssertedUser {
             issuer, subject, ..
         } = &arrival.asserted;
-        let identity = tx.identity(arrival.org, (issuer, subject)).await?;
+        let identity = tx
+            .identity(arrival.org, (issuer.as_str(), subject.as_str()))
+            .await?;
         if let Some(user) = arrival.link {
             let is_own = matches!(browser.actor, Some(Actor::User { id, .. }) if *id == user);
             if !is_own {
@@ -112,9 +114,10 @@ impl App {
         arrival: &Arrival,
     ) -> Result<User, SsoFailure> {
         let org = arrival.org;
-        let domains = match tx.is_only_org(org).await? {
-            true => None,
-            false => Some(tx.org_domains(org).await?),
+        let domains = if tx.is_only_org(org).await? {
+            None
+        } else {
+            Some(tx.org_domains(org).await?)
         };
         let email = new_user_email(&arrival.asserted, domains.as_deref())?;
         if tx.user_by_email(&email).await?.is_some() {
@@ -123,10 +126,9 @@ impl App {
         let id = UserId::new(call.now, self.random_id());
         let name = shown_name(&arrival.asserted, email.as_str());
         let user = User::provision(id, email, name, call.now);
-        tx.insert_user(&user).await.map_err(|error| match error {
-            StoreError::Conflict => SsoFailure::Refused(SsoRefusal::EmailTaken),
-            other => other.into(),
-        })?;
+        tx.insert_user(&user)
+            .await
+            .map_err(conflict(SsoRefusal::EmailTaken))?;
         let identity = self.new_identity(arrival, user.id, call.now);
         tx.insert_identity(&identity).await?;
         tx.note_change(done(&json!({
@@ -180,7 +182,7 @@ impl App {
         &self,
         mut tx: Transaction,
         visit: &Visit,
-        identity: &Identity,
+        identity: &LinkedIdentity,
     ) -> Result<(), SsoFailure> {
         let (call, place) = (visit.call(Actor::System), (identity.org, identity.user));
         tx.revoke_user_provider_sessions(place, visit.now).await?;
@@ -204,7 +206,7 @@ impl App {
         mut tx: Transaction,
         visit: &Visit,
         (arrival, user): (&Arrival, UserId),
-        identity: Option<Identity>,
+        identity: Option<LinkedIdentity>,
     ) -> Result<SsoOutcome, SsoFailure> {
         let outcome = SsoOutcome {
             session: None,
@@ -218,10 +220,7 @@ impl App {
         let identity = self.new_identity(arrival, user, visit.now);
         tx.insert_identity(&identity)
             .await
-            .map_err(|error| match error {
-                StoreError::Conflict => SsoFailure::Refused(SsoRefusal::IdentityTaken),
-                other => other.into(),
-            })?;
+            .map_err(conflict(SsoRefusal::IdentityTaken))?;
         tx.note_change(created(&identity));
         let (call, tenant) = (visit.call(Actor::System), Tenant::org(arrival.org));
         self.commit(tx, &call, "identity.linked", tenant, user.0)
@@ -229,8 +228,8 @@ impl App {
         Ok(outcome)
     }
 
-    fn new_identity(&self, arrival: &Arrival, user: UserId, now: Timestamp) -> Identity {
-        Identity {
+    fn new_identity(&self, arrival: &Arrival, user: UserId, now: Timestamp) -> LinkedIdentity {
+        LinkedIdentity {
             id: IdentityId::new(now, self.random_id()),
             org: arrival.org,
             issuer: arrival.asserted.issuer.clone(),
@@ -251,7 +250,7 @@ impl App {
     /// # Errors
     ///
     /// [`Error`]
-    pub async fn identities(&self, call: &Call) -> Result<Vec<Identity>, Error> {
+    pub async fn identities(&self, call: &Call) -> Result<Vec<LinkedIdentity>, Error> {
         let user = own_user(call)?;
         Ok(self.store.read().await?.identities_of_user(user).await?)
     }
@@ -262,7 +261,7 @@ impl App {
     ///
     /// [`Error`]; [`Refusal::Invalid`] for a user without a password and another identity.
     pub async fn unlink_identity(&self, call: &Call, id: IdentityId) -> Result<(), Error> {
-        call.actor.holds(control_domain::Access::FreshSession)?;
+        call.actor.holds(Access::FreshSession)?;
         let user = own_user(call)?;
         let mut tx = self.store.begin().await?;
         let all = tx.identities_of_user(user).await?;
@@ -287,9 +286,19 @@ impl App {
 }
 
 fn own_user(call: &Call) -> Result<UserId, Error> {
-    match &call.actor {
-        Actor::User { id, .. } => Ok(*id),
-        _ => Err(Refusal::WrongCredential.into()),
+    if let Actor::User { id, .. } = &call.actor {
+        return Ok(*id);
+    }
+    Err(Refusal::WrongCredential.into())
+}
+
+/// A unique value that exists is a refusal.
+fn conflict(refusal: SsoRefusal) -> impl Fn(StoreError) -> SsoFailure {
+    move |error| {
+        if matches!(error, StoreError::Conflict) {
+            return refusal.into();
+        }
+        error.into()
     }
 }
 
@@ -301,7 +310,7 @@ fn event(action: &'static str, org: OrgId, subject: Uuid) -> AuditEvent<'static>
     }
 }
 
-/// The provider's name for the user, or else the address before its `@`, or else the address.
+/// The provider's name for the user, or else the part of the address before its `@`.
 fn shown_name(asserted: &AssertedUser, email: &str) -> Name {
     let (local, _) = email.split_once('@').unwrap_or((email, ""));
     let candidates = [asserted.name.as_deref().unwrap_or_default(), local];

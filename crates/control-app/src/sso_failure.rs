@@ -44,9 +44,9 @@ impl From<StoreError> for SsoFailure {
 
 impl From<Refusal> for SsoFailure {
     fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::LastAdmin => Self::Refused(SsoRefusal::LastAdmin),
-            other => Self::Internal(other.into()),
+        if refusal == Refusal::LastAdmin {
+            return Self::Refused(SsoRefusal::LastAdmin);
         }
+        Self::Internal(refusal.into())
     }
 }

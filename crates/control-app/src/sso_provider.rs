@@ -274,7 +274,8 @@ fn merged(
     let keys = match &settings.idp_cert_pem {
         Some(text) => IdpKey::from_pem(text)?,
         None => {
-            let certificates = metadata.map_or(&[][..], |metadata| &metadata.certificates);
+            let certificates =
+                metadata.map_or(&[][..], |metadata| metadata.certificates.as_slice());
             let keys = certificates.iter().map(|text| IdpKey::from_base64(text));
             keys.filter_map(Result::ok).collect()
         }

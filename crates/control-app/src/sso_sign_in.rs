@@ -104,10 +104,7 @@ impl App {
             SsoSettings::Oidc(settings) => self.begin_oidc(visit, org, settings).await,
             SsoSettings::Saml(settings) => self.begin_saml(visit, &connection, settings).await,
         }
-        .map_err(|failure| match failure {
-            SsoFailure::Internal(error) => error,
-            failure => refused(org, visit, &failure),
-        })?;
+        .map_err(|failure| into_error(org, visit, failure))?;
         let attempt = SsoPending {
             hash: state.hash(),
             browser_hash: browser.hash(),
@@ -162,12 +159,11 @@ impl App {
         let idp = self
             .saml_idp((connection, settings), false, visit.now)
             .await?;
-        let key = match idp.wants_signed_requests {
-            true => {
-                let pkcs8 = self.sso_secret(&connection.value).await?;
-                Some(SpKey::from_pkcs8(&pkcs8)?)
-            }
-            false => None,
+        let key = if idp.wants_signed_requests {
+            let pkcs8 = self.sso_secret(&connection.value).await?;
+            Some(SpKey::from_pkcs8(&pkcs8)?)
+        } else {
+            None
         };
         let request_id = request_id(self.environment.random());
         let relay_state = self.new_secret();
@@ -519,10 +515,12 @@ fn linking_user(org: OrgId, link: Option<&Call>) -> Result<Option<UserId>, Error
         return Ok(None);
     };
     call.actor.holds(Access::FreshSession)?;
-    match &call.actor {
-        Actor::User { id, roles, .. } if roles.contains_key(&org) => Ok(Some(*id)),
-        _ => Err(Refusal::NotFound.into()),
+    if let Actor::User { id, roles, .. } = &call.actor
+        && roles.contains_key(&org)
+    {
+        return Ok(Some(*id));
     }
+    Err(Refusal::NotFound.into())
 }
 
 /// The answer has to come by the browser that began.
@@ -536,8 +534,16 @@ fn check_browser<T>(pending: &SsoPending<T>, browser: SsoBrowser<'_>) -> Result<
 fn refused(org: OrgId, visit: &Visit, failure: &SsoFailure) -> Error {
     let correlation_id = visit.correlation_id.as_str();
     tracing::info!(%org, correlation_id, reason = %failure, "sign-in refused");
-    match failure {
-        SsoFailure::Refused(SsoRefusal::EmailTaken) => Error::SsoEmailTaken,
-        _ => Error::SsoRefused,
+    if matches!(failure, SsoFailure::Refused(SsoRefusal::EmailTaken)) {
+        return Error::SsoEmailTaken;
     }
+    Error::SsoRefused
+}
+
+/// The error of a failure that no sign-in is remembered for.
+fn into_error(org: OrgId, visit: &Visit, failure: SsoFailure) -> Error {
+    if let SsoFailure::Internal(error) = failure {
+        return error;
+    }
+    refused(org, visit, &failure)
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 /// The name of a user at an organization's identity provider. An address never stands in for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct LinkedIdentity {
     /// The identifier.
     pub id: IdentityId,
     /// The organization of the connection.

@@ -60,7 +60,7 @@ pub use figures::{BatchNode, Figures, NodeBefore, NodeFigures};
 pub use gate::{Comparison, Gate, GateFailure, GateVerdict};
 pub use group_mapping::GroupMapping;
 pub use heartbeat::{check_events, check_heartbeat};
-pub use identity::Identity;
+pub use identity::LinkedIdentity;
 pub use invitation::Invitation;
 pub use labels::Labels;
 pub use machine::{Transition, next_state};

@@ -102,7 +102,7 @@ impl SsoConnection {
         addresses: PrivateAddresses,
         now: Timestamp,
     ) -> Result<Self, Refusal> {
-        actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        actor.require(Access::CONTROL, Tenant::org(org))?;
         Ok(Self {
             org,
             settings: settings.checked(addresses)?,
@@ -123,7 +123,7 @@ impl SsoConnection {
         secret: SecretId,
         addresses: PrivateAddresses,
     ) -> Result<Self, Refusal> {
-        actor.require(Access::ADMINISTER, self.tenant())?;
+        actor.require(Access::CONTROL, self.tenant())?;
         let settings = settings.checked(addresses)?;
         Ok(Self {
             settings,
@@ -140,7 +140,7 @@ impl SsoConnection {
     pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
         actor
             .holds(Access::System)
-            .or_else(|_| actor.require(Access::ADMINISTER, self.tenant()))
+            .or_else(|_| actor.require(Access::CONTROL, self.tenant()))
     }
 
     /// The organization, as the place of what belongs to it.

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn claims(value: Value) -> Map<String, Value> {
+    fn claims(value: &Value) -> Map<String, Value> {
         value.as_object().unwrap().clone()
     }
 
@@ -169,11 +169,7 @@ mod tests {
             (json!({"hasgroups": false}), Groups::Absent),
         ];
         for (value, expected) in cases {
-            assert_eq!(
-                groups_of_claims(&claims(value.clone())),
-                expected,
-                "{value}"
-            );
+            assert_eq!(groups_of_claims(&claims(&value)), expected, "{value}");
         }
     }
 
@@ -196,7 +192,7 @@ mod tests {
             let token = IdToken {
                 issuer: "https://idp.test".to_owned(),
                 subject: "1".to_owned(),
-                claims: claims(value.clone()),
+                claims: claims(&value),
             };
             let user = AssertedUser::from(token);
             assert_eq!(user.email.as_deref(), expected, "{value}");

@@ -4,7 +4,7 @@ use crate::error::StoreError;
 use crate::row::{id, text, time, written_rows};
 use crate::statement::sql;
 use crate::store::Transaction;
-use control_domain::Identity;
+use control_domain::LinkedIdentity;
 use control_wire::{IdentityId, OrgId, UserId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
@@ -15,8 +15,8 @@ impl Transaction {
     /// # Errors
     ///
     /// [`StoreError::Conflict`] if issuer and subject are a user of the organization already.
-    pub async fn insert_identity(&mut self, identity: &Identity) -> Result<(), StoreError> {
-        let Identity {
+    pub async fn insert_identity(&mut self, identity: &LinkedIdentity) -> Result<(), StoreError> {
+        let LinkedIdentity {
             id,
             org,
             issuer,
@@ -43,7 +43,7 @@ impl Transaction {
         &mut self,
         org: OrgId,
         (issuer, subject): (&str, &str),
-    ) -> Result<Option<Identity>, StoreError> {
+    ) -> Result<Option<LinkedIdentity>, StoreError> {
         let by_name =
             "SELECT id, org_id, issuer, subject, user_id, created_at, seen_at FROM identities
                        WHERE org_id = $1 AND issuer = $2 AND subject = $3";
@@ -56,7 +56,10 @@ impl Transaction {
     /// # Errors
     ///
     /// [`StoreError`]
-    pub async fn identities_of_user(&mut self, user: UserId) -> Result<Vec<Identity>, StoreError> {
+    pub async fn identities_of_user(
+        &mut self,
+        user: UserId,
+    ) -> Result<Vec<LinkedIdentity>, StoreError> {
         let list =
             "SELECT id, org_id, issuer, subject, user_id, created_at, seen_at FROM identities
                     WHERE user_id = $1 ORDER BY id LIMIT 100";
@@ -86,7 +89,7 @@ impl Transaction {
     /// [`StoreError::Stale`] if it is gone.
     pub async fn delete_identity(
         &mut self,
-        identity: &Identity,
+        identity: &LinkedIdentity,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let delete = sql("DELETE FROM identities WHERE id = $1");
@@ -112,8 +115,8 @@ impl Transaction {
     }
 }
 
-fn read(row: &AnyRow) -> Result<Identity, StoreError> {
-    Ok(Identity {
+fn read(row: &AnyRow) -> Result<LinkedIdentity, StoreError> {
+    Ok(LinkedIdentity {
         id: id(row, "id")?,
         org: id(row, "org_id")?,
         issuer: text(row, "issuer")?,

@@ -127,11 +127,8 @@ impl Transaction {
         session: SessionId,
         ends_at: Timestamp,
     ) -> Result<(), StoreError> {
-        query("UPDATE sessions SET ends_at = $1 WHERE id = $2 AND ends_at > $1")
-            .bind(ends_at.as_millisecond())
-            .bind(session.to_string())
-            .write_in(self)
-            .await?;
+        let shorten = sql("UPDATE sessions SET ends_at = $1 WHERE id = $2 AND ends_at > $1");
+        shorten.bind(ends_at).bind(session).run(self).await?;
         Ok(())
     }
 

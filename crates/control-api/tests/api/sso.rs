@@ -207,7 +207,7 @@ impl Site {
             .call(&browser.session(), Method::GET, "/users/me", &Value::Null)
             .await;
         let body: Value = serde_json::from_str(&me.text).unwrap();
-        body["orgs"].clone()
+        body["memberships"].clone()
     }
 
     /// The rule that broke in the last sign-in.

@@ -8,9 +8,9 @@ use control_api::{SessionCookie, router};
 use control_app::{App, Call, Environment, Objects, SsoSite};
 use control_auth::{MasterKey, Password, PasswordHash, Sealer, Secret, SigningPair};
 use control_domain::{
-    Actor, ApiKey, Email, EnrolmentToken, Identity, Invitation, Labels, Maker, Membership, Name,
-    Node, NodeCredential, Org, PrivateAddresses, Project, ProjectPolicy, Role, Scope, Session,
-    SessionOrigin, SetupLink, SigningKey, SigningKeyState, Tenant, User,
+    Actor, ApiKey, Email, EnrolmentToken, Invitation, Labels, LinkedIdentity, Maker, Membership,
+    Name, Node, NodeCredential, Org, PrivateAddresses, Project, ProjectPolicy, Role, Scope,
+    Session, SessionOrigin, SetupLink, SigningKey, SigningKeyState, Tenant, User,
 };
 use control_store::{Store, StoredSecret, Transaction};
 use control_testkit::{Database, databases};
@@ -257,7 +257,7 @@ impl World {
     pub(crate) async fn link_identity(&self, user: UserId) -> IdentityId {
         let now = self.app.now();
         let id = IdentityId(Uuid::now_v7());
-        let identity = Identity {
+        let identity = LinkedIdentity {
             id,
             org: self.org,
             issuer: "https://idp.test".to_owned(),

@@ -1,4 +1,9 @@
 //! Sign-in through identity providers, from the outside: genuine, forged and mutated messages.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test may stop"
+)]
 
 mod corpus;
 mod fixture;

@@ -56,7 +56,7 @@ fn elements(text: &str) -> Vec<Range<usize>> {
     let Ok(document) = Document::parse(text) else {
         return Vec::new();
     };
-    let all = document.descendants().filter(|node| node.is_element());
+    let all = document.descendants().filter(roxmltree::Node::is_element);
     all.map(|node| node.range()).collect()
 }
 

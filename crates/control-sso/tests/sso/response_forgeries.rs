@@ -235,93 +235,97 @@ fn a_signature_over_another_reference_is_refused() {
     assert_eq!(battery.accept(&signed), Err(SamlError::SignaturePlace));
 }
 
+/// A part of the response, another one in its place, and the rule that breaks.
+const CONDITIONS: &[(&str, &str, SamlError)] = &[
+    (
+        "<saml:Audience>https://controld.test",
+        "<saml:Audience>https://other.test",
+        SamlError::Audience,
+    ),
+    (
+        "saml:AudienceRestriction>",
+        "saml:OneTimeUse>",
+        SamlError::Audience,
+    ),
+    (
+        "saml:AudienceRestriction>",
+        "saml:Unknown>",
+        SamlError::Condition,
+    ),
+    (
+        "Recipient=\"https://controld.test",
+        "Recipient=\"https://other.test",
+        SamlError::Confirmation,
+    ),
+    ("cm:bearer", "cm:holder-of-key", SamlError::Confirmation),
+    (
+        "Destination=\"https://controld.test",
+        "Destination=\"https://other.test",
+        SamlError::Destination,
+    ),
+    (
+        "<saml:Issuer>https://idp.test",
+        "<saml:Issuer>https://evil.test",
+        SamlError::Issuer,
+    ),
+    (
+        "InResponseTo=\"_request-1\"",
+        "InResponseTo=\"_request-2\"",
+        SamlError::InResponseTo,
+    ),
+    (" InResponseTo=\"_request-1\"", "", SamlError::InResponseTo),
+    ("status:Success", "status:Responder", SamlError::Status),
+    (
+        "persistent",
+        "transient",
+        SamlError::Missing("a NameID that stays the same: its format is `transient`"),
+    ),
+    (
+        "alice",
+        "",
+        SamlError::Missing("a NameID of 1 to 256 characters"),
+    ),
+    ("NotBefore=\"", "NotBefore=\"2", SamlError::Condition),
+    (
+        "saml:AuthnStatement",
+        "saml:Statement",
+        SamlError::Missing("an AuthnStatement"),
+    ),
+    (
+        "Version=\"2.0\"",
+        "Version=\"1.1\"",
+        SamlError::NotAResponse,
+    ),
+];
+
 #[test]
 fn every_condition_is_checked_in_what_was_signed() {
     let battery = Battery::new();
-    let time = |offset: i64| (now() + SignedDuration::from_secs(offset)).to_string();
-    let end = time(300);
-    let end = format!("NotOnOrAfter=\"{end}\"");
-    let cases: &[(&str, &str, SamlError)] = &[
-        (
-            "<saml:Audience>https://controld.test",
-            "<saml:Audience>https://other.test",
-            SamlError::Audience,
-        ),
-        (
-            "saml:AudienceRestriction>",
-            "saml:OneTimeUse>",
-            SamlError::Audience,
-        ),
-        (
-            "saml:AudienceRestriction>",
-            "saml:Unknown>",
-            SamlError::Condition,
-        ),
-        (
-            "Recipient=\"https://controld.test",
-            "Recipient=\"https://other.test",
-            SamlError::Confirmation,
-        ),
-        ("cm:bearer", "cm:holder-of-key", SamlError::Confirmation),
-        (
-            "Destination=\"https://controld.test",
-            "Destination=\"https://other.test",
-            SamlError::Destination,
-        ),
-        (
-            "<saml:Issuer>https://idp.test",
-            "<saml:Issuer>https://evil.test",
-            SamlError::Issuer,
-        ),
-        (
-            "InResponseTo=\"_request-1\"",
-            "InResponseTo=\"_request-2\"",
-            SamlError::InResponseTo,
-        ),
-        (" InResponseTo=\"_request-1\"", "", SamlError::InResponseTo),
-        ("status:Success", "status:Responder", SamlError::Status),
-        (
-            "persistent",
-            "transient",
-            SamlError::Missing("a NameID that stays the same: its format is `transient`"),
-        ),
-        (
-            "alice",
-            "",
-            SamlError::Missing("a NameID of 1 to 256 characters"),
-        ),
-        (
-            &end,
-            &format!("NotOnOrAfter=\"{}\"", time(-61)),
-            SamlError::Expired,
-        ),
-        (&end, "NotOnOrAfter=\"tomorrow\"", SamlError::Condition),
-        ("NotBefore=\"", "NotBefore=\"2", SamlError::Condition),
-        (
-            "saml:AuthnStatement",
-            "saml:Statement",
-            SamlError::Missing("an AuthnStatement"),
-        ),
-        (
-            "Version=\"2.0\"",
-            "Version=\"1.1\"",
-            SamlError::NotAResponse,
-        ),
-    ];
-    for (part, other, expected) in cases {
+    for (part, other, expected) in CONDITIONS {
         let xml = battery.unsigned();
         let changed = xml.replace(part, other);
         assert_ne!(changed, xml, "{part}");
-        assert_eq!(
-            battery.accept(&battery.sign(&changed)),
-            Err(*expected),
-            "{part} -> {other}"
-        );
+        let refused = battery.accept(&battery.sign(&changed));
+        assert_eq!(refused, Err(*expected), "{part} -> {other}");
     }
-    let within = battery
-        .unsigned()
-        .replace(&end, &format!("NotOnOrAfter=\"{}\"", time(-59)));
-    assert!(battery.accept(&battery.sign(&within)).is_ok());
+}
+
+#[test]
+fn an_end_is_compared_with_a_minute_of_difference() {
+    let battery = Battery::new();
+    let end = now() + SignedDuration::from_mins(5);
+    let until = |text: &str| {
+        let (before, after) = (
+            format!("NotOnOrAfter=\"{end}\""),
+            format!("NotOnOrAfter=\"{text}\""),
+        );
+        let changed = battery.unsigned().replace(&before, &after);
+        battery.accept(&battery.sign(&changed)).map(drop)
+    };
+    let time = |offset: i64| (now() + SignedDuration::from_secs(offset)).to_string();
+    assert_eq!(until(&time(-59)), Ok(()));
+    assert_eq!(until(&time(-61)), Err(SamlError::Expired));
+    assert_eq!(until("tomorrow"), Err(SamlError::Condition));
 }
 
 #[test]
@@ -440,10 +444,12 @@ fn claims_name_their_replay_key_and_end() {
 #[test]
 fn hostile_sizes_are_refused_quickly() {
     let battery = Battery::new();
-    let attributes: String = (0..40_000).map(|number| format!(" a{number}=''")).collect();
-    let namespaces: String = (0..15_000)
-        .map(|number| format!(" xmlns:a{number}='b'"))
-        .collect();
+    let numbered = |count: u32, text: &str| {
+        let all = (0..count).map(|number| text.replace('#', &number.to_string()));
+        all.collect::<String>()
+    };
+    let attributes = numbered(40_000, " a#=''");
+    let namespaces = numbered(15_000, " xmlns:a#='b'");
     let children = "<a xmlns:z='y'/>".repeat(15_000);
     let cases = [
         format!("<a{attributes}/>"),

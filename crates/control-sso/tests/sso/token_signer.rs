@@ -66,7 +66,16 @@ impl TokenSigner {
             Algorithm::ES256 => ("p256", &self.p256),
             Algorithm::ES384 => ("p384", &self.p384),
             Algorithm::EdDSA => ("ed25519", &self.ed25519),
-            _ => ("rsa", &self.rsa),
+            Algorithm::HS256
+            | Algorithm::HS384
+            | Algorithm::HS512
+            | Algorithm::RS256
+            | Algorithm::RS384
+            | Algorithm::RS512
+            | Algorithm::PS256
+            | Algorithm::PS384
+            | Algorithm::PS512
+            | _ => ("rsa", &self.rsa),
         };
         let mut header = Header::new(algorithm);
         header.kid = Some(kid.to_owned());
