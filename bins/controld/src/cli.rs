@@ -1,7 +1,8 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use control_domain::{HeartbeatInterval, Quotas, Retention};
+use control_sso::WebUrl;
 use ipnet::IpNet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -136,6 +137,18 @@ pub(crate) struct ServeArgs {
     pub(crate) quotas: QuotaArgs,
     #[command(flatten)]
     pub(crate) retention: RetentionArgs,
+    /// The address under which browsers reach the control plane, such as https://control.example.com. Single sign-on
+    /// by OpenID Connect needs it. Replicas have the same.
+    #[arg(long, env = "CONTROLD_PUBLIC_URL", value_parser = public_url)]
+    pub(crate) public_url: Option<String>,
+    /// Whether identity providers may be in private networks, and be asked without TLS.
+    #[arg(
+        long,
+        env = "CONTROLD_SSO_PRIVATE_ADDRESSES",
+        default_value_t = false,
+        action = ArgAction::Set
+    )]
+    pub(crate) sso_private_addresses: bool,
 }
 
 /// For how long values that have ended are kept. Replicas have the same.
@@ -213,6 +226,15 @@ impl From<QuotaArgs> for Quotas {
             archive_bytes: max_archive_bytes_per_org,
         }
     }
+}
+
+/// An address without a path, to which paths are added.
+fn public_url(text: &str) -> Result<String, String> {
+    let form = "is no address such as https://control.example.com";
+    let base = text.strip_suffix('/').unwrap_or(text);
+    let (_, authority) = base.split_once("://").ok_or(form)?;
+    let is_bare = WebUrl::parse(base).is_some() && !authority.contains(['/', '?']);
+    is_bare.then(|| base.to_owned()).ok_or(form.to_owned())
 }
 
 /// Names are not resolved: one may have several addresses, or another tomorrow.

@@ -14,8 +14,8 @@ use axum::routing::get;
 use axum::{Json, Router};
 use control_api::SessionCookie;
 use control_app::metric::describe_metrics;
-use control_app::{App, Error};
-use control_domain::HeartbeatInterval;
+use control_app::{App, Error, SsoSite};
+use control_domain::{HeartbeatInterval, PrivateAddresses};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use std::future::IntoFuture;
 use std::io::{self, ErrorKind};
@@ -56,6 +56,14 @@ pub(crate) async fn run(
     app.heartbeat_interval = HeartbeatInterval::from_secs(args.heartbeat_secs);
     app.quotas = args.quotas.into();
     app.retention = args.retention.into();
+    app.sso_site = SsoSite {
+        public_url: args.public_url,
+        private_addresses: if args.sso_private_addresses {
+            PrivateAddresses::Allowed
+        } else {
+            PrivateAddresses::Refused
+        },
+    };
     let app = Arc::new(app);
     describe_metrics(env!("CARGO_PKG_VERSION"), app.now());
     let listener = TcpListener::bind(args.listen).await;

@@ -1,7 +1,7 @@
 //! The way in: limit, authenticate, admit.
 
 use crate::body::BodyLimit;
-use crate::cookie::SessionCookie;
+use crate::cookie::{SessionCookie, only_cookie};
 use crate::correlation::CorrelationId;
 use crate::problem::Problem;
 use crate::rate::RateClass;
@@ -45,7 +45,7 @@ pub(crate) async fn admit(
             counter!(metric::RATE_LIMITED, "class" => route.rate.name()).increment(1);
             Err(Problem::rate_limited(allowance.retry_after_secs))
         }
-        None if route.access == Access::Public => Ok(next.run(request).await),
+        None if route.access == Access::Public => visit(route, now, request, next).await,
         None => Err(Error::Unauthenticated.into()),
         Some(actor) => enter(&app, route, call(actor, now, &request), request, next).await,
     };
@@ -161,11 +161,28 @@ async fn enter(
     }
 }
 
+/// Lets a request in that needs no credential. What it sets in the browser, a session for one, must not be of
+/// another site's making.
+async fn visit(
+    route: &Route,
+    now: Timestamp,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    if !route.method.is_safe() && !is_of_own_site(&request) {
+        return Err(Problem::other_site());
+    }
+    let visit = extract::visit(now, &request);
+    request.extensions_mut().insert(visit);
+    Ok(next.run(request).await)
+}
+
 fn call(actor: Actor, now: Timestamp, request: &Request) -> Call {
     let id = request.extensions().get::<CorrelationId>();
     Call {
         actor,
         client_ip: rate::client_ip(request.extensions()),
+        browser: extract::browser(request.headers()),
         now,
         correlation_id: id.map(|CorrelationId(id)| id.clone()).unwrap_or_default(),
         if_match: None,
@@ -221,15 +238,7 @@ fn presented<'a>(headers: &'a HeaderMap, extensions: &Extensions) -> Option<Pres
     }
     let cookie = extensions.get::<SessionCookie>().copied();
     let name = cookie.unwrap_or_default().name();
-    let cookies = headers.get_all(header::COOKIE).iter();
-    let mut sessions = cookies
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|text| text.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .filter_map(|(own, secret)| (own == name).then_some(secret));
-    let first = sessions.next()?;
-    let is_only = sessions.next().is_none();
-    Some(Presented::Session(if is_only { first } else { "" }))
+    Some(Presented::Session(only_cookie(headers, name)?))
 }
 
 /// The text of the field that stands there once; else empty, which no credential is.

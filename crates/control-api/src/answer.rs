@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// What is limited; checks of health and metrics are not.
 const INTERFACE: &str = "/api/";
 
+/// The type of pages, which have their own way out.
+const HTML: &str = "text/html; charset=utf-8";
+
 /// Stands around everything, what the framework refuses included.
 pub(crate) async fn answer(
     State(app): State<Arc<App>>,
@@ -66,14 +69,14 @@ fn keep_apart(headers: &mut HeaderMap) {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
 }
 
-/// The failure that is to be written; none if the response has a JSON body of its own.
+/// The failure that is to be written; none if the response has a body of its own, JSON or a page.
 fn problem_of(response: &mut Response) -> Option<Problem> {
     let known = response.extensions_mut().remove::<Problem>();
     let status = response.status();
     let failed = status.is_client_error() || status.is_server_error();
     let kind = response.headers().get(header::CONTENT_TYPE);
-    let is_json = kind.is_some_and(|kind| kind == "application/json");
-    known.or_else(|| (failed && !is_json).then(|| Problem::of_status(status)))
+    let has_body = kind.is_some_and(|kind| kind == "application/json" || kind == HTML);
+    known.or_else(|| (failed && !has_body).then(|| Problem::of_status(status)))
 }
 
 /// A request without an answer yet, also if its client goes away.

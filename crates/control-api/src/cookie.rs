@@ -1,8 +1,14 @@
 //! The cookie of a session.
 
-use axum::http::HeaderValue;
-use axum::http::header::InvalidHeaderValue;
+use axum::http::header::{self, InvalidHeaderValue};
+use axum::http::{HeaderMap, HeaderValue};
+use control_app::NewSession;
 use control_auth::Secret;
+
+/// A browser is known this long, in seconds: 90 days, as long as the database knows it.
+const KNOWN_SECS: u32 = 90 * 24 * 60 * 60;
+/// A sign-in through an identity provider takes this long at most, in seconds.
+const ATTEMPT_SECS: u32 = 600;
 
 /// How browsers reach the interface, which decides on the name and the flags of the cookie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,10 +23,18 @@ pub enum SessionCookie {
 impl SessionCookie {
     /// Its name. Browsers take the prefix `__Host-` by TLS alone, and not from another host of the domain
     /// (RFC 6265bis, section 4.1.3.2).
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Tls => "__Host-session",
             Self::Loopback => "session",
+        }
+    }
+
+    /// The name of the cookie by which a browser is known that signed in before. It is no credential.
+    pub const fn browser_name(self) -> &'static str {
+        match self {
+            Self::Tls => "__Host-browser",
+            Self::Loopback => "browser",
         }
     }
 
@@ -29,16 +43,85 @@ impl SessionCookie {
     /// # Errors
     ///
     /// [`InvalidHeaderValue`] if the secret is no Base64-URL.
-    pub(crate) fn set(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
-        let (name, secret) = (self.name(), secret.reveal());
+    pub fn set(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
+        self.field(self.name(), secret.reveal(), "")
+    }
+
+    /// The fields that give a browser its new session, and a name to be known by.
+    pub fn set_all(self, new: &NewSession) -> Vec<HeaderValue> {
+        let browser = new.browser.as_ref().map(|browser| {
+            let lasting = format!("; Max-Age={KNOWN_SECS}");
+            self.field(self.browser_name(), browser.reveal(), &lasting)
+        });
+        let fields = [Some(self.set(&new.secret)), browser];
+        // Secrets of ours are Base64-URL, which every field takes.
+        fields
+            .into_iter()
+            .flatten()
+            .filter_map(Result::ok)
+            .collect()
+    }
+
+    /// The field that takes the session from a browser.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHeaderValue`] never: the field is a constant.
+    pub fn clear(self) -> Result<HeaderValue, InvalidHeaderValue> {
+        self.field(self.name(), "", "; Max-Age=0")
+    }
+
+    /// The name of the cookie of a sign-in that the browser began and an identity provider continues.
+    pub(crate) const fn attempt_name(self) -> &'static str {
+        match self {
+            Self::Tls => "__Host-sign-in",
+            Self::Loopback => "sign-in",
+        }
+    }
+
+    /// The field that binds a sign-in to the browser that began it, for ten minutes.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHeaderValue`] if the secret is no Base64-URL.
+    pub(crate) fn set_attempt(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
+        let lifetime = format!("; Max-Age={ATTEMPT_SECS}");
+        self.field(self.attempt_name(), secret.reveal(), &lifetime)
+    }
+
+    /// The field that ends it.
+    pub(crate) fn end_attempt(self) -> Option<HeaderValue> {
+        self.field(self.attempt_name(), "", "; Max-Age=0").ok()
+    }
+
+    fn field(
+        self,
+        name: &str,
+        secret: &str,
+        lifetime: &str,
+    ) -> Result<HeaderValue, InvalidHeaderValue> {
         let secure = match self {
             Self::Tls => "; Secure",
             Self::Loopback => "",
         };
         HeaderValue::try_from(format!(
-            "{name}={secret}; Path=/; HttpOnly; SameSite=Lax{secure}"
+            "{name}={secret}; Path=/; HttpOnly; SameSite=Lax{secure}{lifetime}"
         ))
     }
+}
+
+/// The value of the cookie; empty, which no secret is, if there are several: a program in front of this one may have
+/// looked at another one.
+pub(crate) fn only_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let cookies = headers.get_all(header::COOKIE).iter();
+    let mut values = cookies
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter_map(|(own, value)| (own == name).then_some(value));
+    let first = values.next()?;
+    let is_only = values.next().is_none();
+    Some(if is_only { first } else { "" })
 }
 
 #[cfg(test)]

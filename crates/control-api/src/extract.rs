@@ -1,14 +1,20 @@
 //! What handlers take from a request.
 
 use crate::body::{self, BodyLimit};
+use crate::cookie::{SessionCookie, only_cookie};
+use crate::correlation::CorrelationId;
 use crate::problem::Problem;
+use crate::rate;
 use crate::route::noun;
 use crate::wording::reworded;
 use axum::body::Bytes;
 use axum::extract::{self, FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
-use control_app::{Call, Error};
+use axum::http::{Extensions, HeaderMap, header};
+use control_app::{Call, Error, Visit};
+use control_auth::Secret;
+use control_domain::shortened_browser;
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
@@ -24,6 +30,45 @@ impl<S: Sync> FromRequestParts<S> for Caller {
         let call = parts.extensions.get::<Call>().cloned();
         call.map(Self).ok_or_else(|| Error::Unauthenticated.into())
     }
+}
+
+/// A request without a credential, as admission made it.
+#[derive(Clone, Debug)]
+pub(crate) struct Visitor(pub(crate) Visit);
+
+impl<S: Sync> FromRequestParts<S> for Visitor {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let visit = parts.extensions.get::<Visit>().cloned();
+        visit.map(Self).ok_or_else(|| Error::Unauthenticated.into())
+    }
+}
+
+/// What is known of a request without a credential.
+pub(crate) fn visit(now: Timestamp, request: &Request) -> Visit {
+    visit_with(now, request.headers(), request.extensions())
+}
+
+/// The same of the parts of a request.
+pub(crate) fn visit_with(now: Timestamp, headers: &HeaderMap, extensions: &Extensions) -> Visit {
+    let cookie = extensions.get::<SessionCookie>().copied();
+    let known = only_cookie(headers, cookie.unwrap_or_default().browser_name());
+    let id = extensions.get::<CorrelationId>();
+    Visit {
+        client_ip: rate::client_ip(extensions),
+        browser: browser(headers),
+        known_browser: known.map(Secret::presented),
+        now,
+        correlation_id: id.map(|CorrelationId(id)| id.clone()).unwrap_or_default(),
+    }
+}
+
+/// The browser's name, shortened.
+pub(crate) fn browser(headers: &HeaderMap) -> String {
+    let agent = headers.get(header::USER_AGENT);
+    let agent = agent.and_then(|agent| agent.to_str().ok());
+    shortened_browser(agent.unwrap_or_default())
 }
 
 /// A JSON body. No body at all counts as an object without fields.

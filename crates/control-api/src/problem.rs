@@ -275,14 +275,22 @@ impl From<Refusal> for Problem {
             | Refusal::WrongCredential
             | Refusal::OwnApproval
             | Refusal::UnknownPerson
+            | Refusal::SharedMember
+            | Refusal::NotFresh
+            | Refusal::NoSecondFactor
             | Refusal::MoreThanOwn(_) => {
                 let message = format!("Authorization failed: {refusal}");
-                let code = ErrorCode::AuthorizationFailed;
+                let code = match refusal {
+                    Refusal::NotFresh => ErrorCode::StepUpRequired,
+                    Refusal::NoSecondFactor => ErrorCode::SecondFactorRequired,
+                    _ => ErrorCode::AuthorizationFailed,
+                };
                 return Self::new(StatusCode::FORBIDDEN, code, message);
             }
             Refusal::Ended => return Self::unauthenticated(),
             Refusal::WrongState { .. }
             | Refusal::NoSigningKey
+            | Refusal::NoPassword
             | Refusal::Held
             | Refusal::NeedsApproval => (StatusCode::CONFLICT, ErrorCode::WrongState),
             Refusal::InUse(_) | Refusal::Taken(_) | Refusal::LastAdmin => {
@@ -300,6 +308,12 @@ impl From<Error> for Problem {
         use control_app::StoreError::{Conflict, Reference, Stale};
         match error {
             Error::Unauthenticated => Self::unauthenticated(),
+            Error::WrongSignIn => {
+                let message = format!("Authentication failed: {error}");
+                let status = StatusCode::UNAUTHORIZED;
+                Self::new(status, ErrorCode::AuthenticationFailed, message)
+            }
+            Error::TooManyTries { retry_after_secs } => Self::rate_limited(retry_after_secs),
             Error::Refused(refusal) => refusal.into(),
             Error::Precondition => {
                 let status = StatusCode::PRECONDITION_FAILED;
@@ -308,7 +322,17 @@ impl From<Error> for Problem {
             Error::Store(Stale | Conflict | Reference) => {
                 Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, error.to_string())
             }
-            Error::TooManyWaiters | Error::TooManyUploads => Self::busy(&error.to_string()),
+            Error::TooManyWaiters | Error::TooManyUploads | Error::TooManySignIns => {
+                Self::busy(&error.to_string())
+            }
+            Error::SsoRefused | Error::SsoEmailTaken => {
+                let message = format!("Authorization failed: {error}");
+                Self::new(
+                    StatusCode::FORBIDDEN,
+                    ErrorCode::AuthorizationFailed,
+                    message,
+                )
+            }
             Error::Files(wrong) => Self::invalid("files", &wrong.to_string()),
             Error::Definition { field, reason } => Self::invalid(field, &reason),
             Error::Certificate(wrong) => {

@@ -96,8 +96,8 @@ pub(crate) async fn set_up(
     };
     let path = format!("/orgs/{}", org.id);
     let mut response = Resource::secret(1, view).at(&path).into_response();
-    if let Ok(cookie) = cookie.set(&session) {
-        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    for field in cookie.set_all(&session) {
+        response.headers_mut().append(header::SET_COOKIE, field);
     }
     Ok(response)
 }

@@ -57,7 +57,7 @@ impl App {
     ) -> Result<Vec<Versioned<ApiKey>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = resolve(&mut tx, call, place).await?;
-        call.actor.require(Access::API_KEYS, tenant)?;
+        call.actor.require(Access::READ_API_KEYS, tenant)?;
         Ok(tx.api_keys(tenant.org, tenant.project, page).await?)
     }
 
@@ -68,7 +68,8 @@ impl App {
     /// [`Error`]
     pub async fn api_key(&self, call: &Call, id: ApiKeyId) -> Result<Versioned<ApiKey>, Error> {
         let found = find(&mut self.store.read().await?, id).await?;
-        call.actor.require(Access::API_KEYS, found.value.tenant)?;
+        call.actor
+            .require(Access::READ_API_KEYS, found.value.tenant)?;
         Ok(found)
     }
 
@@ -144,7 +145,7 @@ async fn resolve(tx: &mut Transaction, call: &Call, place: ApiKeyPlace) -> Resul
     let project = project.or(call.actor.only_project());
     if let Some(project) = project {
         let found = tenant(tx, project).await?;
-        call.actor.require(Access::API_KEYS, found)?;
+        call.actor.require(Access::READ_API_KEYS, found)?;
         if org.is_some_and(|org| org != found.org) {
             return Err(Refusal::invalid("project", "belongs to another organization").into());
         }

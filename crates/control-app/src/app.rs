@@ -8,8 +8,10 @@ use crate::changes::Changes;
 use crate::error::Error;
 use crate::metric;
 use crate::order_signals::OrderSignals;
+use crate::password_places::PasswordPlaces;
 use crate::places::{HeavyPlaces, UploadPlace, UploadPlaces};
 use crate::rate_limit::{Allowance, RateLimiter};
+use crate::sso_site::{SsoDocuments, SsoSite};
 use crate::write_queue::WriteQueue;
 use control_auth::{AuditKey, Sealer, Secret};
 use control_domain::{Access, Actor, HeartbeatInterval, Quotas, Refusal, Retention, Tenant};
@@ -58,8 +60,14 @@ pub struct App {
     /// When the database last took no write of this replica, in milliseconds since 1970.
     write_failed_at: AtomicI64,
     uploads: UploadPlaces,
+    pub(crate) passwords: PasswordPlaces,
+    /// When a refused sign-in of an account was noted last.
+    pub(crate) refused_sign_ins: Cache<String, Timestamp>,
     /// Held while an archive is read for the certificates that it names.
     pub(crate) listing: Mutex<()>,
+    pub(crate) sso_documents: SsoDocuments,
+    /// The place of this installation among identity providers and browsers.
+    pub sso_site: SsoSite,
     /// Wakes long polls and live pages.
     pub changes: Changes,
     /// What nodes are told of the time between two heartbeats; replicas have the same.
@@ -107,7 +115,11 @@ impl App {
             is_clock_wrong: AtomicBool::new(false),
             write_failed_at: AtomicI64::new(i64::MIN),
             uploads: UploadPlaces::default(),
+            passwords: PasswordPlaces::default(),
+            refused_sign_ins: Cache::new(ENDED_USES),
             listing: Mutex::new(()),
+            sso_documents: SsoDocuments::default(),
+            sso_site: SsoSite::default(),
             changes: Changes::default(),
             heartbeat_interval: HeartbeatInterval::default(),
             quotas: Quotas::default(),

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::error::Error;
 use crate::metric;
-use control_domain::Retention;
+use control_domain::{KnownBrowser, Retention};
 use jiff::{SignedDuration, Timestamp};
 use metrics::{counter, gauge};
 use uuid::Uuid;
@@ -11,6 +11,8 @@ use uuid::Uuid;
 const LEASE: SignedDuration = SignedDuration::from_secs(60);
 const CHUNK: i64 = 1_000;
 
+/// A session without a request for so long has ended by any rule.
+const SESSION_MEMORY: SignedDuration = SignedDuration::from_hours(8 * 24);
 /// An archive without a stored bundle after this time was left behind.
 const UPLOAD_GRACE: SignedDuration = SignedDuration::from_hours(1);
 /// Archives that one round deletes.
@@ -20,8 +22,6 @@ const UPLOADS: i64 = 20;
 const ROLLOUTS: usize = 10;
 /// Bundles that one round deletes.
 const BUNDLES: i64 = 100;
-/// A session that was not seen for this time has ended long ago.
-const SESSIONS_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 impl App {
     /// One round; `replica` names this process. Gives the number of rows deleted.
@@ -43,10 +43,14 @@ impl App {
         let buckets = tx.purge_buckets(now, CHUNK).await?;
         let replies = tx.purge_replies(now, CHUNK).await?;
         let invitations = tx.purge_invitations(now, CHUNK).await?;
-        let sessions = tx.purge_sessions(now - SESSIONS_KEPT, CHUNK).await?;
+        let sso = tx.purge_sso(now, CHUNK).await?;
+        let pending = tx.purge_pending_sign_ins(now, CHUNK).await?;
+        let browsers = tx.purge_browsers(KnownBrowser::horizon(now), CHUNK).await?;
+        let sessions = tx.purge_sessions(now - SESSION_MEMORY, CHUNK).await?;
         tx.commit().await?;
         let retained = self.clean_up_ended(now).await?;
-        let deleted = buckets + replies + invitations + sessions + retained;
+        let people = pending + browsers + sessions + sso;
+        let deleted = buckets + replies + invitations + people + retained;
         counter!(metric::HOUSEKEEPING_DELETED).increment(deleted);
         Ok(deleted)
     }

@@ -12,6 +12,7 @@ mod error;
 mod housekeeping;
 mod idempotency;
 mod order_signals;
+mod outbound;
 mod places;
 mod rate_limit;
 mod write_queue;
@@ -41,16 +42,29 @@ mod node;
 mod node_session;
 mod order;
 mod org;
+mod password;
+mod password_places;
 mod private_keys;
 mod project;
+mod refused_sign_in;
 mod rollout;
 mod scheduler;
+mod second_factor;
 mod service;
 mod session;
 mod setup;
+mod sign_in;
 mod signing_key;
+mod sso_admission;
+mod sso_connection;
+mod sso_failure;
+mod sso_provider;
+mod sso_sign_in;
+mod sso_site;
 mod upstream;
 mod user;
+mod user_event;
+mod visit;
 
 pub use api_key::ApiKeyPlace;
 pub use app::{App, Environment};
@@ -71,7 +85,7 @@ pub use control_store::{
     AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, BundleFilter,
     CertificateFilter, DriftFilter, Member, NodeCounts, NodeFilter, ObjectBytes, ObjectError,
     Objects, Page, PageOrder, Rate, Reply, Reservation, RolloutFilter, RolloutNode, ServiceFilter,
-    StoreError, StoredBatch, Versioned,
+    SsoSignIn, StoreError, StoredBatch, Versioned,
 };
 pub use drift::DriftRemedy;
 pub use error::Error;
@@ -81,5 +95,12 @@ pub use order::{OrderTarget, desired_tag};
 pub use places::UploadPlace;
 pub use rate_limit::Allowance;
 pub use rollout::{NodeSelection, RolloutProgress, StoredFigures, StoredSide};
+pub use second_factor::{NewSecondFactor, SecondFactor, TotpSetup};
+pub use session::{NewSession, SessionInfo};
 pub use setup::{Installation, NewInstallation};
+pub use sign_in::{SignedIn, StrongProof};
+pub use sso_connection::{SsoOverview, acs_path};
+pub use sso_sign_in::{SamlArrival, SsoBrowser, SsoOutcome, SsoRequest, SsoStart};
+pub use sso_site::SsoSite;
 pub use user::Identity;
+pub use visit::Visit;

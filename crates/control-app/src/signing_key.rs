@@ -82,7 +82,7 @@ impl App {
         call: &Call,
         org: OrgId,
     ) -> Result<Versioned<SigningKey>, Error> {
-        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        call.actor.require(Access::CONTROL, Tenant::org(org))?;
         let mut tx = self.store.begin().await?;
         let active = tx.active_signing_key(org).await?;
         let active = active.ok_or(Refusal::NotFound)?;

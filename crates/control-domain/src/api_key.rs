@@ -106,7 +106,7 @@ impl ApiKey {
         new: NewApiKey,
         now: Timestamp,
     ) -> Result<Self, Refusal> {
-        actor.require(Access::API_KEYS, tenant)?;
+        actor.require(Access::WRITE_API_KEYS, tenant)?;
         let NewApiKey {
             name,
             scopes,
@@ -123,7 +123,7 @@ impl ApiKey {
             created_at: now,
             expires_at,
             revoked_at: None,
-            made_by: actor.maker(tenant.org),
+            made_by: actor.maker(tenant),
         };
         key.within(actor)?;
         Ok(key)
@@ -175,7 +175,7 @@ impl ApiKey {
     ///
     /// [`Refusal`] without the permission, or if it was revoked before.
     pub fn revoke(self, actor: &Actor, now: Timestamp) -> Result<Self, Refusal> {
-        actor.require(Access::API_KEYS, self.tenant)?;
+        actor.require(Access::WRITE_API_KEYS, self.tenant)?;
         self.step(ApiKeyEvent::Revoke, now)?;
         Ok(Self {
             revoked_at: Some(now),
@@ -189,7 +189,7 @@ impl ApiKey {
     ///
     /// [`Refusal`] without the permission, or if it was not revoked before.
     pub fn delete(&self, actor: &Actor, now: Timestamp) -> Result<(), Refusal> {
-        actor.require(Access::API_KEYS, self.tenant)?;
+        actor.require(Access::WRITE_API_KEYS, self.tenant)?;
         self.step(ApiKeyEvent::Delete, now)?;
         Ok(())
     }

@@ -133,7 +133,7 @@ impl EnrolmentToken {
             created_at: now,
             expires_at,
             revoked_at: None,
-            made_by: actor.maker(tenant.org),
+            made_by: actor.maker(tenant),
         })
     }
 

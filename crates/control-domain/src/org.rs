@@ -57,7 +57,7 @@ impl Org {
     ///
     /// [`Refusal`] without the permission, or while it has projects.
     pub fn delete(&self, actor: &Actor, has_projects: bool) -> Result<(), Refusal> {
-        actor.require(Access::ADMINISTER, self.tenant())?;
+        actor.require(Access::CONTROL, self.tenant())?;
         (!has_projects)
             .then_some(())
             .ok_or(Refusal::InUse("projects"))

@@ -13,6 +13,9 @@ use sqlx::any::AnyRow;
 
 /// What an organization without projects still has, in the order of its references.
 const BELONGINGS: &[&str] = &[
+    "DELETE FROM identities WHERE org_id = $1",
+    "DELETE FROM org_domains WHERE org_id = $1",
+    "DELETE FROM sso_connections WHERE org_id = $1",
     "DELETE FROM api_keys WHERE org_id = $1",
     "DELETE FROM invitations WHERE org_id = $1",
     "DELETE FROM memberships WHERE org_id = $1",

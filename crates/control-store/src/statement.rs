@@ -8,9 +8,9 @@ use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
 use control_domain::Name;
 use control_wire::{
-    ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, InstanceId, InvitationId,
-    NodeEventId, NodeId, OrgId, ProjectId, RolloutId, SecretId, ServiceId, SessionId, SigningKeyId,
-    UpstreamId, UserId,
+    ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, IdentityId, InstanceId,
+    InvitationId, NodeEventId, NodeId, OrgId, ProjectId, RolloutId, SecretId, ServiceId, SessionId,
+    SigningKeyId, UpstreamId, UserId,
 };
 use jiff::Timestamp;
 use sqlx::any::{AnyArguments, AnyQueryResult, AnyRow};
@@ -164,6 +164,6 @@ arguments! {
 }
 
 ids! {
-    Uuid, ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, InstanceId, InvitationId, NodeEventId, NodeId, OrgId,
+    Uuid, ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, IdentityId, InstanceId, InvitationId, NodeEventId, NodeId, OrgId,
     ProjectId, RolloutId, SecretId, ServiceId, SessionId, SigningKeyId, UpstreamId, UserId,
 }

@@ -62,6 +62,8 @@ id! {
     InstanceId,
     /// Names an event of a node.
     NodeEventId,
+    /// Names a user at an identity provider.
+    IdentityId,
     /// Names an invitation.
     InvitationId,
     /// Names a node.

@@ -50,6 +50,7 @@ const ROWS: &[Row] = &[
             &["proxy-plan", "proxy-config", "proxy-model"],
             &["proxy-telemetry"],
             &["control-domain", "control-auth"],
+            &["control-domain", "control-sso"],
             &["control-bundle", "control-auth"],
         ],
     },

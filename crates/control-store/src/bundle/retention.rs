@@ -177,21 +177,6 @@ impl Transaction {
         Ok(deleted)
     }
 
-    /// Deletes at most `limit` sessions that were last seen before `before`; how many.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
-    pub async fn purge_sessions(
-        &mut self,
-        before: Timestamp,
-        limit: i64,
-    ) -> Result<u64, StoreError> {
-        let delete = "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE seen_at < $1
-                      ORDER BY seen_at LIMIT $2)";
-        sql(delete).bind(before).bind(limit).run(self).await
-    }
-
     /// The rows of each table that grows with use. Reads an index of each.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::stores::{NOW, api_key, org, project, signing_key, stores, user};
 use control_auth::Sealed;
-use control_domain::{Membership, Name, Role, Scope, Session, SetupLink, Tenant};
+use control_domain::{Membership, Name, Role, Scope, Session, SessionOrigin, SetupLink, Tenant};
 use control_store::{Page, PageOrder, StoreError, StoredSecret, Versioned};
 use control_wire::{SecretId, SessionId};
 use std::collections::BTreeMap;
@@ -176,9 +176,17 @@ async fn a_user_has_roles_and_sessions() {
         let orgs = tx.orgs_of_user(user.id, ALL).await.unwrap();
         assert_eq!(orgs, [Versioned::new(org)]);
 
-        let session = Session::start(SessionId(Uuid::from_u128(5)), user.id, NOW);
-        tx.insert_session(session, "hash").await.unwrap();
-        assert_eq!(tx.session_by_secret("hash").await.unwrap(), Some(session));
+        let session = Session::start(
+            SessionId(Uuid::from_u128(5)),
+            user.id,
+            SessionOrigin::default(),
+            NOW,
+        );
+        tx.insert_session(&session, "hash").await.unwrap();
+        assert_eq!(
+            tx.session_by_secret("hash").await.unwrap(),
+            Some(session.clone())
+        );
         let later = NOW + jiff::SignedDuration::from_secs(1);
         tx.see_session(session.id, later).await.unwrap();
         tx.revoke_session(session.id, later).await.unwrap();
