@@ -164,7 +164,7 @@ impl ApiKey {
     ///
     /// [`Refusal`] without the permission, or for a bad name.
     pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
-        actor.require(Access::API_KEYS, self.tenant)?;
+        actor.require(Access::WRITE_API_KEYS, self.tenant)?;
         let name = Name::parse("name", name)?;
         Ok(Self { name, ..self })
     }

@@ -145,7 +145,7 @@ fn example(region: &Region) -> String {
 }
 
 fn settings(changes: &[SettingChange]) -> String {
-    let shapes = Shapes::of_registry();
+    let shapes = Shapes::from_registry();
     let mut table = Table::default();
     for change in changes.iter().take(MAX_LISTED) {
         let shown = |values: &[Value]| {
