@@ -60,7 +60,7 @@ pub(crate) struct Options {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
     let python = environment(workspace)?;
     let folder = tempfile::tempdir().map_err(|source| TaskError::System {
-        deed: "make a folder",
+        action: "make a folder",
         source,
     })?;
     let mut random = Random(options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);

@@ -62,7 +62,7 @@ impl App {
                 return Err(Refusal::invalid("client_secret", "is of OpenID Connect").into());
             }
             // A key takes a moment to make: before the transaction, and in vain if one is kept.
-            (SsoSettings::Saml(_), None) => Some(self.heavy(SpKey::generate).await?),
+            (SsoSettings::Saml(_), None) => Some(self.heavy(org, SpKey::generate).await?),
             (SsoSettings::Oidc(_), _) => None,
         };
         let new_secret = match generated {
