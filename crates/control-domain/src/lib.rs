@@ -56,8 +56,8 @@ pub use enrolment_token::{
     ENROLMENT_TOKEN_TRANSITIONS, EnrolmentToken, EnrolmentTokenEvent, EnrolmentTokenState,
     NewEnrolmentToken,
 };
-pub use figures::{BatchNode, Figures, NodeBefore, NodeFigures};
-pub use gate::{Comparison, Gate, GateFailure, GateVerdict};
+pub use figures::{BatchNode, Comparison, Figures, NodeBefore, NodeFigures};
+pub use gate::{Gate, GateFailure, GateVerdict};
 pub use group_mapping::GroupMapping;
 pub use heartbeat::{check_events, check_heartbeat};
 pub use identity::LinkedIdentity;
