@@ -68,7 +68,7 @@ pub use control_bundle::Files;
 pub use control_store::{
     AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, Member, NodeCounts,
     NodeFilter, ObjectBytes, ObjectError, Objects, Page, Rate, Reply, Reservation, RolloutNode,
-    StoreError, StoredBatch, Versioned,
+    StandingCounts, StoreError, StoredBatch, Versioned,
 };
 pub use drift::DriftRemedy;
 pub use error::Error;

@@ -93,6 +93,22 @@ impl Transaction {
         list.page(self, page).await
     }
 
+    /// The bundles of a project that were made before the bundle `before`, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn newest_bundles(
+        &mut self,
+        project: ProjectId,
+        before: Option<BundleId>,
+        limit: i64,
+    ) -> Result<Vec<Versioned<Bundle>>, StoreError> {
+        let list = select!("WHERE project_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+        let page = Page::before(before.map(|before| before.0), limit);
+        sql(list).bind(project).page(self, page).await
+    }
+
     /// Updates the state of the bundle that had `version`; gives the next one.
     ///
     /// # Errors

@@ -173,6 +173,23 @@ impl Transaction {
         list.page(self, page).await
     }
 
+    /// The drifts of a project that were opened before the drift `before`, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn newest_drifts(
+        &mut self,
+        project: ProjectId,
+        before: Option<DriftId>,
+        limit: i64,
+    ) -> Result<Vec<Versioned<Drift>>, StoreError> {
+        let list =
+            select!("drift d WHERE d.project_id = $1 AND d.id < $2 ORDER BY d.id DESC LIMIT $3");
+        let page = Page::before(before.map(|before| before.0), limit);
+        sql(list).bind(project).page(self, page).await
+    }
+
     async fn mark_drifting(&mut self, node: NodeId, is_drifting: bool) -> Result<(), StoreError> {
         let update = sql("UPDATE node_heartbeats SET is_drifting = $2 WHERE node_id = $1");
         update.bind(node).bind(is_drifting).run(self).await?;

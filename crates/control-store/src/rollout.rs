@@ -169,6 +169,22 @@ impl Transaction {
         list.page(self, page).await
     }
 
+    /// The rollouts of a project that were made before the rollout `before`, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn newest_rollouts(
+        &mut self,
+        project: ProjectId,
+        before: Option<RolloutId>,
+        limit: i64,
+    ) -> Result<Vec<Versioned<Rollout>>, StoreError> {
+        let list = select!("WHERE r.project_id = $1 AND r.id < $2 ORDER BY r.id DESC LIMIT $3");
+        let page = Page::before(before.map(|before| before.0), limit);
+        sql(list).bind(project).page(self, page).await
+    }
+
     /// Up to 1 000 rollouts behind `after` that the scheduler has to look at. A paused one is among them if
     /// its bundle was revoked.
     ///

@@ -26,3 +26,13 @@ pub struct Page {
     /// At most so many, 1 or more.
     pub limit: i64,
 }
+
+impl Page {
+    /// A page of a list in the opposite order: its statement compares `id < after`, and the newest come first.
+    pub(crate) fn before(before: Option<Uuid>, limit: i64) -> Self {
+        Self {
+            after: Some(before.unwrap_or(Uuid::max())),
+            limit,
+        }
+    }
+}
