@@ -91,7 +91,7 @@ pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec
         max_connections: _, // Its range is checked where it is read.
         quotas: _,
         retention: _,
-        public_url: _,      // Its form, too.
+        public_url: _, // Its form, too.
         sso_private_addresses: _,
     } = args;
     let mut faults = Vec::new();

@@ -12,10 +12,10 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use control_api::SessionCookie;
 use control_app::metric::describe_metrics;
 use control_app::{App, Error, SsoSite};
 use control_domain::{HeartbeatInterval, PrivateAddresses};
+use control_http::SessionCookie;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use std::future::IntoFuture;
 use std::io::{self, ErrorKind};
@@ -153,12 +153,12 @@ async fn bind_metrics(listen: Option<SocketAddr>) -> Result<Option<TcpListener>,
 fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
     let ready = get(ready).with_state(Arc::clone(app));
     let beside = Router::new()
-        .route("/setup", get(setup_hint))
         .route(
             "/health",
             get(async || Json(serde_json::json!({"status": "healthy"}))),
         )
-        .route("/ready", ready);
+        .route("/ready", ready)
+        .merge(control_ui::router(app, cookie));
     control_api::router(app, beside, cookie)
 }
 
@@ -181,17 +181,6 @@ fn not_ready(reason: &str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, retry, body).into_response()
 }
 
-/// What the set-up link shows. Its address has a secret.
-async fn setup_hint() -> impl IntoResponse {
-    let fields = [
-        (header::CACHE_CONTROL, "no-store"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ];
-    let text = "Send the token of this link once, as `Authorization: Bearer`, with\n\
-     POST /api/v1/setup {\"org_name\", \"email\", \"user_name\", \"password\"}\n";
-    (fields, text)
-}
-
 #[expect(
     clippy::print_stdout,
     reason = "the operator reads these lines, and so may a script"
@@ -202,7 +191,7 @@ async fn announce(app: &App, address: SocketAddr, is_tls: bool) -> Result<(), Er
     app.key_audit(app.now()).await?;
     if let Some(secret) = app.bootstrap(app.now()).await? {
         let secret = secret.reveal();
-        println!("set up at {scheme}://{address}/setup?token={secret}");
+        println!("set up at {scheme}://{address}/set-up?token={secret}");
     }
     Ok(())
 }

@@ -179,8 +179,9 @@ fn a_session_behind_a_balancer_is_sent_by_tls_alone() {
 fn what_the_setup_link_shows_is_kept_nowhere() {
     let folder = Folder::new();
     let data = folder.path("data");
-    let program = Program::start(CONTROLD, &["--data-dir", &data]);
-    let shown = program.client().get("/setup?token=x");
+    let mut program = Program::start(CONTROLD, &["--data-dir", &data]);
+    let token = program.setup_token();
+    let shown = program.client().get(&format!("/set-up?token={token}"));
     assert_eq!(shown.status, 200);
     assert_eq!(shown.header("cache-control"), "no-store");
     assert_eq!(shown.header("referrer-policy"), "no-referrer");

@@ -1,10 +1,7 @@
 //! What handlers take from a request.
 
 use crate::body::{self, BodyLimit};
-use crate::cookie::{SessionCookie, only_cookie};
-use crate::correlation::CorrelationId;
 use crate::problem::Problem;
-use crate::rate;
 use crate::route::noun;
 use crate::wording::reworded;
 use axum::body::Bytes;
@@ -13,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
 use control_app::{Call, Error, Visit};
 use control_auth::Secret;
-use control_domain::shortened_browser;
+use control_http::{CorrelationId, SessionCookie, browser, client_ip, cookie};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
@@ -52,23 +49,16 @@ pub(crate) fn visit(now: Timestamp, request: &Request) -> Visit {
 
 /// The same of the parts of a request.
 pub(crate) fn visit_with(now: Timestamp, headers: &HeaderMap, extensions: &Extensions) -> Visit {
-    let cookie = extensions.get::<SessionCookie>().copied();
-    let known = only_cookie(headers, cookie.unwrap_or_default().browser_name());
+    let scheme = extensions.get::<SessionCookie>().copied();
+    let known = cookie(headers, scheme.unwrap_or_default().browser_name());
     let id = extensions.get::<CorrelationId>();
     Visit {
-        client_ip: rate::client_ip(extensions),
+        client_ip: client_ip(extensions),
         browser: browser(headers),
         known_browser: known.map(Secret::presented),
         now,
         correlation_id: id.map(|CorrelationId(id)| id.clone()).unwrap_or_default(),
     }
-}
-
-/// The browser's name, shortened.
-pub(crate) fn browser(headers: &HeaderMap) -> String {
-    let agent = headers.get(header::USER_AGENT);
-    let agent = agent.and_then(|agent| agent.to_str().ok());
-    shortened_browser(agent.unwrap_or_default())
 }
 
 /// A JSON body. No body at all counts as an object without fields.

@@ -7,8 +7,6 @@
 mod admission;
 mod answer;
 mod body;
-mod cookie;
-mod correlation;
 mod docs;
 mod extract;
 mod idempotency;
@@ -17,7 +15,6 @@ mod object;
 mod openapi;
 mod page;
 mod problem;
-mod rate;
 mod reference;
 mod resource;
 mod route;
@@ -51,8 +48,6 @@ mod upstream;
 mod user;
 mod wording;
 
-pub use cookie::SessionCookie;
-pub use rate::RateClass;
 pub use reference::reference_md;
 pub use route::Route;
 pub use routes::{ROUTES, description, router};

@@ -1,9 +1,9 @@
 //! The description: what the handlers say, and what is the same for all of them.
 
-use crate::cookie::SessionCookie;
 use crate::route::{PREFIX, Route};
 use axum::http::Method;
 use control_domain::{Access, ScopeRule};
+use control_http::SessionCookie;
 use control_wire::ErrorResponse;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;

@@ -1,6 +1,5 @@
 //! The one table of routes.
 
-use crate::cookie::SessionCookie;
 use crate::route::{PREFIX, Route, row};
 use crate::{
     admission, answer, api_key, audit, bundle, bundle_archive, certificate, docs, drift,
@@ -13,6 +12,7 @@ use axum::routing::any;
 use axum::{Extension, Router};
 use control_app::App;
 use control_domain::Access;
+use control_http::SessionCookie;
 use serde_json::Value;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;

@@ -1,6 +1,5 @@
 //! The user's own second factor.
 
-use crate::cookie::SessionCookie;
 use crate::extract::{Body, Caller};
 use crate::problem::Problem;
 use crate::resource::Resource;
@@ -11,6 +10,7 @@ use axum::response::Response;
 use axum::{Extension, Json};
 use control_app::{App, SecondFactor, TotpSetup};
 use control_auth::RecoveryCode;
+use control_http::SessionCookie;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

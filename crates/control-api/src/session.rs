@@ -1,6 +1,5 @@
 //! Sessions of users.
 
-use crate::cookie::SessionCookie;
 use crate::extract::{Caller, Path};
 use crate::names::SignInMethodName;
 use crate::problem::Problem;
@@ -10,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use control_app::{App, SessionInfo};
 use control_domain::{Session, SessionOrigin};
+use control_http::SessionCookie;
 use control_wire::SessionId;
 use jiff::Timestamp;
 use serde::Serialize;

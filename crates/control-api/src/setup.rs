@@ -1,7 +1,6 @@
 //! The first start.
 
 use crate::api_key::CreatedApiKey;
-use crate::cookie::SessionCookie;
 use crate::extract::{Body, Caller};
 use crate::org::OrgView;
 use crate::problem::Problem;
@@ -14,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use control_app::{App, Installation, NewInstallation, Versioned};
 use control_auth::Password;
 use control_domain::NewUser;
+use control_http::SessionCookie;
 use control_wire::UserId;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

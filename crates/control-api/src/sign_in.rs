@@ -1,6 +1,5 @@
 //! Sign-in by a password and a second factor.
 
-use crate::cookie::SessionCookie;
 use crate::extract::{Body, Caller, Visitor};
 use crate::problem::Problem;
 use crate::resource::Resource;
@@ -11,6 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use control_app::{App, NewSession, SignedIn, StrongProof};
 use control_auth::{Password, Secret};
+use control_http::SessionCookie;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

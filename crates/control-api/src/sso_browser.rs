@@ -3,10 +3,8 @@
 //! These routes are not of `/api/v1`: users and identity providers know their addresses.
 
 use crate::body::BodyLimit;
-use crate::cookie::{SessionCookie, only_cookie};
 use crate::extract;
 use crate::problem::Problem;
-use crate::rate::{self, RateClass};
 use axum::extract::{Path, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -19,6 +17,7 @@ use control_app::{
 };
 use control_auth::Secret;
 use control_domain::Actor;
+use control_http::{RateClass, SessionCookie, cookie, write_allowance};
 use control_wire::OrgId;
 use metrics::counter;
 use std::sync::Arc;
@@ -57,7 +56,7 @@ async fn limit(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
         counter!(metric::RATE_LIMITED, "class" => class.name()).increment(1);
         Problem::rate_limited(allowance.retry_after_secs).into_response()
     };
-    rate::write(&allowance, response.headers_mut());
+    write_allowance(&allowance, response.headers_mut());
     response
 }
 
@@ -73,10 +72,10 @@ impl Browser {
     async fn read(app: &App, parts: &Parts) -> Result<Self, Error> {
         let headers = &parts.headers;
         let visit = extract::visit_with(app.now(), headers, &parts.extensions);
-        let cookie = parts.extensions.get::<SessionCookie>().copied();
-        let cookie = cookie.unwrap_or_default();
-        let attempt = only_cookie(headers, cookie.attempt_name());
-        let session = only_cookie(headers, cookie.name()).filter(|secret| !secret.is_empty());
+        let scheme = parts.extensions.get::<SessionCookie>().copied();
+        let scheme = scheme.unwrap_or_default();
+        let attempt = cookie(headers, scheme.attempt_name());
+        let session = cookie(headers, scheme.name()).filter(|secret| !secret.is_empty());
         let actor = match session {
             Some(secret) => {
                 let presented = Presented::Session(secret);
@@ -96,7 +95,7 @@ impl Browser {
                 .filter(|secret| !secret.is_empty())
                 .map(Secret::presented),
             actor,
-            cookie,
+            cookie: scheme,
             visit,
         })
     }

@@ -1,6 +1,5 @@
 //! Users.
 
-use crate::cookie::SessionCookie;
 use crate::extract::{Body, Caller};
 use crate::names::{RoleName, ScopeName};
 use crate::problem::Problem;
@@ -11,6 +10,7 @@ use axum::response::Response;
 use axum::{Extension, Json};
 use control_app::{App, Identity};
 use control_auth::Password;
+use control_http::SessionCookie;
 use control_wire::{ApiKeyId, OrgId, ProjectId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

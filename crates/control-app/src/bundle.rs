@@ -103,6 +103,37 @@ impl App {
         self.insert_bundle(call, validated, &certificates).await
     }
 
+    /// Checks files, and keeps nothing of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]; [`Error::Files`] for files that cannot be a bundle at all.
+    pub async fn check_files(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        files: Files,
+    ) -> Result<Vec<Diagnostic>, Error> {
+        let tenant = tenant(&mut self.store.read().await?, project).await?;
+        call.actor.require(Access::WRITE_BUNDLES, tenant)?;
+        let built = self.heavy(tenant.org, move || build(&files)).await?;
+        Ok(built.map_err(Error::Files)?.diagnostics)
+    }
+
+    /// The files of a bundle. Secrets are not in them: they are named, and kept apart.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn bundle_files(
+        &self,
+        call: &Call,
+        place: (ProjectId, BundleId),
+    ) -> Result<Files, Error> {
+        let found = self.bundle(call, place).await?;
+        Ok(self.contents(&found.value).await?.files)
+    }
+
     /// The bundles of a project.
     ///
     /// # Errors

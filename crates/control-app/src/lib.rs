@@ -85,7 +85,7 @@ pub use control_store::{
     AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, BundleFilter,
     CertificateFilter, DriftFilter, Member, NodeCounts, NodeFilter, ObjectBytes, ObjectError,
     Objects, Page, PageOrder, Rate, Reply, Reservation, RolloutFilter, RolloutNode, ServiceFilter,
-    SsoSignIn, StoreError, StoredBatch, Versioned,
+    SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
 };
 pub use drift::DriftRemedy;
 pub use error::Error;

@@ -1,5 +1,7 @@
 //! Projects.
 
+mod overview;
+
 use crate::app::{App, taken};
 use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;

@@ -68,7 +68,7 @@ pub use maker::Maker;
 pub use membership::Membership;
 pub use node::{
     DUPLICATE_MEMORY, DuplicateNode, HeartbeatInterval, NODE_TRANSITIONS, NewNode, Node,
-    NodeReport, NodeState, NodeTransitionEvent, OrderSummary,
+    NodeReport, NodeStanding, NodeState, NodeTransitionEvent, OrderSummary,
 };
 pub use org::{Org, QuotaKind, Quotas, Retention};
 pub use policy::{ApprovalRule, ProjectPolicy, WeakerRule};

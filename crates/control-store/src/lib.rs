@@ -69,7 +69,7 @@ pub use heartbeat::WrittenHeartbeat;
 pub use maker::EndedCredential;
 pub use membership::Member;
 pub use node_key::TokenIssuer;
-pub use node_list::{NodeCounts, NodeFilter};
+pub use node_list::{NodeCounts, NodeFilter, StandingCounts};
 pub use node_order::StoredOrder;
 pub use objects::{ObjectBytes, ObjectError, Objects};
 pub use rate_limit::{Group, Rate};

@@ -1,5 +1,9 @@
 //! Lists of nodes, and counts of them.
 
+mod standing;
+
+pub use standing::StandingCounts;
+
 use crate::error::StoreError;
 use crate::node::select_nodes;
 use crate::row::{id, number};

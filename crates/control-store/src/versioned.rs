@@ -38,3 +38,14 @@ pub enum PageOrder {
     /// The newest first.
     Newest,
 }
+
+impl Page {
+    /// The page of a list with the newest first that follows the item `before`.
+    pub fn newest(before: Option<Uuid>, limit: i64) -> Self {
+        Self {
+            after: before,
+            limit,
+            order: PageOrder::Newest,
+        }
+    }
+}

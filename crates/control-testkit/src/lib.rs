@@ -19,6 +19,7 @@ mod wait;
 
 pub use database::{Database, databases};
 pub use http::{Answer, Client};
+pub use installed::installed;
 pub use lock_waits::until_lock_wait;
 pub use nodes::{Behaviour, NodeFleet};
 pub use object_server::ObjectServer;

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
-use control_api::{SessionCookie, router};
+use control_api::router;
 use control_app::{App, Call, Environment, Objects, SsoSite};
 use control_auth::{MasterKey, Password, PasswordHash, Sealer, Secret, SigningPair};
 use control_domain::{
@@ -12,6 +12,7 @@ use control_domain::{
     Name, Node, NodeCredential, Org, PrivateAddresses, Project, ProjectPolicy, Quotas, Role, Scope,
     Session, SessionOrigin, SetupLink, SigningKey, SigningKeyState, Tenant, User,
 };
+use control_http::SessionCookie;
 use control_store::{Store, StoredSecret, Transaction};
 use control_testkit::{Database, databases};
 use control_wire::{

@@ -1,7 +1,7 @@
-//! The cookie of a session.
+//! Cookies: that of a session, and reading of any.
 
-use axum::http::header::{self, InvalidHeaderValue};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::header::InvalidHeaderValue;
+use axum::http::{HeaderMap, HeaderValue, header};
 use control_app::NewSession;
 use control_auth::Secret;
 
@@ -38,28 +38,52 @@ impl SessionCookie {
         }
     }
 
+    /// The name of the cookie of a sign-in that the browser began and an identity provider continues.
+    pub const fn attempt_name(self) -> &'static str {
+        match self {
+            Self::Tls => "__Host-sign-in",
+            Self::Loopback => "sign-in",
+        }
+    }
+
+    /// The name of another cookie, with the same prefix.
+    pub fn named(self, name: &str) -> String {
+        match self {
+            Self::Tls => format!("__Host-{name}"),
+            Self::Loopback => name.to_owned(),
+        }
+    }
+
     /// The field that gives a browser its session.
     ///
     /// # Errors
     ///
     /// [`InvalidHeaderValue`] if the secret is no Base64-URL.
     pub fn set(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
-        self.field(self.name(), secret.reveal(), "")
+        self.field("session", secret.reveal(), None)
     }
 
     /// The fields that give a browser its new session, and a name to be known by.
     pub fn set_all(self, new: &NewSession) -> Vec<HeaderValue> {
-        let browser = new.browser.as_ref().map(|browser| {
-            let lasting = format!("; Max-Age={KNOWN_SECS}");
-            self.field(self.browser_name(), browser.reveal(), &lasting)
-        });
-        let fields = [Some(self.set(&new.secret)), browser];
+        let browser = new
+            .browser
+            .as_ref()
+            .map(|browser| self.set_browser(browser));
         // Secrets of ours are Base64-URL, which every field takes.
-        fields
+        [Some(self.set(&new.secret)), browser]
             .into_iter()
             .flatten()
             .filter_map(Result::ok)
             .collect()
+    }
+
+    /// The field that gives a browser a name to be known by.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHeaderValue`] if the secret is no Base64-URL.
+    pub fn set_browser(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
+        self.field("browser", secret.reveal(), Some(KNOWN_SECS))
     }
 
     /// The field that takes the session from a browser.
@@ -68,15 +92,7 @@ impl SessionCookie {
     ///
     /// [`InvalidHeaderValue`] never: the field is a constant.
     pub fn clear(self) -> Result<HeaderValue, InvalidHeaderValue> {
-        self.field(self.name(), "", "; Max-Age=0")
-    }
-
-    /// The name of the cookie of a sign-in that the browser began and an identity provider continues.
-    pub(crate) const fn attempt_name(self) -> &'static str {
-        match self {
-            Self::Tls => "__Host-sign-in",
-            Self::Loopback => "sign-in",
-        }
+        self.field("session", "", Some(0))
     }
 
     /// The field that binds a sign-in to the browser that began it, for ten minutes.
@@ -84,43 +100,50 @@ impl SessionCookie {
     /// # Errors
     ///
     /// [`InvalidHeaderValue`] if the secret is no Base64-URL.
-    pub(crate) fn set_attempt(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
-        let lifetime = format!("; Max-Age={ATTEMPT_SECS}");
-        self.field(self.attempt_name(), secret.reveal(), &lifetime)
+    pub fn set_attempt(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
+        self.field("sign-in", secret.reveal(), Some(ATTEMPT_SECS))
     }
 
     /// The field that ends it.
-    pub(crate) fn end_attempt(self) -> Option<HeaderValue> {
-        self.field(self.attempt_name(), "", "; Max-Age=0").ok()
+    pub fn end_attempt(self) -> Option<HeaderValue> {
+        self.field("sign-in", "", Some(0)).ok()
     }
 
-    fn field(
+    /// The field that gives a browser another cookie, for `max_age` seconds or until it is closed; 0 deletes it.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHeaderValue`] if the value has control characters.
+    pub fn field(
         self,
         name: &str,
-        secret: &str,
-        lifetime: &str,
+        value: &str,
+        max_age: Option<u32>,
     ) -> Result<HeaderValue, InvalidHeaderValue> {
+        let name = self.named(name);
         let secure = match self {
             Self::Tls => "; Secure",
             Self::Loopback => "",
         };
+        let age = max_age.map_or(String::new(), |seconds| format!("; Max-Age={seconds}"));
         HeaderValue::try_from(format!(
-            "{name}={secret}; Path=/; HttpOnly; SameSite=Lax{secure}{lifetime}"
+            "{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{age}"
         ))
     }
 }
 
-/// The value of the cookie; empty, which no secret is, if there are several: a program in front of this one may have
-/// looked at another one.
-pub(crate) fn only_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let cookies = headers.get_all(header::COOKIE).iter();
-    let mut values = cookies
+/// The value of the cookie `name`, if the request has it. Two of one name are as an empty one, which no secret is: a
+/// program in front of this one may have read the other.
+pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut found = headers
+        .get_all(header::COOKIE)
+        .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|text| text.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
         .filter_map(|(own, value)| (own == name).then_some(value));
-    let first = values.next()?;
-    let is_only = values.next().is_none();
+    let first = found.next()?;
+    let is_only = found.next().is_none();
     Some(if is_only { first } else { "" })
 }
 

@@ -1,4 +1,4 @@
-//! How many requests an API key, or else an address, may send.
+//! How many requests a user or an API key, or else an address, may send.
 
 use axum::extract::ConnectInfo;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
@@ -9,6 +9,11 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 const GENERAL: Rate = Rate {
     per_minute: 300,
     burst: 60,
+};
+/// A page that shows live figures loads itself again whenever they change.
+const PAGES: Rate = Rate {
+    per_minute: 1_200,
+    burst: 200,
 };
 const STRICT: Rate = Rate {
     per_minute: 30,
@@ -22,19 +27,23 @@ pub enum RateClass {
     General,
     /// 30 a minute, 10 at once, counted apart: what is worth guessing at.
     Strict,
+    /// 1 200 a minute, 200 at once, counted apart: pages for browsers.
+    Pages,
 }
 
 impl RateClass {
-    pub(crate) fn rate(self) -> Rate {
+    /// The tokens of a bucket.
+    pub fn rate(self) -> Rate {
         match self {
             Self::General => GENERAL,
             Self::Strict => STRICT,
+            Self::Pages => PAGES,
         }
     }
 
     /// The bucket of an actor. The bearers of one enrolment token are counted by their `address`:
     /// one of them must not lock the rest out.
-    pub(crate) fn actor_bucket(self, actor: &Actor, address: String) -> String {
+    pub fn actor_bucket(self, actor: &Actor, address: String) -> String {
         if matches!(actor, Actor::Enrolment { .. }) {
             return address;
         }
@@ -42,7 +51,7 @@ impl RateClass {
     }
 
     /// The bucket of the address that a request comes from; IPv6 addresses count by their /64.
-    pub(crate) fn address_bucket(self, extensions: &Extensions) -> String {
+    pub fn address_bucket(self, extensions: &Extensions) -> String {
         match client_ip(extensions) {
             Some(IpAddr::V4(address)) => format!("{} ip {address}", self.name()),
             Some(IpAddr::V6(address)) => {
@@ -53,25 +62,27 @@ impl RateClass {
         }
     }
 
-    pub(crate) fn name(self) -> &'static str {
+    /// The name in metrics and buckets.
+    pub fn name(self) -> &'static str {
         match self {
             Self::General => "general",
             Self::Strict => "strict",
+            Self::Pages => "pages",
         }
     }
 }
 
 /// The address that a request comes from.
-pub(crate) fn client_ip(extensions: &Extensions) -> Option<IpAddr> {
+pub fn client_ip(extensions: &Extensions) -> Option<IpAddr> {
     let peer = extensions.get::<ConnectInfo<SocketAddr>>();
     peer.map(|ConnectInfo(peer)| peer.ip().to_canonical())
 }
 
-/// Tokens of a full bucket; on every answer that took one.
-pub(crate) const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+/// Tokens of a full bucket; on every response that took one.
+pub const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 
 /// Writes the `X-RateLimit-…` fields.
-pub(crate) fn write(allowance: &Allowance, headers: &mut HeaderMap) {
+pub fn write_allowance(allowance: &Allowance, headers: &mut HeaderMap) {
     let Allowance {
         admitted: _,
         limit,
@@ -80,7 +91,7 @@ pub(crate) fn write(allowance: &Allowance, headers: &mut HeaderMap) {
         retry_after_secs: _,
     } = *allowance;
     let reset = full_at.as_second() + i64::from(full_at.subsec_nanosecond() > 0);
-    headers.insert(LIMIT, HeaderValue::from(limit));
+    headers.insert(RATE_LIMIT, HeaderValue::from(limit));
     headers.insert("x-ratelimit-remaining", HeaderValue::from(remaining));
     headers.insert("x-ratelimit-reset", HeaderValue::from(reset));
 }
