@@ -15,6 +15,7 @@ mod suggest;
 mod title;
 mod unknown;
 mod values;
+mod work;
 
 mod admin;
 mod agents;

@@ -74,6 +74,12 @@ fault_codes! {
     BadValue = "bad-value", Error;
     /// The regular expression does not compile.
     BadRegex = "bad-regex", Error;
+    /// All regular expressions together take more than 96 MiB of memory.
+    RegexesTooLarge = "regexes-too-large", Error;
+    /// The hosts and paths of routes make more than 500 000 pairs together.
+    TooManyConditions = "too-many-conditions", Error;
+    /// The tests would compare their requests with too many routes.
+    TooManyTests = "too-many-tests", Error;
     /// A required setting is absent.
     MissingSetting = "missing-setting", Error;
     /// A setting is written without its value, or a block without its name.

@@ -3,9 +3,9 @@
 use crate::head::Head;
 use crate::index::{self, Index};
 use crate::path_pattern::PathPattern;
+use crate::path_regex::PathRegex;
 use crate::rule::Rule;
 use crate::search::{Search, Work};
-use regex::bytes::Regex;
 use std::sync::Arc;
 
 /// Rules with an index, so that a search does not visit every rule.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Router {
     filed: Arc<Filed>,
-    regexes: Vec<Regex>,
+    regexes: Vec<PathRegex>,
 }
 
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Router {
         &self.filed.paths
     }
 
-    pub(crate) fn regexes(&self) -> &[Regex] {
+    pub(crate) fn regexes(&self) -> &[PathRegex] {
         &self.regexes
     }
 }

@@ -9,7 +9,7 @@ use super::listeners::{listener, no_listener_at_admin, no_two_alike};
 use super::names::Names;
 use super::routes::route;
 use super::upstreams::upstream;
-use super::{admin, control_plane, limits, observability, system};
+use super::{admin, control_plane, limits, observability, system, work};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::{
@@ -47,6 +47,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     no_two_alike(d, &model.listeners);
     no_listener_at_admin(d, &model);
     no_https_test_without_tls(d, &model);
+    work::check(d, &model);
     model
 }
 
