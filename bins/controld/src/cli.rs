@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
-use control_domain::HeartbeatInterval;
+use control_domain::{HeartbeatInterval, Quotas, Retention};
 use ipnet::IpNet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -132,6 +132,87 @@ pub(crate) struct ServeArgs {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     pub(crate) max_connections: u32,
+    #[command(flatten)]
+    pub(crate) quotas: QuotaArgs,
+    #[command(flatten)]
+    pub(crate) retention: RetentionArgs,
+}
+
+/// For how long values that have ended are kept. Replicas have the same.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct RetentionArgs {
+    /// Days that a rollout is kept after its end; 0: for ever.
+    #[arg(long, env = "CONTROLD_ROLLOUT_RETENTION_DAYS", default_value_t = Retention::default().rollouts)]
+    rollout_retention_days: u32,
+    /// Days that a bundle is kept which no node, order or rollout needs, since it was made; 0: for ever.
+    #[arg(long, env = "CONTROLD_BUNDLE_RETENTION_DAYS", default_value_t = Retention::default().bundles)]
+    bundle_retention_days: u32,
+    /// Days that a drift event is kept after it was resolved; 0: for ever.
+    #[arg(long, env = "CONTROLD_DRIFT_RETENTION_DAYS", default_value_t = Retention::default().drift)]
+    drift_retention_days: u32,
+    /// Days that an enrolment token or an API key is kept after it expired or was revoked; 0: for ever.
+    #[arg(long, env = "CONTROLD_TOKEN_RETENTION_DAYS", default_value_t = Retention::default().tokens)]
+    token_retention_days: u32,
+}
+
+impl From<RetentionArgs> for Retention {
+    fn from(args: RetentionArgs) -> Self {
+        let RetentionArgs {
+            rollout_retention_days,
+            bundle_retention_days,
+            drift_retention_days,
+            token_retention_days,
+        } = args;
+        Self {
+            rollouts: rollout_retention_days,
+            bundles: bundle_retention_days,
+            drift: drift_retention_days,
+            tokens: token_retention_days,
+        }
+    }
+}
+
+/// The most that each organization may have. Replicas have the same.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct QuotaArgs {
+    /// Projects that an organization may have.
+    #[arg(long, env = "CONTROLD_MAX_PROJECTS_PER_ORG", default_value_t = Quotas::default().projects)]
+    max_projects_per_org: u64,
+    /// Nodes that an organization may have in all projects.
+    #[arg(long, env = "CONTROLD_MAX_NODES_PER_ORG", default_value_t = Quotas::default().nodes)]
+    max_nodes_per_org: u64,
+    /// API keys that an organization may have, revoked ones too until they are deleted.
+    #[arg(long, env = "CONTROLD_MAX_API_KEYS_PER_ORG", default_value_t = Quotas::default().api_keys)]
+    max_api_keys_per_org: u64,
+    /// Bundles that an organization may have, rejected and revoked ones too until they are deleted.
+    #[arg(long, env = "CONTROLD_MAX_BUNDLES_PER_ORG", default_value_t = Quotas::default().bundles)]
+    max_bundles_per_org: u64,
+    /// Bytes of archives that an organization may have in all bundles.
+    #[arg(
+        long,
+        env = "CONTROLD_MAX_ARCHIVE_BYTES_PER_ORG",
+        default_value_t = Quotas::default().archive_bytes
+    )]
+    max_archive_bytes_per_org: u64,
+}
+
+impl From<QuotaArgs> for Quotas {
+    fn from(args: QuotaArgs) -> Self {
+        let QuotaArgs {
+            max_projects_per_org,
+            max_nodes_per_org,
+            max_api_keys_per_org,
+            max_bundles_per_org,
+            max_archive_bytes_per_org,
+        } = args;
+        Self {
+            projects: max_projects_per_org,
+            nodes: max_nodes_per_org,
+            api_keys: max_api_keys_per_org,
+            bundles: max_bundles_per_org,
+            archive_bytes: max_archive_bytes_per_org,
+        }
+    }
 }
 
 /// Names are not resolved: one may have several addresses, or another tomorrow.

@@ -13,6 +13,8 @@ mod data_dir;
 mod error_text;
 mod key;
 mod key_file;
+mod parse_errors;
+mod peers;
 mod serve;
 mod state;
 mod tls;

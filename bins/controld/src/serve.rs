@@ -54,6 +54,8 @@ pub(crate) async fn run(
     let _lock = data_dir.lock()?;
     let mut app = open_in(&data_dir).await?;
     app.heartbeat_interval = HeartbeatInterval::from_secs(args.heartbeat_secs);
+    app.quotas = args.quotas.into();
+    app.retention = args.retention.into();
     let app = Arc::new(app);
     describe_metrics(env!("CARGO_PKG_VERSION"), app.now());
     let listener = TcpListener::bind(args.listen).await;
@@ -88,7 +90,7 @@ pub(crate) async fn run(
         local,
         tls,
         trusted: TrustedProxies::new(args.trusted_proxies),
-        permits: permits(args.max_connections),
+        max_connections: max_connections(args.max_connections),
     };
     let stopping = Arc::clone(&app);
     let stop = async move {
@@ -126,9 +128,8 @@ fn not_bound(setting: &str, listen: SocketAddr, error: &io::Error) -> String {
     format!("--{setting} {listen}: {error}{way_out}")
 }
 
-fn permits(max_connections: u32) -> Arc<Semaphore> {
-    let permits = usize::try_from(max_connections).unwrap_or(Semaphore::MAX_PERMITS);
-    Arc::new(Semaphore::new(permits))
+fn max_connections(setting: u32) -> usize {
+    usize::try_from(setting).unwrap_or(Semaphore::MAX_PERMITS)
 }
 
 /// The listener of the metrics, if they have an address of their own.

@@ -6,10 +6,11 @@
 )]
 
 use control_testkit::{Client, Program, until};
+use rustix::net::{AddressFamily, SocketType, bind, socket};
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -407,6 +408,33 @@ fn connections_above_the_bound_are_closed_and_counted() {
             line.is_some_and(|count| count != "0")
         })
     });
+}
+
+/// A connection from `source`, which is another client than that of the other tests.
+fn connect_from(source: &str, authority: &str) -> TcpStream {
+    let address: SocketAddr = format!("{source}:0").parse().unwrap();
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &address).unwrap();
+    let authority: SocketAddr = authority.parse().unwrap();
+    rustix::net::connect(&socket, &authority).unwrap();
+    let stream = TcpStream::from(socket);
+    let time = Some(Duration::from_secs(30));
+    stream.set_read_timeout(time).unwrap();
+    stream
+}
+
+#[test]
+fn silent_connections_of_one_address_leave_room_for_others() {
+    let folder = Folder::new();
+    let arguments = ["--data-dir", &folder.path("data"), "--max-connections", "16"];
+    let program = Program::start(CONTROLD, &arguments);
+    let authority = program.base_url().strip_prefix("http://").unwrap();
+    let silent: Vec<TcpStream> = (0..50)
+        .map(|_| connect_from("127.0.0.2", authority))
+        .collect();
+    let mut other = connect_from("127.0.0.3", authority);
+    assert_eq!(status_line(&mut other).unwrap(), "HTTP/1.1 200 OK");
+    drop(silent);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use control_domain::{Access, Actor};
 use control_wire::NodeId;
 use jiff::Timestamp;
 use metrics::counter;
+use std::str::FromStr;
 use std::sync::Arc;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -118,8 +119,13 @@ async fn node_of_path(route: &Route, parts: &mut Parts) -> Option<NodeId> {
     if !matches!(route.access, Access::OwnNode | Access::OwnNodeKey) {
         return None;
     }
+    id_in_path(parts, "node").await
+}
+
+/// The identifier that stands for `name` in the path.
+async fn id_in_path<I: FromStr>(parts: &mut Parts, name: &str) -> Option<I> {
     let parameters = RawPathParams::from_request_parts(parts, &()).await.ok()?;
-    let (_, text) = parameters.iter().find(|(name, _)| *name == "node")?;
+    let (_, text) = parameters.iter().find(|(own, _)| *own == name)?;
     text.parse().ok()
 }
 
@@ -137,10 +143,14 @@ async fn enter(
     }
     refuse_other_sites(&request)?;
     call.if_match = extract::if_match(request.headers());
-    if !route.is_upload() {
+    let (mut parts, body) = request.into_parts();
+    let project = id_in_path(&mut parts, "project").await;
+    let request = Request::from_parts(parts, body);
+    // An identifier that is none is refused before the body is read.
+    let Some(project) = project.filter(|_| route.is_upload()) else {
         return idempotency::run(app, route, call, request, next).await;
-    }
-    match app.upload_place(&call.actor).await {
+    };
+    match app.upload_place(&call.actor, project).await {
         Ok(_place) => idempotency::run(app, route, call, request, next).await,
         Err(error) => {
             let (parts, body) = request.into_parts();

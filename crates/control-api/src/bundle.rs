@@ -8,6 +8,7 @@ use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use control_app::{App, BundleSource, Diagnostic, Files, ListenAddresses, NewBundle};
@@ -281,7 +282,7 @@ pub(crate) async fn list(
     post, path = "/projects/{project}/bundles", operation_id = "create_bundle", tag = "bundles",
     request_body = NewBundleRequest, responses(
         (status = 201, body = BundleView),
-        (status = 503, description = "Four bundles are uploaded already, or two by the caller, the database is away, or the program stops", body = ErrorResponse)
+        (status = 503, description = "Six bundles are uploaded already, three to the organization or two by the caller, the database is away, or the program stops", body = ErrorResponse)
     )
 )]
 pub(crate) async fn create(
@@ -341,4 +342,18 @@ pub(crate) async fn assign(
 ) -> Result<Json<AssignResponse>, Problem> {
     let orders = app.assign_bundle(&call, place, &nodes).await?;
     Ok(Json(AssignResponse { orders }))
+}
+
+/// Deletes a bundle that no node and no rollout needs. Its archive follows within a minute.
+#[utoipa::path(
+    delete, path = "/projects/{project}/bundles/{bundle}", operation_id = "delete_bundle",
+    tag = "bundles", responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, BundleId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_bundle(&call, place).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

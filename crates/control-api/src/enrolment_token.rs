@@ -7,6 +7,7 @@ use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use control_app::App;
 use control_domain::{EnrolmentToken, NewEnrolmentToken, Tenant};
 use control_wire::{EnrolmentTokenId, ProjectId, UserId, rfc3339};
@@ -167,4 +168,19 @@ pub(crate) async fn revoke(
     let changed = app.revoke_enrolment_token(&call, project, token).await?;
     let view = EnrolmentTokenView::new(&changed.value, call.now);
     Ok(Resource::found(changed.version, view))
+}
+
+/// Deletes an enrolment token; it admits no node from then on.
+#[utoipa::path(
+    delete, path = "/projects/{project}/enrolment-tokens/{enrolment_token}",
+    operation_id = "delete_enrolment_token", tag = "enrolment-tokens",
+    responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path((project, token)): Path<(ProjectId, EnrolmentTokenId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_enrolment_token(&call, project, token).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

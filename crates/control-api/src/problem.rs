@@ -61,6 +61,25 @@ impl Problem {
         }
     }
 
+    /// 422: these fields of the body are wrong; the message tells of the first.
+    pub(crate) fn invalid_fields(details: Vec<ErrorDetail>) -> Self {
+        let first = details.first();
+        let mut message = first.map_or_else(
+            || "Request validation failed".to_owned(),
+            |ErrorDetail { field, reason }| format!("Request validation failed: {field}: {reason}"),
+        );
+        match details.len() {
+            0 | 1 => {}
+            2 => message.push_str("; and 1 more field"),
+            count => message.push_str(&format!("; and {} more fields", count - 1)),
+        }
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Self {
+            details,
+            ..Self::new(status, ErrorCode::RequestValidation, message)
+        }
+    }
+
     /// 400: the body has no form.
     pub(crate) fn unreadable(message: &str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, ErrorCode::Parse, message)
@@ -269,6 +288,7 @@ impl From<Refusal> for Problem {
             Refusal::InUse(_) | Refusal::Taken(_) | Refusal::LastAdmin => {
                 (StatusCode::CONFLICT, ErrorCode::Conflict)
             }
+            Refusal::Quota { .. } => (StatusCode::CONFLICT, ErrorCode::QuotaExceeded),
             Refusal::Invalid { field, reason } => return Self::invalid(field, reason),
         };
         Self::new(status, code, refusal.to_string())

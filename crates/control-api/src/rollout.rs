@@ -9,6 +9,7 @@ use crate::resource::Resource;
 use crate::rollout_view::{GateSettings, RolloutNodeView, RolloutSummary, RolloutView};
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use control_app::{App, Call, NodeSelection};
 use control_domain::{BatchSize, Gate, NewRollout, OnFailure, RolloutCommand, Strategy};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
@@ -315,4 +316,18 @@ async fn command(
     let changed = app.command_rollout(call, place, command).await?;
     let view = RolloutSummary::from(&changed.value);
     Ok(Resource::found(changed.version, view))
+}
+
+/// Deletes a rollout that is planned or has ended.
+#[utoipa::path(
+    delete, path = "/projects/{project}/rollouts/{rollout}", operation_id = "delete_rollout",
+    tag = "rollouts", responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, RolloutId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_rollout(&call, place).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -76,6 +76,7 @@ pub static ROUTES: &[Route] = &[
 
     row(GET, "/projects/{project}/enrolment-tokens", Access::READ_NODES, || routes!(enrolment_token::list)),
     row(POST, "/projects/{project}/enrolment-tokens", Access::WRITE_NODES, || routes!(enrolment_token::create)),
+    row(DELETE, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::delete)),
     row(POST, "/projects/{project}/enrolment-tokens/{enrolment_token}/revoke", Access::WRITE_NODES, || routes!(enrolment_token::revoke)),
 
     row(GET, "/projects/{project}/nodes", Access::READ_NODES, || routes!(node::list)),
@@ -101,6 +102,7 @@ pub static ROUTES: &[Route] = &[
         .with_body(bundle::MAX_BODY_BYTES)
         .creates("/projects/{project}/bundles/{bundle}"),
     row(GET, "/projects/{project}/bundles/{bundle}", Access::READ_BUNDLES, || routes!(bundle::view)),
+    row(DELETE, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::delete)),
     row(POST, "/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || routes!(bundle::revoke)),
     row(POST, "/projects/{project}/bundles/{bundle}/assign", Access::WRITE_BUNDLES, || routes!(bundle::assign)),
     row(GET, "/projects/{project}/bundles/{bundle}/download", Access::READ_BUNDLES, || routes!(bundle_archive::download)),
@@ -112,6 +114,7 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/projects/{project}/rollouts", Access::WRITE_ROLLOUTS, || routes!(rollout::create))
         .creates("/projects/{project}/rollouts/{rollout}"),
     row(GET, "/projects/{project}/rollouts/{rollout}", Access::READ_ROLLOUTS, || routes!(rollout::view)),
+    row(DELETE, "/projects/{project}/rollouts/{rollout}", Access::WRITE_ROLLOUTS, || routes!(rollout::delete)),
     row(GET, "/projects/{project}/rollouts/{rollout}/nodes", Access::READ_ROLLOUTS, || routes!(rollout::nodes)),
     row(POST, "/projects/{project}/rollouts/{rollout}/start", Access::WRITE_ROLLOUTS, || routes!(rollout::start)),
     row(POST, "/projects/{project}/rollouts/{rollout}/approve", Access::WRITE_ROLLOUTS, || routes!(rollout::approve)),
@@ -159,7 +162,8 @@ pub fn description() -> Value {
     for row in ROUTES {
         api = api.routes((row.handler)());
     }
-    let api: OpenApiRouter<Arc<App>> = OpenApiRouter::new().nest(PREFIX, api);
+    let whole = OpenApiRouter::with_openapi(openapi::base());
+    let api: OpenApiRouter<Arc<App>> = whole.nest(PREFIX, api);
     let (_, document) = api.split_for_parts();
     openapi::complete(&document, ROUTES)
 }
@@ -174,7 +178,7 @@ pub fn router(app: &Arc<App>, beside: Router, cookie: SessionCookie) -> Router {
             methods.route_layer(from_fn_with_state((Arc::clone(app), row), admission::admit));
         api = api.routes((schemas, paths, methods));
     }
-    let api = OpenApiRouter::new()
+    let api = OpenApiRouter::with_openapi(openapi::base())
         .nest(PREFIX, api)
         .with_state(Arc::clone(app));
     let (router, document) = api.split_for_parts();

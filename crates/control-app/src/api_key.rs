@@ -5,7 +5,7 @@ use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::Secret;
-use control_domain::{Access, ApiKey, NewApiKey, Refusal, Tenant};
+use control_domain::{Access, ApiKey, NewApiKey, QuotaKind, Refusal, Tenant};
 use control_store::{Page, Transaction, Versioned};
 use control_wire::{ApiKeyId, OrgId, ProjectId};
 
@@ -36,6 +36,8 @@ impl App {
         let key = ApiKey::create(&call.actor, tenant, id, new, call.now)?;
         let secret = self.new_secret();
         tx.insert_api_key(&key, &secret.hash()).await?;
+        self.hold_quota(&mut tx, tenant.org, QuotaKind::ApiKeys)
+            .await?;
         tx.note_change(created(&key));
         self.commit(tx, call, "api_key.created", tenant, id.0)
             .await?;

@@ -1,13 +1,15 @@
 //! Bundles: from files or services to a signed archive.
 
 use crate::app::{App, tenant};
-use crate::audit_value::{Audited, changed, created};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::compiler::{self, Definitions, ListenAddresses};
 use crate::configuration::{self, Checked, Diagnostic};
 use crate::error::Error;
 use control_bundle::{BundleError, Files, Requirements, certificates, digest, pack, sign};
-use control_domain::{Access, Bundle, BundleArchive, BundleSignature, BundleState, Refusal};
+use control_domain::{
+    Access, Bundle, BundleArchive, BundleSignature, BundleState, QuotaKind, Refusal,
+};
 use control_store::{Page, Transaction, Upload, Versioned};
 use control_wire::{BundleId, CertificateId, ProjectId};
 use jiff::Timestamp;
@@ -75,9 +77,11 @@ impl App {
             }
         };
         let certificates = certificates(&files);
+        self.check_quota(&mut tx, tenant.org, (QuotaKind::Bundles, 1))
+            .await?;
         // Neither a connection nor, on SQLite, the writer's place is held while files are checked.
         drop(tx);
-        let built = self.heavy(move || build(&files)).await?;
+        let built = self.heavy(tenant.org, move || build(&files)).await?;
         let Built {
             archive,
             diagnostics,
@@ -159,6 +163,29 @@ impl App {
         Ok(Versioned { value, version })
     }
 
+    /// Deletes a bundle that nothing needs, with its archive.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_bundle(
+        &self,
+        call: &Call,
+        place: (ProjectId, BundleId),
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        // No order is made meanwhile.
+        tx.lock_audit().await?;
+        let found = find(&mut tx, place).await?;
+        let is_used = tx.is_bundle_used(found.value.id).await?;
+        found.value.delete(&call.actor, is_used)?;
+        call.expect_version(found.version)?;
+        let (tenant, id) = (found.value.tenant, found.value.id);
+        tx.delete_bundle(id, found.version).await?;
+        tx.note_change(deleted(&found.value));
+        self.commit(tx, call, "bundle.deleted", tenant, id.0).await
+    }
+
     async fn note_upload(
         &self,
         bundle: &Bundle,
@@ -202,6 +229,9 @@ impl App {
             None => bundle,
         };
         tx.insert_bundle(&bundle).await?;
+        for kind in [QuotaKind::Bundles, QuotaKind::ArchiveBytes] {
+            self.hold_quota(&mut tx, bundle.tenant.org, kind).await?;
+        }
         let mut action = "bundle.rejected";
         if bundle.archive.is_some() {
             tx.list_certificates(bundle.id, certificates).await?;

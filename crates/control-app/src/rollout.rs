@@ -2,7 +2,7 @@
 
 use crate::app::{App, tenant};
 use crate::approval::{Approval, MAX_BASES};
-use crate::audit_value::{Audited, changed, created};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::bundle;
 use crate::call::Call;
 use crate::error::Error;
@@ -210,6 +210,28 @@ impl App {
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
         Ok(tx.rollouts(project, state, page).await?)
+    }
+
+    /// Deletes a rollout that is planned or has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_rollout(
+        &self,
+        call: &Call,
+        place: (ProjectId, RolloutId),
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        // A step of the rollout locks it before its rows.
+        tx.lock_audit().await?;
+        let found = find(&mut tx, place).await?;
+        found.value.delete(&call.actor)?;
+        call.expect_version(found.version)?;
+        let (tenant, id) = (found.value.tenant, found.value.id);
+        tx.delete_rollout(id, found.version).await?;
+        tx.note_change(deleted(&found.value));
+        self.commit(tx, call, "rollout.deleted", tenant, id.0).await
     }
 
     /// One rollout, with how it stands.

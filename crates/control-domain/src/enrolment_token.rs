@@ -150,6 +150,15 @@ impl EnrolmentToken {
         }
     }
 
+    /// Whether the actor may delete it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission.
+    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+        actor.require(Access::WRITE_NODES, self.tenant)
+    }
+
     /// The token, not accepted any more.
     ///
     /// # Errors

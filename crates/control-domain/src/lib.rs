@@ -10,6 +10,7 @@ mod machine;
 mod maker;
 mod named;
 mod refusal;
+mod retention;
 mod text;
 
 mod api_key;
@@ -27,6 +28,7 @@ mod node;
 mod org;
 mod policy;
 mod project;
+mod quota;
 mod rollout;
 mod served;
 mod service;
@@ -65,7 +67,9 @@ pub use node::{
 pub use org::Org;
 pub use policy::{ApprovalRule, ProjectPolicy, WeakerRule};
 pub use project::Project;
+pub use quota::{QuotaKind, Quotas};
 pub use refusal::Refusal;
+pub use retention::Retention;
 pub use rollout::{
     Batch, BatchCounts, BatchSize, BatchState, NewRollout, Observation, OnFailure,
     ROLLOUT_TRANSITIONS, Rejection, RevertCounts, RevertProgress, Rollout, RolloutChange,

@@ -1,6 +1,7 @@
 //! Why a verb does nothing.
 
 use crate::access::{Role, ScopeRule};
+use crate::quota::QuotaKind;
 
 /// Why a verb does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +61,14 @@ pub enum Refusal {
     /// Another value has this field's value, which must be unique.
     #[error("{0} is taken")]
     Taken(&'static str),
+    /// The organization has all that it may have.
+    #[error("Quota exceeded: {kind} - an organization may have {limit}")]
+    Quota {
+        /// The kind of value.
+        kind: QuotaKind,
+        /// The most that an organization may have.
+        limit: u64,
+    },
     /// The organization has no active signing key.
     #[error("the organization has no active signing key")]
     NoSigningKey,

@@ -11,11 +11,20 @@ use control_domain::{Bundle, BundleArchive, BundleSignature, BundleState, Name, 
 use control_wire::{BundleId, ProjectId};
 use sqlx::any::AnyRow;
 
+/// `listed` leaves out the diagnostics, which no list shows.
 macro_rules! select {
+    (listed $rest:literal) => {
+        select!("'' AS diagnostics", $rest)
+    };
     ($rest:literal) => {
+        select!("diagnostics", $rest)
+    };
+    ($diagnostics:literal, $rest:literal) => {
         concat!(
             "SELECT id, org_id, project_id, name, state, digest, size_bytes, signing_key_id, ",
-            "signature, diagnostics, created_at, signed_at, revoked_at, version FROM bundles ",
+            "signature, created_at, signed_at, revoked_at, version, ",
+            $diagnostics,
+            " FROM bundles ",
             $rest
         )
     };
@@ -85,10 +94,10 @@ impl Transaction {
         page: Page,
     ) -> Result<Vec<Versioned<Bundle>>, StoreError> {
         let Some(state) = state else {
-            let list = select!("WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
+            let list = select!(listed "WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
             return sql(list).bind(project).page(self, page).await;
         };
-        let list = select!("WHERE project_id = $1 AND state = $2 AND id > $3 ORDER BY id LIMIT $4");
+        let list = select!(listed "WHERE project_id = $1 AND state = $2 AND id > $3 ORDER BY id LIMIT $4");
         let list = sql(list).bind(project).bind(state.name());
         list.page(self, page).await
     }

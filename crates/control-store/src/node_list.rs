@@ -62,7 +62,7 @@ impl Transaction {
         let rare = matches!(filter.state, Some(NodeState::Enrolled | NodeState::Offline));
         let statement = match (&filter.label, rare) {
             (Some(_), _) => select_nodes!(
-                "node_labels l JOIN nodes n ON n.id = l.node_id
+                listed "node_labels l JOIN nodes n ON n.id = l.node_id
                  JOIN node_heartbeats h ON h.node_id = l.node_id
                  LEFT JOIN node_orders o ON o.node_id = l.node_id
                  WHERE l.project_id = $1 AND h.seen_at > $2 AND h.seen_at <= $3
@@ -70,13 +70,13 @@ impl Transaction {
                    AND l.node_id > $6 ORDER BY l.node_id LIMIT $7"
             ),
             (None, true) => select_nodes!(
-                "node_heartbeats h JOIN nodes n ON n.id = h.node_id
+                listed "node_heartbeats h JOIN nodes n ON n.id = h.node_id
                  LEFT JOIN node_orders o ON o.node_id = h.node_id
                  WHERE h.project_id = $1 AND h.seen_at > $2 AND h.seen_at <= $3
                    AND h.node_id > $4 ORDER BY h.node_id LIMIT $5"
             ),
             (None, false) => select_nodes!(
-                "nodes n JOIN node_heartbeats h ON h.node_id = n.id
+                listed "nodes n JOIN node_heartbeats h ON h.node_id = n.id
                  LEFT JOIN node_orders o ON o.node_id = n.id
                  WHERE n.project_id = $1 AND h.seen_at > $2 AND h.seen_at <= $3
                    AND n.id > $4 ORDER BY n.id LIMIT $5"

@@ -80,6 +80,8 @@ codes! {
     Parse = "PARSE",
     /// 412: the value is not of the version in `If-Match`.
     PreconditionFailed = "PRECONDITION_FAILED",
+    /// 409: the organization has all that it may have of this.
+    QuotaExceeded = "QUOTA_EXCEEDED",
     /// 429: the rate limit is exceeded.
     RateLimitExceeded = "RATE_LIMIT_EXCEEDED",
     /// 400, 415 or 422: a field, a parameter or the media type is wrong.

@@ -9,7 +9,7 @@ use control_app::{App, Call, Environment, Objects};
 use control_auth::{MasterKey, Sealer, Secret, SigningPair};
 use control_domain::{
     Actor, ApiKey, Email, EnrolmentToken, Invitation, Labels, Maker, Membership, Name, Node,
-    NodeCredential, Org, Project, ProjectPolicy, Role, Scope, Session, SetupLink, SigningKey,
+    NodeCredential, Org, Project, ProjectPolicy, Quotas, Role, Scope, Session, SetupLink, SigningKey,
     SigningKeyState, Tenant, User,
 };
 use control_store::{Store, StoredSecret, Transaction};
@@ -126,6 +126,19 @@ impl World {
             objects,
             address: AtomicU32::new(0x0a00_0001),
         }
+    }
+
+    /// Serves the same state with other quotas from now on.
+    pub(crate) async fn set_quotas(&mut self, quotas: Quotas) {
+        let environment = Environment {
+            now: Timestamp::now,
+            fill,
+        };
+        let objects = Objects::in_folder(self.objects.path()).unwrap();
+        let mut app = App::new(self.store.clone(), objects, sealer(), environment);
+        app.quotas = quotas;
+        self.app = Arc::new(app);
+        self.router = router(&self.app, Router::new(), SessionCookie::Tls);
     }
 
     /// The next request comes from another address.

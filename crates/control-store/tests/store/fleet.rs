@@ -192,6 +192,11 @@ async fn nodes_are_listed_by_state_and_label() {
         for (label, state, expected) in cases {
             let filter = NodeFilter { label, state };
             let found = tx.nodes(project, &filter, after(10), ALL).await.unwrap();
+            let reports = found.iter().filter_map(|node| node.value.report.as_ref());
+            for report in reports {
+                assert_eq!(report.traffic, None, "a list reads none of what it does not show");
+                assert_eq!(report.status.diagnostics, [""; 0]);
+            }
             let found: Vec<NodeId> = found.iter().map(|node| node.value.id).collect();
             assert_eq!(found, expected, "{filter:?} on {}", store.database.kind);
             let paged = one_by_one(&mut tx, project, &filter).await;
