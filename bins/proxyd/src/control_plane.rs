@@ -91,6 +91,7 @@ fn client_settings(settings: &ControlPlane) -> Settings {
         project,
         enrolment_token_file,
         data_dir,
+        machine_key_file,
         ca_file,
         node_name,
         labels,
@@ -104,6 +105,7 @@ fn client_settings(settings: &ControlPlane) -> Settings {
         project: project.as_ref().map(|project| project.value.clone()),
         enrolment_token_file: enrolment_token_file.as_ref().map(|file| file.value.clone()),
         data_dir: data_dir.value.clone(),
+        machine_key_file: machine_key_file.as_ref().map(|file| file.value.clone()),
         ca_file: ca_file.as_ref().map(|file| file.value.clone()),
         name: node_name
             .as_ref()

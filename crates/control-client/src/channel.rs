@@ -111,10 +111,9 @@ impl Channel {
     }
 
     /// The keys are public, and need no credential.
-    pub(crate) async fn keys(&self, org: OrgId) -> Result<Vec<JsonWebKey>, ChannelError> {
+    pub(crate) async fn keys(&self, org: OrgId) -> Result<JsonWebKeySet, ChannelError> {
         let request = self.client.get(self.url(&format!("orgs/{org}/jwks.json")));
-        let keys: JsonWebKeySet = read_json(send(request).await?).await?;
-        Ok(keys.keys)
+        read_json(send(request).await?).await
     }
 
     pub(crate) async fn heartbeat(

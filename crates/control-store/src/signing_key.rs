@@ -115,6 +115,21 @@ impl Transaction {
         list.bind(org).page(self, all).await
     }
 
+    /// The newest deactivated keys of an organization, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn ended_signing_keys(
+        &mut self,
+        org: OrgId,
+        limit: i64,
+    ) -> Result<Vec<Versioned<SigningKey>>, StoreError> {
+        let list = select!("WHERE org_id = $1 AND state = 'deactivated' ORDER BY id DESC LIMIT $2");
+        let rows = sql(list).bind(org).bind(limit).rows(self).await?;
+        rows.iter().map(SigningKey::read).collect()
+    }
+
     /// The keys of an organization.
     ///
     /// # Errors
