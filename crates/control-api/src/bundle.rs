@@ -3,7 +3,7 @@
 
 use crate::extract::{Body, Caller, Path, Query};
 use crate::names::BundleStateName;
-use crate::page::{List, PageQuery};
+use crate::page::{List, OrderName, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use control_app::{App, BundleSource, Diagnostic, Files, ListenAddresses, NewBundle};
+use control_app::{App, BundleFilter, BundleSource, Diagnostic, Files, ListenAddresses, NewBundle};
 use control_domain::Bundle;
 use control_wire::{BundleId, ErrorResponse, NodeId, Order, ProjectId, SigningKeyId};
 use jiff::Timestamp;
@@ -107,12 +107,17 @@ pub(crate) struct ServicesRequest {
 }
 
 /// Which bundles, and which page.
-#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct BundleQuery {
     /// Only bundles in this state.
     state: Option<BundleStateName>,
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Which end the list begins with; without it, the newest.
+    #[param(inline)]
+    order: Option<OrderName>,
     /// How many items at most.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
@@ -264,13 +269,15 @@ pub(crate) async fn list(
 ) -> Result<Json<List<BundleSummary>>, Problem> {
     let BundleQuery {
         state,
+        name,
+        order,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.page()?;
-    let found = app
-        .bundles(&call, project, state.map(Into::into), page)
-        .await?;
+    let page = PageQuery { limit, cursor }.newest_page(order)?;
+    let state = state.map(Into::into);
+    let filter = BundleFilter { state, name };
+    let found = app.bundles(&call, project, &filter, page).await?;
     Ok(List::from_found(page, &found, |view: &BundleSummary| {
         view.id.0
     }))

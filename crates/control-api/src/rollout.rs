@@ -3,14 +3,14 @@
 
 use crate::extract::{Body, Caller, Path, Query};
 use crate::names::{OnFailureName, RolloutStateName};
-use crate::page::{List, PageQuery};
+use crate::page::{List, OrderName, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use crate::rollout_view::{GateSettings, RolloutNodeView, RolloutSummary, RolloutView};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, Call, NodeSelection};
+use control_app::{App, Call, NodeSelection, RolloutFilter};
 use control_domain::{BatchSize, Gate, NewRollout, OnFailure, RolloutCommand, Strategy};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
@@ -73,6 +73,11 @@ pub(crate) struct NewRolloutRequest {
 pub(crate) struct RolloutQuery {
     /// Only rollouts in this state.
     state: Option<RolloutStateName>,
+    /// Only rollouts of this bundle.
+    bundle: Option<BundleId>,
+    /// Which end the list begins with; without it, the newest.
+    #[param(inline)]
+    order: Option<OrderName>,
     /// How many items at most.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
@@ -153,13 +158,15 @@ pub(crate) async fn list(
 ) -> Result<Json<List<RolloutSummary>>, Problem> {
     let RolloutQuery {
         state,
+        bundle,
+        order,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.page()?;
-    let found = app
-        .rollouts(&call, project, state.map(Into::into), page)
-        .await?;
+    let page = PageQuery { limit, cursor }.newest_page(order)?;
+    let state = state.map(Into::into);
+    let filter = RolloutFilter { state, bundle };
+    let found = app.rollouts(&call, project, &filter, page).await?;
     Ok(List::from_found(page, &found, |view: &RolloutSummary| {
         view.id.0
     }))

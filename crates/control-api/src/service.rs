@@ -1,13 +1,13 @@
 //! Services.
 
 use crate::extract::{Body, Caller, Path, Query};
-use crate::page::{List, PageQuery};
+use crate::page::{List, OrderName, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::App;
+use control_app::{App, ServiceFilter};
 use control_domain::{Service, ServiceSettings};
 use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
 use jiff::Timestamp;
@@ -55,6 +55,23 @@ pub(crate) struct ServiceRequest {
 
 fn default_priority() -> i32 {
     DEFAULT_PRIORITY
+}
+
+/// Which services, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ServiceQuery {
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Which end the list begins with; without it, the oldest.
+    #[param(inline)]
+    order: Option<OrderName>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<Uuid>,
 }
 
 impl From<&Service> for ServiceView {
@@ -107,16 +124,25 @@ impl From<ServiceRequest> for ServiceSettings {
 /// The services of a project.
 #[utoipa::path(
     get, path = "/projects/{project}/services", operation_id = "list_services",
-    tag = "services", params(PageQuery), responses((status = 200, body = List<ServiceView>))
+    tag = "services", params(ServiceQuery), responses((status = 200, body = List<ServiceView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(project): Path<ProjectId>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<ServiceQuery>,
 ) -> Result<Json<List<ServiceView>>, Problem> {
-    let page = query.page()?;
-    let found = app.services(&call, project, page).await?;
+    let ServiceQuery {
+        name,
+        order,
+        limit,
+        cursor,
+    } = query;
+    let page = PageQuery { limit, cursor }.oldest_page(order)?;
+    let filter = ServiceFilter {
+        name,
+    };
+    let found = app.services(&call, project, &filter, page).await?;
     let views = found.iter().map(|found| ServiceView::from(&found.value));
     let views = views.collect();
     Ok(Json(List::new(page, views, |view: &ServiceView| view.id.0)))

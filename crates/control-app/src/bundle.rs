@@ -10,7 +10,7 @@ use control_bundle::{BundleError, Files, Requirements, certificates, digest, pac
 use control_domain::{
     Access, Bundle, BundleArchive, BundleSignature, BundleState, QuotaKind, Refusal,
 };
-use control_store::{Page, Transaction, Upload, Versioned};
+use control_store::{BundleFilter, CertificateFilter, Page, PageOrder, ServiceFilter, Transaction, Upload, Versioned};
 use control_wire::{BundleId, CertificateId, ProjectId};
 use jiff::Timestamp;
 
@@ -103,7 +103,7 @@ impl App {
         self.insert_bundle(call, validated, &certificates).await
     }
 
-    /// The bundles of a project, perhaps only those in one state.
+    /// The bundles of a project.
     ///
     /// # Errors
     ///
@@ -112,13 +112,13 @@ impl App {
         &self,
         call: &Call,
         project: ProjectId,
-        state: Option<BundleState>,
+        filter: &BundleFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Bundle>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_BUNDLES, tenant)?;
-        Ok(tx.bundles(project, state, page).await?)
+        Ok(tx.bundles(project, filter, page).await?)
     }
 
     /// One bundle.
@@ -259,10 +259,12 @@ async fn definitions(tx: &mut Transaction, project: ProjectId) -> Result<Definit
     let page = Page {
         after: None,
         limit: MAX_DEFINITIONS + 1,
+        order: PageOrder::Oldest,
     };
-    let services = tx.services(project, page).await?;
+    let services = tx.services(project, &ServiceFilter::default(), page).await?;
     let upstreams = tx.upstreams(project, page).await?;
-    let certificates = tx.certificates(project, page).await?;
+    let certificates = tx.certificates(project, &CertificateFilter::default(), page)
+        .await?;
     let most = services.len().max(upstreams.len()).max(certificates.len());
     if i64::try_from(most).is_ok_and(|most| most > MAX_DEFINITIONS) {
         let reason = "the project has more than 1000 services, upstreams or certificates";

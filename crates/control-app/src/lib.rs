@@ -68,7 +68,7 @@ pub use configuration::Diagnostic;
 pub use configuration_diff::{Change, Comparison, FileChange, SettingChange};
 pub use control_bundle::Files;
 pub use control_store::{
-    AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, Member, NodeCounts,
+    AuditChange, AuditFilter, BundleFilter, CertificateFilter, DriftFilter, PageOrder, RolloutFilter, ServiceFilter, AuditPage, AuditRecord, AuditVerification, Member, NodeCounts,
     NodeFilter, ObjectBytes, ObjectError, Objects, Page, Rate, Reply, Reservation, RolloutNode,
     StoreError, StoredBatch, Versioned,
 };

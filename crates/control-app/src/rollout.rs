@@ -13,9 +13,7 @@ use control_domain::{
     Access, BatchCounts, BundleState, Comparison, Figures, NewRollout, Observation, Refusal,
     Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, Weighed,
 };
-use control_store::{
-    NodeTarget, Page, Revert, RolloutNode, StoreError, StoredBatch, Transaction, Versioned,
-};
+use control_store::{NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError, StoredBatch, Transaction, Versioned};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
 use metrics::counter;
@@ -203,13 +201,13 @@ impl App {
         &self,
         call: &Call,
         project: ProjectId,
-        state: Option<RolloutState>,
+        filter: &RolloutFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Rollout>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
-        Ok(tx.rollouts(project, state, page).await?)
+        Ok(tx.rollouts(project, filter, page).await?)
     }
 
     /// Deletes a rollout that is planned or has ended.

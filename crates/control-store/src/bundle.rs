@@ -1,6 +1,7 @@
 //! Bundles.
 
 use crate::error::StoreError;
+use crate::list::ListQuery;
 use crate::row::{
     id, named, number, optional_id, optional_text, optional_time, text, time, versioned,
 };
@@ -28,6 +29,15 @@ macro_rules! select {
             $rest
         )
     };
+}
+
+/// Which bundles of a project; absent fields admit all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BundleFilter {
+    /// Only those in this state.
+    pub state: Option<BundleState>,
+    /// Only those of this name, or of names that begin so if it ends in `*`.
+    pub name: Option<String>,
 }
 
 impl Transaction {
@@ -82,7 +92,7 @@ impl Transaction {
         sql(select!("WHERE id = $1")).bind(bundle).one(self).await
     }
 
-    /// The bundles of a project, perhaps only those in one state.
+    /// The bundles of a project.
     ///
     /// # Errors
     ///
@@ -90,16 +100,14 @@ impl Transaction {
     pub async fn bundles(
         &mut self,
         project: ProjectId,
-        state: Option<BundleState>,
+        filter: &BundleFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Bundle>>, StoreError> {
-        let Some(state) = state else {
-            let list = select!(listed "WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
-            return sql(list).bind(project).page(self, page).await;
-        };
-        let list = select!(listed "WHERE project_id = $1 AND state = $2 AND id > $3 ORDER BY id LIMIT $4");
-        let list = sql(list).bind(project).bind(state.name());
-        list.page(self, page).await
+        let BundleFilter { state, name } = filter;
+        let list = ListQuery::new(select!(listed "WHERE project_id = ?"), project)
+            .and("state = ?", state.map(BundleState::name))
+            .named("name", name.as_deref());
+        list.page(self, "id", page).await
     }
 
     /// Updates the state of the bundle that had `version`; gives the next one.

@@ -5,6 +5,7 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod error;
+mod list;
 mod objects;
 mod pool;
 mod row;
@@ -57,7 +58,9 @@ mod user;
 pub use audit::AuditVerification;
 pub use audit_event::{AuditChange, AuditEntry};
 pub use audit_log::{AuditFilter, AuditPage, AuditRecord};
-pub use drift::Divergence;
+pub use bundle::BundleFilter;
+pub use certificate::CertificateFilter;
+pub use drift::{Divergence, DriftFilter};
 pub use error::StoreError;
 pub use heartbeat::WrittenHeartbeat;
 pub use maker::EndedCredential;
@@ -69,10 +72,11 @@ pub use objects::{ObjectBytes, ObjectError, Objects};
 pub use rate_limit::{Group, Rate};
 pub use recall::NodeTarget;
 pub use reply::{Reply, Reservation};
-pub use rollout::StoredBatch;
+pub use rollout::{RolloutFilter, StoredBatch};
 pub use rollout_node::RolloutNode;
 pub use rollout_revert::Revert;
 pub use secret::StoredSecret;
 pub use store::{Store, Transaction};
 pub use upload::{AbandonedUpload, Upload};
-pub use versioned::{Page, Versioned};
+pub use versioned::{Page, PageOrder, Versioned};
+pub use service::ServiceFilter;

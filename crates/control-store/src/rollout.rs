@@ -1,6 +1,7 @@
 //! Rollouts and their batches.
 
 use crate::error::StoreError;
+use crate::list::ListQuery;
 use crate::node::to_json;
 use crate::row::{
     id, json, named, number, optional_id, optional_number, optional_text, optional_time, time,
@@ -43,6 +44,15 @@ macro_rules! select {
             $rest
         )
     };
+}
+
+/// Which rollouts of a project; absent fields admit all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RolloutFilter {
+    /// Only those in this state.
+    pub state: Option<RolloutState>,
+    /// Only those of this bundle.
+    pub bundle: Option<BundleId>,
 }
 
 /// A batch as it was kept when it ended.
@@ -155,18 +165,14 @@ impl Transaction {
     pub async fn rollouts(
         &mut self,
         project: ProjectId,
-        state: Option<RolloutState>,
+        filter: &RolloutFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Rollout>>, StoreError> {
-        let Some(state) = state else {
-            let list = select!("WHERE r.project_id = $1 AND r.id > $2 ORDER BY r.id LIMIT $3");
-            return sql(list).bind(project).page(self, page).await;
-        };
-        let list = select!(
-            "WHERE r.project_id = $1 AND r.state = $2 AND r.id > $3 ORDER BY r.id LIMIT $4"
-        );
-        let list = sql(list).bind(project).bind(state.name());
-        list.page(self, page).await
+        let RolloutFilter { state, bundle } = filter;
+        let list = ListQuery::new(select!("WHERE r.project_id = ?"), project)
+            .and("r.state = ?", state.map(RolloutState::name))
+            .and("r.bundle_id = ?", *bundle);
+        list.page(self, "r.id", page).await
     }
 
     /// Up to 1 000 rollouts behind `after` that the scheduler has to look at. A paused one is among them if

@@ -1,6 +1,7 @@
 //! Services.
 
 use crate::error::StoreError;
+use crate::list::ListQuery;
 use crate::row::{id, number, optional_id, optional_text, text, time, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
@@ -17,6 +18,13 @@ macro_rules! select {
             $rest
         )
     };
+}
+
+/// Which services of a project; absent fields admit all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceFilter {
+    /// Only those of this name, or of names that begin so if it ends in `*`.
+    pub name: Option<String>,
 }
 
 impl Transaction {
@@ -72,10 +80,12 @@ impl Transaction {
     pub async fn services(
         &mut self,
         project: ProjectId,
+        filter: &ServiceFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Service>>, StoreError> {
-        let list = select!("WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
-        sql(list).bind(project).page(self, page).await
+        let list = ListQuery::new(select!("WHERE project_id = ?"), project)
+            .named("name", filter.name.as_deref());
+        list.page(self, "id", page).await
     }
 
     /// Updates the service that had `version`; gives the next one.

@@ -4,7 +4,7 @@ use crate::error::StoreError;
 use crate::row::{id, named, optional_id, optional_text, optional_time, text, time, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{Page, PageOrder, Versioned};
 use control_auth::PublicKey;
 use control_domain::{SigningKey, SigningKeyState};
 use control_wire::{OrgId, SigningKeyId};
@@ -111,6 +111,7 @@ impl Transaction {
         let all = Page {
             after: None,
             limit: 100,
+            order: PageOrder::Oldest,
         };
         list.bind(org).page(self, all).await
     }

@@ -110,7 +110,11 @@ impl Statement {
         tx: &mut Transaction,
         page: Page,
     ) -> Result<Vec<Versioned<T>>, StoreError> {
-        let Page { after, limit } = page;
+        let Page {
+            after,
+            limit,
+            order: _, // Lists that are read from both ends are made by `ListQuery`.
+        } = page;
         let rows = self.bind(after.unwrap_or_default()).bind(limit);
         rows.rows(tx).await?.iter().map(T::read).collect()
     }

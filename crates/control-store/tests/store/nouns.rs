@@ -3,7 +3,7 @@
 use crate::stores::{NOW, api_key, org, project, signing_key, stores, user};
 use control_auth::Sealed;
 use control_domain::{Membership, Name, Role, Scope, Session, SetupLink, Tenant};
-use control_store::{Page, StoreError, StoredSecret, Versioned};
+use control_store::{Page, PageOrder, StoreError, StoredSecret, Versioned};
 use control_wire::{SecretId, SessionId};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -11,6 +11,7 @@ use uuid::Uuid;
 const ALL: Page = Page {
     after: None,
     limit: 10,
+    order: PageOrder::Oldest,
 };
 
 #[tokio::test]
@@ -93,7 +94,11 @@ async fn pages_follow_each_other() {
         all.sort_unstable();
         let (mut after, mut seen) = (None, Vec::new());
         loop {
-            let page = Page { after, limit: 2 };
+            let page = Page {
+                after,
+                limit: 2,
+                order: PageOrder::Oldest,
+            };
             let found = tx.projects(org.id, None, page).await.unwrap();
             let Some(last) = found.last() else { break };
             after = Some(last.value.id.0);

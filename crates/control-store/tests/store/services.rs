@@ -6,13 +6,14 @@ use control_domain::{
     Bundle, BundleArchive, BundleSignature, BundleState, Certificate, CertificateFacts, Labels,
     LoadBalancing, Name, Service, Target, Tenant, Upstream, UpstreamTls,
 };
-use control_store::{Page, StoreError, StoredSecret, Transaction};
+use control_store::{BundleFilter, Page, PageOrder, ServiceFilter, StoreError, StoredSecret, Transaction};
 use control_wire::{BundleId, CertificateId, SecretId, ServiceId, UpstreamId};
 use uuid::Uuid;
 
 const ALL: Page = Page {
     after: None,
     limit: 10,
+    order: PageOrder::Oldest,
 };
 const SECRET: SecretId = SecretId(Uuid::from_u128(10));
 
@@ -100,6 +101,7 @@ async fn an_upstream_keeps_its_targets_in_order() {
         let first = Page {
             after: None,
             limit: 1,
+            order: PageOrder::Oldest,
         };
         let page = tx.upstreams(project, first).await.unwrap();
         assert_eq!(page.len(), 1);
@@ -107,6 +109,7 @@ async fn an_upstream_keeps_its_targets_in_order() {
         let second = Page {
             after: Some(one.id.0),
             limit: 5,
+            order: PageOrder::Oldest,
         };
         assert_eq!(tx.upstreams(project, second).await.unwrap()[0].value, two);
         let changed = Upstream {
@@ -151,7 +154,7 @@ async fn a_service_holds_its_upstream_and_certificate() {
         tx.delete_service(secure.id, 2).await.unwrap();
         tx.delete_upstream(upstream.id, 1).await.unwrap();
         tx.delete_certificate(certificate.id, 1).await.unwrap();
-        assert_eq!(tx.services(tenant.project.unwrap(), ALL).await.unwrap(), []);
+        assert_eq!(tx.services(tenant.project.unwrap(), &ServiceFilter::default(), ALL).await.unwrap(), []);
     }
 }
 
@@ -191,10 +194,12 @@ async fn a_bundle_is_stored_as_it_is() {
             assert_eq!(&found.value, bundle);
         }
         let project = tenant.project.unwrap();
-        let only = Some(BundleState::Signed);
-        let found = tx.bundles(project, only, ALL).await.unwrap();
+        let state = Some(BundleState::Signed);
+        let only = BundleFilter { state, name: None };
+        let found = tx.bundles(project, &only, ALL).await.unwrap();
         assert_eq!(found.len(), 1);
-        assert_eq!(tx.bundles(project, None, ALL).await.unwrap().len(), 2);
+        let all = tx.bundles(project, &BundleFilter::default(), ALL).await;
+        assert_eq!(all.unwrap().len(), 2);
         let revoked = Bundle {
             state: BundleState::Revoked,
             revoked_at: Some(NOW),
