@@ -232,9 +232,9 @@ pub(crate) struct CreateAdminArgs {
     /// The name to show.
     #[arg(long, default_value = "Administrator")]
     pub(crate) name: String,
-    /// The organization.
-    #[arg(long, default_value = "default")]
-    pub(crate) org_name: String,
+    /// The organization, which is made if it does not exist. Absent: the only one there is, or a new one, "default".
+    #[arg(long)]
+    pub(crate) org_name: Option<String>,
     /// A file with the password in its first line; absent: one is made and printed.
     #[arg(long)]
     pub(crate) password_file: Option<PathBuf>,

@@ -79,13 +79,21 @@ fn status_of_own_answer(head: &[u8]) -> Option<u16> {
 
 fn answer(status: u16) -> Vec<u8> {
     let (reason, code, message) = match status {
-        414 => ("URI Too Long", ErrorCode::LimitExceeded, "the URI is too long"),
+        414 => (
+            "URI Too Long",
+            ErrorCode::LimitExceeded,
+            "the URI is too long",
+        ),
         431 => (
             "Request Header Fields Too Large",
             ErrorCode::LimitExceeded,
             "the header fields are too large",
         ),
-        _ => ("Bad Request", ErrorCode::Parse, "the request is not HTTP/1.1"),
+        _ => (
+            "Bad Request",
+            ErrorCode::Parse,
+            "the request is not HTTP/1.1",
+        ),
     };
     let correlation_id = Uuid::now_v7().to_string();
     tracing::info!(correlation_id, status, message, "unreadable request");

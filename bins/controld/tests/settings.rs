@@ -5,9 +5,10 @@
     reason = "a test may stop"
 )]
 
+use control_app::metric::{METRICS, MetricKind};
 use control_testkit::{Client, Program, until};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -410,6 +411,53 @@ fn connections_above_the_bound_are_closed_and_counted() {
     });
 }
 
+#[test]
+fn bytes_that_are_no_request_are_answered_like_every_error() {
+    let folder = Folder::new();
+    let program = Program::start(CONTROLD, &["--data-dir", &folder.path("data")]);
+    let authority = program.base_url().strip_prefix("http://").unwrap();
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(100_000));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(200));
+    for (bytes, status, code) in [
+        ("no request at all\r\n\r\n", "400", "PARSE"),
+        ("GET / HTTP/1.1\r\na b: c\r\n\r\n", "400", "PARSE"),
+        (long.as_str(), "414", "LIMIT_EXCEEDED"),
+        (many.as_str(), "431", "LIMIT_EXCEEDED"),
+    ] {
+        let mut stream = TcpStream::connect(authority).unwrap();
+        let time = Some(Duration::from_secs(30));
+        stream.set_read_timeout(time).unwrap();
+        // The answer may come before all of it is read.
+        drop(stream.write_all(bytes.as_bytes()));
+        let mut answer = Vec::new();
+        drop(stream.read_to_end(&mut answer));
+        let answer = text(&answer);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["error"]["code"], code, "{body}");
+        let id = body["error"]["correlation_id"].as_str().unwrap();
+        assert!(head.contains(&format!("\r\nx-correlation-id: {id}\r\n")), "{head}");
+    }
+}
+
+#[test]
+fn every_counter_exists_before_its_first_event() {
+    let folder = Folder::new();
+    let program = Program::start(CONTROLD, &["--data-dir", &folder.path("data")]);
+    let metrics = program.client().get("/metrics").text;
+    for metric in METRICS {
+        // Its labels are routes and statuses.
+        let may_be_absent = metric.name == "control_requests_total";
+        let is_there = metrics
+            .lines()
+            .any(|line| line.starts_with(metric.name) && !line.starts_with('#'));
+        if metric.kind == MetricKind::Counter && !may_be_absent {
+            assert!(is_there, "{}", metric.name);
+        }
+    }
+}
+
 /// A connection from `source`, which is another client than that of the other tests.
 fn connect_from(source: &str, authority: &str) -> TcpStream {
     let address: SocketAddr = format!("{source}:0").parse().unwrap();
@@ -426,7 +474,12 @@ fn connect_from(source: &str, authority: &str) -> TcpStream {
 #[test]
 fn silent_connections_of_one_address_leave_room_for_others() {
     let folder = Folder::new();
-    let arguments = ["--data-dir", &folder.path("data"), "--max-connections", "16"];
+    let arguments = [
+        "--data-dir",
+        &folder.path("data"),
+        "--max-connections",
+        "16",
+    ];
     let program = Program::start(CONTROLD, &arguments);
     let authority = program.base_url().strip_prefix("http://").unwrap();
     let silent: Vec<TcpStream> = (0..50)

@@ -101,9 +101,9 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             // The library's classes of errors tell a text that is not JSON only in part.
             let checked = serde_json::from_str::<IgnoredAny>(text);
             checked.map_err(|error| not_json(&error))?;
-            Err(Problem::invalid_fields(wrong_fields::all_wrong_fields::<T>(
-                text, error,
-            )))
+            Err(Problem::invalid_fields(
+                wrong_fields::all_wrong_fields::<T>(text, error),
+            ))
         }
     }
 }

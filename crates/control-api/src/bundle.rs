@@ -2,7 +2,7 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::extract::{Body, Caller, Path, Query};
-use crate::names::BundleStateName;
+use crate::names::{BundleStateName, RenameRequest};
 use crate::page::{List, OrderName, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
@@ -363,4 +363,20 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     app.delete_bundle(&call, place).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Gives a bundle another name.
+#[utoipa::path(
+    patch, path = "/projects/{project}/bundles/{bundle}", operation_id = "update_bundle",
+    tag = "bundles", request_body = RenameRequest, responses((status = 200, body = BundleView))
+)]
+pub(crate) async fn rename(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, BundleId)>,
+    Body(RenameRequest { name }): Body<RenameRequest>,
+) -> Result<Resource<BundleView>, Problem> {
+    let changed = app.rename_bundle(&call, place, &name).await?;
+    let view = BundleView::from(&changed.value);
+    Ok(Resource::found(changed.version, view))
 }

@@ -1,4 +1,5 @@
 //! Certificates. No answer holds a private key.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::extract::{Body, Caller, Path, Query};
 use crate::names::CertificateStateName;
@@ -10,12 +11,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::{App, CertificateFilter, NewCertificate};
 use control_domain::{Certificate, CertificateFacts};
-use control_wire::{CertificateId, ProjectId};
+use control_wire::{CertificateId, ProjectId, rfc3339};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 use zeroize::Zeroizing;
 
 /// A certificate, without its private key.
@@ -67,6 +69,7 @@ pub(crate) struct CertificateQuery {
     name: Option<String>,
     /// Only certificates that end before this time.
     #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "rfc3339::optional")]
     expires_before: Option<Timestamp>,
     /// Which end the list begins with; without it, the oldest.
     #[param(inline)]

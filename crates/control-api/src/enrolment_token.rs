@@ -1,7 +1,7 @@
 //! Enrolment tokens.
 
 use crate::extract::{Body, Caller, Path, Query};
-use crate::names::EnrolmentTokenStateName;
+use crate::names::{EnrolmentTokenStateName, RenameRequest};
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
@@ -183,4 +183,21 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     app.delete_enrolment_token(&call, project, token).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Gives an enrolment token another name.
+#[utoipa::path(
+    patch, path = "/projects/{project}/enrolment-tokens/{enrolment_token}",
+    operation_id = "update_enrolment_token", tag = "enrolment-tokens",
+    request_body = RenameRequest, responses((status = 200, body = EnrolmentTokenView))
+)]
+pub(crate) async fn rename(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, EnrolmentTokenId)>,
+    Body(RenameRequest { name }): Body<RenameRequest>,
+) -> Result<Resource<EnrolmentTokenView>, Problem> {
+    let changed = app.rename_enrolment_token(&call, place, &name).await?;
+    let view = EnrolmentTokenView::new(&changed.value, call.now);
+    Ok(Resource::found(changed.version, view))
 }

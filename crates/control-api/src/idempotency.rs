@@ -116,7 +116,9 @@ fn replay(reply: Reply) -> Result<Response, Problem> {
         Some(location) => Problem::repeated(&format!(
             "carried out before; the answer is not kept: see {location}"
         )),
-        None => Problem::repeated("carried out before; the answer held a secret that is shown once"),
+        None => {
+            Problem::repeated("carried out before; the answer held a secret that is shown once")
+        }
     })?;
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     let mut response = (status, body).into_response();

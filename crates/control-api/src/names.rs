@@ -190,3 +190,11 @@ names! {
         Rollout = "rollout",
     }
 }
+
+/// Another name.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RenameRequest {
+    #[schema(min_length = 1, max_length = 100)]
+    pub(crate) name: String,
+}

@@ -76,6 +76,7 @@ pub static ROUTES: &[Route] = &[
 
     row(GET, "/projects/{project}/enrolment-tokens", Access::READ_NODES, || routes!(enrolment_token::list)),
     row(POST, "/projects/{project}/enrolment-tokens", Access::WRITE_NODES, || routes!(enrolment_token::create)),
+    row(PATCH, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::rename)),
     row(DELETE, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::delete)),
     row(POST, "/projects/{project}/enrolment-tokens/{enrolment_token}/revoke", Access::WRITE_NODES, || routes!(enrolment_token::revoke)),
 
@@ -102,6 +103,7 @@ pub static ROUTES: &[Route] = &[
         .with_body(bundle::MAX_BODY_BYTES)
         .creates("/projects/{project}/bundles/{bundle}"),
     row(GET, "/projects/{project}/bundles/{bundle}", Access::READ_BUNDLES, || routes!(bundle::view)),
+    row(PATCH, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::rename)),
     row(DELETE, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::delete)),
     row(POST, "/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || routes!(bundle::revoke)),
     row(POST, "/projects/{project}/bundles/{bundle}/assign", Access::WRITE_BUNDLES, || routes!(bundle::assign)),
@@ -152,6 +154,7 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/api-keys", Access::API_KEYS, || routes!(api_key::create))
         .creates("/api-keys/{api_key}"),
     row(GET, "/api-keys/{api_key}", Access::API_KEYS, || routes!(api_key::view)),
+    row(PATCH, "/api-keys/{api_key}", Access::API_KEYS, || routes!(api_key::rename)),
     row(POST, "/api-keys/{api_key}/revoke", Access::API_KEYS, || routes!(api_key::revoke)),
     row(DELETE, "/api-keys/{api_key}", Access::API_KEYS, || routes!(api_key::delete)),
 ];

@@ -1,4 +1,5 @@
 //! Services.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::extract::{Body, Caller, Path, Query};
 use crate::page::{List, OrderName, PageQuery};
@@ -12,8 +13,10 @@ use control_domain::{Service, ServiceSettings};
 use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
 const DEFAULT_PRIORITY: i32 = 50;
 
@@ -27,6 +30,9 @@ pub(crate) struct ServiceView {
     priority: i32,
     upstream: UpstreamId,
     certificate: Option<CertificateId>,
+    /// Further settings of its route, with the names of the configuration.
+    #[schema(value_type = Object)]
+    settings: Value,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
@@ -51,6 +57,13 @@ pub(crate) struct ServiceRequest {
     upstream: UpstreamId,
     /// The certificate for its host: one of the project.
     certificate: Option<CertificateId>,
+    /// Further settings of the block `route` of a configuration, with its names and values: `policies`, `agents`,
+    /// `retry` and others, in the form of an upstream's. At most 16 KiB.
+    #[serde(default)]
+    #[schema(value_type = Object, example = json!({
+        "policies": {"rate-limit": {"requests-per-second": 10}, "max-body-size": "1MB"}
+    }))]
+    settings: Map<String, Value>,
 }
 
 fn default_priority() -> i32 {
@@ -85,6 +98,7 @@ impl From<&Service> for ServiceView {
             priority,
             upstream,
             certificate,
+            settings,
             created_at,
         } = service;
         Self {
@@ -95,6 +109,7 @@ impl From<&Service> for ServiceView {
             priority: *priority,
             upstream: *upstream,
             certificate: *certificate,
+            settings: serde_json::from_str(settings).unwrap_or_default(),
             created_at: *created_at,
         }
     }
@@ -109,6 +124,7 @@ impl From<ServiceRequest> for ServiceSettings {
             priority,
             upstream,
             certificate,
+            settings,
         } = request;
         Self {
             name,
@@ -117,6 +133,7 @@ impl From<ServiceRequest> for ServiceSettings {
             priority,
             upstream,
             certificate,
+            settings: Value::Object(settings).to_string(),
         }
     }
 }
@@ -139,9 +156,7 @@ pub(crate) async fn list(
         cursor,
     } = query;
     let page = PageQuery { limit, cursor }.oldest_page(order)?;
-    let filter = ServiceFilter {
-        name,
-    };
+    let filter = ServiceFilter { name };
     let found = app.services(&call, project, &filter, page).await?;
     let views = found.iter().map(|found| ServiceView::from(&found.value));
     let views = views.collect();

@@ -44,15 +44,22 @@ pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
         return found;
     };
     let mut steps = first.steps;
-    while found.len() < MAX_FIELDS && text.len() <= MAX_BYTES {
-        let Some(next) = steps.and_then(|steps| mend::<T>(&mut body, &steps)) else {
+    let mut mended: Vec<Vec<Step>> = Vec::new();
+    while found.len() < MAX_FIELDS && mended.len() < 2 * MAX_FIELDS && text.len() <= MAX_BYTES {
+        let Some(wrong) = steps else { return found };
+        let next = mend::<T>(&mut body, &wrong);
+        mended.push(wrong);
+        let Some(next) = next else { return found };
+        let Some(place) = &next.steps else {
             return found;
         };
-        // A value that depends on one that was mended may be told of twice.
-        if found.iter().any(|known| known.field == next.detail.field) {
+        if mended.contains(place) {
             return found;
         }
-        found.push(next.detail);
+        // What stands in the place of a wrong value may lack fields of its own.
+        if !mended.iter().any(|outer| place.starts_with(outer)) {
+            found.push(next.detail);
+        }
         steps = next.steps;
     }
     found
@@ -99,7 +106,9 @@ fn put(body: &mut Value, outer: &[Step], last: &Step, value: Option<Value>) -> O
             place.as_object_mut()?.insert(name.clone(), value);
         }
         (Step::Name(name), None) => {
-            place.as_object_mut().and_then(|all: &mut Map<_, _>| all.remove(name));
+            place
+                .as_object_mut()
+                .and_then(|all: &mut Map<_, _>| all.remove(name));
         }
         (Step::Position(at), Some(value)) => *place.get_mut(at)? = value,
         (Step::Position(at), None) => {
@@ -175,12 +184,23 @@ mod tests {
     #[test]
     fn every_wrong_field_of_a_body_is_told() {
         for (text, expected) in [
-            (r#"{"wrong": 1, "version": 2}"#, vec!["wrong", "version", "health"]),
+            (
+                r#"{"wrong": 1, "version": 2}"#,
+                vec!["wrong", "version", "health"],
+            ),
             (
                 r#"{"health": {"cpu_percent": "x", "more": 1}, "status": {"order": -1, "verdict": 1}}"#,
-                vec!["health.cpu_percent", "health.more", "status.order", "status.verdict"],
+                vec![
+                    "health.cpu_percent",
+                    "health.more",
+                    "status.order",
+                    "status.verdict",
+                ],
             ),
-            (r#"{"health": {}, "instance": "x"}"#, vec!["health.cpu_percent", "instance"]),
+            (
+                r#"{"health": {}, "instance": "x"}"#,
+                vec!["health.cpu_percent", "instance"],
+            ),
             ("[]", vec!["body"]),
         ] {
             assert_eq!(fields(text), expected, "{text}");

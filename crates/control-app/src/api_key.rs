@@ -94,6 +94,29 @@ impl App {
         Ok(Versioned { value, version })
     }
 
+    /// Gives a key another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rename_api_key(
+        &self,
+        call: &Call,
+        id: ApiKeyId,
+        name: &str,
+    ) -> Result<Versioned<ApiKey>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, id).await?;
+        let before = found.value.audited();
+        let value = found.value.rename(&call.actor, name)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_api_key(&value, found.version).await?;
+        tx.note_change(changed(&before, &value));
+        self.commit(tx, call, "api_key.renamed", value.tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
     /// Deletes a key that was revoked.
     ///
     /// # Errors

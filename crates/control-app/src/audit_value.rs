@@ -150,6 +150,10 @@ impl Audited for Drift {
     }
 }
 
+fn settings(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
 impl Audited for Upstream {
     fn audited(&self) -> Value {
         let target = |target: &Target| json!([target.address, target.weight]);
@@ -160,6 +164,7 @@ impl Audited for Upstream {
             "load_balancing": self.load_balancing.name(),
             "targets": targets,
             "tls": self.tls.as_ref().map(tls),
+            "settings": settings(&self.settings),
         })
     }
 }
@@ -173,6 +178,7 @@ impl Audited for Service {
             "priority": self.priority,
             "upstream": self.upstream,
             "certificate": self.certificate,
+            "settings": settings(&self.settings),
         })
     }
 }

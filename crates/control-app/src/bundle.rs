@@ -8,9 +8,11 @@ use crate::configuration::{self, Checked, Diagnostic};
 use crate::error::Error;
 use control_bundle::{BundleError, Files, Requirements, certificates, digest, pack, sign};
 use control_domain::{
-    Access, Bundle, BundleArchive, BundleSignature, BundleState, QuotaKind, Refusal,
+    Access, Bundle, BundleArchive, BundleSignature, QuotaKind, Refusal,
 };
-use control_store::{BundleFilter, CertificateFilter, Page, PageOrder, ServiceFilter, Transaction, Upload, Versioned};
+use control_store::{
+    BundleFilter, CertificateFilter, Page, PageOrder, ServiceFilter, Transaction, Upload, Versioned,
+};
 use control_wire::{BundleId, CertificateId, ProjectId};
 use jiff::Timestamp;
 
@@ -163,6 +165,29 @@ impl App {
         Ok(Versioned { value, version })
     }
 
+    /// Gives a bundle another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rename_bundle(
+        &self,
+        call: &Call,
+        place: (ProjectId, BundleId),
+        name: &str,
+    ) -> Result<Versioned<Bundle>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, place).await?;
+        let before = found.value.audited();
+        let value = found.value.rename(&call.actor, name)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_bundle(&value, found.version).await?;
+        tx.note_change(changed(&before, &value));
+        self.commit(tx, call, "bundle.renamed", value.tenant, value.id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
     /// Deletes a bundle that nothing needs, with its archive.
     ///
     /// # Errors
@@ -261,9 +286,12 @@ async fn definitions(tx: &mut Transaction, project: ProjectId) -> Result<Definit
         limit: MAX_DEFINITIONS + 1,
         order: PageOrder::Oldest,
     };
-    let services = tx.services(project, &ServiceFilter::default(), page).await?;
+    let services = tx
+        .services(project, &ServiceFilter::default(), page)
+        .await?;
     let upstreams = tx.upstreams(project, page).await?;
-    let certificates = tx.certificates(project, &CertificateFilter::default(), page)
+    let certificates = tx
+        .certificates(project, &CertificateFilter::default(), page)
         .await?;
     let most = services.len().max(upstreams.len()).max(certificates.len());
     if i64::try_from(most).is_ok_and(|most| most > MAX_DEFINITIONS) {

@@ -79,6 +79,31 @@ impl App {
         Ok(Versioned { value, version })
     }
 
+    /// Gives a token another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rename_enrolment_token(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, EnrolmentTokenId),
+        name: &str,
+    ) -> Result<Versioned<EnrolmentToken>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = tx.enrolment_token(id).await?;
+        let found = found.filter(|token| token.value.tenant.project == Some(project));
+        let found = found.ok_or(Refusal::NotFound)?;
+        let before = found.value.audited();
+        let value = found.value.rename(&call.actor, name)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_enrolment_token(&value, found.version).await?;
+        tx.note_change(changed(&before, &value));
+        self.commit(tx, call, "enrolment_token.renamed", value.tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
     /// Deletes a token; it admits no node from then on.
     ///
     /// # Errors

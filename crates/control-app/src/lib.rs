@@ -17,6 +17,7 @@ mod rate_limit;
 mod upload_places;
 mod write_queue;
 
+mod block_settings;
 mod compiler;
 mod configuration;
 mod configuration_diff;
@@ -68,8 +69,9 @@ pub use configuration::Diagnostic;
 pub use configuration_diff::{Change, Comparison, FileChange, SettingChange};
 pub use control_bundle::Files;
 pub use control_store::{
-    AuditChange, AuditFilter, BundleFilter, CertificateFilter, DriftFilter, PageOrder, RolloutFilter, ServiceFilter, AuditPage, AuditRecord, AuditVerification, Member, NodeCounts,
-    NodeFilter, ObjectBytes, ObjectError, Objects, Page, Rate, Reply, Reservation, RolloutNode,
+    AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, BundleFilter,
+    CertificateFilter, DriftFilter, Member, NodeCounts, NodeFilter, ObjectBytes, ObjectError,
+    Objects, Page, PageOrder, Rate, Reply, Reservation, RolloutFilter, RolloutNode, ServiceFilter,
     StoreError, StoredBatch, Versioned,
 };
 pub use drift::DriftRemedy;

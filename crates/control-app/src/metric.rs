@@ -83,8 +83,15 @@ metrics! {
 /// Values of the label `class`.
 pub const RATE_CLASSES: &[&str] = &["general", "strict"];
 /// Values of the label `task`.
-pub const BACKGROUND_TASKS: &[&str] =
-    &["archives", "drift", "housekeeping", "recall", "relay", "rollouts", "storage"];
+pub const BACKGROUND_TASKS: &[&str] = &[
+    "archives",
+    "drift",
+    "housekeeping",
+    "recall",
+    "relay",
+    "rollouts",
+    "storage",
+];
 
 /// Gives the recorder what each metric means, and begins those that tell of the program.
 #[expect(

@@ -13,7 +13,10 @@ use control_domain::{
     Access, BatchCounts, BundleState, Comparison, Figures, NewRollout, Observation, Refusal,
     Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, Weighed,
 };
-use control_store::{NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError, StoredBatch, Transaction, Versioned};
+use control_store::{
+    NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError, StoredBatch, Transaction,
+    Versioned,
+};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
 use metrics::counter;

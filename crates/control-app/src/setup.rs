@@ -7,8 +7,8 @@ use crate::call::Call;
 use crate::error::Error;
 use control_auth::Secret;
 use control_domain::{
-    Access, Actor, ApiKey, Membership, Name, NewApiKey, NewUser, Org, Project, Role, SetupLink,
-    Tenant, User,
+    Access, Actor, ApiKey, Membership, Name, NewApiKey, NewUser, Org, Project, Refusal, Role,
+    SetupLink, Tenant, User,
 };
 use control_store::Transaction;
 use control_wire::{ApiKeyId, ProjectId, UserId};
@@ -97,6 +97,23 @@ impl App {
         let user = UserId::new(call.now, self.random_id());
         let user = User::create_admin(&call.actor, user, &new.admin, hash, call.now)?;
         self.install(tx, call, new, (org, user)).await
+    }
+
+    /// The name of the only organization; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Invalid`] if there are several.
+    pub async fn only_org_name(&self) -> Result<Option<String>, Error> {
+        let names = self.store.read().await?.first_org_names(2).await?;
+        let mut names = names.into_iter();
+        match (names.next(), names.next()) {
+            (_, Some(_)) => {
+                let reason = "has to be given: there are several organizations";
+                Err(Refusal::invalid("org_name", reason).into())
+            }
+            (only, None) => Ok(only),
+        }
     }
 
     /// Makes an administrator on the command line, and the organization if it does not exist.

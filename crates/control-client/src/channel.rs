@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use crate::state::Identity;
 use control_bundle::MAX_ARCHIVE_BYTES;
 use control_wire::{
-    CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse, JsonWebKey,
+    CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse,
     JsonWebKeySet, NodeCertificate, NodeEvent, Order, OrgId, RegisterRequest, RegisterResponse,
     TokenResponse,
 };

@@ -111,7 +111,10 @@ impl SealedCertificates {
                 key: master_key,
                 sealed: text,
             };
-            write(&self.folder.join(id.to_string()), &serde_json::to_vec(&file)?)?;
+            write(
+                &self.folder.join(id.to_string()),
+                &serde_json::to_vec(&file)?,
+            )?;
         }
         Ok(())
     }
@@ -134,7 +137,10 @@ impl SealedCertificates {
             return Err(io::Error::new(ErrorKind::PermissionDenied, why));
         }
         let master = MasterKey::new(&key).map_err(|_| {
-            io::Error::new(ErrorKind::InvalidData, "the machine's key is not of 32 bytes")
+            io::Error::new(
+                ErrorKind::InvalidData,
+                "the machine's key is not of 32 bytes",
+            )
         })?;
         Sealer::new(vec![master]).map_err(io::Error::other)
     }
@@ -177,7 +183,10 @@ mod tests {
         let kept = SealedCertificates::new(folder.path(), None);
         assert_eq!(kept.load(NODE, &[id(1)]), None);
         kept.save(NODE, &certificates(&[1, 2])).unwrap();
-        assert_eq!(kept.load(NODE, &[id(1), id(2)]), Some(certificates(&[1, 2])));
+        assert_eq!(
+            kept.load(NODE, &[id(1), id(2)]),
+            Some(certificates(&[1, 2]))
+        );
         assert_eq!(kept.load(NODE, &[id(1), id(3)]), None, "all or none");
         assert_eq!(kept.load(NodeId(Uuid::from_u128(9)), &[id(1)]), None);
         for file in entries(&folder.path().join(FOLDER)) {

@@ -158,6 +158,17 @@ impl ApiKey {
         }
     }
 
+    /// The key under another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
+        actor.require(Access::API_KEYS, self.tenant)?;
+        let name = Name::parse("name", name)?;
+        Ok(Self { name, ..self })
+    }
+
     /// The key, not accepted any more.
     ///
     /// # Errors

@@ -210,6 +210,17 @@ impl Bundle {
         })
     }
 
+    /// The bundle under another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_BUNDLES, self.tenant)?;
+        let name = Name::parse("name", name)?;
+        Ok(Self { name, ..self })
+    }
+
     /// Whether the actor may delete it.
     ///
     /// # Errors

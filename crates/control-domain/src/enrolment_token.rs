@@ -150,6 +150,17 @@ impl EnrolmentToken {
         }
     }
 
+    /// The token under another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_NODES, self.tenant)?;
+        let name = Name::parse("name", name)?;
+        Ok(Self { name, ..self })
+    }
+
     /// Whether the actor may delete it.
     ///
     /// # Errors

@@ -69,8 +69,10 @@ impl LabelCondition {
         } else {
             Self::Exists(own(text))
         };
-        let (Self::Equals(name, _) | Self::Differs(name, _) | Self::Exists(name) | Self::Absent(name)) =
-            &condition;
+        let (Self::Equals(name, _)
+        | Self::Differs(name, _)
+        | Self::Exists(name)
+        | Self::Absent(name)) = &condition;
         let has_name = !name.is_empty() && !name.contains(['!', '=']);
         has_name.then_some(condition)
     }

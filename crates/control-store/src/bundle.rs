@@ -110,7 +110,7 @@ impl Transaction {
         list.page(self, "id", page).await
     }
 
-    /// Updates the state of the bundle that had `version`; gives the next one.
+    /// Updates name and state of the bundle that had `version`; gives the next one.
     ///
     /// # Errors
     ///
@@ -120,11 +120,12 @@ impl Transaction {
         bundle: &Bundle,
         version: i64,
     ) -> Result<i64, StoreError> {
-        let update = "UPDATE bundles SET state = $1, revoked_at = $2, version = version + 1
-                      WHERE id = $3 AND version = $4";
+        let update = "UPDATE bundles SET state = $1, revoked_at = $2, name = $3,
+                        version = version + 1 WHERE id = $4 AND version = $5";
         let update = sql(update)
             .bind(bundle.state.name())
             .bind(bundle.revoked_at)
+            .bind(&bundle.name)
             .bind(bundle.id);
         update.write(self, version).await
     }

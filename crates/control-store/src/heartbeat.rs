@@ -5,6 +5,7 @@ use crate::node::{to_json, verdict_name};
 use crate::row::{number, optional_id, optional_number};
 use crate::statement::sql;
 use crate::store::Transaction;
+use crate::traffic::packed;
 use control_domain::DUPLICATE_MEMORY;
 use control_wire::{BundleId, HeartbeatRequest, NodeId, NodeStatus, Verdict};
 use jiff::Timestamp;
@@ -112,7 +113,7 @@ impl Transaction {
             .bind(now)
             .bind(health.cpu_percent)
             .bind(version.clone())
-            .bind(traffic.as_ref().map(to_json).transpose()?)
+            .bind(traffic.as_ref().map(packed).transpose()?)
             .bind(*instance)
             .bind(now - DUPLICATE_MEMORY);
         if let Some(status) = status {

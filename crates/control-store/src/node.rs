@@ -7,6 +7,7 @@ use crate::row::{
 };
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
+use crate::traffic::optional_traffic;
 use crate::versioned::Versioned;
 use control_domain::{DuplicateNode, Labels, Name, Node, NodeReport, OrderSummary, Tenant};
 use control_wire::{NodeId, NodeStatus, Verdict};
@@ -184,7 +185,7 @@ fn report(row: &AnyRow) -> Result<Option<NodeReport>, StoreError> {
             verdict: verdict.as_deref().map(verdict_of).transpose()?,
             diagnostics: optional_json(row, "diagnostics")?.unwrap_or_default(),
         },
-        traffic: optional_json(row, "traffic")?,
+        traffic: optional_traffic(row, "traffic")?,
         duplicate: duplicate(row)?,
     }))
 }

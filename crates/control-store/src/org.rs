@@ -56,6 +56,17 @@ impl Transaction {
         by_name.bind(name).one(self).await
     }
 
+    /// The names of the first organizations, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn first_org_names(&mut self, limit: i64) -> Result<Vec<String>, StoreError> {
+        let names = sql("SELECT name FROM orgs ORDER BY id LIMIT $1");
+        let rows = names.bind(limit).rows(self).await?;
+        rows.iter().map(|row| text(row, "name")).collect()
+    }
+
     /// The organizations that a user is a member of.
     ///
     /// # Errors

@@ -15,7 +15,10 @@ const COUNTED_TABLES: &[(&str, &str)] = &[
     ("node_events", "SELECT COUNT(*) AS used FROM node_events"),
     ("nodes", "SELECT COUNT(*) AS used FROM nodes"),
     ("replies", "SELECT COUNT(*) AS used FROM replies"),
-    ("rollout_nodes", "SELECT COUNT(*) AS used FROM rollout_nodes"),
+    (
+        "rollout_nodes",
+        "SELECT COUNT(*) AS used FROM rollout_nodes",
+    ),
     ("rollouts", "SELECT COUNT(*) AS used FROM rollouts"),
 ];
 
@@ -215,8 +218,7 @@ impl Transaction {
         } else {
             "SELECT pg_database_size(current_database()) AS used"
         };
-        let archives =
-            "SELECT CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) AS used FROM bundles";
+        let archives = "SELECT CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) AS used FROM bundles";
         let mut bytes = [0; 2];
         for (bytes, text) in bytes.iter_mut().zip([database, archives]) {
             let row = sql(text).row(self).await?;

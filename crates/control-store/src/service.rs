@@ -14,7 +14,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, org_id, project_id, name, host, path_prefix, priority, upstream_id, ",
-            "certificate_id, created_at, version FROM services ",
+            "certificate_id, settings, created_at, version FROM services ",
             $rest
         )
     };
@@ -43,11 +43,12 @@ impl Transaction {
             priority,
             upstream,
             certificate,
+            settings,
             created_at,
         } = service;
         let insert = "INSERT INTO services (id, org_id, project_id, name, host, path_prefix,
-                      priority, upstream_id, certificate_id, created_at, version)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1)";
+                      priority, upstream_id, certificate_id, created_at, settings,
+                      version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1)";
         let insert = sql(insert).bind(*id).bind(*org).bind(*project).bind(name);
         let insert = insert
             .bind(host.as_deref())
@@ -55,7 +56,8 @@ impl Transaction {
             .bind(i64::from(*priority))
             .bind(*upstream)
             .bind(*certificate)
-            .bind(*created_at);
+            .bind(*created_at)
+            .bind(settings.as_str());
         insert.run(self).await?;
         Ok(())
     }
@@ -107,17 +109,19 @@ impl Transaction {
             priority,
             upstream,
             certificate,
+            settings,
             created_at: _,
         } = service;
         let update = "UPDATE services SET name = $1, host = $2, path_prefix = $3, priority = $4,
-                      upstream_id = $5, certificate_id = $6, version = version + 1
-                      WHERE id = $7 AND version = $8";
+                      upstream_id = $5, certificate_id = $6, settings = $7, version = version + 1
+                      WHERE id = $8 AND version = $9";
         let update = sql(update).bind(name).bind(host.as_deref());
         let update = update
             .bind(path_prefix.as_deref())
             .bind(i64::from(*priority))
             .bind(*upstream)
             .bind(*certificate)
+            .bind(settings.as_str())
             .bind(*id);
         update.write(self, version).await
     }
@@ -150,6 +154,7 @@ impl Record for Service {
             priority: priority.map_err(|_| StoreError::Corrupt("priority"))?,
             upstream: id(row, "upstream_id")?,
             certificate: optional_id(row, "certificate_id")?,
+            settings: text(row, "settings")?,
             created_at: time(row, "created_at")?,
         };
         versioned(service, row)

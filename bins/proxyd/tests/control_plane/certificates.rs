@@ -96,7 +96,7 @@ fn request(made: &CertifiedKey<KeyPair>) -> Value {
 }
 
 #[test]
-fn a_private_key_reaches_the_node_and_no_disk() {
+fn a_private_key_lies_on_no_disk_in_the_clear() {
     let made = made();
     let (service, _) = TlsService::start(&made);
     assert!(service.shows(&made));
@@ -106,6 +106,18 @@ fn a_private_key_reaches_the_node_and_no_disk() {
         .arg(service.world.folder.path().join("node"))
         .output();
     assert_eq!(found.unwrap().stdout, b"", "the key is on the disk");
+}
+
+#[test]
+fn a_node_that_restarts_while_the_control_plane_is_away_serves_tls() {
+    let made = made();
+    let (mut service, _) = TlsService::start(&made);
+    assert!(service.shows(&made));
+    service.world.kill();
+    service.proxyd.terminate();
+    service.proxyd.wait();
+    service.proxyd = service.world.node("node");
+    until("the certificate is served again", || service.shows(&made));
 }
 
 #[test]

@@ -15,15 +15,28 @@ const NONE: Quotas = Quotas {
 
 /// What creates the values that have quotas, and the end of the refusal's message.
 const CREATED: &[(&str, &str)] = &[
-    ("/orgs/{org}/projects", "projects - an organization may have 1"),
-    ("/projects/{project}/nodes/register", "nodes - an organization may have 1"),
+    (
+        "/orgs/{org}/projects",
+        "projects - an organization may have 1",
+    ),
+    (
+        "/projects/{project}/nodes/register",
+        "nodes - an organization may have 1",
+    ),
     ("/api-keys", "API keys - an organization may have 1"),
-    ("/projects/{project}/bundles", "bundles - an organization may have 0"),
+    (
+        "/projects/{project}/bundles",
+        "bundles - an organization may have 0",
+    ),
 ];
 
 async fn rows(world: &World, by: &Credential) -> Value {
     let mut found = Vec::new();
-    for path in ["/orgs/{org}/projects", "/projects/{project}/nodes", "/api-keys"] {
+    for path in [
+        "/orgs/{org}/projects",
+        "/projects/{project}/nodes",
+        "/api-keys",
+    ] {
         found.push(world.get(path, by).await.body);
     }
     Value::from(found)
@@ -36,8 +49,14 @@ async fn an_organization_has_no_more_than_its_quotas() {
         world.set_quotas(NONE).await;
         let before = rows(&world, &key).await;
         for (path, message) in CREATED {
+            world.change_address();
             let answer = world.post(path, &key, sample(path)).await;
-            assert_eq!(answer.status, StatusCode::CONFLICT, "{path} {}", answer.body);
+            assert_eq!(
+                answer.status,
+                StatusCode::CONFLICT,
+                "{path} {}",
+                answer.body
+            );
             assert_eq!(answer.code(), "QUOTA_EXCEEDED");
             let told = answer.body["error"]["message"].as_str().unwrap();
             assert_eq!(told, format!("Quota exceeded: {message}"));
@@ -54,6 +73,7 @@ async fn an_organization_has_no_more_than_its_quotas() {
         // What goes makes room, and other organizations have their own.
         world.set_quotas(Quotas { nodes: 2, ..NONE }).await;
         let path = "/projects/{project}/nodes/register";
+        world.change_address();
         let made = world.post(path, &key, sample(path)).await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
         let second = world.post(path, &key, sample(path)).await;
@@ -61,11 +81,13 @@ async fn an_organization_has_no_more_than_its_quotas() {
         let node = format!("/projects/{{project}}/nodes/{}", made.text("node_id"));
         let gone = world.send(&Method::DELETE, &node, &key, &Value::Null, &[]);
         assert_eq!(gone.await.status, StatusCode::NO_CONTENT);
+        world.change_address();
         let third = world.post(path, &key, sample(path)).await;
         assert_eq!(third.status, StatusCode::CREATED, "{}", third.body);
         let of_other = world.key(Tenant::org(world.other.org), &[]);
         let of_other = world.store_key(&of_other).await;
         let other = format!("/projects/{}/nodes/register", world.other.project.unwrap());
+        world.change_address();
         let made = world.post(&other, &of_other, sample(path)).await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
     }

@@ -64,13 +64,26 @@ async fn a_bundle_is_deleted_with_its_archive_unless_it_is_needed() {
         assert_eq!(assigned.await.status, StatusCode::OK);
         assert_eq!(files(world.objects.path()), 2);
         let place = |bundle: &str| format!("{BUNDLES}/{bundle}");
-        assert_eq!(delete(&world, &key, &place(&used)).await, StatusCode::CONFLICT);
-        assert_eq!(delete(&world, &key, &place(&unused)).await, StatusCode::NO_CONTENT);
+        assert_eq!(
+            delete(&world, &key, &place(&used)).await,
+            StatusCode::CONFLICT
+        );
+        assert_eq!(
+            delete(&world, &key, &place(&unused)).await,
+            StatusCode::NO_CONTENT
+        );
         assert!(!is_there(&world, &key, &place(&unused)).await);
         sweep(&world).await;
-        assert_eq!(files(world.objects.path()), 2, "another bundle has the bytes");
+        assert_eq!(
+            files(world.objects.path()),
+            2,
+            "another bundle has the bytes"
+        );
         assert!(is_there(&world, &key, &format!("{BUNDLES}/{same}/sbom")).await);
-        assert_eq!(delete(&world, &key, &place(&same)).await, StatusCode::NO_CONTENT);
+        assert_eq!(
+            delete(&world, &key, &place(&same)).await,
+            StatusCode::NO_CONTENT
+        );
         sweep(&world).await;
         assert_eq!(files(world.objects.path()), 1);
         assert!(is_there(&world, &key, &format!("{BUNDLES}/{used}/sbom")).await);
@@ -81,7 +94,9 @@ async fn a_bundle_is_deleted_with_its_archive_unless_it_is_needed() {
 async fn the_archives_of_a_project_go_with_it() {
     for world in worlds().await {
         let key = world.full_key().await;
-        let made = world.post("/orgs/{org}/projects", &key, sample("/orgs")).await;
+        let made = world
+            .post("/orgs/{org}/projects", &key, sample("/orgs"))
+            .await;
         let project = made.text("id");
         let bundles = BUNDLES.replace("{project}", &project);
         let made = world.post(&bundles, &key, sample(BUNDLES)).await;
@@ -102,10 +117,14 @@ async fn a_rollout_that_moves_is_not_deleted() {
         let new = json!({"bundle": bundle, "nodes": [world.node]});
         let id = world.post(ROLLOUTS, &key, new).await.text("id");
         let place = format!("{ROLLOUTS}/{id}");
-        let started = world.post(&format!("{place}/start"), &key, Value::Null).await;
+        let started = world
+            .post(&format!("{place}/start"), &key, Value::Null)
+            .await;
         assert_eq!(started.status, StatusCode::OK, "{}", started.body);
         assert_eq!(delete(&world, &key, &place).await, StatusCode::CONFLICT);
-        let cancelled = world.post(&format!("{place}/cancel"), &key, Value::Null).await;
+        let cancelled = world
+            .post(&format!("{place}/cancel"), &key, Value::Null)
+            .await;
         assert_eq!(cancelled.status, StatusCode::OK);
         assert_eq!(delete(&world, &key, &place).await, StatusCode::NO_CONTENT);
         assert!(!is_there(&world, &key, &place).await);
@@ -142,7 +161,9 @@ async fn what_has_ended_is_deleted_after_its_time() {
         );
         let of_rollout = bundle(&world, &key, "of a rollout").await;
         let assign = format!("{BUNDLES}/{used}/assign");
-        world.post(&assign, &key, json!({"nodes": [world.node]})).await;
+        world
+            .post(&assign, &key, json!({"nodes": [world.node]}))
+            .await;
         let (other, _) = world.new_node(world.tenant()).await;
         let new = json!({"bundle": of_rollout, "nodes": [other]});
         let open = world.post(ROLLOUTS, &key, new.clone()).await.text("id");
@@ -170,7 +191,11 @@ async fn what_has_ended_is_deleted_after_its_time() {
         for days in [89, 91, 179, 181] {
             clean(days).await;
             for (place, kept) in &places {
-                assert_eq!(is_there(&world, &key, place).await, days < *kept, "{place} {days}");
+                assert_eq!(
+                    is_there(&world, &key, place).await,
+                    days < *kept,
+                    "{place} {days}"
+                );
             }
         }
         for place in [

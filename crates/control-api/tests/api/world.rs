@@ -9,8 +9,8 @@ use control_app::{App, Call, Environment, Objects};
 use control_auth::{MasterKey, Sealer, Secret, SigningPair};
 use control_domain::{
     Actor, ApiKey, Email, EnrolmentToken, Invitation, Labels, Maker, Membership, Name, Node,
-    NodeCredential, Org, Project, ProjectPolicy, Quotas, Role, Scope, Session, SetupLink, SigningKey,
-    SigningKeyState, Tenant, User,
+    NodeCredential, Org, Project, ProjectPolicy, Quotas, Role, Scope, Session, SetupLink,
+    SigningKey, SigningKeyState, Tenant, User,
 };
 use control_store::{Store, StoredSecret, Transaction};
 use control_testkit::{Database, databases};
@@ -445,7 +445,13 @@ pub(crate) fn sample(path: &str) -> Value {
             "org_name": Uuid::now_v7().to_string(), "email": "a@example.com", "user_name": "Ann",
             "password": "correct horse",
         }),
-        "/orgs" | "/orgs/{org}" | "/orgs/{org}/projects" | "/projects/{project}" => {
+        "/orgs"
+        | "/orgs/{org}"
+        | "/orgs/{org}/projects"
+        | "/projects/{project}"
+        | "/projects/{project}/bundles/{bundle}"
+        | "/projects/{project}/enrolment-tokens/{enrolment_token}"
+        | "/api-keys/{api_key}" => {
             json!({"name": Uuid::now_v7().to_string()})
         }
         "/projects/{project}/policy" => json!({"approve": "none"}),

@@ -34,7 +34,9 @@ impl Client {
             return;
         };
         if let Err(error) = sealed.save(own.node, &self.served) {
-            self.complain(&format!("private keys cannot be kept for the next start: {error}"));
+            self.complain(&format!(
+                "private keys cannot be kept for the next start: {error}"
+            ));
         }
     }
 

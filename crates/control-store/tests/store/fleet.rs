@@ -3,7 +3,9 @@
 use crate::stores::{NOW, TestStore, enrolment_token, node, org, project, signing_key, stores};
 use control_auth::Sealed;
 use control_domain::{DuplicateNode, LabelSelector, Labels, Node, NodeState};
-use control_store::{NodeFilter, Page, PageOrder, StoreError, StoredSecret, Transaction, Versioned};
+use control_store::{
+    NodeFilter, Page, PageOrder, StoreError, StoredSecret, Transaction, Versioned,
+};
 use control_wire::{
     BundleId, Health, HeartbeatRequest, InstanceId, NodeEvent, NodeEventId, NodeId, NodeStatus,
     Order, ProjectId, SecretId, SigningKeyId, Traffic, Verdict,
@@ -200,7 +202,10 @@ async fn nodes_are_listed_by_state_and_label() {
             let found = tx.nodes(project, &filter, after(10), ALL).await.unwrap();
             let reports = found.iter().filter_map(|node| node.value.report.as_ref());
             for report in reports {
-                assert_eq!(report.traffic, None, "a list reads none of what it does not show");
+                assert_eq!(
+                    report.traffic, None,
+                    "a list reads none of what it does not show"
+                );
                 assert_eq!(report.status.diagnostics, [""; 0]);
             }
             let found: Vec<NodeId> = found.iter().map(|node| node.value.id).collect();

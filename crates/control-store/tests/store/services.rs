@@ -6,7 +6,9 @@ use control_domain::{
     Bundle, BundleArchive, BundleSignature, BundleState, Certificate, CertificateFacts, Labels,
     LoadBalancing, Name, Service, Target, Tenant, Upstream, UpstreamTls,
 };
-use control_store::{BundleFilter, Page, PageOrder, ServiceFilter, StoreError, StoredSecret, Transaction};
+use control_store::{
+    BundleFilter, Page, PageOrder, ServiceFilter, StoreError, StoredSecret, Transaction,
+};
 use control_wire::{BundleId, CertificateId, SecretId, ServiceId, UpstreamId};
 use uuid::Uuid;
 
@@ -29,6 +31,7 @@ fn upstream(tenant: Tenant, id: u128, addresses: &[&str]) -> Upstream {
         load_balancing: LoadBalancing::IpHash,
         targets: addresses.iter().map(target).collect(),
         tls: Some(UpstreamTls { server_name: None }),
+        settings: "{\"protocol\":\"h2\"}".to_owned(),
         created_at: NOW,
     }
 }
@@ -61,6 +64,7 @@ fn service(tenant: Tenant, upstream: &Upstream) -> Service {
         priority: -5,
         upstream: upstream.id,
         certificate: None,
+        settings: "{\"policies\":{}}".to_owned(),
         created_at: NOW,
     }
 }
@@ -154,7 +158,12 @@ async fn a_service_holds_its_upstream_and_certificate() {
         tx.delete_service(secure.id, 2).await.unwrap();
         tx.delete_upstream(upstream.id, 1).await.unwrap();
         tx.delete_certificate(certificate.id, 1).await.unwrap();
-        assert_eq!(tx.services(tenant.project.unwrap(), &ServiceFilter::default(), ALL).await.unwrap(), []);
+        assert_eq!(
+            tx.services(tenant.project.unwrap(), &ServiceFilter::default(), ALL)
+                .await
+                .unwrap(),
+            []
+        );
     }
 }
 

@@ -196,7 +196,8 @@ fn a_request_that_no_client_could_send_fails_its_test() {
 #[test]
 fn tests_do_not_explain_every_route_that_loses() {
     // The reasons of 2 000 routes for each of 2 000 tests took minutes, and a gigabyte.
-    let mut text = String::from("listeners { listener \"a\" { address \"127.0.0.1:80\" } }\nroutes {\n");
+    let mut text =
+        String::from("listeners { listener \"a\" { address \"127.0.0.1:80\" } }\nroutes {\n");
     for number in 0..2_000 {
         writeln!(
             text,
@@ -216,5 +217,9 @@ fn tests_do_not_explain_every_route_that_loses() {
     let loaded = proxy_config::parse(&text, "x.kdl").unwrap_or_else(|report| panic!("{report}"));
     let begin = Instant::now();
     assert_eq!(failed_tests(&loaded.model), []);
-    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begin.elapsed()
+    );
 }
