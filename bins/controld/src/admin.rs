@@ -34,7 +34,10 @@ pub(crate) async fn create(args: CreateAdminArgs) -> Result<ExitCode, Box<dyn Er
     let org_name = match org_name {
         Some(name) => name,
         // An administrator who has lost the password wants no second organization.
-        None => app.only_org_name().await?.unwrap_or_else(|| DEFAULT_ORG.to_owned()),
+        None => app
+            .only_org_name()
+            .await?
+            .unwrap_or_else(|| DEFAULT_ORG.to_owned()),
     };
     let new = NewInstallation {
         org_name,

@@ -56,7 +56,15 @@ fn postgres_programs() -> String {
 
 /// What a unit takes away from its program: the names of its settings that do.
 fn protections(unit: &str) -> BTreeSet<&str> {
-    let kinds = ["Protect", "Private", "Restrict", "NoNew", "Lock", "SystemCall", "Capability"];
+    let kinds = [
+        "Protect",
+        "Private",
+        "Restrict",
+        "NoNew",
+        "Lock",
+        "SystemCall",
+        "Capability",
+    ];
     let settings = unit.lines().filter_map(|line| line.split_once('='));
     let settings = settings.map(|(name, _)| name);
     let is_one = |name: &&str| kinds.iter().any(|kind| name.starts_with(kind));
@@ -68,7 +76,10 @@ fn the_unit_is_as_tight_as_the_proxys() {
     let own = protections(UNIT);
     let missing: Vec<_> = protections(PROXYD_UNIT).difference(&own).copied().collect();
     assert_eq!(missing, [""; 0]);
-    assert!(UNIT.contains("\nCapabilityBoundingSet=\n"), "it needs no capability");
+    assert!(
+        UNIT.contains("\nCapabilityBoundingSet=\n"),
+        "it needs no capability"
+    );
 }
 
 #[test]

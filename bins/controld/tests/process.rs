@@ -159,7 +159,10 @@ fn an_administrator_who_lost_the_password_makes_no_second_organization() {
         assert!(first.status.success(), "{first:?}");
         let second = create("bob@example.com", &[]);
         let text = String::from_utf8(second.stdout).unwrap();
-        assert!(text.contains("administrator bob@example.com of acme"), "{text}");
+        assert!(
+            text.contains("administrator bob@example.com of acme"),
+            "{text}"
+        );
         let third = create("eve@example.com", &["--org-name", "other"]);
         assert!(third.status.success(), "{third:?}");
         let unclear = create("joe@example.com", &[]);

@@ -432,12 +432,18 @@ fn bytes_that_are_no_request_are_answered_like_every_error() {
         let mut answer = Vec::new();
         drop(stream.read_to_end(&mut answer));
         let answer = text(&answer);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let body: Value = serde_json::from_str(body).unwrap();
         assert_eq!(body["error"]["code"], code, "{body}");
         let id = body["error"]["correlation_id"].as_str().unwrap();
-        assert!(head.contains(&format!("\r\nx-correlation-id: {id}\r\n")), "{head}");
+        assert!(
+            head.contains(&format!("\r\nx-correlation-id: {id}\r\n")),
+            "{head}"
+        );
     }
 }
 

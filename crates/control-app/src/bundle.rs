@@ -7,9 +7,7 @@ use crate::compiler::{self, Definitions, ListenAddresses};
 use crate::configuration::{self, Checked, Diagnostic};
 use crate::error::Error;
 use control_bundle::{BundleError, Files, Requirements, certificates, digest, pack, sign};
-use control_domain::{
-    Access, Bundle, BundleArchive, BundleSignature, QuotaKind, Refusal,
-};
+use control_domain::{Access, Bundle, BundleArchive, BundleSignature, QuotaKind, Refusal};
 use control_store::{
     BundleFilter, CertificateFilter, Page, PageOrder, ServiceFilter, Transaction, Upload, Versioned,
 };

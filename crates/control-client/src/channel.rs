@@ -6,9 +6,8 @@ use crate::settings::Settings;
 use crate::state::Identity;
 use control_bundle::MAX_ARCHIVE_BYTES;
 use control_wire::{
-    CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse,
-    JsonWebKeySet, NodeCertificate, NodeEvent, Order, OrgId, RegisterRequest, RegisterResponse,
-    TokenResponse,
+    CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse, JsonWebKeySet,
+    NodeCertificate, NodeEvent, Order, OrgId, RegisterRequest, RegisterResponse, TokenResponse,
 };
 use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
 use reqwest::header::{ETAG, IF_NONE_MATCH, RETRY_AFTER};

@@ -65,9 +65,12 @@ mod tests {
     /// The traffic of so many routes after a day, each with its own counts.
     fn traffic(routes: u64) -> Traffic {
         let route = |number: u64| {
-            let latency: Vec<u64> = (0..12).map(|bucket| number * 977 * (12 - bucket) % 99_991).collect();
+            let latency: Vec<u64> = (0..12)
+                .map(|bucket| number * 977 * (12 - bucket) % 99_991)
+                .collect();
             let requests = latency.iter().sum::<u64>();
-            let reasons = json!({"connect_refused": number % 7, "response_header_timeout": number % 3});
+            let reasons =
+                json!({"connect_refused": number % 7, "response_header_timeout": number % 3});
             let counted = json!({
                 "requests": requests, "errors": number % 11, "reasons": reasons, "latency": latency,
             });
@@ -83,11 +86,19 @@ mod tests {
         let json = serde_json::to_string(&large).unwrap();
         let text = packed(&large).unwrap();
         println!("{} bytes of JSON, {} kept", json.len(), text.len());
-        assert!(text.len() * 3 < json.len(), "{} of {}", text.len(), json.len());
+        assert!(
+            text.len() * 3 < json.len(),
+            "{} of {}",
+            text.len(),
+            json.len()
+        );
         assert_eq!(unpacked(&text), Some(large.clone()));
         assert_eq!(unpacked(&json), Some(large), "as older releases wrote it");
         let small = traffic(1);
-        assert_eq!(packed(&small).unwrap(), serde_json::to_string(&small).unwrap());
+        assert_eq!(
+            packed(&small).unwrap(),
+            serde_json::to_string(&small).unwrap()
+        );
         assert_eq!(unpacked("zstd:"), None);
         assert_eq!(unpacked("zstd:AAAA"), None);
     }

@@ -485,12 +485,17 @@ async fn a_list_begins_with_the_newest_and_is_filtered_by_name() {
         for name in ["edge-1", "edge-2", "inner"] {
             let mut body = sample(BUNDLES);
             body["name"] = json!(name);
-            assert_eq!(world.post(BUNDLES, &key, body).await.status, StatusCode::CREATED);
+            assert_eq!(
+                world.post(BUNDLES, &key, body).await.status,
+                StatusCode::CREATED
+            );
         }
         let names = async |query: &str| {
             let list = world.get(&format!("{BUNDLES}?{query}"), &key).await.body;
             let items = list["items"].as_array().unwrap_or_else(|| panic!("{list}"));
-            let names = items.iter().map(|item| item["name"].as_str().unwrap().to_owned());
+            let names = items
+                .iter()
+                .map(|item| item["name"].as_str().unwrap().to_owned());
             (names.collect::<Vec<_>>(), list["next_cursor"].clone())
         };
         let (first, cursor) = names("limit=2").await;

@@ -453,9 +453,15 @@ async fn nodes_are_chosen_by_a_selector() {
         ] {
             let list = format!("/projects/{{project}}/nodes?selector={selector}");
             let found = world.get(&list, &key).await.body;
-            assert_eq!(found["items"].as_array().map(Vec::len), Some(count), "{selector}");
+            assert_eq!(
+                found["items"].as_array().map(Vec::len),
+                Some(count),
+                "{selector}"
+            );
         }
-        let wrong = world.get("/projects/{project}/nodes?selector==eu", &key).await;
+        let wrong = world
+            .get("/projects/{project}/nodes?selector==eu", &key)
+            .await;
         assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
         assert!(wrong.text.contains("selector"), "{}", wrong.text);
     }

@@ -259,8 +259,15 @@ async fn certificates_are_found_by_their_end() {
             ("name=nothing", 0),
             ("name=*", 1),
         ] {
-            let found = world.get(&format!("{CERTIFICATES}?{query}"), &key).await.body;
-            assert_eq!(found["items"].as_array().map(Vec::len), Some(count), "{query} {found}");
+            let found = world
+                .get(&format!("{CERTIFICATES}?{query}"), &key)
+                .await
+                .body;
+            assert_eq!(
+                found["items"].as_array().map(Vec::len),
+                Some(count),
+                "{query} {found}"
+            );
         }
     }
 }

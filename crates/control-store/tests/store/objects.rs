@@ -127,9 +127,9 @@ impl Fault {
                 "HTTP/1.1 403 Forbidden\r\ncontent-length: 38\r\nconnection: close\r\n\r\n\
                  <Error><Code>AccessDenied</Code></Error>",
             ),
-            Self::Failure => Some(
-                "HTTP/1.1 500 Failed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
-            ),
+            Self::Failure => {
+                Some("HTTP/1.1 500 Failed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            }
             Self::Cut => Some(
                 "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\netag: \"a\"\r\n\
                  last-modified: Wed, 01 Jan 2025 00:00:00 GMT\r\nconnection: close\r\n\r\nhalf",
@@ -167,10 +167,19 @@ async fn a_store_with_a_fault_fails_and_gives_no_half_of_an_object() {
             objects.put("a", vec![1]),
             objects.delete("a")
         );
-        assert!(matches!(read, Err(ObjectError::Failed(_))), "{fault:?} {read:?}");
+        assert!(
+            matches!(read, Err(ObjectError::Failed(_))),
+            "{fault:?} {read:?}"
+        );
         if !matches!(fault, Fault::Cut) {
-            assert!(matches!(written, Err(ObjectError::Failed(_))), "{fault:?} {written:?}");
-            assert!(matches!(deleted, Err(ObjectError::Failed(_))), "{fault:?} {deleted:?}");
+            assert!(
+                matches!(written, Err(ObjectError::Failed(_))),
+                "{fault:?} {written:?}"
+            );
+            assert!(
+                matches!(deleted, Err(ObjectError::Failed(_))),
+                "{fault:?} {deleted:?}"
+            );
         }
     });
     let deadline = Duration::from_secs(120);
