@@ -1,7 +1,8 @@
 //! Connections of clients: accepted, secured, served, and drained at the end.
 
-use crate::parse_errors::ParseErrors;
-use crate::peers::{PeerConnection, Peers};
+mod parse_errors;
+mod peers;
+
 use crate::tls::Tls;
 use crate::trust::TrustedProxies;
 use axum::Router;
@@ -15,6 +16,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use metrics::{counter, gauge};
+use parse_errors::ParseErrors;
+use peers::{PeerConnection, Peers};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;

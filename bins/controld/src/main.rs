@@ -13,8 +13,6 @@ mod data_dir;
 mod error_text;
 mod key;
 mod key_file;
-mod parse_errors;
-mod peers;
 mod serve;
 mod state;
 mod tls;

@@ -1,7 +1,8 @@
 //! Bodies of requests: how large, how slow, in which form.
 
+mod wrong_fields;
+
 use crate::problem::Problem;
-use crate::wrong_fields;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};

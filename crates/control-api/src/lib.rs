@@ -45,7 +45,6 @@ mod signing_key;
 mod upstream;
 mod user;
 mod wording;
-mod wrong_fields;
 
 pub use cookie::SessionCookie;
 pub use rate::RateClass;

@@ -1,14 +1,15 @@
 //! The application: what every handler needs.
 
+mod quota;
+
 use crate::audit_event::AuditEvent;
 use crate::call::Call;
 use crate::changes::Changes;
 use crate::error::Error;
 use crate::metric;
 use crate::order_signals::OrderSignals;
-use crate::places::HeavyPlaces;
+use crate::places::{HeavyPlaces, UploadPlace, UploadPlaces};
 use crate::rate_limit::{Allowance, RateLimiter};
-use crate::upload_places::{UploadPlace, UploadPlaces};
 use crate::write_queue::WriteQueue;
 use control_auth::{AuditKey, Sealer, Secret};
 use control_domain::{Access, Actor, HeartbeatInterval, Quotas, Refusal, Retention, Tenant};

@@ -3,7 +3,9 @@
 //! The text is written by the `kdl` crate from a tree, under the names of the proxy's own registry
 //! of settings; it is then read back like any other configuration.
 
-use crate::block_settings::{self, SERVICE_FIELDS, UPSTREAM_FIELDS};
+pub(crate) mod block_settings;
+
+use block_settings::{SERVICE_FIELDS, UPSTREAM_FIELDS};
 use control_bundle::{ENTRY_FILE, Files, chain_file, key_file};
 use control_domain::{Certificate, Refusal, Service, Target, Upstream, UpstreamTls};
 use control_wire::{CertificateId, UpstreamId};

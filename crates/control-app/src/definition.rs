@@ -1,7 +1,7 @@
 //! Services and upstreams are checked as they are written: one that no proxy reads would spoil every
 //! bundle of its project.
 
-use crate::block_settings::{self, SERVICE_FIELDS, UPSTREAM_FIELDS};
+use crate::compiler::block_settings::{self, SERVICE_FIELDS, UPSTREAM_FIELDS};
 use crate::compiler::{Definitions, ListenAddresses, compile};
 use crate::configuration::check;
 use crate::error::Error;

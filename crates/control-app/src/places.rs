@@ -1,9 +1,13 @@
 //! Places for work that takes long or much memory: few at once, and only some of them for one owner.
 
+mod upload;
+
 use crate::error::Error;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+pub use upload::UploadPlace;
+pub(crate) use upload::UploadPlaces;
 use uuid::Uuid;
 
 /// The places of each owner, such as an organization.

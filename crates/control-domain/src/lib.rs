@@ -10,7 +10,6 @@ mod machine;
 mod maker;
 mod named;
 mod refusal;
-mod retention;
 mod text;
 
 mod api_key;
@@ -22,14 +21,12 @@ mod figures;
 mod gate;
 mod heartbeat;
 mod invitation;
-mod label_selector;
 mod labels;
 mod membership;
 mod node;
 mod org;
 mod policy;
 mod project;
-mod quota;
 mod rollout;
 mod served;
 mod service;
@@ -57,8 +54,7 @@ pub use figures::{BatchNode, Figures, NodeBefore, NodeFigures};
 pub use gate::{Comparison, Gate, GateFailure, GateVerdict};
 pub use heartbeat::{check_events, check_heartbeat};
 pub use invitation::Invitation;
-pub use label_selector::{LabelCondition, LabelSelector};
-pub use labels::Labels;
+pub use labels::{LabelCondition, LabelSelector, Labels};
 pub use machine::{Transition, next_state};
 pub use maker::Maker;
 pub use membership::Membership;
@@ -66,12 +62,10 @@ pub use node::{
     DUPLICATE_MEMORY, DuplicateNode, HeartbeatInterval, NODE_TRANSITIONS, NewNode, Node,
     NodeReport, NodeState, NodeTransitionEvent, OrderSummary,
 };
-pub use org::Org;
+pub use org::{Org, QuotaKind, Quotas, Retention};
 pub use policy::{ApprovalRule, ProjectPolicy, WeakerRule};
 pub use project::Project;
-pub use quota::{QuotaKind, Quotas};
 pub use refusal::Refusal;
-pub use retention::Retention;
 pub use rollout::{
     Batch, BatchCounts, BatchSize, BatchState, NewRollout, Observation, OnFailure,
     ROLLOUT_TRANSITIONS, Rejection, RevertCounts, RevertProgress, Rollout, RolloutChange,

@@ -1,7 +1,6 @@
 //! Why a verb does nothing.
 
 use crate::access::{Role, ScopeRule};
-use crate::quota::QuotaKind;
 
 /// Why a verb does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,7 +64,7 @@ pub enum Refusal {
     #[error("Quota exceeded: {kind} - an organization may have {limit}")]
     Quota {
         /// The kind of value.
-        kind: QuotaKind,
+        kind: &'static str,
         /// The most that an organization may have.
         limit: u64,
     },

@@ -1,7 +1,9 @@
 //! Bundles.
 
+mod retention;
+
 use crate::error::StoreError;
-use crate::list::ListQuery;
+use crate::statement::list::ListQuery;
 use crate::row::{
     id, named, number, optional_id, optional_text, optional_time, text, time, versioned,
 };

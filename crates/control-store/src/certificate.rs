@@ -1,7 +1,7 @@
 //! Certificates.
 
 use crate::error::StoreError;
-use crate::list::ListQuery;
+use crate::statement::list::ListQuery;
 use crate::node::to_json;
 use crate::row::{id, json, number, text, time, versioned};
 use crate::statement::{Record, sql};

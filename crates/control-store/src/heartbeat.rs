@@ -5,7 +5,7 @@ use crate::node::{to_json, verdict_name};
 use crate::row::{number, optional_id, optional_number};
 use crate::statement::sql;
 use crate::store::Transaction;
-use crate::traffic::packed;
+use crate::row::traffic::packed;
 use control_domain::DUPLICATE_MEMORY;
 use control_wire::{BundleId, HeartbeatRequest, NodeId, NodeStatus, Verdict};
 use jiff::Timestamp;

@@ -5,7 +5,6 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod error;
-mod list;
 mod objects;
 mod pool;
 mod row;
@@ -39,9 +38,7 @@ mod node_list;
 mod node_order;
 mod org;
 mod project;
-mod quota;
 mod recall;
-mod retention;
 mod rollout;
 mod rollout_node;
 mod rollout_revert;
@@ -51,7 +48,6 @@ mod service;
 mod session;
 mod setup_link;
 mod signing_key;
-mod traffic;
 mod upload;
 mod upstream;
 mod user;

@@ -7,7 +7,7 @@ use crate::row::{
 };
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::traffic::optional_traffic;
+use crate::row::traffic::optional_traffic;
 use crate::versioned::Versioned;
 use control_domain::{DuplicateNode, Labels, Name, Node, NodeReport, OrderSummary, Tenant};
 use control_wire::{NodeId, NodeStatus, Verdict};

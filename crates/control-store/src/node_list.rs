@@ -1,7 +1,7 @@
 //! Lists of nodes, and counts of them.
 
 use crate::error::StoreError;
-use crate::list::ListQuery;
+use crate::statement::list::ListQuery;
 use crate::node::select_nodes;
 use crate::row::{id, number};
 use crate::statement::sql;

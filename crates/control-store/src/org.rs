@@ -1,5 +1,7 @@
 //! Organizations.
 
+mod quota;
+
 use crate::error::StoreError;
 use crate::row::{id, text, time, versioned};
 use crate::statement::{Record, sql};

@@ -1,7 +1,7 @@
 //! Rollouts and their batches.
 
 use crate::error::StoreError;
-use crate::list::ListQuery;
+use crate::statement::list::ListQuery;
 use crate::node::to_json;
 use crate::row::{
     id, json, named, number, optional_id, optional_number, optional_text, optional_time, time,

@@ -5,7 +5,7 @@ use crate::rollout_node::ready;
 use crate::row::{id, optional_id, real, time};
 use crate::statement::sql;
 use crate::store::Transaction;
-use crate::traffic::optional_traffic;
+use crate::row::traffic::optional_traffic;
 use control_domain::{BatchNode, Comparison, Figures, Rollout};
 use control_wire::{BundleId, NodeId, RolloutId, Traffic};
 use jiff::{SignedDuration, Timestamp};

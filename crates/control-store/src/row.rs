@@ -1,5 +1,7 @@
 //! Columns as the domain's values.
 
+pub(crate) mod traffic;
+
 use crate::error::StoreError;
 use crate::versioned::Versioned;
 use control_domain::{Maker, Role};

@@ -1,7 +1,7 @@
 //! Services.
 
 use crate::error::StoreError;
-use crate::list::ListQuery;
+use crate::statement::list::ListQuery;
 use crate::row::{id, number, optional_id, optional_text, text, time, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;

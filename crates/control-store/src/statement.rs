@@ -1,4 +1,6 @@
-//! A statement with its arguments, and the ways in which nouns use one.
+//! A statement with its arguments, and the ways in which nouns pub(crate) mod list;
+
+use one.
 
 use crate::error::StoreError;
 use crate::row::written;

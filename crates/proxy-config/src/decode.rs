@@ -15,7 +15,6 @@ mod suggest;
 mod title;
 mod unknown;
 mod values;
-mod work;
 
 mod admin;
 mod agents;

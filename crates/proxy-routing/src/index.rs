@@ -11,8 +11,7 @@ mod regexes;
 mod table;
 
 use crate::host_pattern::{HostKind, HostPattern};
-use crate::path_pattern::{PathKind, PathPattern};
-use crate::path_regex::PathRegex;
+use crate::path_pattern::{PathKind, PathPattern, PathRegex};
 use crate::rank::{Rank, narrow};
 use crate::rule::Rule;
 use host_rules::HostRulesBuilder;

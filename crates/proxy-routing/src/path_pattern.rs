@@ -1,9 +1,13 @@
 //! A `path`, `path-prefix` or `path-regex` condition.
 
+mod regex;
+
 use crate::path::{PathError, forgiving_path};
-use crate::path_regex::{PathRegex, REGEX_NEST_LIMIT, RegexBudget};
 use crate::pattern_error::PatternError;
 use crate::rank::narrow;
+pub(crate) use regex::PathRegex;
+use regex::REGEX_NEST_LIMIT;
+pub use regex::RegexBudget;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::Hir;
 use std::fmt;

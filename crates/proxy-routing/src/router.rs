@@ -2,8 +2,7 @@
 
 use crate::head::Head;
 use crate::index::{self, Index};
-use crate::path_pattern::PathPattern;
-use crate::path_regex::PathRegex;
+use crate::path_pattern::{PathPattern, PathRegex};
 use crate::rule::Rule;
 use crate::search::{Search, Work};
 use std::sync::Arc;

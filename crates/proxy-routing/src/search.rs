@@ -2,7 +2,7 @@
 
 use crate::head::Head;
 use crate::index::{Bucket, Candidate, HostRules, Index};
-use crate::path_regex::PathRegex;
+use crate::path_pattern::PathRegex;
 use crate::rank::Rank;
 use crate::rule::Rule;
 

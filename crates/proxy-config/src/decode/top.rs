@@ -1,6 +1,8 @@
 //! The top level of a configuration: its blocks, decoded in the order in which they refer to each
 //! other.
 
+mod work;
+
 use super::agents::agent;
 use super::block::Block;
 use super::config_tests::config_test;
@@ -9,7 +11,7 @@ use super::listeners::{listener, no_listener_at_admin, no_two_alike};
 use super::names::Names;
 use super::routes::route;
 use super::upstreams::upstream;
-use super::{admin, control_plane, limits, observability, system, work};
+use super::{admin, control_plane, limits, observability, system};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::{

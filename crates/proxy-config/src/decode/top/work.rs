@@ -1,6 +1,6 @@
 //! Bounds on the work that follows from a configuration: it must not grow with the product of two lists.
 
-use super::decoder::Decoder;
+use super::super::decoder::Decoder;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::{ConfigTest, Model, Route};

@@ -70,6 +70,9 @@ impl Quotas {
         let wanted = current.saturating_add(added);
         (wanted <= limit)
             .then_some(())
-            .ok_or(Refusal::Quota { kind, limit })
+            .ok_or(Refusal::Quota {
+                kind: kind.name(),
+                limit,
+            })
     }
 }
