@@ -33,7 +33,7 @@ pub(crate) async fn create(args: CreateAdminArgs) -> Result<ExitCode, Box<dyn Er
     };
     let org_name = match org_name {
         Some(name) => name,
-        // An administrator who has lost the password wants no second organization.
+        // After a lost password, a second organization would help little.
         None => app
             .only_org_name()
             .await?

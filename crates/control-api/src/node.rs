@@ -30,7 +30,7 @@ pub(crate) struct NodeQuery {
     label: Option<String>,
     /// Only nodes in this state.
     state: Option<NodeStateName>,
-    /// Only nodes whose labels fulfil all of up to 16 conditions with commas between: `name=value`, `name!=value`,
+    /// Only nodes with labels that fulfil all of up to 16 conditions with commas between: `name=value`, `name!=value`,
     /// `name` (it is there) and `!name` (it is not).
     #[param(example = "tier=edge,zone!=eu")]
     selector: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct NodeQuery {
     name: Option<String>,
     /// Only nodes that say that they run this bundle.
     bundle: Option<BundleId>,
-    /// Only nodes whose proxy has this version, or one that begins so if it ends in `*`.
+    /// Only nodes with this version of the proxy, or one that begins so if it ends in `*`.
     version: Option<String>,
     /// Which end the list begins with; without it, the oldest.
     #[param(inline)]

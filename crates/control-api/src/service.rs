@@ -58,7 +58,7 @@ pub(crate) struct ServiceRequest {
     /// The certificate for its host: one of the project.
     certificate: Option<CertificateId>,
     /// Further settings of the block `route` of a configuration, with its names and values: `policies`, `agents`,
-    /// `retry` and others, in the form of an upstream's. At most 16 KiB.
+    /// `retry` and more, in the form of an upstream's. At most 16 KiB.
     #[serde(default)]
     #[schema(value_type = Object, example = json!({
         "policies": {"rate-limit": {"requests-per-second": 10}, "max-body-size": "1MB"}

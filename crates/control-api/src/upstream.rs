@@ -49,7 +49,7 @@ pub(crate) struct UpstreamRequest {
     /// TLS towards the targets; absent: plaintext, whatever the port.
     tls: Option<UpstreamTlsBody>,
     /// Further settings of the block `upstream` of a configuration, with its names and values: `health-check`,
-    /// `timeouts`, `connection-pool`, `protocol` and others. A list has several values, and an object behind them is
+    /// `timeouts`, `connection-pool`, `protocol` and more. A list has several values, and an object behind them is
     /// the block; a list of lists is a setting that stands several times. At most 16 KiB.
     #[serde(default)]
     #[schema(value_type = Object, example = json!({

@@ -81,7 +81,7 @@ impl SealedCertificates {
         Some(found)
     }
 
-    /// Keeps these certificates of the node and no others.
+    /// Keeps these certificates of the node and removes the rest.
     ///
     /// # Errors
     ///

@@ -3,10 +3,10 @@
 mod retention;
 
 use crate::error::StoreError;
-use crate::statement::list::ListQuery;
 use crate::row::{
     id, named, number, optional_id, optional_text, optional_time, text, time, versioned,
 };
+use crate::statement::list::ListQuery;
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};

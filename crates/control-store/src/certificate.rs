@@ -1,9 +1,9 @@
 //! Certificates.
 
 use crate::error::StoreError;
-use crate::statement::list::ListQuery;
 use crate::node::to_json;
 use crate::row::{id, json, number, text, time, versioned};
+use crate::statement::list::ListQuery;
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};

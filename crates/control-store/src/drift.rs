@@ -1,8 +1,8 @@
 //! Drift: nodes that run something else than they were ordered to run.
 
 use crate::error::StoreError;
-use crate::statement::list::ListQuery;
 use crate::row::{id, named, optional_id, optional_text, optional_time, time, versioned};
+use crate::statement::list::ListQuery;
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};

@@ -2,10 +2,10 @@
 
 use crate::error::StoreError;
 use crate::node::{to_json, verdict_name};
+use crate::row::traffic::packed;
 use crate::row::{number, optional_id, optional_number};
 use crate::statement::sql;
 use crate::store::Transaction;
-use crate::row::traffic::packed;
 use control_domain::DUPLICATE_MEMORY;
 use control_wire::{BundleId, HeartbeatRequest, NodeId, NodeStatus, Verdict};
 use jiff::Timestamp;

@@ -1,13 +1,13 @@
 //! Nodes.
 
 use crate::error::StoreError;
+use crate::row::traffic::optional_traffic;
 use crate::row::{
     id, json, number, optional_id, optional_json, optional_text, optional_time, real, text, time,
     versioned,
 };
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::row::traffic::optional_traffic;
 use crate::versioned::Versioned;
 use control_domain::{DuplicateNode, Labels, Name, Node, NodeReport, OrderSummary, Tenant};
 use control_wire::{NodeId, NodeStatus, Verdict};

@@ -1,9 +1,9 @@
 //! Lists of nodes, and counts of them.
 
 use crate::error::StoreError;
-use crate::statement::list::ListQuery;
 use crate::node::select_nodes;
 use crate::row::{id, number};
+use crate::statement::list::ListQuery;
 use crate::statement::sql;
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
@@ -25,7 +25,7 @@ pub struct NodeFilter {
     pub name: Option<String>,
     /// Only those that say that they run this bundle.
     pub bundle: Option<BundleId>,
-    /// Only those whose proxy has this version, or one that begins so if it ends in `*`.
+    /// Only those with this version of the proxy, or one that begins so if it ends in `*`.
     pub version: Option<String>,
 }
 

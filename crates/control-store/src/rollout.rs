@@ -1,12 +1,12 @@
 //! Rollouts and their batches.
 
 use crate::error::StoreError;
-use crate::statement::list::ListQuery;
 use crate::node::to_json;
 use crate::row::{
     id, json, named, number, optional_id, optional_number, optional_text, optional_time, time,
     truth, versioned,
 };
+use crate::statement::list::ListQuery;
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};

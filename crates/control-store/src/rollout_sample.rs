@@ -2,10 +2,10 @@
 
 use crate::error::StoreError;
 use crate::rollout_node::ready;
+use crate::row::traffic::optional_traffic;
 use crate::row::{id, optional_id, real, time};
 use crate::statement::sql;
 use crate::store::Transaction;
-use crate::row::traffic::optional_traffic;
 use control_domain::{BatchNode, Comparison, Figures, Rollout};
 use control_wire::{BundleId, NodeId, RolloutId, Traffic};
 use jiff::{SignedDuration, Timestamp};

@@ -1,8 +1,8 @@
 //! Services.
 
 use crate::error::StoreError;
-use crate::statement::list::ListQuery;
 use crate::row::{id, number, optional_id, optional_text, text, time, versioned};
+use crate::statement::list::ListQuery;
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};

@@ -1,6 +1,6 @@
-//! A statement with its arguments, and the ways in which nouns pub(crate) mod list;
+//! A statement with its arguments, and the ways in which nouns use one.
 
-use one.
+pub(crate) mod list;
 
 use crate::error::StoreError;
 use crate::row::written;

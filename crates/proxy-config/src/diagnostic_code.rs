@@ -44,6 +44,8 @@ macro_rules! fault_codes {
 fault_codes! {
     /// A file cannot be read.
     UnreadableFile = "unreadable-file", Error;
+    /// A file of a bundle on the node's disk is not as the control plane signed it.
+    ChangedFile = "changed-file", Error;
     /// A file is larger than 16 MiB, or all files together are larger than 64 MiB.
     FileTooLarge = "file-too-large", Error;
     /// A file is not UTF-8; nothing after that place is read.

@@ -1,4 +1,4 @@
-//! Connections by the address of their peer: one address leaves places to others.
+//! Connections by the address of their peer: one address leaves room for the rest.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -39,7 +39,7 @@ impl Peers {
         }
     }
 
-    /// A connection of `peer` while `free` more may be opened; `None` if it must leave the rest to others. As long as a
+    /// A connection of `peer` while `free` more may be opened; `None` if the rest is for other addresses. As long as a
     /// quarter of all is free, every peer gets one: a whole fleet may stand behind one address.
     pub(crate) fn admit(&mut self, peer: IpAddr, free: usize) -> Option<PeerConnection> {
         let reserve = self.max_connections / 4;

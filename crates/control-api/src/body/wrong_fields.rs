@@ -43,24 +43,24 @@ pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
     let Ok(mut body) = serde_json::from_str::<Value>(text) else {
         return found;
     };
-    let mut steps = first.steps;
+    // The members of an object are in another order now, so the first wrong one may be another.
+    let mut next = reread::<T>(&body).err();
     let mut mended: Vec<Vec<Step>> = Vec::new();
     while found.len() < MAX_FIELDS && mended.len() < 2 * MAX_FIELDS && text.len() <= MAX_BYTES {
-        let Some(wrong) = steps else { return found };
-        let next = mend::<T>(&mut body, &wrong);
-        mended.push(wrong);
-        let Some(next) = next else { return found };
-        let Some(place) = &next.steps else {
+        let Some(WrongField {
+            detail,
+            steps: Some(place),
+        }) = next
+        else {
             return found;
         };
-        if mended.contains(place) {
-            return found;
-        }
         // What stands in the place of a wrong value may lack fields of its own.
-        if !mended.iter().any(|outer| place.starts_with(outer)) {
-            found.push(next.detail);
+        let is_below = mended.iter().any(|outer| place.starts_with(outer));
+        if !is_below && found.iter().all(|known| known.field != detail.field) {
+            found.push(detail);
         }
-        steps = next.steps;
+        next = mend::<T>(&mut body, &place);
+        mended.push(place);
     }
     found
 }
@@ -71,7 +71,6 @@ fn mend<T: DeserializeOwned>(body: &mut Value, steps: &[Step]) -> Option<WrongFi
     let before = body.clone();
     let (last, outer) = steps.split_last()?;
     let candidates = [
-        None,
         Some(json!("")),
         Some(json!("00000000-0000-7000-8000-000000000000")),
         Some(json!("2000-01-01T00:00:00Z")),
@@ -79,6 +78,8 @@ fn mend<T: DeserializeOwned>(body: &mut Value, steps: &[Step]) -> Option<WrongFi
         Some(json!([])),
         Some(json!({})),
         Some(json!(false)),
+        // No value is right for a field that is unknown.
+        None,
     ];
     for candidate in candidates {
         *body = before.clone();

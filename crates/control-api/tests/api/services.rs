@@ -218,7 +218,7 @@ async fn an_upstream_and_a_service_have_the_settings_of_a_configuration() {
             json!({"name": "u", "targets": targets, "settings": settings})
         };
         for (wrong, reason) in [
-            (json!({"timeouts": {"conect-secs": 2}}), "connect-secs"),
+            (json!({"timeouts": {"conect-secs": 2}}), "conect-secs"),
             (json!({"timeouts": {"connect-secs": -1}}), "connect-secs"),
             (json!({"tls": {}}), "`tls` has a field of its own"),
             (json!({"protocol": null}), "`protocol` is null"),

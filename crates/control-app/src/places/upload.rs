@@ -1,7 +1,7 @@
 //! Places for the uploads of bundles: few at once, and only some of them for one organization and for one user.
 
+use super::owner::OwnerPlaces;
 use crate::error::Error;
-use crate::places::OwnerPlaces;
 use control_wire::OrgId;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use uuid::Uuid;
 
 /// Bundles that are uploaded at once: each holds 32 MiB while it comes.
 const MAX_UPLOADS: usize = 6;
-/// Those of one organization: it must not keep others out.
+/// Those of one organization: it must leave room for the rest.
 const MAX_ORG_UPLOADS: usize = 3;
-/// Those of one user: one that sends slowly must not keep other users out.
+/// Those of one user: a slow sender must leave room for other users.
 const MAX_USER_UPLOADS: usize = 2;
 /// The longest time that a further upload waits for a place.
 const MAX_WAIT: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ impl UploadPlaces {
     /// [`Error::TooManyUploads`] if none becomes free in two seconds.
     pub(crate) async fn take(&self, org: OrgId, user: Uuid) -> Result<UploadPlace, Error> {
         let places = async {
-            // An upload that waits for a place of its user or organization takes none from others.
+            // An upload that waits for a place of its user or organization takes none from the rest.
             let of_user = self.by_user.take(user).await?;
             let of_org = self.by_org.take(org.0).await?;
             let of_all = Arc::clone(&self.all).acquire_owned().await;

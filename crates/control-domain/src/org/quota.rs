@@ -68,11 +68,9 @@ impl Quotas {
             QuotaKind::ArchiveBytes => archive_bytes,
         };
         let wanted = current.saturating_add(added);
-        (wanted <= limit)
-            .then_some(())
-            .ok_or(Refusal::Quota {
-                kind: kind.name(),
-                limit,
-            })
+        (wanted <= limit).then_some(()).ok_or(Refusal::Quota {
+            kind: kind.name(),
+            limit,
+        })
     }
 }

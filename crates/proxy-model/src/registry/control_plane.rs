@@ -111,7 +111,7 @@ settings! {
     /// unseals by the TPM. A copy of `data-dir` opens no private key without it.
     MACHINE_KEY_FILE: Text<PathBuf>, Unset = file("control-plane.machine-key-file", "a file", "/run/credentials/proxyd.service/machine-key")
         .optional("`machine.key` in `data-dir`, made when it is needed")
-        .enforced("control-client", "a_copied_folder_opens_nothing_without_the_key_of_the_machine");
+        .enforced("control-client", "another_key_of_the_machine_opens_no_private_key");
     /// Roots for the control plane's certificate.
     CA_FILE: Text<PathBuf>, Unset = file("control-plane.ca-file", "a file", "ca.pem")
         .optional("the roots of the system")

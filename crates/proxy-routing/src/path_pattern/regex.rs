@@ -64,14 +64,11 @@ impl RegexBudget {
 
     fn spend(&mut self, bytes: usize) -> Result<(), PatternError> {
         self.large_caches = self.large_caches.saturating_sub(1);
-        match self.left.checked_sub(bytes) {
-            Some(left) => self.left = left,
-            None => {
-                self.is_spent = true;
-                return Err(PatternError::RegexesTooLarge(MAX_BYTES));
-            }
-        }
-        Ok(())
+        let left = self.left.checked_sub(bytes);
+        self.is_spent = left.is_none();
+        self.left = left.unwrap_or_default();
+        left.map(drop)
+            .ok_or(PatternError::RegexesTooLarge(MAX_BYTES))
     }
 }
 
