@@ -47,6 +47,10 @@ const PAGES: &[Page] = &[
         file: "metrics.md",
         generate: proxy_telemetry::reference::metrics_md,
     },
+    Page {
+        file: "risks.md",
+        generate: proxy_plan::diff::risks_page,
+    },
 ];
 
 /// Writes every page; with `check` fails if one is out of date.

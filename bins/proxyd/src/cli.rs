@@ -43,9 +43,24 @@ pub(crate) enum Subcommands {
     /// Show which route a request takes, why other routes do not match, and the settings that
     /// apply.
     Explain(Explain),
+    /// Show which requests two configurations answer differently, and what else differs.
+    Diff(Diff),
     /// Test external agents.
     #[command(subcommand)]
     Agent(AgentCommand),
+}
+
+/// The configurations to compare; nothing is sent. Exit code 0: the same; 1: they differ; 2: one cannot
+/// be read.
+#[derive(Args, Debug)]
+pub(crate) struct Diff {
+    /// The configuration file before.
+    pub(crate) old: PathBuf,
+    /// The configuration file after.
+    pub(crate) new: PathBuf,
+    /// Print the difference as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Commands on agents.

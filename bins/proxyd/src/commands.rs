@@ -2,6 +2,7 @@
 
 mod agent;
 mod config_test;
+mod diff;
 mod fmt;
 
 use crate::cli::{AgentCommand, Cli, ConfigCommand, Subcommands};
@@ -46,6 +47,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         }
         Some(Subcommands::Config(ConfigCommand::Fmt { files, check })) => fmt::run(&files, check),
         Some(Subcommands::Explain(explain)) => crate::explain::run(explain),
+        Some(Subcommands::Diff(arguments)) => diff::run(&arguments),
         Some(Subcommands::Agent(AgentCommand::Check(arguments))) => agent::check(arguments),
         None if version => {
             say(format_args!(

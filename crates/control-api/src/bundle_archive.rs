@@ -9,7 +9,10 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use control_app::{App, Archive, Change, Comparison, FileChange, SettingChange, Verification};
+use control_app::{
+    App, Archive, Change, Comparison, FileChange, PartMoved, RequestsMoved, SettingChange,
+    Verification,
+};
 use control_domain::{BundleArchive, BundleSignature};
 use control_wire::{BundleId, ErrorResponse, NodeId, ProjectId, SigningKeyId};
 use jiff::Timestamp;
@@ -64,12 +67,64 @@ pub(crate) struct DiffQuery {
 /// How a bundle differs from an older one.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DiffView {
+    /// Changes that may hurt, most severe class first. Empty exactly if the policy `risky` asks for no approval.
+    risks: Vec<RiskView>,
+    /// Requests that another route or service answers: at most 5 000 regions.
+    requests: Vec<RequestsView>,
+    /// Regions of requests that are not listed.
+    omitted_requests: usize,
+    /// Ids of routes that take no request any more.
+    unreachable_routes: Vec<String>,
+    /// Listeners, certificates, routes, upstreams, targets and agents that were added or removed.
+    parts: Vec<PartView>,
+    /// Connections that a reload ends.
+    drained: Vec<String>,
+    /// Limits of the comparison: regexes that were compared by a sample of their paths, bounds that were reached.
+    limits: Vec<String>,
     /// Settings in force that differ, by path: at most 5 000.
     settings: Vec<SettingChangeView>,
     /// Settings that differ and are not listed.
     omitted: usize,
     /// Files that differ, by name.
     files: Vec<FileChangeView>,
+}
+
+/// A change that may hurt.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RiskView {
+    /// The class, such as `agent-removed`.
+    class: &'static str,
+    /// The part of the configuration, such as `route api`.
+    subject: String,
+    /// The change, as a sentence.
+    change: String,
+}
+
+/// Requests that one route or service answers before, and another one after.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RequestsView {
+    /// Names of the listeners.
+    listeners: Vec<String>,
+    /// Names and patterns; one `*` for every host.
+    hosts: Vec<String>,
+    /// Texts and patterns; one `*` for every path.
+    paths: Vec<String>,
+    /// Conditions on method, headers and query, all of which hold; empty for every request.
+    conditions: Vec<String>,
+    /// The route and the service before.
+    before: String,
+    /// The route and the service after.
+    after: String,
+    /// The method and the URL of one of the requests.
+    example: String,
+}
+
+/// A part that was added or removed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PartView {
+    /// Its kind and name, such as `upstream api`.
+    part: String,
+    change: ChangeName,
 }
 
 /// A setting that differs.
@@ -82,6 +137,8 @@ pub(crate) struct SettingChangeView {
     before: Vec<Value>,
     /// The values after.
     after: Vec<Value>,
+    /// Ids of the routes with requests that it applies to; empty where it applies to all or to none.
+    routes: Vec<String>,
 }
 
 /// A file that differs.
@@ -149,32 +206,90 @@ impl From<Verification> for VerificationView {
 impl From<Comparison> for DiffView {
     fn from(comparison: Comparison) -> Self {
         let Comparison {
+            risks,
+            requests,
+            omitted_requests,
+            unreachable_routes,
+            parts,
+            drained,
+            limits,
             settings,
             omitted,
             files,
         } = comparison;
-        let setting = |change: SettingChange| {
-            let SettingChange {
-                path,
+        let risk = |risk: control_app::RiskView| {
+            let control_app::RiskView {
+                class,
+                subject,
                 change,
-                before,
-                after,
-            } = change;
-            SettingChangeView {
-                path,
-                change: change.into(),
-                before,
-                after,
+            } = risk;
+            RiskView {
+                class,
+                subject,
+                change,
             }
+        };
+        let part = |PartMoved { part, change }| PartView {
+            part,
+            change: ChangeName::from(change),
         };
         let file = |FileChange { name, change }| FileChangeView {
             name,
             change: ChangeName::from(change),
         };
         Self {
-            settings: settings.into_iter().map(setting).collect(),
+            risks: risks.into_iter().map(risk).collect(),
+            requests: requests.into_iter().map(RequestsView::from).collect(),
+            omitted_requests,
+            unreachable_routes,
+            parts: parts.into_iter().map(part).collect(),
+            drained,
+            limits,
+            settings: settings.into_iter().map(SettingChangeView::from).collect(),
             omitted,
             files: files.into_iter().map(file).collect(),
+        }
+    }
+}
+
+impl From<RequestsMoved> for RequestsView {
+    fn from(moved: RequestsMoved) -> Self {
+        let RequestsMoved {
+            listeners,
+            hosts,
+            paths,
+            conditions,
+            before,
+            after,
+            example,
+        } = moved;
+        Self {
+            listeners,
+            hosts,
+            paths,
+            conditions,
+            before,
+            after,
+            example,
+        }
+    }
+}
+
+impl From<SettingChange> for SettingChangeView {
+    fn from(change: SettingChange) -> Self {
+        let SettingChange {
+            path,
+            change,
+            before,
+            after,
+            routes,
+        } = change;
+        Self {
+            path,
+            change: change.into(),
+            before,
+            after,
+            routes,
         }
     }
 }
@@ -271,7 +386,8 @@ pub(crate) async fn sbom(
     Ok(response)
 }
 
-/// How a bundle differs from an older one: by the settings in force, and by files.
+/// How a bundle differs from an older one: by the requests that another route or service answers, by the settings
+/// in force, and by files; and its risks.
 #[utoipa::path(
     get, path = "/projects/{project}/bundles/{bundle}/diff", operation_id = "diff_bundle",
     tag = "bundles", params(DiffQuery), responses(

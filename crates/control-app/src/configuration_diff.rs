@@ -1,11 +1,14 @@
-//! The difference of two configurations: by the settings in force, and by files.
+//! The difference of two configurations: by the requests that they answer, the settings in force, and files.
 
 use control_bundle::Files;
-use proxy_model::{Model, Upstream, effective};
+use proxy_model::{Model, effective};
+use proxy_plan::diff::{PartChange, Region, Risk, RiskClass};
+use proxy_plan::{Plan, PlanDiff, TargetRegistry, diff};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-/// Changes of settings that are listed; the rest is counted.
+/// Changes of settings, and regions of requests, that are listed; the rest is counted.
 const MAX_CHANGES: usize = 5_000;
 
 /// Part of the value of a setting that holds a secret.
@@ -14,12 +17,65 @@ const REDACTED: &str = "(redacted)";
 /// How a configuration differs from an older one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
+    /// Changes that may hurt, most severe class first. Empty exactly if the policy `risky` asks for no approval.
+    pub risks: Vec<RiskView>,
+    /// Requests that are answered differently.
+    pub requests: Vec<RequestsMoved>,
+    /// Regions of requests that are not listed.
+    pub omitted_requests: usize,
+    /// Ids of routes that take no request any more.
+    pub unreachable_routes: Vec<String>,
+    /// Parts that were added or removed.
+    pub parts: Vec<PartMoved>,
+    /// Connections that a reload ends, in words.
+    pub drained: Vec<String>,
+    /// Limits of the comparison, in words: regexes compared by a sample, and bounds that were reached.
+    pub limits: Vec<String>,
     /// Settings in force that differ, by path.
     pub settings: Vec<SettingChange>,
     /// Settings that differ and are not listed.
     pub omitted: usize,
     /// Files that differ, by name.
     pub files: Vec<FileChange>,
+}
+
+/// A change that may hurt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RiskView {
+    /// The class, one of a closed list.
+    pub class: &'static str,
+    /// The part of the configuration.
+    pub subject: String,
+    /// The change, as a sentence without its full stop.
+    pub change: String,
+}
+
+/// Requests that one route or service answers before, and another one after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestsMoved {
+    /// Names of the listeners.
+    pub listeners: Vec<String>,
+    /// Hosts, as names and patterns; one `*` for every host.
+    pub hosts: Vec<String>,
+    /// Paths, as texts and patterns; one `*` for every path.
+    pub paths: Vec<String>,
+    /// Conditions on method, headers and query, all of which hold.
+    pub conditions: Vec<String>,
+    /// The answer before: route and service.
+    pub before: String,
+    /// The answer after.
+    pub after: String,
+    /// The method and the URL of one of the requests.
+    pub example: String,
+}
+
+/// A part that was added or removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartMoved {
+    /// `target 10.0.0.1:80 of upstream u`
+    pub part: String,
+    /// What became of it.
+    pub change: Change,
 }
 
 /// What became of something.
@@ -44,6 +100,8 @@ pub struct SettingChange {
     pub before: Vec<Value>,
     /// The values after.
     pub after: Vec<Value>,
+    /// Ids of the routes with requests that it applies to; empty where it applies to all or to none.
+    pub routes: Vec<String>,
 }
 
 /// A file that differs.
@@ -55,89 +113,158 @@ pub struct FileChange {
     pub change: Change,
 }
 
-type Settings = BTreeMap<String, Vec<Value>>;
-
 /// How `after` differs from `before`.
 pub(crate) fn compare(before: (&Model, &Files), after: (&Model, &Files)) -> Comparison {
-    let (old, new) = (settings(before.0), settings(after.0));
-    let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    let changes = paths
-        .into_iter()
-        .filter_map(|path| setting_change(path, old.get(path), new.get(path)));
-    let mut settings: Vec<SettingChange> = changes.collect();
-    let omitted = settings.len().saturating_sub(MAX_CHANGES);
-    settings.truncate(MAX_CHANGES);
-    Comparison {
+    let found = PlanDiff::compare(&plan(before.0), &plan(after.0));
+    let files = file_changes(before.1, after.1);
+    let risks = risks(&found.risks, &files, [before.0, after.0]);
+    let PlanDiff {
+        regions,
+        unreachable,
+        parts,
         settings,
-        omitted,
-        files: file_changes(before.1, after.1),
+        drained,
+        risks: _,
+        sampled_regexes,
+        limits,
+    } = found;
+    let samples = sampled_regexes.iter();
+    let samples = samples.map(|regex| format!("path-regex {regex:?}: a sample of its paths"));
+    let bounds = limits.iter().map(ToString::to_string);
+    let drained = drained.iter().map(|one| one.connections.to_string());
+    Comparison {
+        risks,
+        omitted_requests: regions.len().saturating_sub(MAX_CHANGES),
+        requests: regions.into_iter().take(MAX_CHANGES).map(moved).collect(),
+        unreachable_routes: unreachable,
+        parts: parts.iter().map(part).collect(),
+        drained: drained.collect(),
+        limits: samples.chain(bounds).collect(),
+        omitted: settings.len().saturating_sub(MAX_CHANGES),
+        settings: settings
+            .into_iter()
+            .take(MAX_CHANGES)
+            .map(setting)
+            .collect(),
+        files,
     }
 }
 
-/// Whether a change may hurt clients. Only what cannot is not risky: comments, tests, values that were defaults, and
-/// new upstreams, which no route of before names.
+/// Whether a change may hurt clients: whether the comparison, which `proxyd diff` shows too, names a risk.
 pub(crate) fn is_risky(before: (&Model, &Files), after: (&Model, &Files)) -> bool {
-    let Comparison {
-        settings,
-        omitted,
-        files,
-    } = compare(before, after);
-    let old: BTreeSet<String> = before.0.upstreams.iter().map(block).collect();
-    let is_new = |change: &SettingChange| {
-        let new = after.0.upstreams.iter().map(block);
-        let mut new = new.filter(|block| !old.contains(block));
-        change.change == Change::Added && new.any(|block| change.path.starts_with(&block))
+    !compare(before, after).risks.is_empty()
+}
+
+fn plan(model: &Model) -> Plan {
+    Plan::compile(
+        1,
+        Arc::new(model.clone()),
+        &mut TargetRegistry::default().begin(),
+    )
+}
+
+/// The risks of the configuration, and those of files that the comparison of plans does not see.
+fn risks(found: &[Risk], files: &[FileChange], models: [&Model; 2]) -> Vec<RiskView> {
+    let own = found.iter().map(|risk| RiskView {
+        class: risk.class.name(),
+        subject: risk.subject.clone(),
+        change: risk.change.clone(),
+    });
+    let unlisted = |subject: String, change: &str| RiskView {
+        class: RiskClass::Unlisted.name(),
+        subject,
+        change: change.to_owned(),
     };
-    let hurts = settings.iter().any(|change| !is_new(change));
-    let order = |model: &Model| -> Vec<String> {
-        let routes = model.routes.iter();
-        routes.map(|route| route.id.clone()).collect()
-    };
+    let sources = models.into_iter().flat_map(|model| model.sources.files());
+    let sources: BTreeSet<&str> = sources.map(|source| &*source.name).collect();
     // Any other file may be served, or be a certificate, whatever its name ends in.
-    let is_configuration = |file: &FileChange| {
-        let models = [before.0, after.0].into_iter();
-        let mut sources = models.flat_map(|model| model.sources.files());
-        sources.any(|source| *source.name == *file.name)
-    };
+    let other = files
+        .iter()
+        .filter(|file| !sources.contains(file.name.as_str()));
+    let other = other.map(|file| unlisted(format!("file {}", file.name), "its contents differ"));
     // Another secret looks the same.
     let hides = |model: &Model| {
         let mut settings = effective(model).into_iter();
         settings.any(|setting| setting.value.to_string().contains(REDACTED))
     };
-    let is_hidden = !files.is_empty() && (hides(before.0) || hides(after.0));
-    hurts
-        || is_hidden
-        || 0 < omitted
-        || order(before.0) != order(after.0)
-        || files.iter().any(|file| !is_configuration(file))
+    let is_hidden = !files.is_empty() && models.into_iter().any(hides);
+    let text = "may differ: the text of a configuration with secrets does";
+    let secrets = is_hidden.then(|| unlisted("secrets".to_owned(), text));
+    own.chain(other).chain(secrets).collect()
 }
 
-/// The beginning of the paths of an upstream's settings.
-fn block(upstream: &Upstream) -> String {
-    format!("upstreams.upstream[{:?}].", upstream.name)
-}
-
-fn settings(model: &Model) -> Settings {
-    let mut settings = Settings::new();
-    for setting in effective(model) {
-        let values = settings.entry(setting.path).or_default();
-        values.push(setting.value);
+fn moved(region: Region) -> RequestsMoved {
+    let example = format!("{} {}", region.example.method, region.example_url());
+    let Region {
+        listeners,
+        hosts,
+        is_every_host,
+        paths,
+        is_every_path,
+        fields,
+        before,
+        after,
+        example: _,
+    } = region;
+    let every = |is_every: bool, labels: Vec<String>| {
+        if is_every {
+            vec!["*".to_owned()]
+        } else {
+            labels
+        }
+    };
+    RequestsMoved {
+        listeners,
+        hosts: every(
+            is_every_host,
+            hosts.into_iter().map(|one| one.label).collect(),
+        ),
+        paths: every(
+            is_every_path,
+            paths.into_iter().map(|one| one.label).collect(),
+        ),
+        conditions: fields.iter().map(ToString::to_string).collect(),
+        before: before.to_string(),
+        after: after.to_string(),
+        example,
     }
-    settings
 }
 
-fn setting_change(
-    path: &str,
-    before: Option<&Vec<Value>>,
-    after: Option<&Vec<Value>>,
-) -> Option<SettingChange> {
-    let change = change(before, after)?;
-    Some(SettingChange {
-        path: path.to_owned(),
+fn part(found: &PartChange) -> PartMoved {
+    let PartChange { part, change } = found;
+    PartMoved {
+        part: part.to_string(),
+        change: (*change).into(),
+    }
+}
+
+fn setting(change: diff::SettingChange) -> SettingChange {
+    let diff::SettingChange {
+        path,
+        row: _,
+        owner: _,
         change,
-        before: before.cloned().unwrap_or_default(),
-        after: after.cloned().unwrap_or_default(),
-    })
+        before,
+        after,
+        routes,
+    } = change;
+    SettingChange {
+        path,
+        change: change.into(),
+        before,
+        after,
+        routes,
+    }
+}
+
+impl From<diff::Change> for Change {
+    fn from(change: diff::Change) -> Self {
+        match change {
+            diff::Change::Added => Self::Added,
+            diff::Change::Removed => Self::Removed,
+            diff::Change::Changed => Self::Changed,
+        }
+    }
 }
 
 fn file_changes(before: &Files, after: &Files) -> Vec<FileChange> {
@@ -229,14 +356,17 @@ mod tests {
         let same = difference(&before, &same);
         assert_eq!(same.settings, []);
         assert_eq!(same.files.len(), 1);
-        let changed = difference(&before, &after).settings;
+        let risky = difference(&before, &after);
+        let changed = risky.settings;
         let expected = SettingChange {
             path: "listeners.listener[\"a\"].address".to_owned(),
             change: Change::Changed,
             before: vec![json!("127.0.0.1:80")],
             after: vec![json!("127.0.0.1:81")],
+            routes: Vec::new(),
         };
         assert_eq!(changed, [expected]);
+        assert_eq!(risky.risks[0].class, "listener-removed");
         let gone = difference(&before, "").settings;
         assert!(gone.iter().any(|setting| setting.change == Change::Removed));
     }

@@ -63,7 +63,9 @@ pub use certificate::NewCertificate;
 pub use changes::{Changes, Waiter, Wake};
 pub use compiler::ListenAddresses;
 pub use configuration::Diagnostic;
-pub use configuration_diff::{Change, Comparison, FileChange, SettingChange};
+pub use configuration_diff::{
+    Change, Comparison, FileChange, PartMoved, RequestsMoved, RiskView, SettingChange,
+};
 pub use control_bundle::Files;
 pub use control_store::{
     AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, BundleFilter,

@@ -1,7 +1,9 @@
-//! Rendering of explanations and settings, as text and JSON.
+//! Rendering of explanations, settings and differences, as text and JSON.
 
+mod diff_json;
 mod json;
 mod text;
 
+pub use diff_json::diff_json;
 pub use json::{json, setting};
-pub use text::{in_force, text};
+pub use text::{diff_text, in_force, text};

@@ -26,6 +26,7 @@ mod condition;
 mod explain;
 mod nearest;
 mod overlap;
+mod regex_paths;
 mod regex_prefix;
 mod unreachable;
 

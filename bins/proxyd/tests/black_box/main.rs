@@ -29,6 +29,7 @@ mod command_line;
 mod config_tests;
 mod connection_limits;
 mod contract;
+mod diff;
 mod dns;
 mod events;
 mod health_checks;

@@ -332,9 +332,19 @@ async fn two_bundles_are_compared_by_what_is_in_force() {
         };
         let found = diff(&before.text("id")).await;
         let expected = json!({
+            "risks": [{
+                "class": "listener-removed", "subject": "listener a",
+                "change": "listens on 127.0.0.1:81 instead of 127.0.0.1:80",
+            }],
+            "requests": [],
+            "omitted_requests": 0,
+            "unreachable_routes": [],
+            "parts": [],
+            "drained": [],
+            "limits": [],
             "settings": [{
                 "path": "listeners.listener[\"a\"].address", "change": "changed",
-                "before": ["127.0.0.1:80"], "after": ["127.0.0.1:81"],
+                "before": ["127.0.0.1:80"], "after": ["127.0.0.1:81"], "routes": [],
             }],
             "omitted": 0,
             "files": [{"name": "proxy.kdl", "change": "changed"}],
@@ -346,6 +356,39 @@ async fn two_bundles_are_compared_by_what_is_in_force() {
         assert_eq!(unknown.status, StatusCode::UNPROCESSABLE_ENTITY);
         let garbage = diff("x").await;
         assert_eq!(garbage.status, StatusCode::BAD_REQUEST);
+    }
+}
+
+#[tokio::test]
+async fn requests_that_another_route_takes_are_risks_of_a_bundle() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let config = |path: &str| {
+            format!(
+                r#"listeners {{ listener "a" {{ address "127.0.0.1:8080" }} }}
+                routes {{
+                    route "api" {{ matches {{ path-prefix "{path}" }}; upstream "api" }}
+                    route "site" {{ upstream "site" }}
+                }}
+                upstreams {{
+                    upstream "api" {{ target "10.0.0.1:80" }}
+                    upstream "site" {{ target "10.0.0.2:80" }}
+                }}"#
+            )
+        };
+        let before = create(&world, &full, &config("/api")).await;
+        let after = create(&world, &full, &config("/api/")).await;
+        let path = format!("{}/diff?before={}", path(&after), before.text("id"));
+        let found = world.get(&path, &full).await.body;
+        assert_eq!(found["risks"][0]["class"], "requests-moved", "{found}");
+        assert_eq!(
+            found["requests"],
+            json!([{
+                "listeners": ["a"], "hosts": ["*"], "paths": ["/api"], "conditions": [],
+                "before": "api (upstream api)", "after": "site (upstream site)",
+                "example": "GET http://other.example/api",
+            }])
+        );
     }
 }
 

@@ -1,7 +1,10 @@
 //! The text form of an explanation, for a terminal.
 
+mod plan_diff;
 mod table;
 mod value;
+
+pub use plan_diff::diff_text;
 
 use crate::explain::{
     Candidate, Explanation, Handler, Lost, Named, Nearest, Readiness, Rejected, Taken, Text,

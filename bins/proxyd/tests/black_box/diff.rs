@@ -1,0 +1,124 @@
+//! `proxyd diff`: the difference between two configurations.
+
+use crate::support::BINARY;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const OLD: &str = r#"
+listeners { listener "main" { address "127.0.0.1:8080" } }
+routes {
+    route "admin" { matches { path-prefix "/admin" }; upstream "back"; agents "sso" }
+    route "site" { matches { path-prefix "/" }; upstream "front" }
+}
+upstreams {
+    upstream "back" { target "127.0.0.1:3000" }
+    upstream "front" { target "127.0.0.1:3001" }
+}
+agents { agent "sso" { unix-socket "/run/sso.sock"; failure-mode "closed" } }
+"#;
+
+/// Two configurations in folders of their own.
+fn files(old: &str, new: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("old", old), ("new", new)] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        fs::write(folder.path().join(name).join("edge.kdl"), text).unwrap();
+    }
+    folder
+}
+
+fn diff(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(BINARY);
+    command.env_remove("PROXYD_CONFIG").arg("diff").args(words);
+    command.args(["old", "new"].map(|name| folder.join(name).join("edge.kdl")));
+    command.output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn configurations_that_answer_alike_are_the_same() {
+    let reordered = OLD.replace(
+        "route \"site\" {",
+        "route \"site\" { priority 50; // last\n",
+    );
+    let output = diff(files(OLD, &reordered).path(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(
+        text(&output).contains("answered the same"),
+        "{}",
+        text(&output)
+    );
+}
+
+#[test]
+fn a_route_order_that_lets_requests_round_a_guard_is_a_risk() {
+    let new = OLD.replace(
+        "route \"site\" { matches",
+        "route \"site\" { priority \"high\"; matches",
+    );
+    let folder = files(OLD, &new);
+    let output = diff(folder.path(), &[]);
+    let page = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{page}");
+    for part in [
+        "fewer-guards",
+        "without agent sso",
+        "admin (upstream back) -> site (upstream front)",
+        "/admin/…",
+        "routes that take no request",
+        "routes.route[\"site\"].priority  50 -> 100",
+    ] {
+        assert!(page.contains(part), "{part} is not in:\n{page}");
+    }
+    let output = diff(folder.path(), &["--json"]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["same"], false);
+    assert_eq!(found["risks"][0]["class"], "fewer-guards");
+    assert_eq!(found["unreachable_routes"], serde_json::json!(["admin"]));
+
+    // The example is a request that both explain differently.
+    let example = &found["requests"][0]["example"];
+    let explain = |name: &str| {
+        let output = Command::new(BINARY)
+            .args(["explain", "--json", "--config"])
+            .arg(folder.path().join(name).join("edge.kdl"))
+            .arg(example["method"].as_str().unwrap())
+            .arg(example["url"].as_str().unwrap())
+            .output()
+            .unwrap();
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        found["route"]["name"].as_str().unwrap().to_owned()
+    };
+    assert_eq!([explain("old"), explain("new")], ["admin", "site"]);
+}
+
+#[test]
+fn a_configuration_with_faults_cannot_be_compared() {
+    let output = diff(files(OLD, "listeners { listner }").path(), &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("listner"));
+}
+
+#[test]
+fn a_file_with_other_contents_differs() {
+    let with = OLD.replace(
+        "upstream \"back\" {",
+        "upstream \"back\" { tls { ca-file \"ca.pem\" };",
+    );
+    let folder = files(&with, &with);
+    for name in ["old", "new"] {
+        fs::write(folder.path().join(name).join("ca.pem"), "the same").unwrap();
+    }
+    let output = diff(folder.path(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    fs::write(folder.path().join("new/ca.pem"), "another").unwrap();
+    let output = diff(folder.path(), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("ca.pem"), "{}", text(&output));
+}

@@ -1,0 +1,92 @@
+//! The answer to a request, comparable between plans.
+
+use super::relative_path::relative;
+use crate::decide::{Decision, Outcome};
+use crate::plan::Plan;
+use proxy_model::Service;
+use std::fmt;
+use std::sync::Arc;
+
+/// The route of a request and the service that answers it, by their names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Answer {
+    /// The id of the route; `None` if no route matches.
+    pub route: Option<Arc<str>>,
+    /// The service.
+    pub service: AnsweringService,
+}
+
+/// The service that answers a request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AnsweringService {
+    /// A target of the upstream with this name.
+    Upstream(Arc<str>),
+    /// The built-in handler with this name.
+    Builtin(&'static str),
+    /// Files below this folder.
+    Files(String),
+    /// None: the proxy refuses the request.
+    Refusal {
+        /// The status of the refusal.
+        status: u16,
+        /// Its reason.
+        reason: &'static str,
+    },
+}
+
+impl Answer {
+    pub(super) fn new(plan: &Plan, decision: &Decision<'_>) -> Self {
+        let service = match &decision.outcome {
+            Outcome::Forward(upstream, _) => AnsweringService::Upstream(Arc::clone(&upstream.name)),
+            Outcome::Answer(handler) => AnsweringService::Builtin(handler.name()),
+            Outcome::Files => {
+                let index = decision.route.map(|route| route.index);
+                AnsweringService::Files(index.map_or_else(String::new, |at| root(plan, at)))
+            }
+            Outcome::Refuse(problem) => AnsweringService::Refusal {
+                status: problem.status().as_u16(),
+                reason: problem.reason().as_str(),
+            },
+        };
+        Self {
+            route: decision.route.map(|route| Arc::clone(&route.id)),
+            service,
+        }
+    }
+
+    /// Whether the proxy refuses the request because no route matches.
+    #[must_use]
+    pub fn is_route_missing(&self) -> bool {
+        let is_refusal = matches!(self.service, AnsweringService::Refusal { .. });
+        self.route.is_none() && is_refusal
+    }
+}
+
+/// The folder of a static route as text; relative to the configuration's folder if it is inside.
+fn root(plan: &Plan, index: usize) -> String {
+    let route = plan.model().routes.get(index);
+    route.map_or_else(String::new, |route| match &route.service {
+        Service::Static(files) => relative(plan.model(), &files.root),
+        Service::Upstream(_) | Service::Builtin(_) => String::new(),
+    })
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.route {
+            Some(route) => write!(f, "{route} ({})", self.service),
+            None => self.service.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for AnsweringService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Upstream(name) => write!(f, "upstream {name}"),
+            Self::Builtin(handler) => write!(f, "built-in {handler}"),
+            Self::Files(root) => write!(f, "files below {root}"),
+            Self::Refusal { status, reason } => write!(f, "{status} {reason}"),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! A change that may hurt, and what risks are found by.
+
+use super::parts::PartChange;
+use super::region::Region;
+use super::risk_class::RiskClass;
+use super::search::DiffLimit;
+use super::setting_change::SettingChange;
+use proxy_model::Model;
+
+/// A change that may hurt.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Risk {
+    /// The class.
+    pub class: RiskClass,
+    /// The part of the configuration: `route api`, `listener main`.
+    pub subject: String,
+    /// The change, as a sentence without its full stop.
+    pub change: String,
+}
+
+/// A comparison, as far as risks depend on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compared<'d> {
+    pub(super) before: &'d Model,
+    pub(super) after: &'d Model,
+    pub(super) regions: &'d [Region],
+    pub(super) unreachable: &'d [String],
+    pub(super) settings: &'d [SettingChange],
+    pub(super) parts: &'d [PartChange],
+    /// Regexes were compared by samples.
+    pub(super) is_sampled: bool,
+    pub(super) limits: &'d [DiffLimit],
+}

@@ -1,0 +1,194 @@
+//! The classes of risk of a change.
+
+use std::fmt;
+use std::fmt::Write;
+
+/// A class of risk. Closed: a change that is in no other class and not known to be harmless is
+/// [`Unlisted`](Self::Unlisted).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RiskClass {
+    /// Requests that were answered are refused.
+    RequestsRefused,
+    /// Requests move to a route that lacks a guard of the route before.
+    FewerGuards,
+    /// A route asks an agent no more.
+    AgentRemoved,
+    /// Requests continue while an agent is unavailable.
+    AgentFailsOpen,
+    /// A listener, or its address, is gone.
+    ListenerRemoved,
+    /// TLS of a listener is gone or weaker.
+    TlsWeakened,
+    /// Certificates of targets are verified less strictly, or not at all.
+    VerificationWeakened,
+    /// A response header that was removed reaches clients.
+    InnerHeaderExposed,
+    /// An edit of headers is gone.
+    HeaderEditRemoved,
+    /// A limit is gone.
+    LimitRemoved,
+    /// A limit is at most a tenth of the one before, or new.
+    LimitTightened,
+    /// A body that was streamed is held until it is whole.
+    BodyHeld,
+    /// A listener has a new default route.
+    DefaultRouteChanged,
+    /// Requests move to another upstream, handler or folder.
+    RequestsMoved,
+    /// A change in no other class that is not known to be harmless.
+    Unlisted,
+}
+
+impl RiskClass {
+    /// All classes, most severe first.
+    pub const ALL: [Self; 15] = [
+        Self::RequestsRefused,
+        Self::FewerGuards,
+        Self::AgentRemoved,
+        Self::AgentFailsOpen,
+        Self::ListenerRemoved,
+        Self::TlsWeakened,
+        Self::VerificationWeakened,
+        Self::InnerHeaderExposed,
+        Self::HeaderEditRemoved,
+        Self::LimitRemoved,
+        Self::LimitTightened,
+        Self::BodyHeld,
+        Self::DefaultRouteChanged,
+        Self::RequestsMoved,
+        Self::Unlisted,
+    ];
+
+    /// The word in output and in the interface.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RequestsRefused => "requests-refused",
+            Self::FewerGuards => "fewer-guards",
+            Self::AgentRemoved => "agent-removed",
+            Self::AgentFailsOpen => "agent-fails-open",
+            Self::ListenerRemoved => "listener-removed",
+            Self::TlsWeakened => "tls-weakened",
+            Self::VerificationWeakened => "verification-weakened",
+            Self::InnerHeaderExposed => "inner-header-exposed",
+            Self::HeaderEditRemoved => "header-edit-removed",
+            Self::LimitRemoved => "limit-removed",
+            Self::LimitTightened => "limit-tightened",
+            Self::BodyHeld => "body-held",
+            Self::DefaultRouteChanged => "default-route-changed",
+            Self::RequestsMoved => "requests-moved",
+            Self::Unlisted => "unlisted",
+        }
+    }
+
+    /// Its condition, as a clause.
+    const fn condition(self) -> &'static str {
+        match self {
+            Self::RequestsRefused => {
+                "requests that a route answered are refused (no route, an ambiguous path, an upstream without \
+                 a target of weight) or go to the built-in handler `not-found`"
+            }
+            Self::FewerGuards => {
+                "requests move to a route that lacks an agent, a rate limit or a header edit of the route before"
+            }
+            Self::AgentRemoved => "a route that stays lists an agent no more",
+            Self::AgentFailsOpen => "an agent has a new `failure-mode \"open\"`",
+            Self::ListenerRemoved => "a listener is gone, or has another address",
+            Self::TlsWeakened => {
+                "a listener that stays goes from `https` to `http`, accepts a lower version of TLS or no longer \
+                 the highest one, has a certificate less, or asks for client certificates less strictly"
+            }
+            Self::VerificationWeakened => {
+                "an upstream that stays has no `tls` any more, trusts the system's authorities instead of a \
+                 `ca-file`, or verifies another name (`sni`)"
+            }
+            Self::InnerHeaderExposed => "a route that stays no longer removes a response header",
+            Self::HeaderEditRemoved => {
+                "a route that stays no longer sets, adds or removes a request header, or sets or adds a \
+                 response header"
+            }
+            Self::LimitRemoved => "a rate limit, a limit of connections, memory or time is gone",
+            Self::LimitTightened => {
+                "a limit of rate, size, number or time is at most a tenth of the one before, or new"
+            }
+            Self::BodyHeld => {
+                "a route that stays begins to buffer requests or responses, or an agent to inspect bodies"
+            }
+            Self::DefaultRouteChanged => {
+                "a listener that stays has a new or another `default-route`"
+            }
+            Self::RequestsMoved => {
+                "requests that were answered go to another upstream, built-in handler or folder"
+            }
+            Self::Unlisted => "anything else, apart from the list of harmless changes below",
+        }
+    }
+
+    /// A harm that such a change has caused, and a check before it goes out.
+    const fn harm(self) -> &'static str {
+        match self {
+            Self::RequestsRefused => {
+                "404s in masses; `proxyd explain` on the example names the nearest route"
+            }
+            Self::FewerGuards => {
+                "a path beside the one that is guarded; test with `expect { agents … }`"
+            }
+            Self::AgentRemoved => "requests pass without authentication or inspection",
+            Self::AgentFailsOpen => "requests pass without a decision as soon as the agent is slow",
+            Self::ListenerRemoved => "clients cannot connect, which no error rate shows",
+            Self::TlsWeakened => "clients refuse the connection, or speak in the clear",
+            Self::VerificationWeakened => "any server can stand in for the targets",
+            Self::InnerHeaderExposed => "internal names and versions leak",
+            Self::HeaderEditRemoved => {
+                "a security header is missing, or an upstream gets no tenant"
+            }
+            Self::LimitRemoved => "one client can take all of an upstream",
+            Self::LimitTightened => "429, 413 and 504 for requests that passed",
+            Self::BodyHeld => "streams arrive at their end, and uploads need memory",
+            Self::DefaultRouteChanged => "requests that were refused reach an upstream",
+            Self::RequestsMoved => "a wrong upstream that answers 200",
+            Self::Unlisted => "unknown: look at it",
+        }
+    }
+}
+
+/// The reference page of the classes.
+#[must_use]
+pub fn risks_page() -> String {
+    let mut page = String::from(
+        "# Risks of a change\n\n\
+         <!-- Written by `cargo xtask reference` from the tables in the code; changes here are lost. -->\n\n\
+         `proxyd diff OLD NEW` and `GET …/bundles/{bundle}/diff` name these classes, most severe first. A project's \
+         policy `approve \"risky\"` asks a second person where a change has one of them. They are found by one \
+         comparison, so that the tool and the policy agree.\n\n\
+         | class | when | harm |\n|---|---|---|\n",
+    );
+    for class in RiskClass::ALL {
+        // A `String` takes every text.
+        _ = writeln!(
+            page,
+            "| `{}` | {} | {} |",
+            class.name(),
+            class.condition(),
+            class.harm()
+        );
+    }
+    page.push_str(
+        "\nHarmless are: comments, layout and `tests`; defaults that are written out; another order of routes that \
+         moves no request; a route, an upstream or an agent that is gone and was used by none that stays; new \
+         upstreams and agents that no route of before names; a new route whose requests were not answered by another \
+         one counts as `unlisted`. In a bundle, each file that is not part of the configuration and differs is \
+         `unlisted` too: it may be served, or be a certificate.\n\n\
+         The comparison is exact for hosts, paths, prefixes, methods, headers and query parameters. Paths of a \
+         `path-regex` are sampled. A path with several readings (`//`, `;`, escaped separators) is not a case of its own: \
+         it is refused where its readings lead to different routes. A reached limit of the comparison is `unlisted`. \
+         Contents of files and the health of targets are not seen.\n",
+    );
+    page
+}
+
+impl fmt::Display for RiskClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

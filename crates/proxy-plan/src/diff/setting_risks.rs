@@ -1,0 +1,310 @@
+//! The risks of a change: of its settings and parts, with those of its requests.
+
+use super::parts::{Change, Part, PartChange};
+use super::risk::{Compared, Risk};
+use super::risk_class::RiskClass;
+use super::route_risks::region_risks;
+use super::setting_change::{SettingChange, SettingOwner};
+use proxy_model::Model;
+use proxy_model::registry::{agents, limits, listener_tls, listeners, policies, routes, upstreams};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Settings that are named in one risk of [`RiskClass::Unlisted`]; further ones are counted.
+const MAX_NAMED_SETTINGS: usize = 5;
+/// Factor by which a limit is tightened if it is a risk.
+const TIGHTENED: f64 = 10.0;
+
+/// The risks of a change, most severe class first.
+pub(super) fn risks(compared: &Compared<'_>) -> Vec<Risk> {
+    let mut risks = region_risks(compared);
+    let mut unlisted: Vec<&SettingChange> = Vec::new();
+    for change in compared.settings {
+        if !stays(compared, change) {
+            continue;
+        }
+        match classified(change) {
+            Some((class, text)) => risks.push(Risk {
+                class,
+                subject: subject(&change.owner),
+                change: text,
+            }),
+            None => unlisted.push(change),
+        }
+    }
+    risks.extend(compared.parts.iter().filter_map(part_risk));
+    risks.extend(unlisted_settings(&unlisted));
+    risks.extend(uncertainties(compared));
+    risks.sort();
+    risks.dedup();
+    risks
+}
+
+/// Whether the owner of a setting is in both models: other ones come with their requests.
+fn stays(compared: &Compared<'_>, change: &SettingChange) -> bool {
+    let is_new_and_open = change.row == agents::FAILURE_MODE.path && becomes(change, "open");
+    let both = |has: &dyn Fn(&Model) -> bool| has(compared.before) && has(compared.after);
+    is_new_and_open
+        || match &change.owner {
+            SettingOwner::Listener(name) => {
+                both(&|model| model.listeners.iter().any(|one| one.name == *name))
+            }
+            SettingOwner::Route(id) => both(&|model| model.routes.iter().any(|one| one.id == *id)),
+            SettingOwner::Upstream(name) => {
+                both(&|model| model.upstreams.iter().any(|one| one.name == *name))
+            }
+            SettingOwner::Agent(name) => {
+                both(&|model| model.agents.iter().any(|one| one.name == *name))
+            }
+            SettingOwner::Process => true,
+        }
+}
+
+fn subject(owner: &SettingOwner) -> String {
+    match owner {
+        SettingOwner::Listener(name) => format!("listener {name}"),
+        SettingOwner::Route(id) => format!("route {id}"),
+        SettingOwner::Upstream(name) => format!("upstream {name}"),
+        SettingOwner::Agent(name) => format!("agent {name}"),
+        SettingOwner::Process => "the process".to_owned(),
+    }
+}
+
+/// The class of a setting's change with its text; `None` for a change in no class.
+fn classified(change: &SettingChange) -> Option<(RiskClass, String)> {
+    let gone = || listed(&missing(change));
+    let row = change.row;
+    let is = |rows: &[&str]| rows.contains(&row);
+    if row == routes::AGENTS.path && !missing(change).is_empty() {
+        return Some((RiskClass::AgentRemoved, format!("asks no more: {}", gone())));
+    }
+    if row == agents::FAILURE_MODE.path && becomes(change, "open") {
+        let text = "requests continue while it is unavailable".to_owned();
+        return Some((RiskClass::AgentFailsOpen, text));
+    }
+    if row == policies::REMOVE_RESPONSE.path && !missing(change).is_empty() {
+        let text = format!("no longer removes from responses: {}", gone());
+        return Some((RiskClass::InnerHeaderExposed, text));
+    }
+    let edits = [
+        policies::SET_REQUEST.path,
+        policies::ADD_REQUEST.path,
+        policies::REMOVE_REQUEST.path,
+        policies::SET_RESPONSE.path,
+        policies::ADD_RESPONSE.path,
+    ];
+    if is(&edits) && !missing_names(change).is_empty() {
+        let (names, edit) = (listed(&missing_names(change)), row.rsplit_once('.'));
+        let edit = edit.map_or(row, |(_, edit)| edit);
+        return Some((
+            RiskClass::HeaderEditRemoved,
+            format!("no longer has `{edit}` of {names}"),
+        ));
+    }
+    if row == listeners::DEFAULT_ROUTE.path && change.change != Change::Removed {
+        let text = format!(
+            "requests without a route go to {}",
+            listed(&texts(&change.after))
+        );
+        return Some((RiskClass::DefaultRouteChanged, text));
+    }
+    if is(&[
+        policies::BUFFER_REQUESTS.path,
+        policies::BUFFER_RESPONSES.path,
+    ]) && change.after.contains(&Value::Bool(true))
+    {
+        let text = format!("holds bodies: `{}`", change.path);
+        return Some((RiskClass::BodyHeld, text));
+    }
+    if row == agents::EVENTS.path && inspects_bodies(change) {
+        return Some((RiskClass::BodyHeld, "inspects bodies".to_owned()));
+    }
+    tls_risk(change).or_else(|| limit_risk(change))
+}
+
+fn tls_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
+    let row = change.row;
+    let values = || {
+        format!(
+            "{} instead of {}",
+            shown(&change.after),
+            shown(&change.before)
+        )
+    };
+    let first = |values: &[Value]| texts(values).into_iter().next().unwrap_or_default();
+    let is_lower = first(&change.after) < first(&change.before);
+    let text = if row == listeners::ADDRESS.path {
+        return Some((
+            RiskClass::ListenerRemoved,
+            format!("listens on {}", values()),
+        ));
+    } else if row == listeners::PROTOCOL.path && becomes(change, "http") {
+        "speaks in the clear".to_owned()
+    } else if (row == listener_tls::MIN_VERSION.path || row == listener_tls::MAX_VERSION.path)
+        && is_lower
+    {
+        format!("TLS `{}` is {}", change.path, values())
+    } else if row == listener_tls::CLIENT_AUTH_MODE.path && !becomes(change, "required") {
+        format!("client certificates: {}", values())
+    } else if row == upstreams::CA_FILE.path && change.change == Change::Removed {
+        let text = "targets are verified by the system's authorities".to_owned();
+        return Some((RiskClass::VerificationWeakened, text));
+    } else if row == upstreams::SNI.path {
+        let text = format!("the verified name of targets is {}", values());
+        return Some((RiskClass::VerificationWeakened, text));
+    } else {
+        return None;
+    };
+    Some((RiskClass::TlsWeakened, text))
+}
+
+/// The risk of a limit of rate, size, number or time.
+fn limit_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
+    let named = [
+        policies::MAX_BODY_SIZE.path,
+        policies::REQUESTS_PER_SECOND.path,
+        policies::BURST.path,
+        policies::REQUEST.path,
+        policies::READ.path,
+        policies::CONNECT.path,
+        upstreams::MAX_CONNECTIONS.path,
+        upstreams::REQUEST.path,
+        upstreams::READ.path,
+        upstreams::CONNECT.path,
+    ];
+    let is_limit = named.contains(&change.row) || change.row.starts_with("limits.");
+    let numbers = |values: &[Value]| values.first().and_then(Value::as_f64);
+    if !is_limit || change.row == limits::STANDARD_STATUSES.path {
+        return None;
+    }
+    match (numbers(&change.before), numbers(&change.after)) {
+        (None, Some(after)) => {
+            let text = format!("new limit: `{}` is {after}", change.path);
+            Some((RiskClass::LimitTightened, text))
+        }
+        (Some(before), None) => {
+            let text = format!("no limit any more: `{}` was {before}", change.path);
+            Some((RiskClass::LimitRemoved, text))
+        }
+        (Some(before), Some(after)) if after * TIGHTENED <= before => {
+            let text = format!("`{}` is {after} instead of {before}", change.path);
+            Some((RiskClass::LimitTightened, text))
+        }
+        _ => None,
+    }
+}
+
+fn part_risk(change: &PartChange) -> Option<Risk> {
+    let (class, text) = match (&change.part, change.change) {
+        (Part::Listener(_), Change::Removed) => (RiskClass::ListenerRemoved, "is gone"),
+        (Part::Listener(_), _) => (RiskClass::Unlisted, "is new"),
+        (Part::Certificate { .. }, Change::Removed) => (RiskClass::TlsWeakened, "is gone"),
+        _ => return None,
+    };
+    Some(Risk {
+        class,
+        subject: change.part.to_string(),
+        change: text.to_owned(),
+    })
+}
+
+/// One risk for all settings in no class.
+fn unlisted_settings(settings: &[&SettingChange]) -> Option<Risk> {
+    let paths: BTreeSet<&str> = settings.iter().map(|one| one.path.as_str()).collect();
+    let named: Vec<String> = paths
+        .iter()
+        .take(MAX_NAMED_SETTINGS)
+        .map(|path| format!("`{path}`"))
+        .collect();
+    let more = paths.len().saturating_sub(MAX_NAMED_SETTINGS);
+    let rest = if more == 0 {
+        String::new()
+    } else {
+        format!(" and {more} more")
+    };
+    (!named.is_empty()).then(|| Risk {
+        class: RiskClass::Unlisted,
+        subject: "settings".to_owned(),
+        change: format!("{}{rest}", named.join(", ")),
+    })
+}
+
+/// Risks beyond the comparison: reached limits, another order of routes with sampled regexes, and routes
+/// without requests.
+fn uncertainties(compared: &Compared<'_>) -> Vec<Risk> {
+    let risk = |subject: &str, change: String| Risk {
+        class: RiskClass::Unlisted,
+        subject: subject.to_owned(),
+        change,
+    };
+    let limits = compared
+        .limits
+        .iter()
+        .map(|limit| risk("the comparison", limit.to_string()));
+    let order = |model: &Model| -> Vec<String> {
+        let routes = model.routes.iter();
+        routes.map(|route| route.id.clone()).collect()
+    };
+    let is_reordered = compared.is_sampled && order(compared.before) != order(compared.after);
+    let text = "another order, and paths of regexes are only sampled".to_owned();
+    let order = is_reordered.then(|| risk("routes", text));
+    let lost = compared.unreachable.iter();
+    let lost = lost.map(|id| risk(&format!("route {id}"), "takes no request".to_owned()));
+    limits.chain(order).chain(lost).collect()
+}
+
+/// The values before that are not among those after, as text.
+fn missing(change: &SettingChange) -> Vec<String> {
+    let gone = change
+        .before
+        .iter()
+        .filter(|value| !change.after.contains(value));
+    texts(&gone.cloned().collect::<Vec<_>>())
+}
+
+/// The names of header fields before that are not among those after.
+fn missing_names(change: &SettingChange) -> Vec<String> {
+    let name = |text: String| match text.split_once(':') {
+        Some((name, _)) => name.to_owned(),
+        None => text,
+    };
+    let names = |values: &[Value]| -> Vec<String> { texts(values).into_iter().map(name).collect() };
+    let after = names(&change.after);
+    names(&change.before)
+        .into_iter()
+        .filter(|name| !after.contains(name))
+        .collect()
+}
+
+fn becomes(change: &SettingChange, word: &str) -> bool {
+    change.change != Change::Removed && texts(&change.after).iter().any(|value| value == word)
+}
+
+fn inspects_bodies(change: &SettingChange) -> bool {
+    let new = change
+        .after
+        .iter()
+        .filter(|value| !change.before.contains(value));
+    let new = texts(&new.cloned().collect::<Vec<_>>());
+    new.iter().any(|event| event.ends_with("-body"))
+}
+
+fn texts(values: &[Value]) -> Vec<String> {
+    let text = |value: &Value| match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.to_string(),
+    };
+    values.iter().map(text).collect()
+}
+
+fn shown(values: &[Value]) -> String {
+    if values.is_empty() {
+        return "none".to_owned();
+    }
+    texts(values).join(", ")
+}
+
+fn listed(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}

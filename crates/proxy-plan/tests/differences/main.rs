@@ -1,0 +1,13 @@
+//! The difference between two configurations.
+#![expect(
+    clippy::format_collect,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests may fail loudly"
+)]
+
+mod against_brute_force;
+mod parts;
+mod regions;
+mod risks;
+mod support;

@@ -1,0 +1,148 @@
+//! Classes of risk.
+
+use crate::support::{around, classes, diff, route_diff};
+use proxy_plan::diff::{RiskClass, risks_page};
+
+const GUARDED: &str = r#"
+    route "api" {
+        matches { path-prefix "/api" }
+        upstream "u"
+        agents "waf" "jwt"
+        policies {
+            rate-limit { requests-per-second 100 }
+            max-body-size "1MB"
+            request-headers { set "X-Tenant" "a" }
+            response-headers { set "X-Frame-Options" "DENY"; remove "X-Inner" }
+        }
+    }
+    route "site" { upstream "v" }
+"#;
+
+/// The classes of a change of [`GUARDED`] by replacing a text.
+fn by_replacing(from: &str, to: &str) -> Vec<RiskClass> {
+    assert!(GUARDED.contains(from), "{from}");
+    classes(&route_diff(GUARDED, &GUARDED.replace(from, to)))
+}
+
+#[test]
+fn each_loss_of_a_guard_has_its_class() {
+    let cases = [
+        (
+            r#"agents "waf" "jwt""#,
+            r#"agents "waf""#,
+            RiskClass::AgentRemoved,
+        ),
+        (r#"remove "X-Inner""#, "", RiskClass::InnerHeaderExposed),
+        (
+            r#"set "X-Frame-Options" "DENY";"#,
+            "",
+            RiskClass::HeaderEditRemoved,
+        ),
+        (r#"set "X-Tenant" "a""#, "", RiskClass::HeaderEditRemoved),
+        (
+            "rate-limit { requests-per-second 100 }",
+            "",
+            RiskClass::LimitRemoved,
+        ),
+        (
+            "requests-per-second 100",
+            "requests-per-second 10",
+            RiskClass::LimitTightened,
+        ),
+        ("\"1MB\"", "\"10KB\"", RiskClass::LimitTightened),
+        (
+            "max-body-size",
+            "buffer-responses #true; max-body-size",
+            RiskClass::BodyHeld,
+        ),
+        (
+            r#"route "site" { upstream "v" }"#,
+            "",
+            RiskClass::RequestsRefused,
+        ),
+        (
+            r#"upstream "u""#,
+            r#"upstream "v""#,
+            RiskClass::RequestsMoved,
+        ),
+        (
+            "path-prefix \"/api\"",
+            "path-prefix \"/api/\"",
+            RiskClass::FewerGuards,
+        ),
+    ];
+    for (from, to, class) in cases {
+        let found = by_replacing(from, to);
+        assert!(found.contains(&class), "{from} -> {to}: {found:?}");
+    }
+}
+
+#[test]
+fn changes_of_agents_listeners_and_upstreams_have_their_classes() {
+    let before = r#"
+        listeners { listener "main" { address "127.0.0.1:80" }; listener "two" { address "127.0.0.1:81" } }
+        upstreams { upstream "u" { target "10.0.0.1:443"; tls { sni "u.test" } } }
+        agents { agent "waf" { unix-socket "/run/waf.sock"; failure-mode "closed" } }
+        routes { route "all" { matches { path "/" }; upstream "u"; agents "waf" } }
+    "#;
+    let cases = [
+        ("\"closed\"", "\"open\"", RiskClass::AgentFailsOpen),
+        (
+            "listener \"two\" { address \"127.0.0.1:81\" }",
+            "",
+            RiskClass::ListenerRemoved,
+        ),
+        ("127.0.0.1:81", "127.0.0.1:82", RiskClass::ListenerRemoved),
+        (
+            "tls { sni \"u.test\" }",
+            "",
+            RiskClass::VerificationWeakened,
+        ),
+        ("u.test", "w.test", RiskClass::VerificationWeakened),
+        (
+            "address \"127.0.0.1:81\"",
+            "address \"127.0.0.1:81\"; default-route \"all\"",
+            RiskClass::DefaultRouteChanged,
+        ),
+        (
+            "failure-mode \"closed\"",
+            "failure-mode \"closed\"; events \"request-body\"",
+            RiskClass::BodyHeld,
+        ),
+        ("10.0.0.1:443", "10.0.0.2:443", RiskClass::Unlisted),
+    ];
+    for (from, to, class) in cases {
+        assert!(before.contains(from), "{from}");
+        let found = classes(&diff(before, &before.replace(from, to)));
+        assert!(found.contains(&class), "{from} -> {to}: {found:?}");
+    }
+}
+
+#[test]
+fn harmless_changes_have_no_risk() {
+    let before = around(GUARDED);
+    let cases = [
+        format!("// a comment\n{before}"),
+        format!("{before}\nupstreams {{ upstream \"w\" {{ target \"10.0.0.3:80\" }} }}"),
+        format!(
+            "{before}\ntests {{ test \"t\" {{ request \"GET\" \"/api\"; expect {{ route \"api\" }} }} }}"
+        ),
+        before.replace("route \"site\" {", "route \"site\" { priority 50;"),
+    ];
+    for after in cases {
+        assert_eq!(diff(&before, &after).risks, [], "{after}");
+    }
+}
+
+#[test]
+fn a_wider_limit_is_of_no_class_but_is_not_known_to_be_harmless() {
+    assert_eq!(by_replacing("\"1MB\"", "\"2MB\""), [RiskClass::Unlisted]);
+}
+
+#[test]
+fn every_class_is_on_the_page() {
+    let page = risks_page();
+    for class in RiskClass::ALL {
+        assert!(page.contains(&format!("| `{class}` |")), "{class}");
+    }
+}
