@@ -140,6 +140,7 @@ pub(crate) struct ServeArgs {
 
 /// For how long values that have ended are kept. Replicas have the same.
 #[derive(Clone, Copy, Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "the names of the settings")]
 pub(crate) struct RetentionArgs {
     /// Days that a rollout is kept after its end; 0: for ever.
     #[arg(long, env = "CONTROLD_ROLLOUT_RETENTION_DAYS", default_value_t = Retention::default().rollouts)]
@@ -174,6 +175,7 @@ impl From<RetentionArgs> for Retention {
 
 /// The most that each organization may have. Replicas have the same.
 #[derive(Clone, Copy, Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "the names of the settings")]
 pub(crate) struct QuotaArgs {
     /// Projects that an organization may have.
     #[arg(long, env = "CONTROLD_MAX_PROJECTS_PER_ORG", default_value_t = Quotas::default().projects)]

@@ -49,14 +49,14 @@ pub(crate) struct Connections {
     /// Beside the interface, for clients on this machine; none if the metrics have an address of their own.
     pub(crate) local: Option<Router>,
     /// Connections that may be open at once.
-    pub(crate) max_connections: usize,
+    pub(crate) max_open: usize,
 }
 
 impl Connections {
     /// Serves until `stopped`, then lets what is under way end.
     pub(crate) async fn serve(self, listener: TcpListener, stopped: impl Future<Output = ()>) {
-        let permits = Arc::new(Semaphore::new(self.max_connections));
-        let mut peers = Peers::new(self.max_connections);
+        let permits = Arc::new(Semaphore::new(self.max_open));
+        let mut peers = Peers::new(self.max_open);
         let own = Arc::new(self);
         let graceful = GracefulShutdown::new();
         let mut stopped = std::pin::pin!(stopped);
@@ -72,9 +72,10 @@ impl Connections {
                 }
                 Ok((stream, peer)) => {
                     // The address of a balancer stands for all clients.
-                    let free = match own.trusted.holds(peer.ip()) {
-                        true => usize::MAX,
-                        false => permits.available_permits(),
+                    let free = if own.trusted.holds(peer.ip()) {
+                        usize::MAX
+                    } else {
+                        permits.available_permits()
                     };
                     let permit = Arc::clone(&permits).try_acquire_owned().ok();
                     let admitted = permit.zip(peers.admit(peer.ip(), free));

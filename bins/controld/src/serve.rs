@@ -90,7 +90,7 @@ pub(crate) async fn run(
         local,
         tls,
         trusted: TrustedProxies::new(args.trusted_proxies),
-        max_connections: max_connections(args.max_connections),
+        max_open: max_connections(args.max_connections),
     };
     let stopping = Arc::clone(&app);
     let stop = async move {

@@ -63,16 +63,16 @@ impl Problem {
 
     /// 422: these fields of the body are wrong; the message tells of the first.
     pub(crate) fn invalid_fields(details: Vec<ErrorDetail>) -> Self {
-        let first = details.first();
-        let mut message = first.map_or_else(
-            || "Request validation failed".to_owned(),
-            |ErrorDetail { field, reason }| format!("Request validation failed: {field}: {reason}"),
-        );
-        match details.len() {
-            0 | 1 => {}
-            2 => message.push_str("; and 1 more field"),
-            count => message.push_str(&format!("; and {} more fields", count - 1)),
-        }
+        let first = details.first().map_or_else(String::new, |detail| {
+            let ErrorDetail { field, reason } = detail;
+            format!(": {field}: {reason}")
+        });
+        let more = match details.len() {
+            0 | 1 => String::new(),
+            2 => "; and 1 more field".to_owned(),
+            count => format!("; and {} more fields", count - 1),
+        };
+        let message = format!("Request validation failed{first}{more}");
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         Self {
             details,

@@ -77,7 +77,10 @@ impl Bundle {
             let is_changed = |(file, expected): &(&PathBuf, &String)| {
                 fs::read(file).map_or(true, |bytes| digest(&bytes) != **expected)
             };
-            let changed = digests.iter().find(is_changed).map(|(file, _)| file.clone());
+            let changed = digests
+                .iter()
+                .find(is_changed)
+                .map(|(file, _)| file.clone());
             let added = || files_below(&folder).find(|file| !digests.contains_key(file));
             match changed.or_else(added) {
                 None => Ok(()),

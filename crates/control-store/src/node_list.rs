@@ -107,9 +107,11 @@ impl Transaction {
         };
         let rare = matches!(filter.state, Some(NodeState::Enrolled | NodeState::Offline));
         let conditions = filter.selector.conditions().iter();
-        let first = conditions.clone().find_map(|condition| match condition {
-            LabelCondition::Equals(name, value) => Some((name, value)),
-            _ => None,
+        let first = conditions.clone().find_map(|condition| {
+            let LabelCondition::Equals(name, value) = condition else {
+                return None;
+            };
+            Some((name, value))
         });
         let (list, id) = match (first, rare) {
             (Some((name, value)), _) => {

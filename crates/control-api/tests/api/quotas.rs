@@ -46,7 +46,7 @@ async fn rows(world: &World, by: &Credential) -> Value {
 async fn an_organization_has_no_more_than_its_quotas() {
     for mut world in worlds().await {
         let key = world.full_key().await;
-        world.set_quotas(NONE).await;
+        world.set_quotas(NONE);
         let before = rows(&world, &key).await;
         for (path, message) in CREATED {
             let answer = world.post(path, &key, sample(path)).await;
@@ -61,7 +61,7 @@ async fn an_organization_has_no_more_than_its_quotas() {
             assert_eq!(told, format!("Quota exceeded: {message}"));
         }
         assert_eq!(rows(&world, &key).await, before, "nothing is created");
-        world.set_quotas(Quotas { bundles: 1, ..NONE }).await;
+        world.set_quotas(Quotas { bundles: 1, ..NONE });
         let path = "/projects/{project}/bundles";
         let answer = world.post(path, &key, sample(path)).await;
         let told = answer.body["error"]["message"].as_str().unwrap();
@@ -70,7 +70,7 @@ async fn an_organization_has_no_more_than_its_quotas() {
             "Quota exceeded: bytes of archives - an organization may have 0"
         );
         // What goes makes room, and other organizations have their own.
-        world.set_quotas(Quotas { nodes: 2, ..NONE }).await;
+        world.set_quotas(Quotas { nodes: 2, ..NONE });
         // A group of the tokens of the first key went with the replica of before.
         let key = world.full_key().await;
         let path = "/projects/{project}/nodes/register";

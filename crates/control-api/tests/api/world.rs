@@ -129,7 +129,7 @@ impl World {
     }
 
     /// Serves the same state with other quotas from now on.
-    pub(crate) async fn set_quotas(&mut self, quotas: Quotas) {
+    pub(crate) fn set_quotas(&mut self, quotas: Quotas) {
         let environment = Environment {
             now: Timestamp::now,
             fill,

@@ -42,13 +42,14 @@ fn block(settings: &Map<String, Value>, depth: usize) -> Result<Vec<KdlNode>, St
         if name.is_empty() || !name.chars().all(is_plain) {
             return Err(format!("{name:?} is no name of a setting"));
         }
-        match value {
-            Value::Array(all) if all.iter().any(Value::is_array) => {
-                for one in all {
-                    nodes.push(node(name, one, depth)?);
-                }
+        if let Value::Array(all) = value
+            && all.iter().any(Value::is_array)
+        {
+            for one in all {
+                nodes.push(node(name, one, depth)?);
             }
-            _ => nodes.push(node(name, value, depth)?),
+        } else {
+            nodes.push(node(name, value, depth)?);
         }
     }
     Ok(nodes)
@@ -56,16 +57,15 @@ fn block(settings: &Map<String, Value>, depth: usize) -> Result<Vec<KdlNode>, St
 
 fn node(name: &str, value: &Value, depth: usize) -> Result<KdlNode, String> {
     let mut node = KdlNode::new(name);
-    let parts = match value {
-        Value::Array(parts) => parts.as_slice(),
-        value => std::slice::from_ref(value),
-    };
+    let parts = value.as_array().map(Vec::as_slice);
+    let parts = parts.unwrap_or(std::slice::from_ref(value));
     for (at, part) in parts.iter().enumerate() {
-        match part {
-            Value::Object(inner) if at + 1 == parts.len() => {
-                *node.ensure_children().nodes_mut() = block(inner, depth + 1)?;
-            }
-            part => node.push(argument(name, part)?),
+        if let Value::Object(inner) = part
+            && at + 1 == parts.len()
+        {
+            *node.ensure_children().nodes_mut() = block(inner, depth + 1)?;
+        } else {
+            node.push(argument(name, part)?);
         }
     }
     Ok(node)

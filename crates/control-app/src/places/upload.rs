@@ -29,9 +29,8 @@ pub(crate) struct UploadPlaces {
 /// A place among the uploads, given back when it is dropped.
 #[derive(Debug)]
 pub struct UploadPlace {
-    _of_all: OwnedSemaphorePermit,
-    _of_org: OwnedSemaphorePermit,
-    _of_user: OwnedSemaphorePermit,
+    /// Of all uploads, of the organization, of the user.
+    _permits: [OwnedSemaphorePermit; 3],
 }
 
 impl Default for UploadPlaces {
@@ -57,10 +56,9 @@ impl UploadPlaces {
             let of_user = self.by_user.take(user).await?;
             let of_org = self.by_org.take(org.0).await?;
             let of_all = Arc::clone(&self.all).acquire_owned().await;
+            let of_all = of_all.map_err(|_| Error::Stopped)?;
             Ok::<_, Error>(UploadPlace {
-                _of_all: of_all.map_err(|_| Error::Stopped)?,
-                _of_org: of_org,
-                _of_user: of_user,
+                _permits: [of_all, of_org, of_user],
             })
         };
         let taken = timeout(MAX_WAIT, places).await;

@@ -213,6 +213,31 @@ async fn nodes_are_listed_by_state_and_label() {
             let paged = one_by_one(&mut tx, project, &filter).await;
             assert_eq!(paged, expected, "{filter:?} by pages");
         }
+        let counts = tx.count_nodes(project, after(10)).await.unwrap();
+        assert_eq!((counts.total, counts.enrolled, counts.online), (3, 1, 1));
+        let active = full().status.unwrap().active.unwrap();
+        assert_eq!(counts.active, [(active, 1)]);
+    }
+}
+
+#[tokio::test]
+async fn nodes_are_chosen_by_selector_name_bundle_and_version() {
+    for store in stores().await {
+        let (mut tx, mut nodes) = fleet(&store, &["a", "b", "c"]).await;
+        let project = nodes[0].tenant.project.unwrap();
+        nodes.sort_by_key(|node| node.id);
+        let [new, old, there] = &nodes[..] else {
+            unreachable!("three nodes were made")
+        };
+        tx.write_heartbeat(there.id, &full(), after(100))
+            .await
+            .unwrap();
+        for node in [new, there] {
+            let zone = BTreeMap::from([("zone".to_owned(), "eu".to_owned())]);
+            let labels = Labels::stored(zone);
+            let node = node.clone();
+            tx.update_node(&Node { labels, ..node }, 1).await.unwrap();
+        }
         let select = |text: &str| NodeFilter {
             selector: LabelSelector::parse(text).unwrap(),
             ..NodeFilter::default()
@@ -252,10 +277,6 @@ async fn nodes_are_listed_by_state_and_label() {
             let found = found.iter().rev().map(|node| node.value.id);
             assert_eq!(found.collect::<Vec<_>>(), expected, "the newest first");
         }
-        let counts = tx.count_nodes(project, after(10)).await.unwrap();
-        assert_eq!((counts.total, counts.enrolled, counts.online), (3, 1, 1));
-        let active = full().status.unwrap().active.unwrap();
-        assert_eq!(counts.active, [(active, 1)]);
     }
 }
 

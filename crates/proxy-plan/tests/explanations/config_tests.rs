@@ -194,6 +194,7 @@ fn a_request_that_no_client_could_send_fails_its_test() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the time itself is tested")]
 fn tests_do_not_explain_every_route_that_loses() {
     // The reasons of 2 000 routes for each of 2 000 tests took minutes, and a gigabyte.
     let mut text =
