@@ -200,6 +200,15 @@ impl CompletionGuard {
         Some(Problem::new(reason, Detail::None))
     }
 
+    /// Counts the time until the first byte of a streamed body.
+    #[cold]
+    pub(crate) fn count_stream(&self) {
+        if self.record.kind == ExchangeKind::Request {
+            let waited = self.worker.time.elapsed().saturating_sub(self.record.began);
+            self.origin.route_metrics(self.record.parts).stream(waited);
+        }
+    }
+
     fn settle(&mut self) {
         let metrics = &self.worker.metrics;
         match self.record.kind {

@@ -182,6 +182,20 @@ impl Body {
         }
     }
 
+    /// The first bytes of a body that had not arrived whole are timed: a client of a stream waits for them.
+    #[inline]
+    fn count_sent(&mut self, bytes: u64) {
+        if let Some(completion) = &mut self.completion {
+            if completion.record.bytes_out == 0
+                && bytes > 0
+                && !matches!(self.source, Source::Bytes(_))
+            {
+                completion.count_stream();
+            }
+            completion.record.bytes_out += bytes;
+        }
+    }
+
     fn fail(&mut self, interruption: Interruption) -> Source {
         let problem = match (interruption, self.completion.as_deref()) {
             (Interruption::Upstream(fault), Some(completion)) => completion.interrupted(&fault),
@@ -237,9 +251,8 @@ impl HttpBody for Body {
                 if let Some(trailers) = frame.trailers_mut() {
                     trailers::for_clients(trailers);
                 }
-                if let Some(completion) = &mut self.completion {
-                    completion.record.bytes_out += frame.data_ref().map_or(0, Bytes::len) as u64;
-                }
+                let sent = frame.data_ref().map_or(0, Bytes::len) as u64;
+                self.count_sent(sent);
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(fault))) => {
@@ -287,9 +300,7 @@ impl SpliceFrom for Body {
         };
         match ready!(upstream.poll_splice(cx, pipe, most)) {
             Ok(moved) => {
-                if let Some(completion) = &mut self.completion {
-                    completion.record.bytes_out += moved.unwrap_or_default() as u64;
-                }
+                self.count_sent(moved.unwrap_or_default() as u64);
                 Poll::Ready(moved)
             }
             Err(fault) => {
