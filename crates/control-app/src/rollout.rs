@@ -10,7 +10,7 @@ use crate::metric;
 use crate::order::OrderTarget;
 use crate::private_keys::require_chosen_holders;
 use control_domain::{
-    Access, BatchCounts, BundleState, Comparison, Figures, NewRollout, Observation, Refusal,
+    Access, BatchCounts, BundleState, Comparison, Figures, Gate, NewRollout, Observation, Refusal,
     Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, Weighed,
 };
 use control_store::{
@@ -50,12 +50,15 @@ pub struct RolloutProgress {
 }
 
 /// What a gate saw, in few numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredFigures {
     /// The nodes of the batch.
     pub batch: StoredSide,
     /// The nodes that they were compared with.
     pub rest: StoredSide,
+    /// The verdict in one sentence; none in batches of earlier releases.
+    #[serde(default)]
+    pub verdict: Option<String>,
 }
 
 /// One side of a gate.
@@ -73,12 +76,13 @@ pub struct StoredSide {
     pub cpu_percent: Option<f64>,
 }
 
-impl From<&Comparison> for StoredFigures {
-    fn from(compared: &Comparison) -> Self {
+impl StoredFigures {
+    fn new(gate: &Gate, compared: &Comparison) -> Self {
         let Comparison { batch, rest } = compared;
         Self {
             batch: StoredSide::new(batch, Trim::Lowest),
             rest: StoredSide::new(rest, Trim::BothEnds),
+            verdict: Some(gate.explain(compared)),
         }
     }
 }
@@ -417,9 +421,9 @@ async fn progress(
     let (mut counts, mut figures) = (None, None);
     if is_open {
         counts = tx.count_batch(&rollout, since).await?;
-        if rollout.strategy.gate.is_some() {
+        if let Some(gate) = &rollout.strategy.gate {
             let compared = tx.compare_batch(&rollout, since).await?;
-            figures = Some(StoredFigures::from(&compared));
+            figures = Some(StoredFigures::new(gate, &compared));
         }
     }
     Ok(RolloutProgress {
@@ -443,7 +447,8 @@ async fn keep_figures(
     let (Some(batch), Some(counts)) = (ended, seen.batch) else {
         return Ok(());
     };
-    let figures = seen.compared.as_ref().map(StoredFigures::from);
+    let both = rollout.strategy.gate.as_ref().zip(seen.compared.as_ref());
+    let figures = both.map(|(gate, compared)| StoredFigures::new(gate, compared));
     let figures = figures.and_then(|figures| serde_json::to_string(&figures).ok());
     let counted = (counts.nodes, counts.ready);
     tx.keep_figures((rollout.id, batch.number), counted, figures)

@@ -50,8 +50,8 @@ pub use enrolment_token::{
     ENROLMENT_TOKEN_TRANSITIONS, EnrolmentToken, EnrolmentTokenEvent, EnrolmentTokenState,
     NewEnrolmentToken,
 };
-pub use figures::{BatchNode, Figures, NodeBefore, NodeFigures};
-pub use gate::{Comparison, Gate, GateFailure, GateVerdict};
+pub use figures::{BatchNode, Comparison, Figures, NodeBefore, NodeFigures};
+pub use gate::{Gate, GateFailure, GateVerdict};
 pub use heartbeat::{check_events, check_heartbeat};
 pub use invitation::Invitation;
 pub use labels::Labels;

@@ -6,7 +6,7 @@ use crate::row::{
     id, json, named, number, optional_id, optional_number, optional_text, optional_time, time,
     truth, versioned,
 };
-use crate::statement::{Record, sql};
+use crate::statement::{Record, Statement, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
 use control_domain::{
@@ -29,6 +29,8 @@ macro_rules! select {
                r.gate_error_permille AS gate_error_permille,
                r.gate_p99_percent AS gate_p99_percent, r.gate_p99_slack_ms AS gate_p99_slack_ms,
                r.gate_cpu_percent AS gate_cpu_percent, r.gate_new_failures AS gate_new_failures,
+               r.gate_mix_permille AS gate_mix_permille,
+               r.gate_latency_percent AS gate_latency_percent,
                r.needs_approval AS needs_approval, r.on_failure AS on_failure,
                r.labels AS labels, r.nodes AS nodes, r.batch_size AS batch_size,
                r.batch AS batch, r.reason AS reason, r.not_before AS not_before,
@@ -102,9 +104,10 @@ impl Transaction {
                         batch_percent, max_unavailable, deadline_secs, soak_secs, needs_approval,
                         on_failure, labels, nodes, batch_size, not_before, created_by, created_at,
                         gate_min_requests, gate_error_permille, gate_p99_percent,
-                        gate_p99_slack_ms, gate_cpu_percent, gate_new_failures, version)
+                        gate_p99_slack_ms, gate_cpu_percent, gate_new_failures,
+                        gate_mix_permille, gate_latency_percent, version)
                       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-                        $16, $17, $18, $19, $20, $21, $22, $23, $24, 1)";
+                        $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, 1)";
         let insert = sql(insert)
             .bind(*id)
             .bind(*org)
@@ -123,13 +126,8 @@ impl Transaction {
             .bind(to_json(labels)?);
         let insert = insert.bind(*nodes).bind(*batch_size).bind(*not_before);
         let insert = insert.bind(*created_by).bind(*created_at);
-        let insert = insert
-            .bind(gate.map(|gate| gate.min_requests))
-            .bind(gate.map(|gate| gate.max_error_increase_permille))
-            .bind(gate.map(|gate| gate.max_p99_percent))
-            .bind(gate.map(|gate| gate.p99_slack_ms))
-            .bind(gate.map(|gate| gate.max_cpu_increase_percent))
-            .bind(gate.map(|gate| gate.max_new_failures));
+        let limits = gate_columns(gate).into_iter();
+        let insert = limits.fold(insert, Statement::bind);
         insert.run(self).await?;
         Ok(())
     }
@@ -339,6 +337,34 @@ fn strategy(row: &AnyRow) -> Result<Strategy, StoreError> {
     })
 }
 
+/// The gate's limits in the order of their columns.
+fn gate_columns(gate: Option<Gate>) -> [Option<i64>; 8] {
+    let Some(gate) = gate else {
+        return [None; 8];
+    };
+    let Gate {
+        min_requests,
+        max_error_increase_permille,
+        max_p99_percent,
+        p99_slack_ms,
+        max_latency_increase_percent,
+        max_cpu_increase_percent,
+        max_new_failures,
+        max_mix_shift_permille,
+    } = gate;
+    [
+        min_requests,
+        max_error_increase_permille,
+        max_p99_percent,
+        p99_slack_ms,
+        max_cpu_increase_percent,
+        max_new_failures,
+        max_mix_shift_permille,
+        max_latency_increase_percent,
+    ]
+    .map(Some)
+}
+
 fn gate(row: &AnyRow) -> Result<Option<Gate>, StoreError> {
     let Some(min_requests) = optional_number(row, "gate_min_requests")? else {
         return Ok(None);
@@ -350,6 +376,8 @@ fn gate(row: &AnyRow) -> Result<Option<Gate>, StoreError> {
         p99_slack_ms: number(row, "gate_p99_slack_ms")?,
         max_cpu_increase_percent: number(row, "gate_cpu_percent")?,
         max_new_failures: number(row, "gate_new_failures")?,
+        max_mix_shift_permille: number(row, "gate_mix_permille")?,
+        max_latency_increase_percent: number(row, "gate_latency_percent")?,
     }))
 }
 

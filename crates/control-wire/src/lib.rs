@@ -18,7 +18,8 @@ pub use id::{
 };
 pub use jwk::{JsonWebKey, JsonWebKeySet, endorsed_text};
 pub use node::{
-    EventsRequest, Health, HeartbeatRequest, HeartbeatResponse, LATENCY_BOUNDS_MS, NodeEvent,
-    NodeStatus, RegisterRequest, RegisterResponse, RouteTraffic, TokenResponse, Traffic, Verdict,
+    ConnectionTraffic, EventsRequest, Health, HeartbeatRequest, HeartbeatResponse,
+    LATENCY_BOUNDS_MS, NodeEvent, NodeStatus, RegisterRequest, RegisterResponse, RouteTraffic,
+    TokenResponse, Traffic, Verdict,
 };
 pub use order::{DesiredState, Order};
