@@ -20,7 +20,7 @@ const MIN_REFUSALS: f64 = 0.01;
 /// Refusals below this part of the others' are gone.
 const LOST_PART: f64 = 0.1;
 
-/// The first scope whose share of 5xx has grown too much.
+/// The first scope with too much growth of 5xx.
 pub(super) fn errors(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     let more = share(gate.max_error_increase_permille);
     sides.scopes().into_iter().find_map(|scope| {

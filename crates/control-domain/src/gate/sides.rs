@@ -98,11 +98,11 @@ impl<'a> Sides<'a> {
         direction: Direction,
         hits: impl Fn(&RouteTraffic) -> Option<u64>,
     ) -> Option<Difference> {
-        let of = |route: Option<&str>, node: &Traffic| sum(node, route, &hits);
+        let hits_in = |route: Option<&str>, node: &Traffic| sum(node, route, &hits);
         self.compare(
             direction,
-            |node| of(scope.route, node),
-            |node| of(scope.standard, node),
+            |node| hits_in(scope.route, node),
+            |node| hits_in(scope.standard, node),
         )
     }
 
