@@ -20,7 +20,7 @@ const ROLLOUTS: u32 = 200;
 const LOOKS: u32 = 4;
 const ROUTES: [&str; 4] = ["api", "web", "login", "stream"];
 
-/// A generator of even numbers: SplitMix64.
+/// A generator of even numbers: `SplitMix64`.
 struct Random(u64);
 
 /// How one route answers.
@@ -243,8 +243,10 @@ fn at_most_one_harmless_rollout_of_two_hundred_is_stopped() {
     assert!(stops.len() <= 1, "{stops:#?}");
 }
 
-/// Changes of a bundle that hurt, each to one behaviour or to the whole world.
-fn hurts() -> Vec<(&'static str, &'static str, fn(&mut World))> {
+/// A change of a bundle that hurts: its name, a word of the verdict, and what it does.
+type Hurt = (&'static str, &'static str, fn(&mut World));
+
+fn hurts() -> Vec<Hurt> {
     vec![
         ("a wrong order of routes", "serves", |world| {
             world.routes[0].weight += world.routes[1].weight;

@@ -7,7 +7,7 @@ use crate::row::{
     truth, versioned,
 };
 use crate::statement::list::ListQuery;
-use crate::statement::{Record, sql};
+use crate::statement::{Record, Statement, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
 use control_domain::{
@@ -136,15 +136,8 @@ impl Transaction {
             .bind(to_json(labels)?);
         let insert = insert.bind(*nodes).bind(*batch_size).bind(*not_before);
         let insert = insert.bind(*created_by).bind(*created_at);
-        let insert = insert
-            .bind(gate.map(|gate| gate.min_requests))
-            .bind(gate.map(|gate| gate.max_error_increase_permille))
-            .bind(gate.map(|gate| gate.max_p99_percent))
-            .bind(gate.map(|gate| gate.p99_slack_ms))
-            .bind(gate.map(|gate| gate.max_cpu_increase_percent))
-            .bind(gate.map(|gate| gate.max_new_failures))
-            .bind(gate.map(|gate| gate.max_mix_shift_permille))
-            .bind(gate.map(|gate| gate.max_latency_increase_percent));
+        let limits = gate_columns(gate).into_iter();
+        let insert = limits.fold(insert, Statement::bind);
         insert.run(self).await?;
         Ok(())
     }
@@ -348,6 +341,34 @@ fn strategy(row: &AnyRow) -> Result<Strategy, StoreError> {
         needs_approval: truth(row, "needs_approval")?,
         on_failure: named(row, "on_failure", OnFailure::from_name)?,
     })
+}
+
+/// The gate's limits in the order of their columns.
+fn gate_columns(gate: Option<Gate>) -> [Option<i64>; 8] {
+    let Some(gate) = gate else {
+        return [None; 8];
+    };
+    let Gate {
+        min_requests,
+        max_error_increase_permille,
+        max_p99_percent,
+        p99_slack_ms,
+        max_latency_increase_percent,
+        max_cpu_increase_percent,
+        max_new_failures,
+        max_mix_shift_permille,
+    } = gate;
+    [
+        min_requests,
+        max_error_increase_permille,
+        max_p99_percent,
+        p99_slack_ms,
+        max_cpu_increase_percent,
+        max_new_failures,
+        max_mix_shift_permille,
+        max_latency_increase_percent,
+    ]
+    .map(Some)
 }
 
 fn gate(row: &AnyRow) -> Result<Option<Gate>, StoreError> {

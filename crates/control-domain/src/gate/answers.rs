@@ -1,7 +1,7 @@
 //! Answers that are worse: 5xx, 4xx, reasons of failure, and refusals that are gone.
 
 use crate::gate::settings::Gate;
-use crate::gate::sides::{Direction, Scope, Sides, permille};
+use crate::gate::sides::{Direction, Scope, Sides, counts_of, permille};
 use crate::gate::verdict::GateFailure;
 use control_wire::{RouteTraffic, Traffic};
 use proxy_errors::Reason;
@@ -20,7 +20,7 @@ const MIN_REFUSALS: f64 = 0.01;
 /// Refusals below this part of the others' are gone.
 const LOST_PART: f64 = 0.1;
 
-/// The first scope whose share of 5xx has grown too much.
+/// The first scope with too much growth of 5xx.
 pub(super) fn errors(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     let more = share(gate.max_error_increase_permille);
     sides.scopes().into_iter().find_map(|scope| {
@@ -121,9 +121,8 @@ fn lost_refusals(sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure> {
 }
 
 fn client_faults(nodes: &[Traffic], route: Option<&str>) -> BTreeSet<u16> {
-    let routes = nodes.iter().flat_map(|node| node.routes.iter());
-    let own = routes.filter(|(name, _)| route.is_none_or(|route| route == name.as_str()));
-    let statuses = own.flat_map(|(_, route)| route.statuses.keys().copied());
+    let own = nodes.iter().flat_map(|node| counts_of(node, route));
+    let statuses = own.flat_map(|route| route.statuses.keys().copied());
     // The client has gone before there was an answer.
     let closed = 499;
     statuses

@@ -98,11 +98,11 @@ impl<'a> Sides<'a> {
         direction: Direction,
         hits: impl Fn(&RouteTraffic) -> Option<u64>,
     ) -> Option<Difference> {
-        let of = |route: Option<&str>, node: &Traffic| sum(node, route, &hits);
+        let hits_in = |route: Option<&str>, node: &Traffic| sum(node, route, &hits);
         self.compare(
             direction,
-            |node| of(scope.route, node),
-            |node| of(scope.standard, node),
+            |node| hits_in(scope.route, node),
+            |node| hits_in(scope.standard, node),
         )
     }
 
@@ -222,11 +222,20 @@ pub(super) fn all_requests(node: &Traffic) -> u64 {
     requests.fold(0, u64::saturating_add)
 }
 
+/// The counts of a route of a node, or of all its routes.
+pub(super) fn counts_of<'t>(
+    node: &'t Traffic,
+    route: Option<&str>,
+) -> impl Iterator<Item = &'t RouteTraffic> {
+    let own = route.and_then(|name| node.routes.get(name));
+    let all = route.is_none().then(|| node.routes.values());
+    own.into_iter().chain(all.into_iter().flatten())
+}
+
 /// Routes that do not count the hits are left out with their requests.
 fn sum(node: &Traffic, route: Option<&str>, hits: &impl Fn(&RouteTraffic) -> Option<u64>) -> Hits {
-    let routes = node.routes.iter();
-    let own = routes.filter(|(name, _)| route.is_none_or(|route| route == name.as_str()));
-    let counted = own.filter_map(|(_, route)| Some((hits(route)?, route.requests)));
+    let own = counts_of(node, route);
+    let counted = own.filter_map(|route| Some((hits(route)?, route.requests)));
     counted.fold(Hits::default(), |sum, (hits, of)| Hits {
         hits: sum.hits.saturating_add(hits),
         of: sum.of.saturating_add(of),
