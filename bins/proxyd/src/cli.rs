@@ -104,6 +104,9 @@ pub(crate) enum ConfigCommand {
     Test {
         /// The configuration file.
         file: PathBuf,
+        /// Draft a test for each route instead, to be kept in the configuration.
+        #[arg(long, conflicts_with = "json")]
+        new: bool,
         /// Print the results as JSON.
         #[arg(long)]
         json: bool,

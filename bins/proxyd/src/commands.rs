@@ -39,7 +39,10 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Some(Subcommands::Config(ConfigCommand::Check { file, strict, json })) => {
             check(&file, strict, json)
         }
-        Some(Subcommands::Config(ConfigCommand::Test { file, json })) => {
+        Some(Subcommands::Config(ConfigCommand::Test {
+            file, new: true, ..
+        })) => config_test::draft(&file),
+        Some(Subcommands::Config(ConfigCommand::Test { file, json, .. })) => {
             config_test::run(&file, json)
         }
         Some(Subcommands::Config(ConfigCommand::Migrate { file, output })) => {

@@ -24,6 +24,7 @@ mod rows;
 mod search;
 mod setting_change;
 mod setting_risks;
+mod survey;
 
 pub use answer::{Answer, AnsweringService};
 pub(crate) use conditions::shown_header;
@@ -38,3 +39,4 @@ pub use risk::Risk;
 pub use risk_class::{RiskClass, risks_page};
 pub use search::DiffLimit;
 pub use setting_change::{SettingChange, SettingOwner};
+pub(crate) use survey::{Surveyed, survey};
