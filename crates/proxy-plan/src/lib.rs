@@ -21,6 +21,7 @@ mod plan;
 mod prohibitions;
 mod registry;
 pub mod render;
+pub mod replay;
 mod resolution;
 mod retry;
 mod route;
