@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: checks beyond the compiler's, all violations at once, and the figures.
 
 mod figures;
+mod folders;
 mod fuzzing;
 mod graph;
 mod items;
@@ -35,6 +36,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let tree = Tree::read(workspace)?;
     let graph = Graph::from_metadata(&workspace.metadata()?, workspace.root());
     let mut violations = [
+        folders::violations(&tree),
         fuzzing::violations(&tree),
         layers::violations(&graph),
         links::violations(&tree),

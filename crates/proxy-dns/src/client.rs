@@ -7,7 +7,7 @@ use crate::settings::ResolverSettings;
 use crate::system_files::SystemFiles;
 use arc_swap::ArcSwapOption;
 use proxy_model::{Host, TargetAddress};
-use proxy_plan::ResolvedAddress;
+use proxy_upstream::ResolvedAddress;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use crate::client::{Client, LookUp};
 use crate::error::LookUpError;
 use crate::settings::ResolverSettings;
 use proxy_model::TargetAddress;
-use proxy_plan::ResolvedAddress;
+use proxy_upstream::ResolvedAddress;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::system_files::SystemFiles;
 use futures_util::future::join_all;
 use hickory_resolver::proto::rr::rdata::SRV;
 use hickory_resolver::proto::rr::{RData, RecordType};
-use proxy_plan::ResolvedAddress;
+use proxy_upstream::ResolvedAddress;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -2,18 +2,18 @@
 
 mod call;
 mod content;
+mod decision;
 mod edits;
 mod event;
 mod failure;
-mod reply;
 mod request_body;
 mod response_body;
 
-use crate::agent_record::AgentSession;
-use crate::body::Body;
-use crate::claims::remove_alike;
 use crate::exchange::Exchange;
-use crate::hop_by_hop;
+use crate::headers::forwarding_claims::remove_alike;
+use crate::headers::hop_by_hop;
+use crate::record::agent_record::AgentSession;
+use crate::response::body::Body;
 use agent_protocol::{Allow, Decision, EventKind, ProxyMessage};
 use call::{AgentCall, CallOutcome};
 use http::Response;
@@ -39,7 +39,7 @@ pub(crate) async fn inspect_request(
             remove_claims(exchange, agent);
             continue;
         };
-        if let Some(response) = reply::to_request(exchange, agent, decision)? {
+        if let Some(response) = decision::to_request(exchange, agent, decision)? {
             return Ok(Some(response));
         }
     }
@@ -78,7 +78,7 @@ pub(crate) async fn inspect_response(
             index += 1;
         }
         if let Some(decision) = decision?
-            && let Some(reply) = reply::to_response(exchange, &agent, decision, &mut response)?
+            && let Some(reply) = decision::to_response(exchange, &agent, decision, &mut response)?
         {
             return Ok(reply);
         }

@@ -1,22 +1,21 @@
 //! The current request with its state.
 
-use crate::active_plan::{ActivePlan, ActiveUpstream};
-use crate::body::Body;
-use crate::client_body::ClientBody;
-use crate::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
-use crate::connection_info::{ConnectionInfo, RequestStream};
-use crate::correlation::is_acceptable;
 use crate::failure::connect_problem;
-use crate::forwarded_headers::{ForwardedHeaders, client_ip};
-use crate::inbound_head::{InboundHead, LoggedHead};
-use crate::indexed_headers::{IndexedHeaders, KnownHeaders};
-use crate::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
-use crate::names;
-use crate::origin::Origin;
-use crate::policy::{header_edits, outlier, reachability};
-use crate::request_body::RequestBody;
-use crate::state::Worker;
-use crate::trace_context;
+use crate::headers::correlation::is_acceptable;
+use crate::headers::forwarded_headers::{ForwardedHeaders, client_ip};
+use crate::headers::inbound_head::{InboundHead, LoggedHead};
+use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
+use crate::headers::{header_edits, names, trace_context};
+use crate::health::{outlier, reachability};
+use crate::record::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
+use crate::response::body::Body;
+use crate::response::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
+use crate::upload::client_body::ClientBody;
+use crate::upload::request_body::RequestBody;
+use crate::worker::active_plan::{ActivePlan, ActiveUpstream};
+use crate::worker::connection_info::{ConnectionInfo, RequestStream};
+use crate::worker::plan_parts::Origin;
+use crate::worker::state::Worker;
 use http::header::ACCEPT;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};

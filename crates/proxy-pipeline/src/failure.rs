@@ -1,7 +1,10 @@
 //! Conversion of every failure into a problem.
 
-use crate::policy::http2_fields::{InvalidField, check_field};
-use crate::request_body::RequestBodyError;
+pub(crate) mod panic;
+pub(crate) mod refused_head;
+
+use crate::headers::http2_fields::{InvalidField, check_field};
+use crate::upload::request_body::RequestBodyError;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use proxy_clock::Timer;

@@ -4,27 +4,27 @@ mod acquired;
 mod attempts;
 mod blame;
 pub(crate) mod destination;
+pub(crate) mod held_request;
 mod http1;
 mod http2;
+pub(crate) mod request_head;
 mod retry;
+pub(crate) mod shadow;
+pub(crate) mod upgrade;
 mod upstream_connection;
 
-use crate::active_plan::ActivePlan;
-use crate::body::{Body, Interruption};
-use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
 use crate::failure::{connect_problem, unfit_response};
-use crate::held_request;
-use crate::held_response;
-use crate::policy::header_limits::FieldLimits;
-use crate::policy::request_head::{self, Length};
-use crate::policy::{
-    circuit_breaker, grpc_timeout, header_edits, http2_fields, reachability, response_head,
-    sticky_cookie,
-};
-use crate::request_body::{BodyLimits, Progress, RequestBody, Times};
-use crate::upgrade::{self, RequestedUpgrade};
-use crate::view::WorkerView;
+use crate::headers::header_limits::FieldLimits;
+use crate::headers::{header_edits, http2_fields};
+use crate::health::reachability;
+use crate::policy::{circuit_breaker, grpc_timeout, sticky_cookie};
+use crate::response::body::{Body, Interruption};
+use crate::response::{held_response, response_head};
+use crate::upload::client_body::ClientBody;
+use crate::upload::request_body::{BodyLimits, Progress, RequestBody, Times};
+use crate::worker::active_plan::ActivePlan;
+use crate::worker::balancer_view::WorkerView;
 use acquired::{Acquired, PooledConnection, UpstreamConnection};
 use attempts::{Answered, AttemptOutcome, Attempts};
 use bytes::Bytes;
@@ -39,8 +39,10 @@ use proxy_http1::keep_map;
 use proxy_plan::{RoutePlan, UpstreamPlan, UpstreamStates};
 use proxy_pool::ResponseBody;
 use proxy_upstream::LoadBalancer;
+use request_head::Length;
 use std::rc::Rc;
 use std::time::Duration;
+use upgrade::RequestedUpgrade;
 
 /// Forwards the request of `exchange` and returns the target's response.
 pub(crate) async fn send(

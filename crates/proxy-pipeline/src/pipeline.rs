@@ -1,21 +1,23 @@
 //! The handling of a request, in order. Read this file first.
 
-use crate::agents;
-use crate::body::Body;
-use crate::client_body::ClientBody;
-use crate::connection_info::RequestStream;
 use crate::exchange::Exchange;
+use crate::failure::panic;
 use crate::forward::destination::Destination;
-use crate::policy::in_flight::Holders;
-use crate::policy::rate_limit::{Checked, Stage};
+use crate::forward::shadow;
+use crate::local::{builtin, files};
+use crate::policy::in_flight::{self, Holders};
+use crate::policy::rate_limit::{self, Checked, Stage};
 use crate::policy::{
     circuit_breaker, client_certificate, compression, expectation, grpc_timeout, http2_head,
-    in_flight, max_forwards, misdirected, rate_limit, route_connections,
+    max_forwards, misdirected, route_connections,
 };
-use crate::reply::Reply;
-use crate::state::Worker;
-use crate::view::WorkerView;
-use crate::{builtin, files, forward, panic, shadow};
+use crate::response::body::Body;
+use crate::response::upgradable_response::Reply;
+use crate::upload::client_body::ClientBody;
+use crate::worker::balancer_view::WorkerView;
+use crate::worker::connection_info::RequestStream;
+use crate::worker::state::Worker;
+use crate::{agents, forward};
 use http::Response;
 use http::request::Parts;
 use proxy_errors::{Detail, Problem, Reason};

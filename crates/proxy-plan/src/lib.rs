@@ -40,7 +40,7 @@ pub use explain::{ExplainError, ExplainRequest, Explanation};
 pub use listener::ListenerPlan;
 pub use plan::Plan;
 pub use registry::{StateRegistry, StateTransaction};
-pub use resolution::{NameResolution, Resolution, ResolvedAddress};
+pub use resolution::{NameResolution, Resolution};
 pub use retry::RetryPlan;
 pub use route::{CompressionPlan, RoutePlan, RouteTimes, Service, ShadowPlan};
 pub use targets::{TargetIdentity, TargetRegistry, TargetTransaction};

@@ -1,8 +1,8 @@
 //! The addresses of targets that are written by name.
 
 use proxy_model::TargetAddress;
+use proxy_upstream::ResolvedAddress;
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -25,15 +25,6 @@ pub enum NameResolution {
         /// Time of the first one.
         since: SystemTime,
     },
-}
-
-/// One address of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResolvedAddress {
-    /// The address.
-    pub address: SocketAddr,
-    /// The weight in an SRV record; `None` takes the target's.
-    pub weight: Option<u32>,
 }
 
 impl Resolution {

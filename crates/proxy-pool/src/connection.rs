@@ -1,9 +1,9 @@
 //! A connection to a target that carries one request at a time.
 
 use crate::error::SendError;
+use crate::http2::Tunnel;
 use crate::limit::{ConnectionPermit, IdleMark};
 use crate::response_reader::ResponseReader;
-use crate::tunnel::Tunnel;
 use crate::upstream_stream::UpstreamStream;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};

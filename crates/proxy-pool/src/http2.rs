@@ -10,9 +10,11 @@ mod io;
 mod keep_alive_ping;
 mod pool;
 mod request;
+mod tunnel;
 mod upload;
 
 pub use connect_notify::Waiting;
 pub use connection::StreamSlot;
 pub use pool::{Checkout, Connecting, Http2Pool};
 pub use request::{ExtendedConnect, Http2Request, UnsentRequest, call_tunnel};
+pub use tunnel::Tunnel;

@@ -18,7 +18,6 @@ mod race;
 mod response_reader;
 mod stream_pair;
 mod tls_stream;
-mod tunnel;
 mod upstream_stream;
 mod waiting;
 
@@ -27,8 +26,8 @@ pub use connect::ConnectSettings;
 pub use connection::Connection;
 pub use error::{ConnectError, Http2RequestError, SendError};
 pub use http2::{
-    Checkout, Connecting, ExtendedConnect, Http2Pool, Http2Request, StreamSlot, UnsentRequest,
-    Waiting, call_tunnel,
+    Checkout, Connecting, ExtendedConnect, Http2Pool, Http2Request, StreamSlot, Tunnel,
+    UnsentRequest, Waiting, call_tunnel,
 };
 pub use idle_limit::IdleLimit;
 pub use limit::{ConnectionLimit, ConnectionPermit};
@@ -37,6 +36,5 @@ pub use pool_settings::PoolSettings;
 pub use race::{Candidate, Dialed, connect};
 pub use stream_pair::StreamPair;
 pub use tls_stream::UpstreamTlsStream;
-pub use tunnel::Tunnel;
 pub use upstream_stream::UpstreamStream;
 pub use waiting::{Place, PlaceWait};

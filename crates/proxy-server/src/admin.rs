@@ -2,10 +2,10 @@
 
 mod listeners;
 
-use crate::handover::{Label, Purpose};
+use crate::config::options::Build;
 use crate::listen::SocketFile;
-use crate::options::Build;
-use crate::server::Server;
+use crate::reload::server::Server;
+use crate::sockets::handover::{Label, Purpose};
 use listeners::{Change, OpenPlace, Opened};
 use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources};
 use proxy_model::BindAddress;
@@ -197,7 +197,7 @@ impl Admin {
 }
 
 /// Runs `serving`, and notifies `lost` when it panics. Not a task of a
-/// [`TaskScope`](crate::task_scope::TaskScope): it is told to end, so that responses are finished, and the
+/// [`TaskScope`](crate::runtime::task_scope::TaskScope): it is told to end, so that responses are finished, and the
 /// process ends without it.
 fn spawn_watched(serving: impl Future<Output = ()> + Send + 'static, lost: Arc<Notify>) {
     let serving = tokio::spawn(serving);

@@ -1,5 +1,6 @@
 //! The control loop of the process: start, signals, reloads, upgrades, exit.
 
+pub(crate) mod configuration;
 mod exit;
 mod pending_reload;
 mod process;
@@ -8,16 +9,16 @@ mod start;
 mod upgrade;
 
 use crate::admin::Admin;
-use crate::delivery::Pending;
-use crate::disk_thread::DiskThread;
-use crate::handover::Predecessor;
-use crate::heartbeat::CHECK_INTERVAL;
-use crate::inherited_sockets::InheritedSockets;
-use crate::options::Options;
-use crate::server::TaskResults;
-use crate::signals::{Event, Signals};
-use crate::start_error::StartError;
-use crate::systemd;
+use crate::config::delivery::Pending;
+use crate::config::options::Options;
+use crate::error::start_error::StartError;
+use crate::reload::server::TaskResults;
+use crate::runtime::disk_thread::DiskThread;
+use crate::runtime::signals::{Event, Signals};
+use crate::runtime::systemd;
+use crate::sockets::handover::Predecessor;
+use crate::sockets::inherited_sockets::InheritedSockets;
+use crate::worker::heartbeat::CHECK_INTERVAL;
 use exit::End;
 use process::Process;
 use sd_notify::NotifyState;

@@ -1,9 +1,11 @@
 //! The process: it serves until told to stop.
 
+pub(crate) mod server_handle;
+
+use crate::config::options::Options;
 use crate::control_loop;
-use crate::inherited_sockets::InheritedSockets;
-use crate::options::Options;
-use crate::start_error::StartError;
+use crate::error::start_error::StartError;
+use crate::sockets::inherited_sockets::InheritedSockets;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Loads the configuration, serves until told to stop, and exits gracefully.

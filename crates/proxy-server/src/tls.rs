@@ -8,7 +8,7 @@ mod renewal;
 mod settings;
 mod watching;
 
-use crate::delivery::PrivateKeys;
+use crate::config::delivery::PrivateKeys;
 use loader::Loader;
 use proxy_config::Diagnostic;
 use proxy_model::Model;

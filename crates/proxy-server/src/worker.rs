@@ -1,12 +1,18 @@
 //! A worker: a thread with its own runtime, sockets and connections.
 
-use crate::accept::{WorkerListener, admit};
-use crate::client_socket::ClientSocket;
-use crate::essential_tasks::EssentialTasks;
-use crate::heartbeat::{Heartbeat, HeartbeatMonitor};
-use crate::settings::ConnectionSettings;
-use crate::socket_assignment::{ListenerId, OwnedSockets, SocketAssignment};
-use crate::tick_timer::TickTimer;
+pub(crate) mod accept;
+pub(crate) mod essential_tasks;
+pub(crate) mod heartbeat;
+pub(crate) mod negotiate;
+pub(crate) mod tick_timer;
+pub(crate) mod worker_pool;
+
+use crate::connection::client_socket::ClientSocket;
+use crate::connection::settings::ConnectionSettings;
+use crate::sockets::socket_assignment::{ListenerId, OwnedSockets, SocketAssignment};
+use accept::{WorkerListener, admit};
+use essential_tasks::EssentialTasks;
+use heartbeat::{Heartbeat, HeartbeatMonitor};
 use proxy_http1::{close_idle_pipes, limit_large_reads};
 use proxy_pipeline::{
     ActivePlan, Draining, IdSource, Logs, REMOVED_LISTENER, RouteLimits, Shared, Time,
@@ -25,6 +31,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tick_timer::TickTimer;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 

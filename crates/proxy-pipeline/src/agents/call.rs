@@ -1,10 +1,10 @@
 //! One call of an agent: its permits, its time, and what is counted of it.
 
+use super::decision;
 use super::failure::AgentFailure;
-use super::reply;
-use crate::active_plan::{ActiveAgent, ActivePlan};
 use crate::exchange::Exchange;
-use crate::state::Worker;
+use crate::worker::active_plan::{ActiveAgent, ActivePlan};
+use crate::worker::state::Worker;
 use agent_protocol::Decision;
 use proxy_agent::{AgentClient, BreakerResult, CallContext, CallError};
 use proxy_clock::RequestTimers;
@@ -186,7 +186,7 @@ impl<'a> AgentCall<'a> {
             return Ok(None);
         }
         if let AgentFailure::Call(CallError::ServerError(answer)) = failure {
-            return Err(reply::server_error(exchange, self.agent, *answer));
+            return Err(decision::server_error(exchange, self.agent, *answer));
         }
         Err(failure.into_problem(self.agent))
     }

@@ -1,6 +1,6 @@
 //! Agents' edits of headers.
 
-use crate::claims::{plain_name, remove_alike};
+use crate::headers::forwarding_claims::{plain_name, remove_alike};
 use agent_protocol::{Decision, Header, HeaderEdit, is_protected};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_agent::CallError;

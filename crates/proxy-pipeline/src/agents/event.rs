@@ -1,8 +1,8 @@
 //! What agents are told.
 
 use super::content::Shown;
-use crate::body::Body;
 use crate::exchange::Exchange;
+use crate::response::body::Body;
 use agent_protocol::{BodyChunk, Header, RequestHeaders, RequestId, ResponseHeaders, TlsClient};
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Response, Version};

@@ -3,15 +3,15 @@
 
 use super::call::{AgentCall, CallOutcome};
 use super::content::Content;
-use super::{edits, event, reply};
-use crate::agent_record::AgentSession;
-use crate::body::Body;
-use crate::body_buffer::{BodyBuffer, memory_problem};
-use crate::claims::{has_other_sign, remove_alike};
+use super::{decision, edits, event};
 use crate::exchange::Exchange;
 use crate::failure::{exchange_problem, timeout_problem};
 use crate::forward;
-use crate::request_body::{HoldError, InspectedBody};
+use crate::headers::forwarding_claims::{has_other_sign, remove_alike};
+use crate::record::agent_record::AgentSession;
+use crate::response::body::Body;
+use crate::upload::body_buffer::{BodyBuffer, memory_problem};
+use crate::upload::request_body::{HoldError, InspectedBody};
 use agent_protocol::{BodyMode, Decision, EventKind, ProxyMessage};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderName, HeaderValue, Response};
@@ -207,7 +207,7 @@ async fn show(
         let Some(decision) = call.record(exchange, result, took)? else {
             return Ok(None);
         };
-        if let Some(response) = reply::to_request(exchange, agent, decision)? {
+        if let Some(response) = decision::to_request(exchange, agent, decision)? {
             return Ok(Some(Verdict::Reply(Box::new(response))));
         }
         if session.request_body() == BodyMode::None {

@@ -3,12 +3,12 @@
 
 use super::call::{AgentCall, CallOutcome};
 use super::content::Content;
-use super::{event, reply, request_body};
-use crate::agent_record::AgentSession;
-use crate::body::Body;
-use crate::body_buffer::{BodyBuffer, memory_problem};
+use super::{decision, event, request_body};
 use crate::exchange::Exchange;
-use crate::held_response::is_stream;
+use crate::record::agent_record::AgentSession;
+use crate::response::body::Body;
+use crate::response::held_response::is_stream;
+use crate::upload::body_buffer::{BodyBuffer, memory_problem};
 use agent_protocol::{BodyMode, EventKind, ProxyMessage};
 use http::{Response, StatusCode};
 use http_body::Body as _;
@@ -120,7 +120,7 @@ async fn show(
         let Some(decision) = call.record(exchange, result, took)? else {
             return Ok(None);
         };
-        if let Some(reply) = reply::to_response(exchange, agent, decision, response)? {
+        if let Some(reply) = decision::to_response(exchange, agent, decision, response)? {
             return Ok(Some(Some(Box::new(reply))));
         }
         if session.response_body() == BodyMode::None {

@@ -1,6 +1,6 @@
 //! The connection of an attempt: an exclusive one, or a stream of a shared one.
 
-use crate::request_body::RequestBody;
+use crate::upload::request_body::RequestBody;
 use proxy_pool::{Connection, StreamSlot};
 
 /// A connection to a target.

@@ -2,11 +2,11 @@
 
 use super::acquired::PooledConnection;
 use super::destination::{Destination, within_try};
-use crate::active_plan::ActivePlan;
 use crate::exchange::Exchange;
 use crate::failure::exchange_problem;
-use crate::request_body::{Progress, RequestBody};
-use crate::view::WorkerView;
+use crate::upload::request_body::{Progress, RequestBody};
+use crate::worker::active_plan::ActivePlan;
+use crate::worker::balancer_view::WorkerView;
 use h2::RecvStream;
 use http::{HeaderMap, Request, Response, StatusCode, Version};
 use proxy_clock::{RequestTimers, Tick, Timer};

@@ -2,7 +2,7 @@
 
 use super::acquired::PooledConnection;
 use super::attempts::{Answered, AttemptOutcome, Attempts};
-use crate::interim;
+use crate::response::interim;
 use proxy_model::RetryCause;
 use proxy_pool::SendError;
 

@@ -1,9 +1,9 @@
 //! An attempt over HTTP/2.
 
 use super::attempts::{Answered, AttemptOutcome, Attempts};
-use crate::interim;
-use crate::request_body::RequestBody;
-use crate::upgrade::RequestedUpgrade;
+use crate::forward::upgrade::RequestedUpgrade;
+use crate::response::interim;
+use crate::upload::request_body::RequestBody;
 use http::Request;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_model::RetryCause;

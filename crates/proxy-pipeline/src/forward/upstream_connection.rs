@@ -3,8 +3,8 @@
 use super::acquired::{Acquired, PooledConnection, UpstreamConnection};
 use super::attempts::Attempts;
 use super::destination::within_try;
-use crate::policy::reachability;
-use crate::request_body::RequestBody;
+use crate::health::reachability;
+use crate::upload::request_body::RequestBody;
 use proxy_clock::Timer;
 use proxy_plan::TargetPlan;
 use proxy_pool::{

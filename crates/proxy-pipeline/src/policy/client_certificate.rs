@@ -1,7 +1,7 @@
 //! Refuses clients without a required certificate.
 
-use crate::connection_info::ConnectionInfo;
-use crate::time::Time;
+use crate::worker::connection_info::ConnectionInfo;
+use crate::worker::time::Time;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_tls::{ClientAuthVerdict, VerifyFailure};
 use std::time::Duration;

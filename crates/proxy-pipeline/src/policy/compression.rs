@@ -1,7 +1,7 @@
 //! Compresses responses that the client accepts in a content coding. [RFC 9110 §8.4]
 
-use crate::body::Body;
 use crate::exchange::Exchange;
+use crate::response::body::Body;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
     ETAG, HeaderMap, HeaderName, IF_NONE_MATCH, VARY,

@@ -1,6 +1,6 @@
 //! Refuses unsupported expectations. [RFC 9110 §10.1.1]
 
-use crate::indexed_headers::{IndexedHeaders, KnownHeaders};
+use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
 use http::header::EXPECT;
 use proxy_errors::{Detail, Problem, Reason};
 

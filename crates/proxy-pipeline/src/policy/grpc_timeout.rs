@@ -1,7 +1,7 @@
 //! The timeout of a gRPC request, bounded by the route's, and forwarded less the elapsed time.
 
 use crate::exchange::Exchange;
-use crate::names;
+use crate::headers::names;
 use http::{HeaderMap, HeaderValue};
 use proxy_framing::{read_grpc_timeout, write_grpc_timeout};
 use std::time::Duration;

@@ -2,12 +2,12 @@
 //!
 //! Heads that HTTP/2 forbids, such as those with hop-by-hop fields, have ended their stream before.
 
-use crate::connection_info::ExtendedConnectProtocol;
 use crate::exchange::Exchange;
 use crate::failure::unfit_request;
-use crate::inbound_head::InboundHead;
-use crate::indexed_headers::IndexedHeaders;
-use crate::policy::{header_limits, http2_fields};
+use crate::headers::inbound_head::InboundHead;
+use crate::headers::indexed_headers::IndexedHeaders;
+use crate::headers::{header_limits, http2_fields};
+use crate::worker::connection_info::ExtendedConnectProtocol;
 use http::header::{CONTENT_LENGTH, COOKIE, HOST};
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Method, Version};

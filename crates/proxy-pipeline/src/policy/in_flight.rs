@@ -1,8 +1,8 @@
 //! Refuses new requests while too many are in flight, or queues them.
 
-use crate::admission::{Refusal, Shortage};
 use crate::exchange::Exchange;
 use crate::failure::timeout_problem;
+use crate::limits::admission::{Refusal, Shortage};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::{Claim, LimitReached};
 use proxy_plan::{RoutePlan, UpstreamPlan};

@@ -1,6 +1,6 @@
 //! `Max-Forwards` of OPTIONS and TRACE. [RFC 9110 §7.6.2]
 
-use crate::inbound_head::InboundHead;
+use crate::headers::inbound_head::InboundHead;
 use http::header::MAX_FORWARDS;
 use http::{HeaderValue, Method};
 use proxy_errors::{Detail, Problem, Reason};

@@ -1,6 +1,6 @@
 //! Refuses requests for hosts that the connection's certificate does not cover. [RFC 9110 §7.4]
 
-use crate::connection_info::ConnectionInfo;
+use crate::worker::connection_info::ConnectionInfo;
 use proxy_errors::{Detail, Problem, Reason};
 
 /// Answers 421 if `authority` requires another certificate than the one served.

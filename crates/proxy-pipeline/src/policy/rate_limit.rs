@@ -1,9 +1,9 @@
 //! Refuses requests that come faster than a rate limit allows.
 
-use crate::error_log::{ErrorContext, note_observed};
 use crate::exchange::Exchange;
-use crate::route_limits::{RateLimitStatus, RateRule, RateSubject};
-use crate::time::Time;
+use crate::limits::route_limits::{RateLimitStatus, RateRule, RateSubject};
+use crate::record::error_log::{ErrorContext, note_observed};
+use crate::worker::time::Time;
 use http::uri::PathAndQuery;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::{ClientKey, RateDecision};

@@ -1,7 +1,7 @@
 //! Refuses requests on connections beyond those that a route may serve at once.
 
 use crate::exchange::Exchange;
-use crate::places::RoutePermit;
+use crate::limits::request_permits::RoutePermit;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::{ConcurrencyLimit, LimitReached, Permit};
 use std::rc::Rc;

@@ -1,10 +1,10 @@
 //! A request to a target over HTTP/2, with its response.
 
 use super::connection::StreamSlot;
+use super::tunnel::Tunnel;
 use super::upload::{Upload, UploadError};
 use crate::error::{Http2RequestError, SendError};
 use crate::stream_pair::StreamPair;
-use crate::tunnel::Tunnel;
 use crate::upstream_stream::UpstreamStream;
 use bytes::Bytes;
 use h2::RecvStream;

@@ -1,9 +1,9 @@
 //! Preparation of the admin interface's sockets: every step that can fail, before anything is
 //! served.
 
-use crate::disk_thread::DiskThread;
-use crate::inherited_sockets::InheritedSockets;
 use crate::listen::{BindError, SocketFile, open_unix};
+use crate::runtime::disk_thread::DiskThread;
+use crate::sockets::inherited_sockets::InheritedSockets;
 use proxy_admin::{Listener, Token, WidePermissions};
 use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{Admin as Settings, BindAddress, Place};

@@ -1,10 +1,10 @@
 //! The exit of the process.
 
 use super::process::Process;
-use crate::handover::Candidate;
-use crate::signals::{Event, Signals};
-use crate::start_error::StartError;
-use crate::systemd;
+use crate::error::start_error::StartError;
+use crate::runtime::signals::{Event, Signals};
+use crate::runtime::systemd;
+use crate::sockets::handover::Candidate;
 use sd_notify::NotifyState;
 use std::ops::ControlFlow;
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! A reload between its request and its commit.
 
 use crate::admin::AdminListeners;
-use crate::delivery::Delivery;
-use crate::inherited_sockets::InheritedSockets;
-use crate::server::Opened;
-use crate::start_error::StartError;
+use crate::config::delivery::Delivery;
+use crate::error::start_error::StartError;
+use crate::reload::server::Opened;
+use crate::sockets::inherited_sockets::InheritedSockets;
 use proxy_model::Model;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -2,12 +2,12 @@
 
 use super::pending_reload::PendingReload;
 use crate::admin::Admin;
-use crate::delivery::{Delivery, Inbox, Stop};
-use crate::disk_thread::DiskThread;
-use crate::events::Events;
-use crate::handover::{Candidate, Program};
-use crate::options::Source;
-use crate::server::Server;
+use crate::config::delivery::{Delivery, Inbox, Stop};
+use crate::config::options::Source;
+use crate::observe::events::Events;
+use crate::reload::server::Server;
+use crate::runtime::disk_thread::DiskThread;
+use crate::sockets::handover::{Candidate, Program};
 use proxy_model::ControlPlane;
 use proxy_telemetry::{Lifecycle, Registry};
 use std::sync::Arc;

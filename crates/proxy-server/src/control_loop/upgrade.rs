@@ -2,9 +2,9 @@
 
 use super::process::Process;
 use crate::admin::Admin;
-use crate::events::ANSWER;
-use crate::handover::{self, Candidate, Knowledge, Passed, Successor, UpgradeError};
-use crate::systemd;
+use crate::observe::events::ANSWER;
+use crate::runtime::systemd;
+use crate::sockets::handover::{self, Candidate, Knowledge, Passed, Successor, UpgradeError};
 use proxy_telemetry::{Registry, names};
 use rustix::process::{Pid, Signal, kill_process};
 use sd_notify::NotifyState;

@@ -1,7 +1,7 @@
 //! Unix sockets and their files.
 
 use super::backlog::queue_length;
-use crate::disk_thread::DiskThread;
+use crate::runtime::disk_thread::DiskThread;
 use rustix::fs::{Mode, OFlags};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::{self, Permissions};

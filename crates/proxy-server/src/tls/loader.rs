@@ -3,7 +3,7 @@
 use super::faults;
 use super::loaded::{LoadedTls, LoadedUpstreamTls};
 use super::settings;
-use crate::delivery::PrivateKeys;
+use crate::config::delivery::PrivateKeys;
 use proxy_config::Diagnostic;
 use proxy_model::Model;
 use proxy_tls::{ClientTls, PlatformRoots, ServerTls, TicketKeys};

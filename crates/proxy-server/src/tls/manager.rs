@@ -4,7 +4,7 @@ use super::faults;
 use super::loaded::LoadedTls;
 use super::loader::Loader;
 use super::watching::CertificateWatch;
-use crate::delivery::PrivateKeys;
+use crate::config::delivery::PrivateKeys;
 use proxy_config::Diagnostic;
 use proxy_model::Model;
 use proxy_telemetry::{Gauge, Registry, names};

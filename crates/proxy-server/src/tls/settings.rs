@@ -1,6 +1,6 @@
 //! Conversion of TLS settings to the types of `proxy-tls`.
 
-use crate::delivery::PrivateKeys;
+use crate::config::delivery::PrivateKeys;
 use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{
     Certificate, ClientAuth, ClientAuthMode, ListenerTls, Target, Upstream, UpstreamProtocol,

@@ -1,8 +1,8 @@
 //! Checking of certificate files on a blocking thread, so that the control thread never waits for a
 //! disk.
 
-use crate::system_clock;
-use crate::task_scope::{TaskContext, TaskScope};
+use crate::runtime::system_clock;
+use crate::runtime::task_scope::{TaskContext, TaskScope};
 use proxy_tls::{Change, TlsError, Watcher};
 use std::future::pending;
 use std::sync::{Arc, PoisonError};

@@ -1,0 +1,184 @@
+//! What decisions of agents do to requests and responses.
+
+use super::edits;
+use crate::exchange::Exchange;
+use crate::headers::header_edits;
+use crate::record::agent_record::AgentReply;
+use crate::response::body::Body;
+use crate::response::local_reply::OUR_NAME;
+use agent_protocol::{Allow, Block, BodyData, Challenge, Decision, HeaderEdit, Redirect, Text};
+use bytes::Bytes;
+use http::header::{LOCATION, SERVER, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_plan::AgentPlan;
+
+/// Applies a decision about the request. Returns the response of a redirect.
+pub(super) fn to_request(
+    exchange: &mut Exchange,
+    agent: &AgentPlan,
+    decision: Decision,
+) -> Result<Option<Response<Body>>, Problem> {
+    match decision {
+        Decision::Allow(allow) => {
+            edit_request(exchange, agent, allow);
+            Ok(None)
+        }
+        refused @ (Decision::Block(_) | Decision::Redirect(_) | Decision::Challenge(_)) => {
+            refuse(exchange, agent, refused).map(Some)
+        }
+    }
+}
+
+/// Applies a decision about the response. Returns the response that takes its place.
+pub(super) fn to_response(
+    exchange: &mut Exchange,
+    agent: &AgentPlan,
+    decision: Decision,
+    response: &mut Response<Body>,
+) -> Result<Option<Response<Body>>, Problem> {
+    match decision {
+        Decision::Allow(allow) => {
+            edits::apply(&allow.response_headers, response.headers_mut());
+            Ok(None)
+        }
+        refused @ (Decision::Block(_) | Decision::Redirect(_) | Decision::Challenge(_)) => {
+            // A tunnel that was about to begin ends here.
+            exchange.record().upgrade = None;
+            refuse(exchange, agent, refused).map(Some)
+        }
+    }
+}
+
+fn edit_request(exchange: &mut Exchange, agent: &AgentPlan, allow: Allow) {
+    let Allow {
+        request_headers,
+        response_headers,
+        metadata,
+        skip: _,
+    } = allow;
+    let record = exchange.record().agents.get_or_insert_default();
+    if !metadata.is_empty() {
+        record
+            .metadata
+            .insert(agent.name.as_ref().to_owned(), metadata);
+    }
+    record.response_edits.extend(response_headers);
+    if !request_headers.is_empty() {
+        let headers = &mut exchange.head.headers;
+        headers.edit(|map| edits::apply_to_request(&request_headers, map));
+        let names = request_headers.iter().map(HeaderEdit::name);
+        let names = names.filter_map(|name| HeaderName::try_from(name).ok());
+        exchange.agent_fields.extend(names);
+    }
+}
+
+/// The problem of a refused request or response, or the response of a redirect.
+fn refuse(
+    exchange: &mut Exchange,
+    agent: &AgentPlan,
+    decision: Decision,
+) -> Result<Response<Body>, Problem> {
+    match decision {
+        Decision::Allow(_) => Err(Problem::new(Reason::InternalError, Detail::None)),
+        Decision::Block(block) => Err(blocked(exchange, agent, block)),
+        Decision::Challenge(challenge) => Err(challenged(exchange, agent, challenge)),
+        Decision::Redirect(redirect) => redirected(exchange, agent, redirect),
+    }
+}
+
+fn blocked(exchange: &mut Exchange, agent: &AgentPlan, mut block: Block) -> Problem {
+    let problem = refusal(Reason::AgentBlocked, agent, block.reason.take());
+    with_answer(exchange, problem, block)
+}
+
+/// The problem of a `forward-auth` server that answers 5xx, which is the client's answer.
+pub(super) fn server_error(exchange: &mut Exchange, agent: &AgentPlan, answer: Block) -> Problem {
+    let status = answer.status.unwrap_or_default();
+    let detail = Detail::named(&*agent.name, format!("the server answers {status}"));
+    let problem = Problem::new(Reason::AgentBadReply, detail);
+    with_answer(exchange, problem, answer)
+}
+
+/// The problem with the status, and the fields and the body of its response, that the agent gives.
+fn with_answer(exchange: &mut Exchange, problem: Problem, answer: Block) -> Problem {
+    let Block {
+        status,
+        headers,
+        body,
+        reason: _,
+    } = answer;
+    let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+    set_reply(exchange, edits::fields(&headers), body);
+    match status {
+        Some(status) => problem.with_status(status),
+        None => problem,
+    }
+}
+
+fn challenged(exchange: &mut Exchange, agent: &AgentPlan, challenge: Challenge) -> Problem {
+    let Challenge {
+        challenges,
+        headers,
+        body,
+        reason,
+    } = challenge;
+    let mut fields = edits::fields(&headers);
+    let values = challenges.iter().filter_map(value_of);
+    fields.extend(values.map(|value| (WWW_AUTHENTICATE, value)));
+    set_reply(exchange, fields, body);
+    refusal(Reason::AgentChallenge, agent, reason)
+}
+
+fn redirected(
+    exchange: &mut Exchange,
+    agent: &AgentPlan,
+    redirect: Redirect,
+) -> Result<Response<Body>, Problem> {
+    let Redirect {
+        status,
+        location,
+        headers,
+    } = redirect;
+    if exchange.is_grpc {
+        // A gRPC caller follows no redirect.
+        return Err(refusal(Reason::AgentBlocked, agent, None));
+    }
+    let mut response = Response::new(Body::bytes(Bytes::new()));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::FOUND);
+    let own = response.headers_mut();
+    own.insert(SERVER, OUR_NAME);
+    let routes = exchange.active().plan.routes();
+    let route = exchange.completion.record.parts.route;
+    if let Some(route) = route.and_then(|at| routes.get(at)) {
+        header_edits::apply(&route.response_headers, own);
+    }
+    for (name, value) in edits::fields(&headers) {
+        own.append(name, value);
+    }
+    if let Some(location) = value_of(&location) {
+        own.insert(LOCATION, location);
+    }
+    Ok(response)
+}
+
+fn set_reply(
+    exchange: &mut Exchange,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Option<BodyData<'static>>,
+) {
+    let body = body.map(|BodyData(bytes)| Bytes::from(bytes.into_owned()));
+    let record = exchange.record().agents.get_or_insert_default();
+    record.reply = Some(AgentReply { headers, body });
+}
+
+/// A refusal; its reason is for the log alone.
+fn refusal(reason: Reason, agent: &AgentPlan, text: Option<String>) -> Problem {
+    let text = text.map(|text| format!("{}: {text}", agent.name));
+    let detail = Detail::text(text.unwrap_or_else(|| agent.name.as_ref().to_owned()));
+    Problem::new(reason, detail)
+}
+
+fn value_of(text: &Text<'_>) -> Option<HeaderValue> {
+    HeaderValue::from_bytes(text.as_bytes()).ok()
+}

@@ -1,0 +1,231 @@
+//! Rewrites a client's request head for the upstream.
+
+use crate::exchange::Exchange;
+use crate::forward::destination::Destination;
+use crate::forward::upgrade::RequestedUpgrade;
+use crate::headers::correlation::never_indexed;
+use crate::headers::forwarded_headers::{self, ForwardedHeaders};
+use crate::headers::hop_by_hop::{self, EndToEndHeaders};
+use crate::headers::host_value::HostValue;
+use crate::headers::inbound_head::InboundHead;
+use crate::headers::indexed_headers::KnownHeaders;
+use crate::headers::{header_edits, names, websocket};
+use crate::worker::connection_info::ExtendedConnectProtocol;
+use crate::worker::state::Worker;
+use h2::ext::Protocol;
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HOST, SEC_WEBSOCKET_KEY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderValue, Method, Uri, Version};
+use proxy_plan::UpstreamPlan;
+use std::str::FromStr;
+
+const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
+const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
+
+/// The framing of the request's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// There is no body.
+    None,
+    /// By a length in the head.
+    Known,
+    /// In chunks.
+    Chunked,
+}
+
+impl Length {
+    /// Whether trailers may follow the body: over HTTP/1.1 only chunks have an end that is no byte of the
+    /// connection's next message. [RFC 9110 §6.5]
+    const fn takes_trailers(self, http2: bool) -> bool {
+        match self {
+            Self::None => false,
+            Self::Known => http2,
+            Self::Chunked => true,
+        }
+    }
+}
+
+/// Takes the fields for the target: without hop-by-hop fields, with the forwarding fields and the
+/// route's edits. Returns also the protocol of a requested upgrade, if any.
+pub(crate) fn apply(
+    exchange: &mut Exchange,
+    to: Destination<'_>,
+    length: Length,
+) -> (HeaderMap, Option<RequestedUpgrade>) {
+    let adds_via = exchange.listener().is_some_and(|listener| listener.via);
+    let Exchange {
+        head,
+        completion,
+        forwarded,
+        has_believed_claims,
+        ..
+    } = exchange;
+    let upgrade = wanted(head, to.upstream, &completion.worker);
+    let trailers = hop_by_hop::takes_trailers(&head.headers);
+    let authority = into_origin_form(&mut head.uri, &completion.worker.host);
+    let EndToEndHeaders {
+        map: mut headers,
+        host,
+        has_claims,
+        has_correlation_id,
+    } = end_to_end(head, length.takes_trailers(to.upstream.http2));
+    let has_claims = has_claims && !*has_believed_claims;
+    // No field has the host of the target yet, as with HTTP/2. [RFC 9112 §3.2.2]
+    let lacks_host = host.is_none() && authority.is_some();
+    let host = match (authority, host) {
+        (Some(authority), Some(_)) => {
+            headers.insert(HOST, authority.clone());
+            Some(authority)
+        }
+        (authority, host) => authority.or(host),
+    };
+    if host.is_none() {
+        headers.insert(HOST, own_host(to));
+    }
+    let via = adds_via.then(|| forwarded_headers::via(head.version));
+    let edits = &to.route.request_headers;
+    if edits.is_empty() && !to.upstream.http2 && !has_claims && !has_correlation_id {
+        *forwarded = Some(ForwardedHeaders {
+            via,
+            host,
+            lacks_host,
+        });
+    } else {
+        if let Some(host) = host.as_ref().filter(|_| lacks_host) {
+            headers.insert(HOST, host.clone());
+        }
+        let peer = &completion.client.peer;
+        forwarded_headers::apply(peer, &mut headers, has_claims, via, host);
+        let id = completion.record.correlation_id.clone();
+        headers.insert(names::CORRELATION_ID, never_indexed(id));
+        header_edits::apply_to_request(edits, &mut headers);
+    }
+    if to.upstream.http2 {
+        if trailers {
+            headers.insert(TE, TRAILERS);
+        }
+        into_http2((head, &mut headers), to, upgrade.as_ref());
+        return (headers, upgrade);
+    }
+    if let Some(RequestedUpgrade { protocol, key, .. }) = &upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, protocol.clone());
+        if let Some(key) = key {
+            headers.insert(SEC_WEBSOCKET_KEY, key.clone());
+        }
+    } else if trailers {
+        headers.insert(CONNECTION, HeaderValue::from_static("te"));
+        headers.insert(TE, TRAILERS);
+    }
+    if length == Length::Chunked {
+        headers.insert(TRANSFER_ENCODING, CHUNKED);
+    }
+    (headers, upgrade)
+}
+
+/// Takes the fields of `head` that go on to the target: without `Trailer` unless trailers may follow.
+#[inline]
+fn end_to_end(head: &mut InboundHead, takes_trailers: bool) -> EndToEndHeaders {
+    let mut headers = std::mem::take(&mut head.headers);
+    if headers.has(KnownHeaders::TRAILER) && !takes_trailers {
+        headers.remove(&TRAILER);
+    }
+    if headers.has(KnownHeaders::PADDED_LENGTH)
+        && let Some(length) = headers.content_length()
+    {
+        // Some servers would read it as an octal number.
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    hop_by_hop::end_to_end(headers)
+}
+
+/// The requested upgrade.
+fn wanted(
+    head: &InboundHead,
+    upstream: &UpstreamPlan,
+    worker: &Worker,
+) -> Option<RequestedUpgrade> {
+    if head.version == Version::HTTP_11 {
+        if head.method == Method::HEAD {
+            // The response to HEAD has no body, and so no protocol behind it.
+            return None;
+        }
+        let protocol = hop_by_hop::wanted_upgrade(&head.headers)?;
+        let key = head.headers.as_map().get(SEC_WEBSOCKET_KEY);
+        let theirs = key.filter(|_| upstream.http2).cloned();
+        // Over HTTP/2 only WebSocket can be tunnelled; other requests are forwarded without the
+        // upgrade.
+        let is_known = theirs.is_some() && protocol.as_bytes().eq_ignore_ascii_case(b"websocket");
+        return (is_known || !upstream.http2).then_some(RequestedUpgrade {
+            protocol,
+            key: None,
+            theirs,
+        });
+    }
+    let ExtendedConnectProtocol(protocol) = head.extensions.get()?;
+    Some(RequestedUpgrade {
+        protocol: protocol.clone(),
+        key: Some(websocket::key(worker.ids.random_bytes())),
+        theirs: None,
+    })
+}
+
+/// Puts the host into `:authority`, as HTTP/2 requires. [RFC 9113 §8.3.1]
+fn into_http2(
+    (head, headers): (&mut InboundHead, &mut HeaderMap),
+    to: Destination<'_>,
+    requested: Option<&RequestedUpgrade>,
+) {
+    let mut parts = std::mem::take(&mut head.uri).into_parts();
+    let host = headers.remove(HOST);
+    let authority = host.and_then(|host| Authority::from_maybe_shared(host).ok());
+    parts.authority = authority.or_else(|| {
+        let target = to.upstream.targets.get(usize::from(to.choice.target))?;
+        Authority::from_str(&target.authority).ok()
+    });
+    parts.scheme = Some(if to.upstream.tls {
+        Scheme::HTTPS
+    } else {
+        Scheme::HTTP
+    });
+    if parts.path_and_query.is_none() {
+        parts.path_and_query = Some(PathAndQuery::from_static("/"));
+    }
+    head.uri = Uri::from_parts(parts).unwrap_or_default();
+    if requested.is_some() {
+        head.method = Method::CONNECT;
+        head.extensions.insert(Protocol::from_static("websocket"));
+        headers.remove(SEC_WEBSOCKET_KEY);
+        headers.remove(CONTENT_LENGTH);
+    }
+}
+
+/// Rewrites the target to origin form. Returns its host, if it had one. [RFC 9112 §3.2.1]
+fn into_origin_form(target: &mut Uri, hosts: &HostValue) -> Option<HeaderValue> {
+    let host = hosts.get(target.authority()?.as_str());
+    let path = target.path_and_query().cloned().map(rooted);
+    *target = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+    host
+}
+
+/// Inserts the missing path of a target with only a query.
+fn rooted(target: PathAndQuery) -> PathAndQuery {
+    if !target.as_str().starts_with('?') {
+        return target;
+    }
+    let whole = ["/", target.as_str()].concat();
+    PathAndQuery::try_from(whole).unwrap_or(target)
+}
+
+/// The target's own address, for an HTTP/1.0 client without a host: HTTP/1.1 requires one. [RFC
+/// 9112 §3.2]
+#[cold]
+fn own_host(to: Destination<'_>) -> HeaderValue {
+    let target = to.upstream.targets.get(usize::from(to.choice.target));
+    let label = target.map(|target| HeaderValue::from_str(&target.authority));
+    label
+        .and_then(Result::ok)
+        .unwrap_or(HeaderValue::from_static(""))
+}

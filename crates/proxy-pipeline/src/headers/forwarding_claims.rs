@@ -1,0 +1,201 @@
+//! The list of header fields that tell an upstream the client, the proxies on the way, or the
+//! target.
+//!
+//! An upstream that trusts such a field trusts its sender. So those of untrusted peers are removed,
+//! and those of trusted peers are passed on. `docs/reference/forwarding-headers.md` has the same
+//! list.
+
+use crate::headers::names;
+use http::{HeaderMap, HeaderName};
+use std::borrow::Cow;
+
+/// All names with this prefix are on the list: `X-Forwarded-For`, `-Port`, `-Prefix`, `-Ssl` and
+/// similar.
+const FAMILY: &str = "x-forwarded";
+
+/// Whether `name`, in lower case, is on the list.
+pub(crate) fn is_claim(name: &str) -> bool {
+    matches!(
+        name,
+        "cf-connecting-ip"
+            | "cf-connecting-ipv6"
+            | "client-ip"
+            | "fastly-client-ip"
+            | "forwarded"
+            | "front-end-https"
+            | "proxy"
+            | "proxy-client-ip"
+            | "true-client-ip"
+            | "via"
+            | "wl-proxy-client-ip"
+            | "x-appengine-user-ip"
+            | "x-azure-clientip"
+            | "x-client-ip"
+            | "x-cluster-client-ip"
+            | "x-envoy-external-address"
+            | "x-host"
+            | "x-http-destinationurl"
+            | "x-http-host-override"
+            | "x-original-for"
+            | "x-original-forwarded-for"
+            | "x-original-host"
+            | "x-original-method"
+            | "x-original-proto"
+            | "x-original-uri"
+            | "x-original-url"
+            | "x-originating-ip"
+            | "x-proxyuser-ip"
+            | "x-real-ip"
+            | "x-real-port"
+            | "x-remote-addr"
+            | "x-remote-ip"
+            | "x-rewrite-uri"
+            | "x-rewrite-url"
+            | "x-scheme"
+            | "x-url-scheme"
+    ) || in_family(name)
+}
+
+fn in_family(name: &str) -> bool {
+    let rest = name.strip_prefix(FAMILY);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// Whether it is read like a name on the list, or like that of the correlation ID, and is not that name.
+pub(crate) fn is_shadow(name: &str) -> bool {
+    if !may_be_claim(name) || !has_other_sign(name) {
+        return false;
+    }
+    let plain = plain_name(name);
+    is_claim(&plain) || plain == names::CORRELATION_ID.as_str()
+}
+
+/// Whether `name` has a prefix of some name on the list; rejects most names quickly.
+#[inline]
+pub(crate) fn may_be_claim(name: &str) -> bool {
+    matches!(
+        name.as_bytes(),
+        [b'c' | b'f' | b'p' | b't' | b'v' | b'w' | b'x', ..]
+    )
+}
+
+/// `name` with `-` for every other sign: CGI and its successors map them all to one, so that `x_user` and
+/// `x.user` are the same variable as `x-user`.
+pub(crate) fn plain_name(name: &str) -> Cow<'_, str> {
+    if !has_other_sign(name) {
+        return Cow::Borrowed(name);
+    }
+    let is_sign = |byte: char| !byte.is_ascii_alphanumeric();
+    Cow::Owned(name.replace(is_sign, "-"))
+}
+
+/// Whether `name` has a sign other than `-`.
+pub(crate) fn has_other_sign(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')
+}
+
+/// Removes the fields with names that upstreams read like `name`, but that name itself.
+pub(crate) fn remove_alike(headers: &mut HeaderMap, name: &str) {
+    while let Some(alike) = headers.keys().find(|other| is_alike(other.as_str(), name)) {
+        let alike = alike.clone();
+        headers.remove(alike);
+    }
+}
+
+/// Whether two names differ, and by signs alone.
+fn is_alike(name: &str, other: &str) -> bool {
+    let is_same =
+        |(a, b): (u8, u8)| a == b || !(a.is_ascii_alphanumeric() || b.is_ascii_alphanumeric());
+    name.len() == other.len() && name != other && name.bytes().zip(other.bytes()).all(is_same)
+}
+
+/// Removes the fields on the list of claims unless their sender is `believed`, and always those
+/// with another sign in place of `-`.
+#[cold]
+pub(crate) fn remove_claims(headers: &mut HeaderMap, believed: bool) {
+    let dropped = |name: &HeaderName| {
+        let name = name.as_str();
+        !believed && is_claim(name) || is_shadow(name)
+    };
+    let names = headers.keys().filter(|name| dropped(name));
+    let names: Vec<HeaderName> = names.cloned().collect();
+    for name in names {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_list_are_told_from_their_neighbours() {
+        for (name, claim, shadow) in [
+            ("x-forwarded", true, false),
+            ("x-forwarded-anything", true, false),
+            ("x-forwardedness", false, false),
+            ("x-real-ip", true, false),
+            ("x_real_ip", false, true),
+            ("x-real_ip", false, true),
+            ("true_client_ip", false, true),
+            ("front_end_https", false, true),
+            ("x_correlation_id", false, true),
+            ("x-correlation-id", false, false),
+            ("x_requested_with", false, false),
+            ("x-requested-with", false, false),
+            ("user_agent", false, false),
+            ("client-ip", true, false),
+            ("client-ips", false, false),
+            ("x.forwarded!for", false, true),
+            ("proxy", true, false),
+            ("proxy-client-ip", true, false),
+            ("proxy-authorization", false, false),
+            ("wl-proxy-client-ip", true, false),
+            ("wl_proxy_client_ip", false, true),
+            ("x-original-forwarded-for", true, false),
+            ("x_original_forwarded_for", false, true),
+        ] {
+            assert_eq!((is_claim(name), is_shadow(name)), (claim, shadow), "{name}");
+        }
+    }
+
+    #[test]
+    fn fields_that_are_read_alike_go_and_their_namesake_stays() {
+        let mut headers = HeaderMap::new();
+        for name in ["x-user", "x_user", "x.user", "x-users", "x-uses", "xauser"] {
+            headers.insert(
+                HeaderName::from_static(name),
+                http::HeaderValue::from_static("1"),
+            );
+        }
+
+        remove_alike(&mut headers, "x-user");
+
+        let mut kept: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, ["x-user", "x-users", "x-uses", "xauser"]);
+    }
+
+    #[test]
+    fn every_name_of_the_list_passes_the_quick_look() {
+        let source = include_str!("forwarding_claims.rs");
+        let page = include_str!("../../../../docs/reference/forwarding-headers.md").to_lowercase();
+        let listed = source.lines().filter_map(|line| {
+            let word = line.trim().trim_start_matches("| ");
+            let word = word.strip_prefix('"')?.strip_suffix('"')?;
+            let is_name = |byte: u8| byte.is_ascii_lowercase() || byte == b'-' || byte == b'6';
+            word.bytes().all(is_name).then_some(word)
+        });
+        let mut count = 0;
+        for name in listed {
+            assert!(is_claim(name) && may_be_claim(name), "{name}");
+            assert!(
+                page.contains(&format!("`{name}`")),
+                "{name} is not on its page"
+            );
+            count += 1;
+        }
+        assert_eq!(count, 36);
+    }
+}

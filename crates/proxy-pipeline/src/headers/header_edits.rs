@@ -1,0 +1,44 @@
+//! A route's edits of a head.
+
+use crate::headers::forwarding_claims::{has_other_sign, remove_alike};
+use http::{HeaderMap, HeaderName};
+use proxy_model::HeaderEdits;
+
+/// Removes, then sets, then appends.
+#[inline]
+pub(crate) fn apply(edits: &HeaderEdits, headers: &mut HeaderMap) {
+    if !edits.is_empty() {
+        edits.apply(headers);
+    }
+}
+
+/// The same for a request. A field with another sign in place of a `-`, which upstreams read alike, goes
+/// with one that is removed or set.
+#[inline]
+pub(crate) fn apply_to_request(edits: &HeaderEdits, headers: &mut HeaderMap) {
+    if !edits.is_empty() {
+        remove_shadows(edits, headers);
+        edits.apply(headers);
+    }
+}
+
+/// Names of the fields that `edits` set, remove or add to.
+pub(crate) fn names(edits: &HeaderEdits) -> impl Iterator<Item = &HeaderName> {
+    let HeaderEdits { remove, set, add } = edits;
+    let removed = remove.iter().map(|name| &name.value);
+    removed.chain(set.iter().chain(add).map(|field| &field.name))
+}
+
+#[cold]
+fn remove_shadows(edits: &HeaderEdits, headers: &mut HeaderMap) {
+    let HeaderEdits {
+        remove,
+        set,
+        add: _,
+    } = edits;
+    let removed = remove.iter().map(|name| &name.value);
+    let names = removed.chain(set.iter().map(|field| &field.name));
+    for name in names.filter(|name| !has_other_sign(name.as_str())) {
+        remove_alike(headers, name.as_str());
+    }
+}

@@ -1,0 +1,55 @@
+//! The head of a request on its way to the upstream: as its client sent it, with agents' edits.
+
+use crate::headers::indexed_headers::{IndexedHeaders, LoggedHeaders};
+use http::request::Parts;
+use http::{Extensions, Method, Uri, Version};
+
+/// A request's head, its fields indexed. It has no fields, and no target, once the request is forwarded.
+#[derive(Debug)]
+pub(crate) struct InboundHead {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    pub(crate) version: Version,
+    pub(crate) headers: IndexedHeaders,
+    pub(crate) extensions: Extensions,
+}
+
+/// What of a head the access log may write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoggedHead<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) uri: &'a Uri,
+    pub(crate) extensions: &'a Extensions,
+    pub(crate) headers: LoggedHeaders<'a>,
+}
+
+impl InboundHead {
+    /// Reads each field of `parts` once. Returns also what `log` makes of the head.
+    #[inline]
+    pub(crate) fn read<T>(parts: Parts, log: impl FnOnce(LoggedHead<'_>) -> T) -> (Self, T) {
+        let Parts {
+            method,
+            uri,
+            version,
+            headers,
+            extensions,
+            ..
+        } = parts;
+        let (headers, logged) = IndexedHeaders::read(headers, |headers| {
+            log(LoggedHead {
+                method: &method,
+                uri: &uri,
+                extensions: &extensions,
+                headers,
+            })
+        });
+        let head = Self {
+            method,
+            uri,
+            version,
+            headers,
+            extensions,
+        };
+        (head, logged)
+    }
+}

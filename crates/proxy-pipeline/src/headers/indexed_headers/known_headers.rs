@@ -1,0 +1,223 @@
+//! What one pass over the fields of a head tells: bits for names, and the two values that every
+//! request needs.
+
+use crate::headers::forwarding_claims::{is_claim, is_shadow, may_be_claim};
+use crate::headers::names;
+use http::header::{
+    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName, REFERER, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+};
+use http::{HeaderMap, HeaderValue};
+use proxy_errors::is_grpc;
+
+/// Facts about the fields of one map.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KnownHeaders {
+    bits: u16,
+    /// `Host`, as sent.
+    pub(crate) host: Option<HeaderValue>,
+    /// The length of the body in bytes, if it was announced.
+    pub(crate) content_length: Option<u64>,
+}
+
+/// Headers that are only logged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LoggedHeaders<'a> {
+    pub(crate) host: Option<&'a HeaderValue>,
+    pub(crate) user_agent: Option<&'a HeaderValue>,
+    pub(crate) referer: Option<&'a HeaderValue>,
+}
+
+impl KnownHeaders {
+    pub(crate) const TE: u16 = 1;
+    pub(crate) const UPGRADE: u16 = 1 << 1;
+    pub(crate) const CONNECTION: u16 = 1 << 2;
+    pub(crate) const KEEP_ALIVE: u16 = 1 << 3;
+    pub(crate) const PROXY_CONNECTION: u16 = 1 << 4;
+    pub(crate) const TRANSFER_ENCODING: u16 = 1 << 5;
+    pub(crate) const EXPECT: u16 = 1 << 6;
+    pub(crate) const HTTP2_SETTINGS: u16 = 1 << 7;
+    /// A name on the list of forwarding claims, or one of them with another sign in place of `-`.
+    pub(crate) const FORWARDING: u16 = 1 << 8;
+    pub(crate) const CORRELATION_ID: u16 = 1 << 9;
+    /// `Accept` mentions HTML.
+    pub(crate) const ACCEPTS_HTML: u16 = 1 << 10;
+    /// `Content-Type` is gRPC's.
+    pub(crate) const GRPC: u16 = 1 << 11;
+
+    /// `Content-Length` has leading zeros.
+    pub(crate) const PADDED_LENGTH: u16 = 1 << 12;
+
+    /// `traceparent`.
+    pub(crate) const TRACE_PARENT: u16 = 1 << 13;
+
+    /// `Trailer`, which announces trailers.
+    pub(crate) const TRAILER: u16 = 1 << 14;
+
+    /// Hop-by-hop fields.
+    pub(crate) const HOP: u16 = Self::TE
+        | Self::UPGRADE
+        | Self::CONNECTION
+        | Self::KEEP_ALIVE
+        | Self::PROXY_CONNECTION
+        | Self::TRANSFER_ENCODING
+        | Self::EXPECT
+        | Self::HTTP2_SETTINGS;
+
+    /// Examines each field once; the length of its name selects the few candidates.
+    #[inline]
+    pub(super) fn read(map: &HeaderMap) -> (Self, LoggedHeaders<'_>) {
+        let mut known = Self::default();
+        let mut logged = LoggedHeaders::default();
+        for (name, value) in map {
+            match name.as_str().len() {
+                4 if *name == HOST => {
+                    known.host = Some(value.clone());
+                    logged.host = Some(value);
+                }
+                7 if *name == REFERER => {
+                    logged.referer.get_or_insert(value);
+                }
+                10 if *name == USER_AGENT => {
+                    logged.user_agent.get_or_insert(value);
+                }
+                _ => known.learn(name, value),
+            }
+        }
+        (known, logged)
+    }
+
+    /// Which hop-by-hop fields `map` has. Values are not looked at.
+    pub(crate) fn hop_by_hop_of(map: &HeaderMap) -> Self {
+        let bits = map.keys().fold(0, |bits, name| bits | bit_of(name));
+        Self {
+            bits: bits & Self::HOP,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a field behind those of the same name.
+    #[inline]
+    pub(super) fn learn(&mut self, name: &HeaderName, value: &HeaderValue) {
+        self.bits |= match name.as_str().len() {
+            4 if *name == HOST => {
+                self.host = Some(value.clone());
+                0
+            }
+            6 if *name == ACCEPT => accepts_html(value),
+            12 if *name == CONTENT_TYPE => calls_by_grpc(value),
+            14 if *name == CONTENT_LENGTH => {
+                self.content_length = number(value);
+                padded(value)
+            }
+            _ => match bit_of(name) {
+                0 if is_forwarding(name) => Self::FORWARDING,
+                bit => bit,
+            },
+        };
+    }
+
+    /// Drops what is known of the fields of a name; `map` has been or will be edited accordingly.
+    pub(super) fn forget(&mut self, name: &HeaderName, map: &HeaderMap) {
+        self.bits &= !match name.as_str().len() {
+            4 if *name == HOST => {
+                self.host = None;
+                0
+            }
+            6 if *name == ACCEPT => Self::ACCEPTS_HTML,
+            12 if *name == CONTENT_TYPE => Self::GRPC,
+            14 if *name == CONTENT_LENGTH => {
+                self.content_length = None;
+                Self::PADDED_LENGTH
+            }
+            _ if is_forwarding(name) && !map.keys().any(is_forwarding) => Self::FORWARDING,
+            _ => bit_of(name),
+        };
+    }
+
+    /// Whether any of `bits` is set.
+    #[inline]
+    pub(crate) const fn has(&self, bits: u16) -> bool {
+        self.bits & bits != 0
+    }
+}
+
+/// The bit of a name, for the names that count with any value.
+#[inline]
+fn bit_of(name: &HeaderName) -> u16 {
+    match name.as_str().len() {
+        2 if *name == TE => KnownHeaders::TE,
+        6 if *name == EXPECT => KnownHeaders::EXPECT,
+        7 if *name == UPGRADE => KnownHeaders::UPGRADE,
+        7 if *name == TRAILER => KnownHeaders::TRAILER,
+        10 if *name == CONNECTION => KnownHeaders::CONNECTION,
+        10 if *name == names::KEEP_ALIVE => KnownHeaders::KEEP_ALIVE,
+        11 if *name == names::TRACE_PARENT => KnownHeaders::TRACE_PARENT,
+        14 if *name == names::HTTP2_SETTINGS => KnownHeaders::HTTP2_SETTINGS,
+        16 if *name == names::PROXY_CONNECTION => KnownHeaders::PROXY_CONNECTION,
+        16 if *name == names::CORRELATION_ID => KnownHeaders::CORRELATION_ID,
+        17 if *name == TRANSFER_ENCODING => KnownHeaders::TRANSFER_ENCODING,
+        _ => 0,
+    }
+}
+
+#[inline]
+fn is_forwarding(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    may_be_claim(name) && (is_claim(name) || is_shadow(name))
+}
+
+fn accepts_html(accept: &HeaderValue) -> u16 {
+    let text = accept.as_bytes();
+    let named = text.len() >= 9
+        && text
+            .windows(9)
+            .any(|at| at.eq_ignore_ascii_case(b"text/html"));
+    if named { KnownHeaders::ACCEPTS_HTML } else { 0 }
+}
+
+fn calls_by_grpc(content_type: &HeaderValue) -> u16 {
+    if is_grpc(content_type.as_bytes()) {
+        KnownHeaders::GRPC
+    } else {
+        0
+    }
+}
+
+fn padded(length: &HeaderValue) -> u16 {
+    match length.as_bytes() {
+        [b'0', _, ..] => KnownHeaders::PADDED_LENGTH,
+        _ => 0,
+    }
+}
+
+fn number(value: &HeaderValue) -> Option<u64> {
+    value.to_str().ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_fields_sent_twice_the_first_is_written_down() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            (USER_AGENT, "one"),
+            (USER_AGENT, "two"),
+            (REFERER, "three"),
+            (REFERER, "four"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+
+        let (known, logged) = KnownHeaders::read(&headers);
+
+        assert_eq!(known, KnownHeaders::default());
+        assert_eq!(logged.user_agent.unwrap(), "one");
+        assert_eq!(logged.referer.unwrap(), "three");
+        let nothing = HeaderMap::new();
+        let (_, silent) = KnownHeaders::read(&nothing);
+        assert!(silent.user_agent.is_none() && silent.referer.is_none());
+    }
+}

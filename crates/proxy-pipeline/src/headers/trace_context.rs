@@ -1,0 +1,197 @@
+//! W3C trace context: `traceparent` is passed on as it came, or a trace begins here.
+
+use crate::headers::correlation::IdSource;
+use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
+use crate::headers::names;
+use http::{HeaderMap, HeaderValue};
+
+/// A trace's ID: 32 hexadecimal digits in lower case.
+pub(crate) type TraceId = [u8; 32];
+
+/// Traces that begin here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sampling {
+    /// Share of them that is sampled, of `u64::MAX`.
+    share: u64,
+}
+
+/// Length of version 00: four fields of 2, 32, 16 and 2 digits, and the hyphens between them.
+const LENGTH: usize = 55;
+
+impl Sampling {
+    /// `percent` is 0 to 100.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "the share is positive, and the cast saturates"
+    )]
+    pub(crate) fn from_percent(percent: f64) -> Self {
+        Self {
+            share: (percent / 100.0 * u64::MAX as f64) as u64,
+        }
+    }
+
+    fn samples(self, random: u64) -> bool {
+        random < self.share || self.share == u64::MAX
+    }
+}
+
+/// The ID of the trace that the request belongs to. A request without a valid `traceparent` begins a trace
+/// if traces begin here; then what it says of another one is removed.
+pub(crate) fn apply(
+    headers: &mut IndexedHeaders,
+    begins: Option<Sampling>,
+    ids: &IdSource,
+) -> Option<Box<TraceId>> {
+    if headers.has(KnownHeaders::TRACE_PARENT)
+        && let Some(id) = read_trace_id(headers.as_map())
+    {
+        return Some(id);
+    }
+    let sampling = begins?;
+    let id: TraceId = hex(u128::from_ne_bytes(ids.random_bytes()) | 1);
+    let parent = half(hex(u128::from(ids.random() | 1)));
+    let flags: &[u8] = if sampling.samples(ids.random()) {
+        b"-01"
+    } else {
+        b"-00"
+    };
+    let text = [b"00-", &id[..], b"-", &parent[..], flags].concat();
+    let value = HeaderValue::from_bytes(&text).ok()?;
+    headers.remove(&names::TRACE_STATE);
+    headers.insert(names::TRACE_PARENT, value);
+    Some(Box::new(id))
+}
+
+/// The trace's ID in the one `traceparent` of `headers`, if it is valid. [Trace Context §3.2]
+fn read_trace_id(headers: &HeaderMap) -> Option<Box<TraceId>> {
+    let mut values = headers.get_all(names::TRACE_PARENT).iter();
+    let (value, None) = (values.next()?.as_bytes(), values.next()) else {
+        return None;
+    };
+    let (known, rest) = value.split_at_checked(LENGTH)?;
+    let mut fields = known.split(|byte| *byte == b'-');
+    let (version, id, parent, flags) = (
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+    );
+    let later = match version {
+        b"00" => rest.is_empty(),
+        b"ff" => false,
+        _ => rest.is_empty() || rest.starts_with(b"-"),
+    };
+    let is_right = later
+        && fields.next().is_none()
+        && is_hex(version, 2)
+        && is_hex(parent, 16)
+        && is_hex(flags, 2)
+        && is_hex(id, 32)
+        && is_some(id)
+        && is_some(parent);
+    if !is_right {
+        return None;
+    }
+    id.try_into().ok().map(Box::new)
+}
+
+fn is_hex(field: &[u8], digits: usize) -> bool {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    field.len() == digits && field.iter().all(is_digit)
+}
+
+/// Whether the field is not all zeros, which means that there is none.
+fn is_some(field: &[u8]) -> bool {
+    field.iter().any(|byte| *byte != b'0')
+}
+
+fn hex(number: u128) -> TraceId {
+    let mut digits = [0; 32];
+    for (place, digit) in digits.iter_mut().rev().enumerate() {
+        let value = (number >> (4 * place)) & 0xF;
+        let value = u8::try_from(value).unwrap_or_default();
+        *digit = match value {
+            0..=9 => b'0' + value,
+            _ => b'a' + value - 10,
+        };
+    }
+    digits
+}
+
+fn half(digits: TraceId) -> [u8; 16] {
+    let mut half = [b'0'; 16];
+    for (place, digit) in half.iter_mut().zip(digits.into_iter().skip(16)) {
+        *place = digit;
+    }
+    half
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+    fn headers(lines: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(names::TRACE_PARENT, line.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn a_valid_traceparent_names_its_trace() {
+        for valid in [
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00",
+            "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-later",
+        ] {
+            let id = read_trace_id(&headers(&[valid])).unwrap();
+            assert_eq!(&id[..], TRACE.as_bytes(), "{valid}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_traceparent_names_none() {
+        for invalid in [
+            "",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-later",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01later",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0x",
+            "0--4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        ] {
+            assert_eq!(read_trace_id(&headers(&[invalid])), None, "{invalid}");
+        }
+        let valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(read_trace_id(&headers(&[valid, valid])), None);
+    }
+
+    #[test]
+    fn a_trace_that_begins_here_is_valid_and_sampled_by_its_share() {
+        let ids = IdSource::new([7; 32]);
+        for (percent, sampled) in [(0.0, 0..=0), (50.0, 400..=600), (100.0, 1_000..=1_000)] {
+            let mut count = 0;
+            for _ in 0..1_000 {
+                let mut headers = IndexedHeaders::default();
+                let begun = apply(&mut headers, Some(Sampling::from_percent(percent)), &ids);
+                assert_eq!(read_trace_id(headers.as_map()), begun);
+                let value = headers
+                    .as_map()
+                    .get(names::TRACE_PARENT)
+                    .unwrap()
+                    .as_bytes();
+                count += usize::from(value.ends_with(b"-01"));
+            }
+            assert!(sampled.contains(&count), "{percent}: {count}");
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Which requests of a worker are served now, and which wait for their turn.
+
+use crate::limits::in_flight_limit::InFlightLimit;
+use proxy_limits::{
+    Claim, ClientKey, Destination, FairShares, KeySeed, LimitReached, Occupancy, Permit,
+    RequestQueue, RequestQueueSettings, Ticket, fair_share,
+};
+use proxy_model::Limits;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+
+/// A worker's share of the requests in flight: those it serves, and its queue.
+///
+/// Half of the places are for the first requests. When fewer are free, in this worker or over all workers,
+/// each route, upstream and client has its share of the rest: see [`FairShares`]. A request waits only
+/// while the places of its own worker or of all workers are taken, or its shares are used up.
+#[derive(Debug)]
+pub struct Admission {
+    limit: Arc<InFlightLimit>,
+    in_flight: Cell<u32>,
+    max: Cell<u32>,
+    shares: RefCell<FairShares>,
+    queue: RefCell<Queue>,
+    /// Told when requests wait for a place of all workers, and there is room in this one.
+    has_waiting: Notify,
+    seed: KeySeed,
+}
+
+#[derive(Debug)]
+struct Queue {
+    order: RequestQueue,
+    requests: HashMap<Ticket, WaitingRequest>,
+}
+
+#[derive(Debug)]
+struct WaitingRequest {
+    answer: oneshot::Sender<Result<Place, Refusal>>,
+    claim: Claim,
+    /// Its place in the bound on all queues.
+    permit: Permit,
+}
+
+/// A place among the requests in flight, of the worker and of all; given back on drop.
+#[derive(Debug)]
+pub(crate) struct Place {
+    admission: Rc<Admission>,
+    /// The holders that it counts for, if it was taken while places were short.
+    claim: Option<Box<Claim>>,
+}
+
+/// The limit that leaves no place for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    pub(crate) full: LimitReached,
+    /// It is the limit of this worker, not of all.
+    pub(crate) is_of_worker: bool,
+    /// Places are free, but not for the route, the upstream or the client of the request.
+    pub(crate) is_share: bool,
+}
+
+/// Why a request is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// There is no place, and none may wait.
+    InFlight(Shortage),
+    /// As many wait as may.
+    QueueFull(LimitReached),
+    /// There was no place in the time that it may wait.
+    Waited(Shortage),
+    /// The process uses too much memory.
+    MemoryShort,
+}
+
+/// What leaves the queue when the client does.
+struct Waiter<'a> {
+    admission: &'a Admission,
+    ticket: Ticket,
+    answer: oneshot::Receiver<Result<Place, Refusal>>,
+}
+
+impl Admission {
+    /// A worker that serves nothing yet. `seed` is for the table of its clients.
+    #[must_use]
+    pub(crate) fn new(limit: Arc<InFlightLimit>, limits: &Limits, seed: KeySeed) -> Self {
+        Self {
+            limit,
+            in_flight: Cell::new(0),
+            max: Cell::new(*limits.max_in_flight_requests_per_worker),
+            shares: RefCell::new(FairShares::new(seed)),
+            queue: RefCell::new(Queue {
+                order: RequestQueue::new(queue_settings(limits), seed),
+                requests: HashMap::new(),
+            }),
+            has_waiting: Notify::new(),
+            seed,
+        }
+    }
+
+    /// Applies `limits` to requests that come from now on.
+    pub(crate) fn apply(self: &Rc<Self>, limits: &Limits) {
+        self.max.set(*limits.max_in_flight_requests_per_worker);
+        self.queue.borrow_mut().order.apply(queue_settings(limits));
+        self.admit_waiting();
+    }
+
+    /// The holders of a request, by names, which stay the same from plan to plan.
+    pub(crate) fn claim(&self, route: &str, upstream: &str, client: IpAddr) -> Claim {
+        Claim {
+            destination: Destination {
+                route: self.seed.hash_one(route),
+                upstream: self.seed.hash_one(upstream),
+            },
+            client: ClientKey::from(client),
+        }
+    }
+
+    /// A place, if there is one for the request; its claim is read only when places are short.
+    #[inline]
+    pub(crate) fn try_enter(self: &Rc<Self>, claim: impl FnOnce() -> Claim) -> Option<Place> {
+        if !self.has_room() || self.limit.is_wanted() {
+            return None;
+        }
+        let all = self.limit.enter().ok()?;
+        let own = self.occupancy();
+        if own.is_short() || all.is_short() {
+            return self.enter_short(claim(), own.free().min(all.free()));
+        }
+        Some(self.place(None))
+    }
+
+    /// The place that was taken among those of all workers, if the shares of the request allow it.
+    #[cold]
+    fn enter_short(self: &Rc<Self>, claim: Claim, free: u32) -> Option<Place> {
+        let is_admitted = self.shares.borrow().admits(claim, free);
+        if !is_admitted {
+            self.limit.leave();
+            return None;
+        }
+        Some(self.place(Some(claim)))
+    }
+
+    /// Waits for a place, in turn with the requests of other routes and clients. Dropped, it leaves the
+    /// queue.
+    pub(crate) async fn wait(
+        self: &Rc<Self>,
+        claim: Claim,
+        now: Duration,
+    ) -> Result<Place, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let ticket = self.push(claim, now, answer)?;
+        let mut waiter = Waiter {
+            admission: self,
+            ticket,
+            answer: answered,
+        };
+        self.admit_waiting();
+        let answered = (&mut waiter.answer).await;
+        answered.unwrap_or_else(|_| Err(Refusal::InFlight(self.shortage(claim))))
+    }
+
+    fn push(
+        &self,
+        claim: Claim,
+        now: Duration,
+        answer: oneshot::Sender<Result<Place, Refusal>>,
+    ) -> Result<Ticket, Refusal> {
+        let now_ns = as_ns(now);
+        let mut queue = self.queue.borrow_mut();
+        let Queue { order, requests } = &mut *queue;
+        if order.settings().max_requests == 0 {
+            return Err(Refusal::InFlight(self.shortage(claim)));
+        }
+        let (ticket, permit) = match self.queue_place(order.len()) {
+            Ok(permit) => match order.push(claim, now_ns) {
+                Ok(queued) => {
+                    // A reload may apply another maximum to all queues before it does to this one.
+                    let displaced = queued.displaced.and_then(|other| requests.remove(&other));
+                    if let Some(WaitingRequest { answer, .. }) = displaced {
+                        // Its client may leave at the same time.
+                        drop(answer.send(Err(self.queue_full())));
+                    }
+                    (queued.ticket, permit)
+                }
+                Err(_) => return Err(self.queue_full()),
+            },
+            Err(full) => {
+                let pushed = order.push_in_place(claim, now_ns);
+                let queued = pushed.map_err(|_| Refusal::QueueFull(full))?;
+                let displaced = queued.displaced.and_then(|other| requests.remove(&other));
+                let Some(WaitingRequest { answer, permit, .. }) = displaced else {
+                    order.remove(queued.ticket);
+                    return Err(Refusal::QueueFull(full));
+                };
+                // Its client may leave at the same time.
+                drop(answer.send(Err(Refusal::QueueFull(full))));
+                (queued.ticket, permit)
+            }
+        };
+        let request = WaitingRequest {
+            answer,
+            claim,
+            permit,
+        };
+        requests.insert(ticket, request);
+        Ok(ticket)
+    }
+
+    /// A place in the bound on all queues, of which this worker, with so many waiting, has its fair share.
+    fn queue_place(&self, waiting: usize) -> Result<Permit, LimitReached> {
+        let all = self.limit.waiting();
+        let (held, max) = (all.held(), all.max());
+        let free = Occupancy { held, max }.free();
+        if waiting < fair_share(free) as usize {
+            return all.acquire();
+        }
+        Err(LimitReached { held, max })
+    }
+
+    /// Serves the requests of the queue as places come free, as long as the worker lives.
+    pub async fn serve_queue(self: Rc<Self>) {
+        loop {
+            self.has_waiting.notified().await;
+            while self.wants_place() {
+                let all = self.limit.granted().await;
+                if !self.answer_next(all) {
+                    // The place was passed on: requests over their shares wait for one of their own.
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Looks at the queue once a tick: requests that have waited for too long at `now` are refused, or
+    /// all when the process is short of memory.
+    pub fn tick(self: &Rc<Self>, now: Duration, is_memory_short: bool) {
+        if !self.has_waiting() {
+            self.limit.free_grants();
+            return;
+        }
+        let now_ns = as_ns(now);
+        loop {
+            let mut queue = self.queue.borrow_mut();
+            let ticket = if is_memory_short {
+                queue.order.pop_oldest()
+            } else {
+                queue.order.pop_expired(now_ns)
+            };
+            let Some(request) = ticket.and_then(|ticket| queue.requests.remove(&ticket)) else {
+                break;
+            };
+            drop(queue);
+            let refusal = if is_memory_short {
+                Refusal::MemoryShort
+            } else {
+                Refusal::Waited(self.shortage(request.claim))
+            };
+            // Its client may leave at the same time.
+            drop(request.answer.send(Err(refusal)));
+        }
+        self.admit_waiting();
+    }
+
+    /// Requests of this worker that wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.borrow().order.len()
+    }
+
+    /// Admits requests of the queue for as long as there are places.
+    fn admit_waiting(self: &Rc<Self>) {
+        while self.wants_place() {
+            let Ok(all) = self.limit.enter() else {
+                self.has_waiting.notify_one();
+                return;
+            };
+            if !self.answer_next(all) {
+                return;
+            }
+        }
+    }
+
+    /// Gives the place that was taken among those of all workers to the next request that may have it. If
+    /// none may, returns it.
+    fn answer_next(self: &Rc<Self>, all: Occupancy) -> bool {
+        let free = self.occupancy().free().min(all.free());
+        let mut queue = self.queue.borrow_mut();
+        let next = queue.order.pop(&self.shares.borrow(), free);
+        let next = next.and_then(|(ticket, claim)| Some((queue.requests.remove(&ticket)?, claim)));
+        drop(queue);
+        let Some((WaitingRequest { answer, permit, .. }, claim)) = next else {
+            self.limit.leave();
+            return false;
+        };
+        drop(permit);
+        // Its client may leave at the same time: then the place is given back.
+        drop(answer.send(Ok(self.place(Some(claim)))));
+        true
+    }
+
+    fn place(self: &Rc<Self>, claim: Option<Claim>) -> Place {
+        self.in_flight.set(self.in_flight.get() + 1);
+        if let Some(claim) = claim {
+            self.shares.borrow_mut().enter(claim);
+        }
+        Place {
+            admission: Rc::clone(self),
+            claim: claim.map(Box::new),
+        }
+    }
+
+    #[inline]
+    fn occupancy(&self) -> Occupancy {
+        Occupancy {
+            held: self.in_flight.get(),
+            max: self.max.get(),
+        }
+    }
+
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.in_flight.get() < self.max.get()
+    }
+
+    fn has_waiting(&self) -> bool {
+        !self.queue.borrow().order.is_empty()
+    }
+
+    fn wants_place(&self) -> bool {
+        self.has_room() && self.has_waiting()
+    }
+
+    /// The limit that leaves no place for a request: the one with fewer free places.
+    fn shortage(&self, claim: Claim) -> Shortage {
+        let places = self.limit.places();
+        let (held, max) = (places.held(), places.max());
+        let (own, all) = (self.occupancy(), Occupancy { held, max });
+        let is_of_worker = own.free() <= all.free();
+        let least = if is_of_worker { own } else { all };
+        let is_share = least.free() > 0 && !self.shares.borrow().admits(claim, least.free());
+        Shortage {
+            full: LimitReached {
+                held: least.held,
+                max: if is_share { least.held } else { least.max },
+            },
+            is_of_worker,
+            is_share,
+        }
+    }
+
+    fn queue_full(&self) -> Refusal {
+        let waiting = self.limit.waiting();
+        let (held, max) = (waiting.held(), waiting.max());
+        Refusal::QueueFull(LimitReached { held, max })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Self { admission, claim } = self;
+        if let Some(claim) = claim.take() {
+            admission.shares.borrow_mut().leave(*claim);
+        }
+        let in_flight = admission.in_flight.get().saturating_sub(1);
+        admission.in_flight.set(in_flight);
+        admission.limit.leave();
+        if admission.has_waiting() {
+            admission.admit_waiting();
+        }
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.admission.queue.borrow_mut();
+        queue.order.remove(self.ticket);
+        let request = queue.requests.remove(&self.ticket);
+        drop(queue);
+        drop(request);
+    }
+}
+
+fn queue_settings(limits: &Limits) -> RequestQueueSettings {
+    RequestQueueSettings {
+        max_requests: *limits.max_queued_requests,
+        max_wait: *limits.max_queue_wait,
+    }
+}
+
+fn as_ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

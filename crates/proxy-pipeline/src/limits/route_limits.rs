@@ -1,0 +1,144 @@
+//! How many connections each route serves, and how fast its requests may come: the state that all
+//! workers share, as one plan refers to it.
+
+use crate::headers::names;
+use crate::limits::shared_limit::SharedLimit;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use proxy_errors::Reason;
+use proxy_limits::{ClientKey, ConcurrencyLimit, KeyedBuckets, RateDecision, RateKey, TokenBucket};
+use proxy_redis::Answer;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The limits of one route.
+#[derive(Clone, Debug)]
+pub struct RouteLimits {
+    /// Connections with a request of the route in hand; none for builtin handlers, which are exempt.
+    pub connections: Option<ConcurrencyLimit>,
+    /// In the order in which they are asked: the first that refuses a request takes nothing from those
+    /// behind it.
+    pub rates: Vec<RateRule>,
+}
+
+/// One limit on how fast requests may come.
+#[derive(Clone, Debug)]
+pub struct RateRule {
+    /// Why a request over it is refused.
+    pub reason: Reason,
+    /// Whether requests over it are served all the same.
+    pub observe_only: bool,
+    /// Whether it is asked after the agents of the route, which may set the field that it depends on.
+    pub after_agents: bool,
+    /// What has a bucket.
+    pub buckets: RateBuckets,
+    /// Buckets that several proxies share. While they answer, they decide, and those above only count.
+    pub shared: Option<SharedLimit>,
+}
+
+/// The buckets of one limit.
+#[derive(Clone, Debug)]
+pub enum RateBuckets {
+    /// One for all requests.
+    One(Arc<TokenBucket>),
+    /// One for each client.
+    Client(Arc<KeyedBuckets>),
+    /// One for each value of this field, and one for requests without it.
+    Header(HeaderName, Arc<KeyedBuckets>),
+    /// One for each path, in its normal form.
+    Path(Arc<KeyedBuckets>),
+}
+
+/// What every response tells of the rate limit that its request is nearest to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateLimitStatus {
+    limit: u32,
+    remaining: u32,
+    /// When the bucket is full again, in seconds since 1970.
+    reset: u64,
+}
+
+/// What of a request its bucket may depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateSubject<'a> {
+    pub(crate) client: ClientKey,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) path: &'a str,
+}
+
+impl RateRule {
+    /// Takes one token for a request at `now_ns` of the clock of the process, if there is one.
+    pub(crate) fn admit(&self, subject: RateSubject<'_>, now_ns: u64) -> RateDecision {
+        match &self.buckets {
+            RateBuckets::One(bucket) => bucket.admit(now_ns),
+            RateBuckets::Client(table) => table.admit(&RateKey::Client(subject.client), now_ns),
+            RateBuckets::Header(name, table) => {
+                let value = subject.field(name);
+                table.admit(&RateKey::Header(value.as_deref()), now_ns)
+            }
+            RateBuckets::Path(table) => table.admit(&RateKey::Path(subject.path), now_ns),
+        }
+    }
+}
+
+impl RateRule {
+    /// Asks the store for one token for a request, if the limit is in one.
+    pub(crate) fn ask(&self, subject: RateSubject<'_>) -> Option<Answer> {
+        let shared = self.shared.as_ref()?;
+        Some(match &self.buckets {
+            RateBuckets::One(_) => shared.take(None),
+            RateBuckets::Client(_) => {
+                let client = match subject.client {
+                    ClientKey::V4(bits) => format!("{bits:08x}"),
+                    ClientKey::V6(bits) => format!("{bits:016x}"),
+                };
+                shared.take(Some(client.as_bytes()))
+            }
+            RateBuckets::Header(name, _) => shared.take(subject.field(name).as_deref()),
+            RateBuckets::Path(_) => shared.take(Some(subject.path.as_bytes())),
+        })
+    }
+}
+
+impl<'a> RateSubject<'a> {
+    /// The value of a field; that of several lines is their list. [RFC 9110 §5.3]
+    fn field(&self, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
+        let mut lines = self.headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        let first = lines.next()?;
+        let mut value = Cow::Borrowed(first);
+        for line in lines {
+            let list = value.to_mut();
+            list.extend_from_slice(b", ");
+            list.extend_from_slice(line);
+        }
+        Some(value)
+    }
+}
+
+impl RateLimitStatus {
+    /// Whether the limit has less left than that of `other`.
+    pub(crate) fn is_nearer(&self, other: &Self) -> bool {
+        self.remaining < other.remaining
+    }
+
+    pub(crate) fn new(decision: RateDecision, unix: Duration) -> Self {
+        let full = unix + decision.reset;
+        Self {
+            limit: decision.limit,
+            remaining: decision.remaining,
+            reset: full.as_secs() + u64::from(full.subsec_nanos() != 0),
+        }
+    }
+
+    /// Puts the fields in place of those that the target may have sent.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        let Self {
+            limit,
+            remaining,
+            reset,
+        } = *self;
+        headers.insert(names::RATE_LIMIT_LIMIT, HeaderValue::from(limit));
+        headers.insert(names::RATE_LIMIT_REMAINING, HeaderValue::from(remaining));
+        headers.insert(names::RATE_LIMIT_RESET, HeaderValue::from(reset));
+    }
+}

@@ -1,0 +1,4 @@
+//! Responses of the proxy's own handlers: static files and built-in pages.
+
+pub(crate) mod builtin;
+pub(crate) mod files;

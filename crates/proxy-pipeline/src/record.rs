@@ -1,0 +1,6 @@
+//! Records of requests: access log, error log, metrics.
+
+pub(crate) mod agent_record;
+pub(crate) mod completion;
+pub(crate) mod error_log;
+pub(crate) mod retry_record;

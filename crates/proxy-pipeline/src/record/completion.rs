@@ -1,0 +1,516 @@
+//! The end of an exchange, normal or not: permits are released and its record is written.
+
+use crate::failure::{exchange_problem, malformed_body, timeout_problem};
+use crate::headers::trace_context::TraceId;
+use crate::limits::request_permits::{Places, RoutePermit};
+use crate::limits::route_limits::RateLimitStatus;
+use crate::record::agent_record::{AgentRecord, UNNUMBERED};
+use crate::record::error_log::{ErrorContext, log_problem};
+use crate::record::retry_record::RetryRecord;
+use crate::upload::request_body::Progress;
+use crate::worker::connection_info::ConnectionInfo;
+use crate::worker::plan_parts::{Origin, PlanParts};
+use crate::worker::removed_parts::ReloadWatch;
+use crate::worker::state::{Draining, Worker};
+use agent_protocol::Completion;
+use http::{HeaderValue, StatusCode};
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_health::BreakerPermit;
+use proxy_model::RetryCause;
+use proxy_pool::{ConnectionPermit, SendError, Tunnel};
+use proxy_telemetry::{AccessLogHead, AccessRecord, Outcome, Protocol};
+use proxy_upstream::ActiveRequest;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Ends the exchange on drop.
+#[derive(Debug)]
+pub(crate) struct CompletionGuard {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) origin: Origin,
+    pub(crate) watch: ReloadWatch,
+    pub(crate) client: Rc<ConnectionInfo>,
+    pub(crate) record: ExchangeRecord,
+}
+
+/// The data of an exchange so far.
+#[derive(Debug)]
+pub(crate) struct ExchangeRecord {
+    pub(crate) began: Duration,
+    pub(crate) correlation_id: HeaderValue,
+    pub(crate) protocol: Protocol,
+    pub(crate) client_ip: IpAddr,
+    pub(crate) parts: PlanParts,
+    /// There is a connection to the last target.
+    pub(crate) connected: bool,
+    /// `None` until there is a response.
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) bytes_out: u64,
+    /// Bytes from the client after a protocol switch.
+    pub(crate) tunnelled_in: u64,
+    pub(crate) complete: bool,
+    pub(crate) retry: RetryRecord,
+    pub(crate) upstream_took: Option<Duration>,
+    pub(crate) upload: Option<Rc<Progress>>,
+    pub(crate) problem: Option<Box<Problem>>,
+    pub(crate) places: Places,
+    /// What its response tells of rate limits; none where none concerns it.
+    pub(crate) rate: Option<Box<RateLimitStatus>>,
+    /// The request among those that the target called last has in hand, where that is looked at.
+    pub(crate) load: Option<ActiveRequest>,
+    /// Leave of the route's breaker, until it is told how the request went.
+    pub(crate) breaker: Option<BreakerPermit>,
+    /// What agents have decided; `None` on routes without agents.
+    pub(crate) agents: Option<Box<AgentRecord>>,
+    /// The encoded head for the access record; `None` if the log is off.
+    pub(crate) access_head: Option<AccessLogHead>,
+    /// The trace that the request belongs to, if it says so, or if one began with it.
+    pub(crate) trace_id: Option<Box<TraceId>>,
+    /// The stream to the target of a protocol switch that the response agrees to.
+    pub(crate) upgrade: Option<Box<AgreedUpgrade>>,
+    pub(crate) kind: ExchangeKind,
+}
+
+/// The gauge that an exchange counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExchangeKind {
+    /// Requests in flight.
+    Request,
+    /// Tunnels.
+    Tunnel,
+    /// None: a copy of a request for another upstream.
+    Copy,
+}
+
+/// A protocol switch that target and client have agreed to, until its response is finished.
+#[derive(Debug)]
+pub(crate) struct AgreedUpgrade {
+    /// The target's side.
+    pub(crate) tunnel: Tunnel,
+    /// The permit of its connection, if it is exclusive and limited.
+    pub(crate) permit: Option<ConnectionPermit>,
+    /// Maximum time without traffic in either direction.
+    pub(crate) idle: Duration,
+}
+
+impl ExchangeRecord {
+    /// The record of an exchange that begins.
+    #[inline]
+    pub(crate) fn new(
+        began: Duration,
+        correlation_id: HeaderValue,
+        protocol: Protocol,
+        client_ip: IpAddr,
+    ) -> Self {
+        Self {
+            began,
+            correlation_id,
+            protocol,
+            client_ip,
+            parts: PlanParts::default(),
+            connected: false,
+            status: None,
+            bytes_out: 0,
+            tunnelled_in: 0,
+            complete: false,
+            retry: RetryRecord::default(),
+            upstream_took: None,
+            upload: None,
+            problem: None,
+            places: Places::default(),
+            rate: None,
+            load: None,
+            breaker: None,
+            agents: None,
+            access_head: None,
+            trace_id: None,
+            upgrade: None,
+            kind: ExchangeKind::Request,
+        }
+    }
+}
+
+impl CompletionGuard {
+    /// The problem of a response that ended early; the client's own error has precedence.
+    pub(crate) fn interrupted(&self, fault: &SendError) -> Problem {
+        let upload = self.record.upload.as_ref();
+        let upload = upload.and_then(|progress| progress.fault.get());
+        exchange_problem(fault, self.upstream_name(), upload, self.client.fault.get())
+    }
+
+    /// The last upstream, or the one of the route; empty if there is none.
+    pub(crate) fn upstream_name(&self) -> &str {
+        self.origin
+            .upstream_name(self.record.parts)
+            .unwrap_or_default()
+    }
+
+    /// Counts the request at its target.
+    pub(crate) fn enter_target(&mut self) {
+        if !std::mem::replace(&mut self.record.connected, true)
+            && let Some(target) = self.origin.target_metrics(self.record.parts)
+        {
+            target.active.add(1);
+        }
+    }
+
+    /// Ends the count at the target.
+    pub(crate) fn leave_target(&mut self) {
+        if std::mem::take(&mut self.record.connected)
+            && let Some(target) = self.origin.target_metrics(self.record.parts)
+        {
+            target.active.sub(1);
+        }
+    }
+
+    /// Counts the exchange as a connection from now on, and no longer as a request in flight. A tunnel
+    /// through a stream of HTTP/2 takes a place of its own among the route's connections; without one it
+    /// keeps its place as a request.
+    pub(crate) fn become_tunnel(&mut self) {
+        if !self.client.exclusive {
+            let limit = self.origin.route_connections(self.record.parts);
+            let Some(permit) = limit.and_then(|limit| limit.acquire().ok()) else {
+                return;
+            };
+            self.record.places.route = Some(RoutePermit::Own(permit));
+        }
+        self.record.kind = ExchangeKind::Tunnel;
+        self.record.places.in_flight = None;
+        self.worker.metrics.requests_in_flight.sub(1);
+        self.worker.metrics.tunnels.add(1);
+    }
+
+    /// The problem for which the stream must end now, because its route or target was removed.
+    #[inline]
+    pub(crate) fn removed(&mut self) -> Option<Problem> {
+        let reloads = self.worker.reloads.get();
+        if self.watch.is_quiet(reloads) {
+            return None;
+        }
+        self.check_reloads(reloads)
+    }
+
+    #[cold]
+    fn check_reloads(&mut self, reloads: u32) -> Option<Problem> {
+        self.origin.extract(self.record.parts);
+        let lost = self.origin.lost(self.record.parts, &self.worker.active());
+        let removals = self.worker.removals.borrow();
+        let reason = self.watch.look(reloads, lost.as_ref(), &removals)?;
+        Some(Problem::new(reason, Detail::None))
+    }
+
+    fn settle(&mut self) {
+        let metrics = &self.worker.metrics;
+        match self.record.kind {
+            ExchangeKind::Request => metrics.requests_in_flight.sub(1),
+            ExchangeKind::Tunnel => metrics.tunnels.sub(1),
+            ExchangeKind::Copy => return self.leave_target(),
+        }
+        let now = self.worker.time.elapsed();
+        self.client
+            .in_flight
+            .set(self.client.in_flight.get().saturating_sub(1));
+        if !self.watch.is_current(self.worker.former.get()) {
+            metrics.requests_of_former_configurations.sub(1);
+        }
+        self.record.places = Places::default();
+        self.record.load = None;
+        let aborted = self.attribute_to_client();
+        self.leave_target();
+        let status = self.status();
+        let failed = self.record.problem.is_some() && !aborted || status >= 500;
+        let took = now.saturating_sub(self.record.began);
+        let outcome = Outcome {
+            status,
+            took,
+            bytes_in: self.bytes_in(),
+            bytes_out: self.record.bytes_out,
+            failed,
+            aborted,
+        };
+        self.origin
+            .route_metrics(self.record.parts)
+            .record(&outcome);
+        if let Some(problem) = &self.record.problem {
+            let reason = u16::try_from(problem.reason().index()).unwrap_or(u16::MAX);
+            self.origin.route_metrics(self.record.parts).fail(reason);
+            self.record_problem(problem, status, took);
+        }
+        if let Some(access_head) = self.record.access_head.take() {
+            self.record_access(access_head, &outcome, now);
+        }
+        if self.record.agents.is_some() {
+            self.complete_agents(&outcome);
+        }
+    }
+
+    #[cold]
+    fn complete_agents(&mut self, outcome: &Outcome) {
+        let problem = self.record.problem.as_deref();
+        let reason = problem.map(|problem| problem.reason().as_str());
+        let completion = Completion {
+            id: UNNUMBERED,
+            status: self.record.status.map(|status| status.as_u16()),
+            reason: reason.map(Into::into),
+            request_bytes: outcome.bytes_in,
+            response_bytes: outcome.bytes_out,
+            duration_ms: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),
+        };
+        if let Some(agents) = &mut self.record.agents {
+            agents.complete(&completion);
+        }
+    }
+
+    /// Attributes an exchange without a complete response, and without another cause, to the
+    /// client, unless this worker ends. Returns whether it did.
+    fn attribute_to_client(&mut self) -> bool {
+        let record = &mut self.record;
+        if record.problem.is_none() && (record.status.is_none() || !record.complete) {
+            let problem = match self.client.timed_out.get() {
+                Some((timer, after)) => timeout_problem(timer, after),
+                None if self.client.malformed.get() => malformed_body(),
+                None if self.worker.draining.get() == Draining::Cut => {
+                    Problem::new(Reason::Draining, Detail::None)
+                }
+                None => Problem::new(Reason::ClientAborted, Detail::None),
+            };
+            record.problem = Some(Box::new(problem));
+        }
+        let problem = record.problem.as_ref();
+        problem.is_some_and(|problem| problem.reason() == Reason::ClientAborted)
+    }
+
+    /// The status of the response; of an exchange without one, 499 if the client ended it.
+    fn status(&self) -> u16 {
+        let problem = self.record.problem.as_deref();
+        let cut = problem.filter(|problem| problem.reason() == Reason::Draining);
+        let status = self.record.status.or(cut.map(Problem::status));
+        status.map_or(499, |status| status.as_u16())
+    }
+
+    fn bytes_in(&self) -> u64 {
+        let upload = self.record.upload.as_ref();
+        upload.map_or(0, |progress| progress.bytes.get()) + self.record.tunnelled_in
+    }
+
+    #[cold]
+    fn record_problem(&self, problem: &Problem, status: u16, took: Duration) {
+        let upstream = self.upstream_name();
+        let context = ErrorContext {
+            at: self.worker.time.unix(self.record.began + took),
+            took,
+            correlation_id: self.record.correlation_id.to_str().unwrap_or_default(),
+            trace_id: self.record.trace_id.as_deref(),
+            client_ip: self.record.client_ip,
+            status,
+            upstream: Some(upstream).filter(|name| !name.is_empty()),
+            route: self.origin.route_id(self.record.parts),
+        };
+        log_problem(&self.worker, problem, &context);
+    }
+
+    fn record_access(&self, access_head: AccessLogHead, outcome: &Outcome, now: Duration) {
+        let record = &self.record;
+        let peer = &self.client.peer;
+        let other_ip = (record.client_ip != peer.ip).then(|| record.client_ip.to_string());
+        let client_ip = other_ip.as_deref().map(str::as_bytes);
+        let problem = record.problem.as_deref();
+        let entry = AccessRecord {
+            at: self.worker.time.unix(now),
+            correlation_id: record.correlation_id.as_bytes(),
+            route: self.origin.route_field(record.parts),
+            target: self.origin.target_field(record.parts),
+            client_ip: client_ip.unwrap_or(peer.ip_value.as_bytes()),
+            status: outcome.status,
+            took: outcome.took,
+            bytes_in: outcome.bytes_in,
+            bytes_out: outcome.bytes_out,
+            protocol: record.protocol,
+            reason: problem.map(|problem| problem.reason().as_str()),
+            error_type: problem.map(|problem| problem.error_type().name()),
+            retries: record.retry.count,
+            retry_cause: record.retry.cause.map(RetryCause::name),
+            is_retry_refused: record.retry.is_refused,
+            upstream_took: record.upstream_took,
+            trace_id: record.trace_id.as_deref().map(|id| &id[..]),
+            agent: record
+                .agents
+                .as_deref()
+                .and_then(AgentRecord::access_fields),
+        };
+        self.worker
+            .logs
+            .borrow_mut()
+            .access
+            .access(&entry, access_head);
+    }
+}
+
+impl Drop for CompletionGuard {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::Exchange;
+    use crate::headers::correlation::IdSource;
+    use crate::headers::forwarded_headers::Peer;
+    use crate::limits::in_flight_limit::InFlightLimit;
+    use crate::response::body::Body;
+    use crate::response::tunnel::Switched;
+    use crate::response::upgradable_response::Reply;
+    use crate::upload::client_body::ClientBody;
+    use crate::worker::active_plan::{ActivePlan, UpstreamConnectors};
+    use crate::worker::connection_info::RequestStream;
+    use crate::worker::state::{Logs, Shared};
+    use crate::worker::time::Time;
+    use http::{Request, Response};
+    use proxy_clock::{Deadline, ProcessClock};
+    use proxy_limits::{ConcurrencyLimit, ConnectionsByClient, KeySeed};
+    use proxy_plan::{Plan, TargetRegistry};
+    use proxy_pool::{ConnectSettings, UpstreamStream};
+    use proxy_telemetry::{Lifecycle, Registry, RegistrySettings};
+    use std::cell::Cell;
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::sync::{Arc, Weak};
+    use std::time::SystemTime;
+    use tokio::net::TcpStream;
+
+    fn registry() -> Arc<Registry> {
+        Arc::new(Registry::new(RegistrySettings {
+            reasons: &[],
+            max_series: 10,
+        }))
+    }
+
+    /// A plan with one route and one target.
+    fn active(generation: u64, route: &str, registry: &Arc<Registry>) -> ActivePlan {
+        let text = format!(
+            "listeners {{ listener \"main\" {{ address \"127.0.0.1:0\" }} }}\n\
+             routes {{ route \"{route}\" {{ upstream \"u\" }} }}\n\
+             upstreams {{ upstream \"u\" {{ target \"127.0.0.1:81\" }} }}"
+        );
+        let loaded = proxy_config::parse(&text, "test.kdl").unwrap();
+        let mut targets = TargetRegistry::default().begin();
+        let plan = Plan::compile(generation, Arc::new(loaded.model), &mut targets);
+        let settings = ConnectSettings {
+            timeout: Duration::ZERO,
+            tls: None,
+            limit: None,
+        };
+        let connectors = vec![UpstreamConnectors {
+            targets: vec![settings],
+        }];
+        ActivePlan::new(Arc::new(plan), connectors, Arc::default(), registry, 0)
+    }
+
+    fn worker(active: ActivePlan, registry: &Arc<Registry>) -> Rc<Worker> {
+        let versions = ("1", "abc");
+        let lifecycle = Lifecycle::new(versions, Arc::clone(registry), SystemTime::UNIX_EPOCH);
+        let shared = Shared {
+            in_flight: Arc::new(InFlightLimit::new(10, 10)),
+            connections: ConcurrencyLimit::new(10),
+            health_changes: Arc::default(),
+            target_changes: Arc::default(),
+            clients: ConnectionsByClient::new(10, KeySeed { low: 1, high: 2 }),
+            memory: Arc::default(),
+            clock: ProcessClock::starting_at(0, Duration::ZERO),
+            lifecycle: Arc::new(lifecycle),
+        };
+        let metrics = registry.worker(0);
+        let worker = Worker::new(
+            Arc::new(shared),
+            (Time::start(), IdSource::new([7; 32])),
+            active,
+            metrics,
+            Logs::off(),
+        );
+        Rc::new(worker)
+    }
+
+    async fn tunnel() -> Tunnel {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await;
+        Tunnel {
+            transport: UpstreamStream::Tcp(stream.unwrap()),
+            early: bytes::Bytes::new(),
+            stream_slot: None,
+        }
+    }
+
+    /// A request with a protocol switch that its target has agreed to.
+    async fn agreed(worker: &Rc<Worker>) -> Exchange {
+        let peer = Peer::new(Ipv4Addr::LOCALHOST.into(), false, &[]);
+        let listener = Rc::new(Cell::new(0));
+        let client = ConnectionInfo::new(listener, peer, true, Rc::default());
+        let stream = RequestStream {
+            client: Rc::new(client),
+            deadline: Rc::<Deadline>::default(),
+        };
+        let (head, ()) = Request::new(()).into_parts();
+        let mut exchange = Exchange::begin(Rc::clone(worker), stream, head, ClientBody::Empty);
+        let plan = Rc::clone(exchange.active());
+        exchange.set_route(&plan.plan.routes()[0]);
+        exchange.record_attempt(0, 0);
+        exchange.record().upgrade = Some(Box::new(AgreedUpgrade {
+            tunnel: tunnel().await,
+            permit: None,
+            idle: Duration::from_mins(1),
+        }));
+        exchange
+    }
+
+    /// What follows `response`, the one to `exchange`.
+    fn finish(exchange: Exchange, response: Response<Body>) -> Option<Box<Switched>> {
+        let Exchange {
+            completion,
+            is_grpc,
+            ..
+        } = exchange;
+        Reply::finish(completion, is_grpc, response).upgrade
+    }
+
+    #[tokio::test]
+    async fn an_error_response_ends_the_upgrade_that_was_agreed_to() {
+        let registry = registry();
+        let worker = worker(active(1, "route", &registry), &registry);
+        let mut exchange = agreed(&worker).await;
+
+        let response = exchange.refuse(Problem::new(Reason::InternalError, Detail::None));
+
+        assert!(finish(exchange, response).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_tunnel_outlives_the_plan_that_it_began_under() {
+        let registry = registry();
+        let worker = worker(active(1, "old", &registry), &registry);
+        let plan: Weak<Plan> = Arc::downgrade(&worker.active().plan);
+        let exchange = agreed(&worker).await;
+        let response = Response::new(Body::bytes(bytes::Bytes::new()));
+        let mut tunnel = finish(exchange, response).unwrap();
+        assert!(plan.upgrade().is_some());
+
+        worker.apply(active(2, "new", &registry));
+
+        assert!(plan.upgrade().is_none(), "something holds the old plan");
+        assert_eq!(tunnel.completion.upstream_name(), "u");
+        assert_eq!(
+            tunnel
+                .completion
+                .origin
+                .route_id(tunnel.completion.record.parts),
+            Some("old")
+        );
+        // The time to drain is not over.
+        assert!(tunnel.completion.removed().is_none());
+        worker.clock.advance_to(Duration::from_hours(1));
+        worker.end_removed();
+        let problem = tunnel.completion.removed().unwrap();
+        assert_eq!(problem.reason().as_str(), "route_removed");
+    }
+}

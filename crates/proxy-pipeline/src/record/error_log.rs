@@ -1,0 +1,181 @@
+//! Counting and logging of problems.
+
+use crate::failure::waited;
+use crate::headers::trace_context::TraceId;
+use crate::worker::connection_info::ConnectionInfo;
+use crate::worker::state::Worker;
+use proxy_errors::{Detail, ErrorType, LimitType, Problem, Reason};
+use proxy_telemetry::{ErrorRecord, Level, Limit, LimitRecord};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// The context of a problem: its request, or its connection.
+#[derive(Debug)]
+pub(crate) struct ErrorContext<'a> {
+    /// Time since 1970.
+    pub(crate) at: Duration,
+    pub(crate) took: Duration,
+    pub(crate) correlation_id: &'a str,
+    pub(crate) trace_id: Option<&'a TraceId>,
+    pub(crate) client_ip: IpAddr,
+    pub(crate) status: u16,
+    pub(crate) upstream: Option<&'a str>,
+    pub(crate) route: Option<&'a str>,
+}
+
+/// Counts `problem` and writes its records. A client's disconnect is only counted.
+#[cold]
+pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorContext<'_>) {
+    let ErrorContext {
+        at,
+        took,
+        correlation_id,
+        trace_id: _,
+        client_ip,
+        status,
+        upstream,
+        route,
+    } = *context;
+    let reason = problem.reason();
+    worker
+        .metrics
+        .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+    if reason == Reason::ClientAborted {
+        return;
+    }
+    let is_refusal = matches!(reason, Reason::AgentBlocked | Reason::AgentChallenge);
+    if is_refusal || reason.error_type() == ErrorType::RateLimit {
+        let index = u16::try_from(reason.index()).unwrap_or(u16::MAX);
+        worker.metrics.blocked(index);
+    }
+    let level = if status >= 500 {
+        Level::Error
+    } else {
+        Level::Warn
+    };
+    let warns = worker.logs.borrow().warnings;
+    let client_ip = client_ip.to_string();
+    let message = problem.log_message();
+    if let Some(limit_type) = limit_met(reason) {
+        worker.metrics.limit_met(limit_type);
+        if warns {
+            write_limit(worker, problem, (limit_type, &message), context);
+        }
+    }
+    if level == Level::Warn && !warns {
+        return;
+    }
+    worker.logs.borrow_mut().errors.error(&ErrorRecord {
+        level,
+        at,
+        correlation_id,
+        error_type: problem.error_type().name(),
+        http_status: status,
+        message: &message,
+        reason: reason.as_str(),
+        upstream,
+        route,
+        client_ip: &client_ip,
+        took,
+        field: problem.field(),
+        setting: problem.setting(),
+    });
+}
+
+/// Counts and writes down that a request was over a limit that only observes.
+#[cold]
+pub(crate) fn note_observed(worker: &Worker, problem: &Problem, context: &ErrorContext<'_>) {
+    worker.metrics.rate_limits_observed.add(1);
+    let warns = worker.logs.borrow().warnings;
+    if let Some(limit_type) = limit_met(problem.reason()).filter(|_| warns) {
+        let message = format!(
+            "{} (served: the limit only observes)",
+            problem.log_message()
+        );
+        write_limit(worker, problem, (limit_type, &message), context);
+    }
+}
+
+fn write_limit(
+    worker: &Worker,
+    problem: &Problem,
+    (limit_type, message): (Limit, &str),
+    context: &ErrorContext<'_>,
+) {
+    let (actual, limit) = counted(problem.detail());
+    let client_ip = context.client_ip.to_string();
+    let id = context.correlation_id;
+    let trace_id = context.trace_id.map(|id| &id[..]);
+    let trace_id = trace_id.and_then(|id| str::from_utf8(id).ok());
+    worker.logs.borrow_mut().errors.limit(&LimitRecord {
+        at: context.at,
+        message,
+        limit_type,
+        limit,
+        actual,
+        client_ip: &client_ip,
+        trace_id: Some(trace_id.unwrap_or(id)).filter(|id| !id.is_empty()),
+        correlation_id: trace_id.map(|_| id),
+        setting: problem.setting(),
+    });
+}
+
+/// Logs the reason why a connection was closed outside of any request, without a response.
+pub fn log_connection_problem(worker: &Worker, client: &ConnectionInfo, problem: &Problem) {
+    let at = worker.time.unix(worker.time.elapsed());
+    // A new ID, which no response has, connects the two records of this connection.
+    let correlation_id = worker.ids.next(at);
+    let context = ErrorContext {
+        at,
+        took: waited(problem),
+        correlation_id: correlation_id.to_str().unwrap_or_default(),
+        trace_id: None,
+        client_ip: client.peer.ip,
+        status: problem.status().as_u16(),
+        upstream: None,
+        route: None,
+    };
+    log_problem(worker, problem, &context);
+}
+
+fn counted(detail: &Detail) -> (u64, u64) {
+    match detail {
+        Detail::Limit { current, limit } | Detail::LimitAtLeast { current, limit } => {
+            (*current, *limit)
+        }
+        // What it waited is all that it may.
+        Detail::After(time) => (as_millis(*time), as_millis(*time)),
+        Detail::None | Detail::Text(_) | Detail::Named { .. } => (0, 0),
+    }
+}
+
+/// In milliseconds, rounded up.
+fn as_millis(time: Duration) -> u64 {
+    u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
+}
+
+/// The limit that this reason belongs to.
+///
+/// A request rate belongs to the type `RateLimit`. Other reasons with that limit type are frame
+/// floods, which no setting limits and which are counted by their reason.
+fn limit_met(reason: Reason) -> Option<Limit> {
+    if reason.error_type() == ErrorType::RateLimit {
+        return Some(Limit::RequestRate);
+    }
+    let limit_type = reason.limit_type()?;
+    (limit_type != LimitType::RequestRate).then(|| limit(limit_type))
+}
+
+fn limit(of: LimitType) -> Limit {
+    match of {
+        LimitType::HeaderSize => Limit::HeaderSize,
+        LimitType::HeaderCount => Limit::HeaderCount,
+        LimitType::BodySize => Limit::BodySize,
+        LimitType::RequestRate => Limit::RequestRate,
+        LimitType::ConnectionCount => Limit::ConnectionCount,
+        LimitType::InFlightRequests => Limit::InFlightRequests,
+        LimitType::DecompressionSize => Limit::DecompressionSize,
+        LimitType::BufferSize => Limit::BufferSize,
+        LimitType::QueueDepth => Limit::QueueDepth,
+    }
+}

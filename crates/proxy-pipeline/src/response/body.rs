@@ -1,0 +1,310 @@
+//! The response body, with the state that lives as long as it does.
+
+mod error;
+mod held_body;
+mod interruption;
+mod source;
+mod upstream_body;
+
+pub use error::BodyError;
+pub(crate) use interruption::Interruption;
+
+use crate::failure::exchange_problem;
+use crate::headers::{names, trailers};
+use crate::record::completion::CompletionGuard;
+use crate::response::compressed_body::Compression;
+use crate::response::file_body::FileBody;
+use crate::upload::body_buffer::BodyBuffer;
+use crate::upload::request_body::RequestBody;
+use bytes::Bytes;
+use held_body::Held;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use proxy_clock::RequestTimers;
+use proxy_coding::{Coding, CompressionLevels, Encoder};
+use proxy_http1::{Pipe, SpliceFrom};
+use proxy_pool::ResponseBody;
+use source::{CompressedBody, InspectedBody, Source};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use upstream_body::UpstreamBody;
+
+/// A response body. Its drop ends the exchange: the record is written and permits are released.
+#[derive(Debug)]
+pub struct Body {
+    source: Source,
+    completion: Option<Box<CompletionGuard>>,
+    /// A failure is reported in trailers.
+    errors_in_trailers: bool,
+}
+
+impl Body {
+    pub(crate) fn bytes(bytes: Bytes) -> Self {
+        Self {
+            source: Source::Bytes(bytes),
+            completion: None,
+            errors_in_trailers: false,
+        }
+    }
+
+    pub(crate) fn file(file: FileBody) -> Self {
+        Self {
+            source: Source::File(Box::new(file)),
+            completion: None,
+            errors_in_trailers: false,
+        }
+    }
+
+    pub(crate) fn upstream(
+        mut body: ResponseBody<RequestBody>,
+        timers: RequestTimers,
+        read_time: Duration,
+    ) -> Self {
+        // Usually the whole body has arrived: the connection returns to the pool now.
+        let source = if let Some(whole) = body.take_whole() {
+            Source::Bytes(whole)
+        } else {
+            Source::Upstream(Box::new(UpstreamBody {
+                body,
+                timers,
+                read_time,
+            }))
+        };
+        Self {
+            source,
+            completion: None,
+            errors_in_trailers: false,
+        }
+    }
+
+    /// The body in `coding`.
+    pub(crate) fn compress(
+        mut self,
+        coding: Coding,
+        levels: CompressionLevels,
+    ) -> io::Result<Self> {
+        let mut encoder = Encoder::new(coding, levels)?;
+        let plain = self.source.take();
+        self.source = if let Source::Bytes(bytes) = plain {
+            let mut compressed = encoder.push(&bytes)?.to_vec();
+            compressed.extend_from_slice(&encoder.finish()?);
+            Source::Bytes(compressed.into())
+        } else {
+            Source::Compressed(Box::new(CompressedBody {
+                plain,
+                compression: Compression::new(encoder),
+            }))
+        };
+        Ok(self)
+    }
+
+    /// Ties the end of the exchange to the end of this body.
+    pub(crate) fn with_completion(mut self, completion: Box<CompletionGuard>) -> Self {
+        self.completion = Some(completion);
+        self
+    }
+
+    /// Reports a failure of this body in gRPC trailers.
+    pub(crate) fn with_errors_in_trailers(mut self) -> Self {
+        self.errors_in_trailers = true;
+        self
+    }
+
+    /// The correlation ID's field, for a response head that does not have it yet.
+    #[must_use]
+    pub fn correlation_field(&self) -> Option<(HeaderName, &HeaderValue)> {
+        let completion = self.completion.as_ref()?;
+        Some((names::CORRELATION_ID, &completion.record.correlation_id))
+    }
+
+    /// Reads a body from upstream into `buffer` from now on.
+    pub(crate) fn begin_hold(&mut self, buffer: BodyBuffer) {
+        if matches!(self.source, Source::Upstream(_))
+            && let Source::Upstream(rest) = self.source.take()
+        {
+            self.source = Source::Held(Box::new(Held::new(buffer, rest)));
+        }
+    }
+
+    /// Reads as much of a body from upstream as `max_bytes` and the memory for bodies allow.
+    pub(crate) fn poll_hold(
+        &mut self,
+        cx: &mut Context<'_>,
+        max_bytes: u64,
+    ) -> Poll<Result<(), Interruption>> {
+        let Source::Held(held) = &mut self.source else {
+            return Poll::Ready(Ok(()));
+        };
+        held.poll_fill(cx, max_bytes)
+    }
+
+    /// Reads the body into `buffer` from now on.
+    pub(crate) fn begin_inspection(&mut self, buffer: BodyBuffer) {
+        let rest = self.source.take();
+        self.source = Source::Inspected(Box::new(InspectedBody::new(buffer, rest)));
+    }
+
+    /// Reads the body until it ends or `take`, which sees every piece, wants no more. Ready with whether
+    /// it has ended. What was read is sent as if it had not been.
+    pub(crate) fn poll_inspect(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnMut(&[u8]) -> bool,
+    ) -> Poll<Result<bool, Interruption>> {
+        let Source::Inspected(inspected) = &mut self.source else {
+            return Poll::Ready(Ok(true));
+        };
+        inspected.poll_inspect(cx, take)
+    }
+
+    /// Continues sending the request while the client does not read the response.
+    pub fn poll_upload(&mut self, cx: &mut Context<'_>) {
+        self.source.poll_upload(cx);
+    }
+
+    /// Ends a stream after a reload removed its route or target and its grace period is over.
+    #[inline]
+    fn end_if_removed(&mut self) {
+        let streams = matches!(
+            self.source,
+            Source::Upstream(_)
+                | Source::Held(_)
+                | Source::Inspected(_)
+                | Source::File(_)
+                | Source::Compressed(_)
+        );
+        let completion = self.completion.as_deref_mut().filter(|_| streams);
+        if let Some(problem) = completion.and_then(CompletionGuard::removed) {
+            self.source = self.fail(Interruption::Own(problem));
+        }
+    }
+
+    fn fail(&mut self, interruption: Interruption) -> Source {
+        let problem = match (interruption, self.completion.as_deref()) {
+            (Interruption::Upstream(fault), Some(completion)) => completion.interrupted(&fault),
+            (Interruption::Upstream(fault), None) => exchange_problem(&fault, "", None, None),
+            (Interruption::Own(problem), _) => problem,
+        };
+        let reason = problem.reason().as_str();
+        let source = if self.errors_in_trailers {
+            let mut trailers = HeaderMap::new();
+            problem.write_grpc_headers(&mut trailers);
+            trailers.remove(CONTENT_TYPE);
+            Source::ErrorTrailers(trailers)
+        } else {
+            Source::Failed(BodyError { reason })
+        };
+        if let Some(completion) = &mut self.completion {
+            completion.record.problem = Some(Box::new(problem));
+        }
+        source
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        self.end_if_removed();
+        let polled = match &mut self.source {
+            Source::Failed(error) => return Poll::Ready(Some(Err(*error))),
+            Source::ErrorTrailers(trailers) => {
+                let trailers = std::mem::take(trailers);
+                self.source = Source::Bytes(Bytes::new());
+                return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+            }
+            source @ (Source::Bytes(_)
+            | Source::Upstream(_)
+            | Source::Held(_)
+            | Source::Inspected(_)
+            | Source::Compressed(_)
+            | Source::File(_)) => source.poll(cx),
+        };
+        match polled {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(None) => {
+                self.source = Source::Bytes(Bytes::new());
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Ok(mut frame))) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    trailers::for_clients(trailers);
+                }
+                if let Some(completion) = &mut self.completion {
+                    completion.record.bytes_out += frame.data_ref().map_or(0, Bytes::len) as u64;
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(fault))) => {
+                self.source = self.fail(fault);
+                // hyper drops unwritten data when a body fails, and writes it when it has to wait
+                // for the body.
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.source.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.source.size_hint()
+    }
+}
+
+impl SpliceFrom for Body {
+    fn can_splice(&self) -> bool {
+        match &self.source {
+            Source::Upstream(upstream) => upstream.body.can_splice(),
+            Source::Bytes(_)
+            | Source::Held(_)
+            | Source::Inspected(_)
+            | Source::Compressed(_)
+            | Source::File(_)
+            | Source::Failed(_)
+            | Source::ErrorTrailers(_) => false,
+        }
+    }
+
+    fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        most: u64,
+    ) -> Poll<Option<usize>> {
+        self.end_if_removed();
+        let Source::Upstream(upstream) = &mut self.source else {
+            return Poll::Ready(None);
+        };
+        match ready!(upstream.poll_splice(cx, pipe, most)) {
+            Ok(moved) => {
+                if let Some(completion) = &mut self.completion {
+                    completion.record.bytes_out += moved.unwrap_or_default() as u64;
+                }
+                Poll::Ready(moved)
+            }
+            Err(fault) => {
+                self.source = self.fail(Interruption::Upstream(fault));
+                Poll::Ready(None)
+            }
+        }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        let complete = self.is_end_stream();
+        if let Some(completion) = &mut self.completion {
+            completion.record.complete = complete;
+        }
+    }
+}

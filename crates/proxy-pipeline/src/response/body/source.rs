@@ -1,0 +1,190 @@
+//! What a response body is made of.
+
+use super::error::BodyError;
+use super::held_body::{Held, size_of};
+use super::interruption::Interruption;
+use super::upstream_body::UpstreamBody;
+use crate::response::compressed_body::Compression;
+use crate::response::file_body::FileBody;
+use crate::upload::body_buffer::{BodyBuffer, memory_problem};
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
+use proxy_errors::{Detail, Problem, Reason};
+use std::io;
+use std::task::{Context, Poll, ready};
+
+/// What a response body is made of.
+#[derive(Debug)]
+pub(super) enum Source {
+    Bytes(Bytes),
+    Upstream(Box<UpstreamBody>),
+    File(Box<FileBody>),
+    /// Read before it was wanted, and what comes behind that.
+    Held(Box<Held>),
+    /// Read by agents before, and what they did not see.
+    Inspected(Box<InspectedBody>),
+    /// Compressed while it is sent.
+    Compressed(Box<CompressedBody>),
+    /// The body failed; the bytes before are sent first.
+    Failed(BodyError),
+    /// The body failed; the trailers report it.
+    ErrorTrailers(HeaderMap),
+}
+
+/// A body, and its compression.
+#[derive(Debug)]
+pub(super) struct CompressedBody {
+    pub(super) plain: Source,
+    pub(super) compression: Compression,
+}
+
+/// A body of which agents have seen the beginning, or all of it.
+#[derive(Debug)]
+pub(super) struct InspectedBody {
+    read: BodyBuffer,
+    trailers: Option<HeaderMap>,
+    rest: Option<Source>,
+}
+
+impl Source {
+    pub(super) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Bytes(Bytes::new()))
+    }
+
+    pub(super) fn poll_upload(&mut self, cx: &mut Context<'_>) {
+        match self {
+            Self::Upstream(upstream) => upstream.body.poll_upload(cx),
+            Self::Compressed(compressed) => compressed.plain.poll_upload(cx),
+            Self::Inspected(inspected) => {
+                if let Some(rest) = &mut inspected.rest {
+                    rest.poll_upload(cx);
+                }
+            }
+            Self::Bytes(_)
+            | Self::Held(_)
+            | Self::File(_)
+            | Self::Failed(_)
+            | Self::ErrorTrailers(_) => {}
+        }
+    }
+
+    /// The next frame of a body that has not failed.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Interruption>>> {
+        match self {
+            Self::Bytes(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Self::Upstream(upstream) => upstream.poll(cx).map_err(Interruption::Upstream),
+            Self::Held(held) => held.poll(cx).map_err(Interruption::Upstream),
+            Self::Inspected(inspected) => inspected.poll(cx),
+            Self::Compressed(compressed) => compressed.poll(cx),
+            Self::File(file) => file.poll(cx).map_err(Interruption::Own),
+            Self::Failed(_) | Self::ErrorTrailers(_) => Poll::Ready(None),
+        }
+    }
+}
+
+impl Source {
+    pub(super) fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Upstream(upstream) => upstream.body.is_end_stream(),
+            Self::Held(held) => held.is_over(),
+            Self::Inspected(inspected) => inspected.is_over(),
+            Self::Compressed(compressed) => compressed.compression.is_over(),
+            Self::File(file) => file.left() == 0,
+            Self::Failed(_) | Self::ErrorTrailers(_) => false,
+        }
+    }
+
+    pub(super) fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Upstream(upstream) => upstream.body.size_hint(),
+            Self::Held(held) => held.size_hint(),
+            Self::Inspected(inspected) => {
+                let rest = inspected.rest.as_ref().map(Self::size_hint);
+                size_of(inspected.read.len(), inspected.trailers.is_some(), rest)
+            }
+            Self::File(file) => SizeHint::with_exact(file.left()),
+            Self::Compressed(_) | Self::Failed(_) | Self::ErrorTrailers(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl InspectedBody {
+    /// Nothing read of `rest`, to be read into `read`.
+    pub(super) fn new(read: BodyBuffer, rest: Source) -> Self {
+        Self {
+            read,
+            trailers: None,
+            rest: Some(rest),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.read.is_empty() && self.trailers.is_none() && self.rest.is_none()
+    }
+
+    pub(super) fn poll_inspect(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut take: impl FnMut(&[u8]) -> bool,
+    ) -> Poll<Result<bool, Interruption>> {
+        if self.read.is_evicted() {
+            return Poll::Ready(Err(Interruption::Own(memory_problem())));
+        }
+        while let Some(rest) = &mut self.rest {
+            ready!(self.read.poll_room(cx.waker()));
+            match ready!(rest.poll(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => {
+                        let goes_on = take(&data);
+                        if self.read.push(&data, cx.waker()).is_err() {
+                            return Poll::Ready(Err(Interruption::Own(memory_problem())));
+                        }
+                        if !goes_on {
+                            self.read.settle();
+                            return Poll::Ready(Ok(false));
+                        }
+                    }
+                    Err(frame) => self.trailers = frame.into_trailers().ok(),
+                },
+                Some(Err(interruption)) => return Poll::Ready(Err(interruption)),
+                None => self.rest = None,
+            }
+        }
+        self.read.settle();
+        Poll::Ready(Ok(true))
+    }
+
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Interruption>>> {
+        if let Some(block) = self.read.pop() {
+            return Poll::Ready(Some(Ok(Frame::data(block))));
+        }
+        match &mut self.rest {
+            Some(rest) => rest.poll(cx),
+            None => Poll::Ready(self.trailers.take().map(|it| Ok(Frame::trailers(it)))),
+        }
+    }
+}
+
+impl CompressedBody {
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Interruption>>> {
+        let Self { plain, compression } = self;
+        let broken = |error: io::Error| {
+            let detail = Detail::text(error.to_string());
+            Interruption::Own(Problem::new(Reason::InternalError, detail))
+        };
+        compression.poll(cx, |cx| plain.poll(cx), broken)
+    }
+}

@@ -1,0 +1,43 @@
+//! Reads a response's body before its client gets a byte.
+
+use crate::response::body::{Body, Interruption};
+use crate::upload::body_buffer::BodyBuffer;
+use http::Response;
+use http::header::CONTENT_TYPE;
+use std::future::poll_fn;
+
+/// Reads as much of the body of `response` as `max_bytes` allow: mostly all of it.
+///
+/// Event streams and gRPC are left as they are: what waits for their end waits for ever. So is a response
+/// with `X-Accel-Buffering: no`, by which upstreams ask the same of nginx. A body for which no memory is
+/// left is sent on from there.
+pub(crate) async fn hold(
+    response: &mut Response<Body>,
+    (buffer, max_bytes): (BodyBuffer, u64),
+) -> Result<(), Interruption> {
+    if !is_stream(response) && !asks_for_no_buffering(response) {
+        let body = response.body_mut();
+        body.begin_hold(buffer);
+        poll_fn(|cx| body.poll_hold(cx, max_bytes)).await?;
+    }
+    Ok(())
+}
+
+fn asks_for_no_buffering(response: &Response<Body>) -> bool {
+    let wish = response.headers().get("x-accel-buffering");
+    wish.is_some_and(|wish| wish.as_bytes().trim_ascii().eq_ignore_ascii_case(b"no"))
+}
+
+/// Whether the body is one that may have no end.
+pub(crate) fn is_stream(response: &Response<Body>) -> bool {
+    let media_type = response.headers().get(CONTENT_TYPE);
+    media_type.is_some_and(|value| {
+        let value = value.as_bytes().trim_ascii_start();
+        [&b"text/event-stream"[..], b"application/grpc"]
+            .iter()
+            .any(|stream| {
+                let beginning = value.get(..stream.len());
+                beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(stream))
+            })
+    })
+}

@@ -1,0 +1,187 @@
+//! The proxy's own responses: problems and documents.
+
+use crate::headers::names;
+use crate::record::agent_record::AgentReply;
+use crate::response::body::Body;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, DATE, SERVER};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use proxy_errors::{LocalReply, Problem, Reason, ResponseForm};
+use std::time::SystemTime;
+
+pub(crate) const OUR_NAME: HeaderValue = HeaderValue::from_static("proxyd");
+
+/// A document for a response.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) content_type: HeaderValue,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    /// The response. For HEAD without its body, but with the body's length.
+    pub(crate) fn into_response(self, method: &Method) -> Response<Body> {
+        let Self {
+            status,
+            content_type,
+            body,
+        } = self;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, content_type);
+        headers.insert(SERVER, OUR_NAME);
+        respond(status, headers, body, method)
+    }
+}
+
+/// The format of an error response.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReplyFormat<'a> {
+    pub(crate) form: ResponseForm,
+    pub(crate) correlation_id: &'a HeaderValue,
+    pub(crate) method: &'a Method,
+    /// The client may learn the reason, in `Proxy-Status`, and the upstream's name.
+    pub(crate) expose_reason: bool,
+}
+
+/// The error response for a request that was not served.
+pub(crate) fn local_reply(problem: &Problem, format: ReplyFormat<'_>) -> Response<Body> {
+    let LocalReply {
+        status,
+        headers,
+        body,
+    } = reply(problem, format);
+    respond(status, headers, body.into(), format.method)
+}
+
+fn reply(problem: &Problem, format: ReplyFormat<'_>) -> LocalReply {
+    let mut reply = if format.expose_reason {
+        LocalReply::new(problem, format.form, format.correlation_id)
+    } else {
+        LocalReply::new(&problem.without_name(), format.form, format.correlation_id)
+    };
+    let headers = &mut reply.headers;
+    headers.insert(SERVER, OUR_NAME);
+    if let Some(methods) = allowed(problem.reason()) {
+        headers.insert(http::header::ALLOW, HeaderValue::from_static(methods));
+    }
+    if format.expose_reason
+        && let Ok(value) = HeaderValue::try_from(problem.proxy_status("proxyd"))
+    {
+        headers.insert(names::PROXY_STATUS, value);
+    }
+    reply
+}
+
+/// `Allow` of a 405. CONNECT's target has no allowed method. [RFC 9110 §15.5.6]
+fn allowed(reason: Reason) -> Option<&'static str> {
+    if reason == Reason::MethodNotAllowed {
+        return Some("GET, HEAD");
+    }
+    (reason == Reason::ConnectMethodRefused).then_some("")
+}
+
+/// `response` with the headers of an agent's, and its body if it has one.
+pub(crate) fn replace_by_agent(
+    reply: AgentReply,
+    mut response: Response<Body>,
+    method: &Method,
+) -> Response<Body> {
+    let AgentReply { mut headers, body } = reply;
+    let fields = response.headers_mut();
+    match body {
+        Some(body) => {
+            fields.remove(CONTENT_TYPE);
+            if *method == Method::HEAD {
+                fields.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+            } else {
+                *response.body_mut() = Body::bytes(body);
+            }
+        }
+        // The agent's fields describe a body that is not sent.
+        None => headers.retain(|(name, _)| !describes_a_body(name)),
+    }
+    let fields = response.headers_mut();
+    for (name, _) in &headers {
+        fields.remove(name);
+    }
+    for (name, value) in headers {
+        fields.append(name, value);
+    }
+    response
+}
+
+/// Whether the field says something about the bytes of one body.
+fn describes_a_body(name: &HeaderName) -> bool {
+    const NAMES: [&str; 13] = [
+        "accept-ranges",
+        "content-digest",
+        "content-disposition",
+        "content-encoding",
+        "content-language",
+        "content-location",
+        "content-md5",
+        "content-range",
+        "content-type",
+        "digest",
+        "etag",
+        "last-modified",
+        "repr-digest",
+    ];
+    NAMES.contains(&name.as_str())
+}
+
+fn respond(
+    status: StatusCode,
+    mut headers: HeaderMap,
+    body: Bytes,
+    method: &Method,
+) -> Response<Body> {
+    let body = if *method == Method::HEAD {
+        headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+        Bytes::new()
+    } else {
+        body
+    };
+    let mut response = Response::new(Body::bytes(body));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// A response to a connection without a readable request.
+#[derive(Debug)]
+pub struct RawAnswer {
+    /// Status line, header fields and body.
+    pub bytes: Vec<u8>,
+    /// The status.
+    pub status: StatusCode,
+}
+
+/// The response to unreadable input. The connection must be closed after it.
+#[must_use]
+pub(crate) fn raw_answer(
+    problem: &Problem,
+    correlation_id: &HeaderValue,
+    expose_reason: bool,
+    now: SystemTime,
+) -> RawAnswer {
+    let format = ReplyFormat {
+        form: ResponseForm::Json,
+        correlation_id,
+        method: &Method::GET,
+        expose_reason,
+    };
+    let mut reply = reply(problem, format);
+    let date = httpdate::fmt_http_date(now);
+    reply
+        .headers
+        .insert(names::CORRELATION_ID, correlation_id.clone());
+    if let Ok(date) = HeaderValue::try_from(date) {
+        reply.headers.insert(DATE, date);
+    }
+    RawAnswer {
+        bytes: reply.to_closing_message(),
+        status: reply.status,
+    }
+}

@@ -1,0 +1,91 @@
+//! The reply to a request: its response, and what follows a protocol switch.
+
+use crate::headers::correlation::never_indexed;
+use crate::headers::names;
+use crate::record::completion::{AgreedUpgrade, CompletionGuard};
+use crate::response::body::Body;
+use crate::response::tunnel::Switched;
+use http::header::CONNECTION;
+use http::{HeaderValue, Response};
+use proxy_telemetry::Protocol;
+
+/// The reply to a request.
+#[derive(Debug)]
+pub struct Reply {
+    /// The response.
+    pub response: Response<Body>,
+    /// The connection after a protocol switch: to be joined with the client's once the head of the
+    /// response is sent. The exchange ends with it, not with the response, which has no body then.
+    pub upgrade: Option<Box<Switched>>,
+}
+
+impl Reply {
+    /// Sets the correlation ID of `response`, and ties the end of the exchange to the end of its
+    /// body, or of the tunnel behind it.
+    pub(crate) fn finish(
+        mut completion: Box<CompletionGuard>,
+        is_grpc: bool,
+        mut response: Response<Body>,
+    ) -> Self {
+        let agreed = completion.record.upgrade.take();
+        let CompletionGuard {
+            client,
+            worker,
+            record,
+            ..
+        } = &mut *completion;
+        let headers = response.headers_mut();
+        // HTTP/1.x takes the field from the body, which saves an insertion.
+        if !client.exclusive || agreed.is_some() {
+            let id = record.correlation_id.clone();
+            headers.insert(names::CORRELATION_ID, never_indexed(id));
+        }
+        if client.exclusive && (client.should_close(worker) || client.close.get()) {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if let Some(rate) = record.rate.take() {
+            rate.write(headers);
+        }
+        if record.parts.upstream.is_none() {
+            client.earn_reset();
+        }
+        record.status = Some(response.status());
+        match agreed {
+            None => Self {
+                response: response.map(|body| with_completion(body, completion, is_grpc)),
+                upgrade: None,
+            },
+            Some(agreed) => Self {
+                response,
+                upgrade: Some(Box::new(switched(*agreed, completion))),
+            },
+        }
+    }
+}
+
+fn with_completion(body: Body, completion: Box<CompletionGuard>, is_grpc: bool) -> Body {
+    let by_http2 = completion.record.protocol == Protocol::Http2;
+    let body = body.with_completion(completion);
+    if by_http2 && is_grpc {
+        return body.with_errors_in_trailers();
+    }
+    body
+}
+
+/// Keeps the exchange open, although its response has no body, until the tunnel ends. It is no request in
+/// flight any more.
+fn switched(agreed: AgreedUpgrade, mut completion: Box<CompletionGuard>) -> Switched {
+    let AgreedUpgrade {
+        tunnel,
+        permit,
+        idle,
+    } = agreed;
+    completion.become_tunnel();
+    completion.origin.extract(completion.record.parts);
+    Switched {
+        tunnel,
+        idle,
+        permit,
+        completion,
+    }
+}

@@ -1,0 +1,498 @@
+//! A request's body on its way upstream: counted, limited, and timed by progress.
+
+use crate::headers::header_limits::{FieldLimits, check_fields};
+use crate::headers::trailers;
+use crate::upload::body_buffer::BodyBuffer;
+use crate::upload::client_body::{BodyAborted, ClientBody, HeldBody, Inspected};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName};
+use http_body::{Body, Frame, SizeHint};
+use proxy_clock::{MinDataRate, RequestTimers, Tick, Timer};
+use proxy_errors::{Detail, Reason};
+use proxy_health::{BreakerPermit, CircuitBreaker};
+use proxy_http1::{Pipe, SpliceFrom};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A request's body.
+#[derive(Debug, Default)]
+pub struct RequestBody(Option<Upload>);
+
+#[derive(Debug)]
+struct Upload {
+    incoming: ClientBody,
+    progress: Rc<Progress>,
+}
+
+/// The state of a body, read by the task that waits for the response.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    pub(crate) bytes: Cell<u64>,
+    pub(crate) fault: Cell<Option<RequestBodyError>>,
+    pub(crate) complete: Cell<bool>,
+    /// The time at which the body was complete.
+    pub(crate) completed_at: Cell<Tick>,
+    /// The probe of a half-open breaker, if the request is one.
+    probe: RefCell<Option<Box<UploadedProbe>>>,
+    /// Names of the fields that policies and agents have decided on: trailers must not change them.
+    decided_fields: OnceCell<Box<[HeaderName]>>,
+    /// The response has begun: from then on the timers of reading it apply.
+    answered: Cell<bool>,
+    limits: BodyLimits,
+    times: Times,
+    /// The client's data rate; `None` if any progress is enough.
+    min_rate: Option<MinDataRate>,
+    timers: RequestTimers,
+}
+
+/// A half-open breaker's probe while the client still sends its body. Its place is free while the proxy waits
+/// for the client.
+#[derive(Debug)]
+struct UploadedProbe {
+    breaker: CircuitBreaker,
+    permit: Option<BreakerPermit>,
+}
+
+/// Limits on the size of a body and of its trailers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyLimits {
+    pub(crate) max_bytes: u64,
+    pub(crate) trailers: FieldLimits,
+}
+
+/// Timeouts of both sides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// For the client, per [`MinDataRate::MIN_BYTES`] bytes of its body.
+    pub(crate) body_idle: Duration,
+    /// A single byte is enough instead.
+    pub(crate) any_rate: bool,
+    /// For the upstream, between two writes that it accepts.
+    pub(crate) write: Duration,
+    /// For the upstream, from the end of the body to the head of the response.
+    pub(crate) response: Duration,
+}
+
+/// The reason why a request's body ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestBodyError {
+    /// The body exceeds the limit.
+    #[error("over {limit} bytes")]
+    TooLarge {
+        /// Bytes received so far.
+        seen: u64,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// The trailers exceed a limit on header fields.
+    #[error("trailers of {current} exceed limit {limit}")]
+    Trailers {
+        /// The reason for the limit.
+        reason: Reason,
+        /// The value.
+        current: u64,
+        /// The maximum.
+        limit: u64,
+    },
+    /// The client disconnected, or its body is malformed.
+    #[error("cut off by the client")]
+    BodyAborted,
+    /// The client violated HTTP/2.
+    #[error("malformed by HTTP/2")]
+    Malformed,
+}
+
+impl From<BodyAborted> for RequestBodyError {
+    fn from(cut: BodyAborted) -> Self {
+        match cut {
+            BodyAborted::Gone => Self::BodyAborted,
+            BodyAborted::Malformed => Self::Malformed,
+        }
+    }
+}
+
+impl RequestBody {
+    /// The body `incoming`, limited to `limit` bytes.
+    pub(crate) fn new(
+        incoming: ClientBody,
+        limits: BodyLimits,
+        times: Times,
+        timers: RequestTimers,
+    ) -> (Self, Rc<Progress>) {
+        let progress = Rc::new(Progress {
+            bytes: Cell::new(0),
+            fault: Cell::new(None),
+            complete: Cell::new(false),
+            completed_at: Cell::default(),
+            probe: RefCell::default(),
+            decided_fields: OnceCell::new(),
+            answered: Cell::new(false),
+            limits,
+            times,
+            min_rate: (!times.any_rate).then(MinDataRate::default),
+            timers,
+        });
+        let upload = Upload {
+            incoming,
+            progress: Rc::clone(&progress),
+        };
+        (Self(Some(upload)), progress)
+    }
+}
+
+impl RequestBody {
+    /// Reads the body whole, unless it is larger than `max_bytes`. Ready with what could not be read.
+    pub(crate) fn poll_hold(
+        &mut self,
+        cx: &mut Context<'_>,
+        (held, max_bytes): (&mut HeldRequest, u64),
+    ) -> Poll<Result<(), HoldError>> {
+        if held.bytes.is_evicted() {
+            return Poll::Ready(Err(HoldError::MemoryFull));
+        }
+        loop {
+            // While the body may not be read on, its timers run all the same.
+            let polled = match held.bytes.poll_room(cx.waker()) {
+                Poll::Ready(()) => Pin::new(&mut *self).poll_frame(cx),
+                Poll::Pending => Poll::Pending,
+            };
+            match polled {
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Ready(Some(Err(fault))) => return Poll::Ready(Err(HoldError::Body(fault))),
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => {
+                        let current = held.bytes.len() + data.len() as u64;
+                        if current > max_bytes {
+                            return Poll::Ready(Err(HoldError::TooLarge(current)));
+                        }
+                        if held.bytes.push(&data, cx.waker()).is_err() {
+                            return Poll::Ready(Err(HoldError::MemoryFull));
+                        }
+                    }
+                    Err(frame) => held.trailers = frame.into_trailers().ok(),
+                },
+                Poll::Pending => {
+                    let progress = self.0.as_ref().map(|upload| &upload.progress);
+                    let expired = progress.and_then(|it| it.timers.deadline().take_expired());
+                    return match expired {
+                        Some((timer, after)) => Poll::Ready(Err(HoldError::Late(timer, after))),
+                        None => Poll::Pending,
+                    };
+                }
+            }
+        }
+    }
+}
+
+impl RequestBody {
+    /// Reads the body into `held` until it ends or `take`, which sees every piece, wants no more.
+    pub(crate) fn poll_inspect(
+        &mut self,
+        cx: &mut Context<'_>,
+        held: &mut InspectedBody,
+        mut take: impl FnMut(&[u8]) -> bool,
+    ) -> Poll<Result<(), HoldError>> {
+        if held.read.is_evicted() {
+            return Poll::Ready(Err(HoldError::MemoryFull));
+        }
+        loop {
+            // While the body may not be read on, its timers run all the same.
+            let polled = match held.read.poll_room(cx.waker()) {
+                Poll::Ready(()) => Pin::new(&mut *self).poll_frame(cx),
+                Poll::Pending => Poll::Pending,
+            };
+            match polled {
+                Poll::Ready(None) => {
+                    held.is_whole = true;
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Ready(Some(Err(fault))) => return Poll::Ready(Err(HoldError::Body(fault))),
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => {
+                        let goes_on = take(&data);
+                        if held.read.push(&data, cx.waker()).is_err() {
+                            return Poll::Ready(Err(HoldError::MemoryFull));
+                        }
+                        if !goes_on {
+                            held.is_whole = self.is_end_stream();
+                            return Poll::Ready(Ok(()));
+                        }
+                    }
+                    Err(frame) => held.trailers = frame.into_trailers().ok(),
+                },
+                Poll::Pending => {
+                    let progress = self.0.as_ref().map(|upload| &upload.progress);
+                    let expired = progress.and_then(|it| it.timers.deadline().take_expired());
+                    return match expired {
+                        Some((timer, after)) => Poll::Ready(Err(HoldError::Late(timer, after))),
+                        None => Poll::Pending,
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// The beginning of a body that agents inspect, or all of it.
+#[derive(Debug)]
+pub(crate) struct InspectedBody {
+    read: BodyBuffer,
+    trailers: Option<HeaderMap>,
+    is_whole: bool,
+}
+
+impl InspectedBody {
+    /// Nothing yet, to be read into `read`.
+    pub(crate) fn new(read: BodyBuffer) -> Self {
+        Self {
+            read,
+            trailers: None,
+            is_whole: false,
+        }
+    }
+
+    /// Whether nothing follows.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Replaces all bytes that were read. The new ones are not counted: their reservation has them already.
+    pub(crate) fn replace(&mut self, bytes: &[u8]) {
+        while self.read.pop().is_some() {}
+        self.read.append(bytes);
+    }
+
+    /// The length of a body that is whole and has no trailers.
+    pub(crate) fn whole_length(&self) -> Option<u64> {
+        (self.is_whole && self.trailers.is_none()).then_some(self.read.len())
+    }
+
+    /// The body with what is left of it in `rest`.
+    pub(crate) fn into_body(self, rest: RequestBody) -> ClientBody {
+        self.read.settle();
+        let rest = match (self.is_whole, rest.0) {
+            (false, Some(upload)) => upload.incoming,
+            (true, _) | (_, None) => ClientBody::Held(HeldBody {
+                bytes: BodyBuffer::default(),
+                trailers: self.trailers,
+            }),
+        };
+        ClientBody::Inspected(Box::new(Inspected {
+            read: self.read,
+            rest,
+        }))
+    }
+}
+
+/// What was read of a body that is to be held whole.
+#[derive(Debug)]
+pub(crate) struct HeldRequest {
+    bytes: BodyBuffer,
+    trailers: Option<HeaderMap>,
+}
+
+/// Why a body could not be held whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum HoldError {
+    /// There is at least so much of it, in bytes.
+    TooLarge(u64),
+    /// There is no memory for it.
+    MemoryFull,
+    /// It broke off.
+    Body(RequestBodyError),
+    /// This timer ran out.
+    Late(Timer, Duration),
+}
+
+impl HeldRequest {
+    /// Nothing yet, to be read into `bytes`.
+    pub(crate) fn new(bytes: BodyBuffer) -> Self {
+        Self {
+            bytes,
+            trailers: None,
+        }
+    }
+
+    pub(crate) fn into_body(self) -> HeldBody {
+        self.bytes.settle();
+        HeldBody {
+            bytes: self.bytes,
+            trailers: self.trailers,
+        }
+    }
+}
+
+impl Progress {
+    fn count(&self, bytes: usize) -> Result<(), RequestBodyError> {
+        let seen = self.bytes.get().saturating_add(bytes as u64);
+        self.bytes.set(seen);
+        let limit = self.limits.max_bytes;
+        if seen > limit {
+            return Err(RequestBodyError::TooLarge { seen, limit });
+        }
+        if let Some(min_rate) = &self.min_rate {
+            min_rate.moved(self.timers.clock(), bytes);
+        }
+        self.start(Timer::UpstreamWrite, self.times.write);
+        self.extend_response_timer();
+        Ok(())
+    }
+
+    /// Refuses trailers that are larger than a head may be.
+    #[cold]
+    fn check_trailers(&self, trailers: &HeaderMap) -> Result<(), RequestBodyError> {
+        let checked = check_fields(trailers, self.limits.trailers);
+        checked.map_err(|problem| match problem.detail() {
+            Detail::Limit { current, limit } => RequestBodyError::Trailers {
+                reason: problem.reason(),
+                current: *current,
+                limit: *limit,
+            },
+            Detail::None
+            | Detail::Text(_)
+            | Detail::Named { .. }
+            | Detail::LimitAtLeast { .. }
+            | Detail::After(_) => RequestBodyError::Malformed,
+        })
+    }
+
+    /// Removes the fields `names` from the trailers.
+    pub(crate) fn decide_fields(&self, names: Box<[HeaderName]>) {
+        self.decided_fields.get_or_init(|| names);
+    }
+
+    /// Holds the permit of a probe for as long as the target, not the client, is waited for.
+    #[cold]
+    pub(crate) fn hold_probe(&self, breaker: &CircuitBreaker, permit: BreakerPermit) {
+        let probe = UploadedProbe {
+            breaker: breaker.clone(),
+            permit: Some(permit),
+        };
+        self.probe.replace(Some(Box::new(probe)));
+    }
+
+    /// The permit of a probe, if it has a place.
+    pub(crate) fn take_probe(&self) -> Option<BreakerPermit> {
+        self.probe.take()?.permit
+    }
+
+    fn ended(&self) {
+        if !self.complete.replace(true) {
+            self.completed_at.set(self.timers.clock().now());
+            if let Some(probe) = &mut *self.probe.borrow_mut()
+                && probe.permit.is_none()
+            {
+                probe.permit = probe.breaker.readmit();
+            }
+            self.start(Timer::ResponseHeader, self.times.response);
+        }
+    }
+
+    /// Records that the response has begun.
+    pub(crate) fn response_began(&self) {
+        self.answered.set(true);
+    }
+
+    fn start(&self, timer: Timer, wait: Duration) {
+        if !self.answered.get() {
+            self.timers.start(timer, wait);
+        }
+    }
+
+    /// Restarts the response's timer when the upstream accepts more of the request.
+    fn extend_response_timer(&self) {
+        let waits = self.timers.deadline().running() == Some(Timer::ResponseBody);
+        if waits && self.answered.get() {
+            self.timers.start(Timer::ResponseBody, self.times.write);
+        }
+    }
+
+    fn wait_for_client(&self) {
+        if let Some(probe) = &mut *self.probe.borrow_mut() {
+            probe.permit = None;
+        }
+        if self.answered.get() {
+            return;
+        }
+        let time = self.times.body_idle;
+        match &self.min_rate {
+            Some(min_rate) => self.timers.ensure_pace(min_rate, Timer::RequestBody, time),
+            None => self.timers.ensure(Timer::RequestBody, time),
+        }
+    }
+
+    fn failed(&self, fault: RequestBodyError) -> RequestBodyError {
+        self.fault.set(Some(fault));
+        fault
+    }
+}
+
+/// Never spliced, because each piece is counted.
+impl SpliceFrom for RequestBody {
+    fn can_splice(&self) -> bool {
+        false
+    }
+
+    fn poll_splice(&mut self, _: &mut Context<'_>, _: &mut Pipe, _: u64) -> Poll<Option<usize>> {
+        Poll::Ready(None)
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = RequestBodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
+        let Some(Upload { incoming, progress }) = &mut self.0 else {
+            return Poll::Ready(None);
+        };
+        match Pin::new(&mut *incoming).poll_frame(cx) {
+            Poll::Pending => {
+                progress.wait_for_client();
+                Poll::Pending
+            }
+            Poll::Ready(None) => {
+                progress.ended();
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(cut))) => Poll::Ready(Some(Err(progress.failed(cut.into())))),
+            Poll::Ready(Some(Ok(mut frame))) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    if let Err(fault) = progress.check_trailers(trailers) {
+                        return Poll::Ready(Some(Err(progress.failed(fault))));
+                    }
+                    trailers::for_targets(trailers);
+                    if let Some(names) = progress.decided_fields.get() {
+                        trailers::remove_decided(trailers, names);
+                    }
+                }
+                if let Err(fault) = progress.count(frame.data_ref().map_or(0, Bytes::len)) {
+                    return Poll::Ready(Some(Err(progress.failed(fault))));
+                }
+                if incoming.is_end_stream() {
+                    progress.ended();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0
+            .as_ref()
+            .is_none_or(|upload| upload.incoming.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.as_ref().map_or_else(
+            || SizeHint::with_exact(0),
+            |upload| upload.incoming.size_hint(),
+        )
+    }
+}

@@ -1,0 +1,349 @@
+//! A plan with one worker's state for it.
+
+use crate::headers::trace_context::Sampling;
+use crate::limits::route_limits::RouteLimits;
+use crate::upload::request_body::RequestBody;
+use crate::worker::shadow_counters::ShadowCounters;
+use proxy_agent::AgentClient;
+use proxy_files::Directory;
+use proxy_framing::HeadLimits;
+use proxy_limits::RetryBudget;
+use proxy_model::{Observability, Route, Service, StaticFiles, TraceContext};
+use proxy_plan::{Plan, TargetIdentity, UpstreamPlan};
+use proxy_pool::{ConnectSettings, Pool};
+use proxy_telemetry::{
+    AccessFormat, AgentMetrics, EscapedFields, OptionalField, Registry, RouteTable, TargetMetrics,
+    UpstreamMetrics,
+};
+use proxy_upstream::{ActiveRequest, HealthyTargets, Rotation, TargetState};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A plan with one worker's state for it.
+#[derive(Debug)]
+pub struct ActivePlan {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    pub(crate) routes: RouteTable,
+    pub(crate) upstreams: Vec<ActiveUpstream>,
+    /// By position of the agent.
+    pub(crate) agents: Vec<ActiveAgent>,
+    /// By position of the route.
+    pub(crate) limits: Arc<[RouteLimits]>,
+    /// By position of the route; `None` for routes without copies.
+    pub(crate) shadows: Vec<Option<ShadowCounters>>,
+    /// Header limits are answered 431.
+    pub(crate) standard_statuses: bool,
+    /// How traces begin here; `None` begins none.
+    pub(crate) traces: Option<Sampling>,
+    /// Format of access records; `None` if the log is off.
+    pub(crate) access_format: Option<AccessFormat>,
+    /// Routes in the form of access records, by index; empty if the log is off.
+    pub(crate) route_fields: EscapedFields,
+    pub(crate) response_limits: HeadLimits,
+    /// By index of the route; `None` for routes without static files.
+    pub(crate) folders: Vec<Option<Arc<Directory>>>,
+    /// Created when a stream of an older plan needs it.
+    route_ids: OnceCell<HashSet<Arc<str>>>,
+    target_identities: OnceCell<HashSet<Arc<TargetIdentity>>>,
+}
+
+/// An agent with one worker's state for it.
+#[derive(Debug)]
+pub(crate) struct ActiveAgent {
+    pub(crate) client: Rc<AgentClient>,
+    pub(crate) metrics: Arc<AgentMetrics>,
+}
+
+/// An upstream with one worker's state for it.
+#[derive(Debug)]
+pub(crate) struct ActiveUpstream {
+    pub(crate) rotation: Rotation,
+    /// Requests, retries not included, that the retry budget has been told of.
+    budgeted: Cell<u64>,
+    pub(crate) ready: RefCell<HealthyTargets>,
+    /// The number of changes of targets that `ready` has seen.
+    seen_changes: Cell<u64>,
+    pub(crate) metrics: Arc<UpstreamMetrics>,
+    pub(crate) targets: Vec<Arc<TargetMetrics>>,
+    pub(crate) connectors: UpstreamConnectors,
+    /// Its targets in the form of access records, by index; empty if the log is off.
+    pub(crate) target_fields: EscapedFields,
+    /// The upstream without a target in that form.
+    pub(crate) upstream_field: EscapedFields,
+}
+
+/// Connection settings of an upstream's targets.
+#[derive(Clone, Debug)]
+pub struct UpstreamConnectors {
+    /// By index of the target.
+    pub targets: Vec<ConnectSettings>,
+}
+
+impl ActivePlan {
+    /// `plan` for the worker with this number, with the connectors of its upstreams and the limits of
+    /// its routes.
+    #[must_use]
+    pub fn new(
+        plan: Arc<Plan>,
+        connectors: Vec<UpstreamConnectors>,
+        limits: Arc<[RouteLimits]>,
+        registry: &Arc<Registry>,
+        worker: usize,
+    ) -> Self {
+        let ids = plan.routes().iter().map(|route| Arc::clone(&route.id));
+        let upstreams = plan.upstreams().iter().zip(connectors);
+        let upstreams = upstreams.map(|(upstream, connectors)| {
+            ActiveUpstream::new(upstream, connectors, registry, worker)
+        });
+        let mut upstreams: Vec<_> = upstreams.collect();
+        let model = plan.model();
+        let access_format = access_format(&model.observability);
+        let mut route_fields = EscapedFields::default();
+        if access_format.is_some() {
+            route_fields = EscapedFields::of_routes(plan.routes().iter().map(|route| &*route.id));
+            for (upstream, active) in plan.upstreams().iter().zip(&mut upstreams) {
+                let labels = upstream.targets.iter().map(|target| &*target.label);
+                active.target_fields = EscapedFields::of_targets(&upstream.name, labels);
+                active.upstream_field = EscapedFields::of_upstream(&upstream.name);
+            }
+        }
+        Self {
+            shadows: plan
+                .routes()
+                .iter()
+                .map(|route| ShadowCounters::new(route, registry))
+                .collect(),
+            routes: RouteTable::new(Arc::clone(registry), worker, ids.collect()),
+            upstreams,
+            agents: active_agents(&plan, registry, worker),
+            limits,
+            standard_statuses: *model.limits.standard_statuses,
+            traces: traces(&model.observability.trace_context),
+            access_format,
+            route_fields,
+            response_limits: RESPONSE_LIMITS,
+            folders: model.routes.iter().map(folder).collect(),
+            route_ids: OnceCell::new(),
+            target_identities: OnceCell::new(),
+            plan,
+        }
+    }
+
+    /// The same configuration with other addresses of names, in `plan`, for the same worker.
+    #[must_use]
+    pub fn resolved(
+        &self,
+        plan: Arc<Plan>,
+        connectors: Vec<UpstreamConnectors>,
+        registry: &Arc<Registry>,
+        worker: usize,
+    ) -> Self {
+        Self::new(plan, connectors, Arc::clone(&self.limits), registry, worker)
+    }
+
+    /// Takes over the connections to agents of `earlier` that this plan has too.
+    pub(crate) fn adopt_agents(&mut self, earlier: &Self) {
+        for own in &mut self.agents {
+            let known = earlier.agents.iter();
+            let mut known = known.map(|agent| &agent.client);
+            if let Some(known) = known.find(|known| known.endpoint() == own.client.endpoint()) {
+                own.client = Rc::clone(known);
+            }
+        }
+    }
+
+    /// Recomputes the healthy targets.
+    pub fn refresh(&self) {
+        for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
+            active.ready.borrow_mut().refresh(weighted_states(upstream));
+        }
+    }
+
+    /// Counts a request that the target has in hand from now on, where load balancing looks at that.
+    #[inline]
+    pub(crate) fn begin_request(&self, upstream: usize, target: u16) -> Option<ActiveRequest> {
+        let upstream = self.plan.upstreams().get(upstream)?;
+        if !upstream.balancing.balancer.reads_load() {
+            return None;
+        }
+        let target = upstream.targets.get(usize::from(target))?;
+        Some(target.state.load().begin())
+    }
+
+    pub(crate) fn has_route(&self, id: &str) -> bool {
+        let all = || {
+            let routes = self.plan.routes().iter();
+            routes.map(|route| Arc::clone(&route.id)).collect()
+        };
+        self.route_ids.get_or_init(all).contains(id)
+    }
+
+    pub(crate) fn has_target(&self, identity: &TargetIdentity) -> bool {
+        let all = || {
+            let upstreams = self.plan.upstreams().iter();
+            let targets = upstreams.flat_map(|upstream| &upstream.targets);
+            targets.map(|target| Arc::clone(&target.identity)).collect()
+        };
+        self.target_identities.get_or_init(all).contains(identity)
+    }
+}
+
+impl ActivePlan {
+    /// Tells the retry budgets how many requests there were.
+    pub fn settle_budgets(&self, now_ns: u64) {
+        for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
+            active.settle_budget(&upstream.retry_budget, now_ns);
+        }
+    }
+
+    /// Updates the metrics of idle connections.
+    pub fn publish_pools(&self, pool: &Pool<RequestBody>) {
+        for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
+            if upstream.http2 {
+                let open = upstream.targets.iter();
+                let open = open.map(|target| pool.http2_pool().open(target.id));
+                let (size, idle) = open.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+                active.metrics.pool_size.set(size as u64);
+                active.metrics.pool_idle.set(idle as u64);
+                continue;
+            }
+            let idle = upstream.targets.iter().map(|target| {
+                let idle = pool.idle(target.id);
+                u64::try_from(idle).unwrap_or(u64::MAX)
+            });
+            let idle = idle.sum();
+            let busy: u64 = active
+                .targets
+                .iter()
+                .map(|metrics| metrics.active.get())
+                .sum();
+            active.metrics.pool_idle.set(idle);
+            active.metrics.pool_size.set(idle + busy);
+        }
+    }
+}
+
+fn first_attempts(metrics: &UpstreamMetrics) -> u64 {
+    metrics.attempts.get().wrapping_sub(metrics.retries.get())
+}
+
+impl ActiveUpstream {
+    /// Tells the retry budget how many requests there were since it was last told.
+    pub(crate) fn settle_budget(&self, budget: &RetryBudget, now_ns: u64) {
+        let all = first_attempts(&self.metrics);
+        let new = all.wrapping_sub(self.budgeted.replace(all));
+        // A request between its first attempt and the count of its retry makes it fall by one.
+        if matches!(new, 1..=0x7fff_ffff) {
+            budget.record_requests(new, now_ns);
+        }
+    }
+
+    /// Recomputes the healthy targets unless all of `changes` were seen.
+    #[inline]
+    pub(crate) fn catch_up(&self, upstream: &UpstreamPlan, changes: u64) {
+        if self.seen_changes.get() != changes {
+            self.look_again(upstream, changes);
+        }
+    }
+
+    #[cold]
+    fn look_again(&self, upstream: &UpstreamPlan, changes: u64) {
+        // A choice that is under way goes on with the targets that it has begun with.
+        if let Ok(mut ready) = self.ready.try_borrow_mut() {
+            ready.refresh(weighted_states(upstream));
+            self.seen_changes.set(changes);
+        }
+    }
+
+    fn new(
+        upstream: &UpstreamPlan,
+        connectors: UpstreamConnectors,
+        registry: &Registry,
+        worker: usize,
+    ) -> Self {
+        let targets = upstream.targets.iter();
+        let target_metrics = targets
+            .clone()
+            .map(|target| registry.target(worker, &upstream.name, &target.label));
+        let metrics = registry.upstream(worker, &upstream.name);
+        Self {
+            budgeted: Cell::new(first_attempts(&metrics)),
+            // Workers begin at different targets; otherwise the first requests would all go to the
+            // first target.
+            rotation: Rotation::new(
+                upstream.targets.len(),
+                u32::try_from(worker).unwrap_or_default(),
+            ),
+            ready: RefCell::new(HealthyTargets::new(weighted_states(upstream))),
+            // One that is looked at again without need.
+            seen_changes: Cell::default(),
+            metrics,
+            targets: target_metrics.collect(),
+            connectors,
+            target_fields: EscapedFields::default(),
+            upstream_field: EscapedFields::default(),
+        }
+    }
+}
+
+/// The state of each target, and its configured weight.
+fn weighted_states(upstream: &UpstreamPlan) -> impl Iterator<Item = (&TargetState, u32)> {
+    let targets = upstream.targets.iter();
+    targets.map(|target| (&*target.state, target.weight))
+}
+
+/// Limits on a target's response head.
+const RESPONSE_LIMITS: HeadLimits = HeadLimits {
+    max_head_bytes: 64 * 1024,
+    max_header_count: 256,
+    max_name_bytes: 1024,
+    max_value_bytes: 32 * 1024,
+    max_target_bytes: 1024,
+};
+
+fn active_agents(plan: &Plan, registry: &Registry, worker: usize) -> Vec<ActiveAgent> {
+    let agents = plan.agents().iter();
+    let agents = agents.map(|agent| ActiveAgent {
+        client: Rc::new(AgentClient::new(Arc::clone(&agent.endpoint))),
+        metrics: registry.agent(worker, &agent.name),
+    });
+    agents.collect()
+}
+
+fn folder(route: &Route) -> Option<Arc<Directory>> {
+    let StaticFiles {
+        place: _,
+        root,
+        index,
+        fallback,
+        precompressed,
+    } = match &route.service {
+        Service::Static(files) => files,
+        Service::Upstream(_) | Service::Builtin(_) => return None,
+    };
+    Some(Arc::new(Directory {
+        root: root.value.clone(),
+        index: index.as_str().into(),
+        fallback: fallback.as_ref().map(|name| name.as_str().into()),
+        precompressed: **precompressed,
+    }))
+}
+
+fn traces(settings: &TraceContext) -> Option<Sampling> {
+    let TraceContext {
+        begin,
+        sample_percent,
+    } = settings;
+    begin.then(|| Sampling::from_percent(**sample_percent))
+}
+
+fn access_format(observability: &Observability) -> Option<AccessFormat> {
+    let redact = observability.redact_query.iter();
+    observability.access_log.enabled.then(|| AccessFormat {
+        fields: vec![OptionalField::UserAgent, OptionalField::Referer],
+        redact_query: redact.map(|name| name.value.clone()).collect(),
+    })
+}

@@ -1,0 +1,251 @@
+//! State of a worker, and state shared by all workers.
+
+use crate::headers::correlation::IdSource;
+use crate::headers::host_value::HostValue;
+use crate::limits::admission::Admission;
+use crate::limits::in_flight_limit::InFlightLimit;
+use crate::upload::body_buffer::BodyBuffer;
+use crate::upload::request_body::RequestBody;
+use crate::worker::active_plan::ActivePlan;
+use crate::worker::date::DateCache;
+use crate::worker::disk::Disks;
+use crate::worker::removed_parts::{ReloadWatch, Removals};
+use crate::worker::shadow_counters::MAX_COPIES;
+use crate::worker::time::Time;
+use http::HeaderValue;
+use proxy_clock::{Clock, ProcessClock, TimerRegistry};
+use proxy_limits::{BodyReservation, ConcurrencyLimit, ConnectionsByClient, MemoryLimit};
+use proxy_pool::Pool;
+use proxy_telemetry::{Lifecycle, WorkerLog, WorkerMetrics};
+use proxy_upstream::TargetChanges;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// State shared by all workers.
+#[derive(Debug)]
+pub struct Shared {
+    /// Requests in flight over all workers.
+    pub in_flight: Arc<InFlightLimit>,
+    /// Client connections over all workers.
+    pub connections: ConcurrencyLimit,
+    /// Client connections of each client over all workers.
+    pub clients: ConnectionsByClient,
+    /// Whether the process uses too much memory.
+    pub memory: Arc<MemoryLimit>,
+    /// The time that state of all workers goes by.
+    pub clock: ProcessClock,
+    /// Told when a worker has ejected a target: all workers are to look again.
+    pub health_changes: Arc<Notify>,
+    /// Counts what takes effect on all workers at once: ejections, and changes by operators.
+    pub target_changes: Arc<TargetChanges>,
+    /// State of the process.
+    pub lifecycle: Arc<Lifecycle>,
+}
+
+/// State of one worker. Not `Send`.
+#[derive(Debug)]
+pub struct Worker {
+    /// State shared by all workers.
+    pub shared: Arc<Shared>,
+    /// The worker's precise time.
+    pub time: Time,
+    /// The worker's coarse clock, in ticks.
+    pub clock: Rc<Clock>,
+    /// The deadlines of all its connections and streams.
+    pub timers: Rc<TimerRegistry>,
+    /// Connections to targets.
+    pub pool: Rc<Pool<RequestBody>>,
+    /// The worker's metrics.
+    pub metrics: Arc<WorkerMetrics>,
+    /// The worker's ends of the logs.
+    pub logs: RefCell<Logs>,
+    /// The requests that it serves, and those that wait for that.
+    pub admission: Rc<Admission>,
+    /// The copies of requests under way.
+    pub(crate) shadows: ConcurrencyLimit,
+    /// Whether its connections are to end.
+    pub draining: Cell<Draining>,
+    /// Idle connections that are to close, so that new ones get their descriptors.
+    idle_to_close: Cell<u32>,
+    pub(crate) ids: IdSource,
+    pub(crate) date: DateCache,
+    pub(crate) host: HostValue,
+    pub(crate) disks: Disks,
+    active: RefCell<Rc<ActivePlan>>,
+    /// Number of plans applied after the first.
+    pub(crate) reloads: Cell<u32>,
+    /// Number of configurations before the one in force. Other addresses of names make no other
+    /// configuration.
+    pub(crate) former: Cell<u32>,
+    pub(crate) removals: RefCell<Removals>,
+}
+
+/// How a worker's connections end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draining {
+    /// They do not.
+    No,
+    /// With their next response, so that no client loses a request on an idle connection.
+    Gently,
+    /// As soon as they have no request in flight.
+    Promptly,
+    /// Now, with the requests in flight: the worker ends.
+    Cut,
+}
+
+/// A worker's ends of the logs.
+#[derive(Debug)]
+pub struct Logs {
+    /// One line per request.
+    pub access: WorkerLog,
+    /// Failures and reached limits.
+    pub errors: WorkerLog,
+    /// Warnings are written too.
+    pub warnings: bool,
+}
+
+impl Logs {
+    /// Logs that are off.
+    #[must_use]
+    pub fn off() -> Self {
+        Self {
+            access: WorkerLog::off(),
+            errors: WorkerLog::off(),
+            warnings: false,
+        }
+    }
+
+    /// Sends pending lines.
+    pub fn flush(&mut self) {
+        self.access.flush();
+        self.errors.flush();
+    }
+}
+
+impl Worker {
+    /// A worker that starts with `active`.
+    #[must_use]
+    pub fn new(
+        shared: Arc<Shared>,
+        (time, ids): (Time, IdSource),
+        active: ActivePlan,
+        metrics: Arc<WorkerMetrics>,
+        logs: Logs,
+    ) -> Self {
+        let clock = Rc::new(Clock::default());
+        let limits = &active.plan.model().limits;
+        let admission = Admission::new(Arc::clone(&shared.in_flight), limits, ids.key_seed());
+        Self {
+            shared,
+            admission: Rc::new(admission),
+            time,
+            timers: Rc::default(),
+            pool: Rc::new(Pool::new(Rc::clone(&clock))),
+            clock,
+            metrics,
+            logs: RefCell::new(logs),
+            draining: Cell::new(Draining::No),
+            idle_to_close: Cell::new(0),
+            ids,
+            date: DateCache::default(),
+            shadows: ConcurrencyLimit::new(MAX_COPIES),
+            host: HostValue::default(),
+            disks: Disks::default(),
+            active: RefCell::new(Rc::new(active)),
+            reloads: Cell::new(0),
+            former: Cell::new(0),
+            removals: RefCell::default(),
+        }
+    }
+
+    /// What a stream that begins now has to know of later reloads.
+    #[inline]
+    pub(crate) fn watch_reloads(&self) -> ReloadWatch {
+        ReloadWatch::new(self.reloads.get(), self.former.get())
+    }
+
+    /// The value of `Date` for a response that has none. [RFC 9110 §6.6.1]
+    pub fn date(&self) -> HeaderValue {
+        self.date.value(self.time.unix_second())
+    }
+
+    /// Memory for a body that is to be buffered.
+    pub(crate) fn reserve_body(&self) -> Rc<BodyReservation> {
+        Rc::new(BodyReservation::new(self.shared.memory.bodies()))
+    }
+
+    /// An empty buffer for a body.
+    pub(crate) fn body_buffer(&self) -> BodyBuffer {
+        BodyBuffer::new(self.reserve_body())
+    }
+
+    /// Whether its connections are to end.
+    #[inline]
+    pub fn is_draining(&self) -> bool {
+        self.draining.get() != Draining::No
+    }
+
+    /// Closes what is idle, since the process has no file descriptor left: connections to targets, and as
+    /// many as 32 of clients.
+    pub fn free_descriptors(&self) {
+        self.pool.clear();
+        self.idle_to_close.set(IDLE_CLOSED_AT_ONCE);
+        self.timers.wake_all();
+    }
+
+    /// Ends the closing of idle connections, which is over by the next tick.
+    pub fn keep_idle(&self) {
+        self.idle_to_close.set(0);
+    }
+
+    /// Whether an idle connection of a client that asks is to close for its descriptor.
+    #[inline]
+    pub fn takes_descriptor(&self) -> bool {
+        let left = self.idle_to_close.get();
+        self.idle_to_close.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    /// The plan of new requests.
+    #[must_use]
+    #[inline]
+    pub fn active(&self) -> Rc<ActivePlan> {
+        Rc::clone(&self.active.borrow())
+    }
+
+    /// Activates `active` for new requests. Streams that depend on a removed route or target may
+    /// continue for its grace period.
+    pub fn apply(&self, mut active: ActivePlan) {
+        active.adopt_agents(&self.active.borrow());
+        let model = active.plan.model();
+        self.admission.apply(&model.limits);
+        let time = *model.system.graceful_shutdown_timeout;
+        let end = self.clock.after(time);
+        let mut removals = self.removals.borrow_mut();
+        let is_new = !active
+            .plan
+            .is_same_configuration(&self.active.borrow().plan);
+        removals.apply(&self.active.borrow().plan, &active.plan, end);
+        if is_new {
+            self.former.set(self.former.get().wrapping_add(1));
+            let metrics = &self.metrics;
+            let begun = metrics.requests_in_flight.get() + metrics.tunnels.get();
+            metrics.requests_of_former_configurations.set(begun);
+        }
+        self.active.replace(Rc::new(active));
+        self.reloads.set(self.reloads.get().wrapping_add(1));
+        self.disks.forget_idle();
+    }
+
+    /// Ends streams with a removed route or target after their grace period.
+    pub fn end_removed(&self) {
+        if self.removals.borrow_mut().expire(self.clock.now()) {
+            self.timers.wake_all();
+        }
+    }
+}
+
+/// Idle connections of clients that one shortage of descriptors closes on each worker.
+const IDLE_CLOSED_AT_ONCE: u32 = 32;

@@ -1,0 +1,16 @@
+//! A connection to a target after a protocol switch.
+
+use super::connection::StreamSlot;
+use crate::upstream_stream::UpstreamStream;
+use bytes::Bytes;
+
+/// A connection after `101 Switching Protocols`.
+#[derive(Debug)]
+pub struct Tunnel {
+    /// The stream, now without HTTP.
+    pub transport: UpstreamStream,
+    /// Bytes that the target sent behind its response.
+    pub early: Bytes,
+    /// The stream of a shared HTTP/2 connection, if it is one.
+    pub stream_slot: Option<StreamSlot>,
+}

@@ -1,0 +1,147 @@
+//! Configurations that arrive while the process runs, from a control plane.
+//!
+//! The client of the control plane has a thread of its own. The control loop takes one delivery after
+//! the other and applies it as a reload; workers see the new plan only.
+
+use crate::observe::events::ANSWER;
+use proxy_model::ControlPlane;
+use proxy_telemetry::Registry;
+use proxy_tls::HeldCertificate;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use zeroize::Zeroizing;
+
+/// A bundle on the disk, with the certificates that are not.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// The file that the bundle's configuration begins with.
+    pub entry_file: PathBuf,
+    /// Certificates with their private keys, held in memory.
+    pub keys: PrivateKeys,
+}
+
+/// Private keys in PEM, each with its chain, by the path that the configuration has for the key's file.
+#[derive(Clone, Debug, Default)]
+pub struct PrivateKeys {
+    files: BTreeSet<PathBuf>,
+    keys: BTreeMap<PathBuf, HeldCertificate>,
+}
+
+/// The way of deliveries to the control loop.
+#[derive(Clone, Debug)]
+pub struct Deliveries {
+    sender: mpsc::Sender<Pending>,
+    registry: Arc<Registry>,
+}
+
+/// A delivery, and the receiver of its result.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) delivery: Delivery,
+    pub(crate) answer: oneshot::Sender<Result<(), Vec<String>>>,
+}
+
+/// The receiving end of [`Deliveries`].
+#[derive(Debug)]
+pub(crate) struct Inbox(mpsc::Receiver<Pending>);
+
+/// Prepares the client of the control plane, with what the configuration says about it. It may read
+/// the disk, and wait for the network for a short time.
+pub type Follow = fn(&ControlPlane, Deliveries) -> Follower;
+
+/// Starts a client, given what became of its first bundle.
+pub type StartClient = dyn FnOnce(Option<Result<(), Vec<String>>>) -> Stop + Send;
+
+/// Ends the client when it is dropped.
+pub type Stop = Box<dyn Send>;
+
+/// A client of the control plane that is about to run.
+pub struct Follower {
+    /// The bundle to start with, if the client has one.
+    pub first: Option<Delivery>,
+    /// Starts the client; it is given what became of the first bundle. The client ends when what this
+    /// returns is dropped.
+    pub start: Box<StartClient>,
+}
+
+impl Deliveries {
+    pub(crate) fn new(registry: Arc<Registry>) -> (Self, Inbox) {
+        // The client waits for each answer, so there is never a second one.
+        let (sender, receiver) = mpsc::channel(1);
+        (Self { sender, registry }, Inbox(receiver))
+    }
+
+    /// Puts a bundle in force, or changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Every reason, as a text.
+    pub async fn apply(&self, delivery: Delivery) -> Result<(), Vec<String>> {
+        let (answer, answered) = oneshot::channel();
+        let ending = || vec!["the process is about to end".to_owned()];
+        let pending = Pending { delivery, answer };
+        self.sender.send(pending).await.map_err(|_| ending())?;
+        answered.await.unwrap_or_else(|_| Err(ending()))
+    }
+
+    /// The metrics of the process.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+}
+
+impl Inbox {
+    /// The next delivery; pending if there will be none.
+    pub(crate) async fn next(&mut self) -> Pending {
+        match self.0.recv().await {
+            Some(pending) => pending,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl PrivateKeys {
+    /// Holds the key for the file at `path`, and the chain that is served with it in place of the one
+    /// on the disk.
+    pub fn insert(&mut self, path: PathBuf, chain_pem: &str, key_pem: Zeroizing<String>) {
+        self.files.insert(path.clone());
+        let held = HeldCertificate {
+            chain_pem: chain_pem.into(),
+            key_pem: Arc::new(key_pem),
+        };
+        self.keys.insert(path, held);
+    }
+
+    /// The paths of all keys.
+    pub(crate) fn files(&self) -> &BTreeSet<PathBuf> {
+        &self.files
+    }
+
+    pub(crate) fn get(&self, path: &Path) -> Option<HeldCertificate> {
+        self.keys.get(path).cloned()
+    }
+}
+
+/// Warns if the block of a reload is another than that of the start, which the client keeps: its identity
+/// and its folder belong to that one.
+pub(crate) fn compare(at_start: Option<&ControlPlane>, now: Option<&ControlPlane>) {
+    let is_same = match (at_start, now) {
+        (Some(at_start), Some(now)) => at_start.says_the_same(now),
+        (at_start, now) => at_start.is_none() && now.is_none(),
+    };
+    if !is_same {
+        let warning = "the block control-plane has changed, which counts at the next start";
+        tracing::warn!(target: ANSWER, warning, "configuration");
+    }
+}
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Follower")
+            .field("first", &self.first)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,318 @@
+//! The most memory that a configuration can take, term by term.
+
+use proxy_coding::Encoder;
+use proxy_limits::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
+use proxy_model::{AgentEventKind, Alpn, Limits, Listener, Model, RateKey};
+use proxy_pipeline::MAX_COPIES;
+use std::fmt;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// What the program takes before it serves: its code, the plan, metrics, the control thread.
+const PROGRAM_BYTES: u64 = 32 * MIB;
+
+/// What one worker takes: its stack, idle pipes and buffers, and what all its large reads share.
+const WORKER_BYTES: u64 = 36 * MIB;
+
+/// The state of one client connection, beside its buffers.
+const CONNECTION_BYTES: u64 = 2 * KIB;
+
+/// What one connection reads or writes at a time at least, and the longest request target.
+const BUFFER_BYTES: u64 = 16 * KIB;
+
+/// Records of TLS in both directions, and the state of the session.
+const TLS_BYTES: u64 = 48 * KIB;
+
+/// Windows for bodies, responses that wait for the socket, and header sections of several frames.
+const HTTP2_BYTES: u64 = MIB + 256 * KIB + 256 * KIB;
+
+/// The state of one request, beside its buffers.
+const REQUEST_BYTES: u64 = 4 * KIB;
+
+/// The head of a response, and one buffer for each direction.
+const UPSTREAM_BYTES: u64 = 64 * KIB + 2 * BUFFER_BYTES;
+
+/// A request in the queue, beside what it has as a request in flight.
+const QUEUED_BYTES: u64 = KIB;
+
+/// What one log holds for a writer that does not come on: its batches in the queue, and those of one
+/// worker.
+const LOG_BYTES: u64 = 32 * BATCH_BYTES;
+const BATCH_BYTES: u64 = 512 * KIB;
+const WORKER_BATCHES: u64 = 4;
+
+/// One term of the sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Term {
+    what: &'static str,
+    count: u64,
+    bytes_each: u64,
+}
+
+/// The most memory that a configuration can take: what peers can make it hold at once, as its limits
+/// allow. What the kernel holds for sockets is not in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorstCase {
+    terms: Vec<Term>,
+    limit_bytes: Option<u64>,
+}
+
+impl WorstCase {
+    /// That of `model`, for so many workers on a machine, or in a control group, of `total_bytes`.
+    #[must_use]
+    pub(crate) fn estimate(model: &Model, workers: u64, total_bytes: u64) -> Self {
+        let limits = &model.limits;
+        let connections = u64::from(*limits.max_total_connections);
+        let per_worker = u64::from(*limits.max_in_flight_requests_per_worker);
+        let in_flight = u64::from(*limits.max_in_flight_requests).min(per_worker * workers);
+        let queued = u64::from(*limits.max_queued_requests);
+        let head = limits.max_header_size_bytes.saturating_add(BUFFER_BYTES);
+        let tls = model
+            .listeners
+            .iter()
+            .any(|listener| listener.tls.is_some());
+        let http2 = model.listeners.iter().any(speaks_http2);
+        let when = |holds: bool| if holds { connections } else { 0 };
+        let row = |what, count, bytes_each| Term {
+            what,
+            count,
+            bytes_each,
+        };
+        let terms = vec![
+            row("program", 1, PROGRAM_BYTES),
+            row("workers", workers, WORKER_BYTES),
+            row(
+                "connections",
+                connections,
+                CONNECTION_BYTES + head + BUFFER_BYTES,
+            ),
+            row("TLS sessions", when(tls), TLS_BYTES),
+            row("HTTP/2 windows", when(http2), HTTP2_BYTES),
+            row("requests in flight", in_flight + queued, REQUEST_BYTES),
+            row("connections to targets", in_flight, UPSTREAM_BYTES),
+            row(
+                "bodies held whole",
+                held_bodies(model) * in_flight,
+                body_bytes(limits),
+            ),
+            row(
+                "bodies shown to agents",
+                inspected_bodies(model) * in_flight,
+                agent_body_bytes(limits) * AGENT_BODY_FORMS,
+            ),
+            row(
+                "compressed responses",
+                if compresses(model) { in_flight } else { 0 },
+                Encoder::MAX_BYTES,
+            ),
+            row(
+                "copies of requests",
+                if copies(model) {
+                    workers * COPIES_OF_WORKER
+                } else {
+                    0
+                },
+                UPSTREAM_BYTES + REQUEST_BYTES + head + body_bytes(limits),
+            ),
+            row("queued requests", queued, QUEUED_BYTES),
+            row(
+                "rate-limit keys",
+                keyed_limits(model) * KEYS,
+                KeyedBuckets::BYTES_PER_KEY as u64,
+            ),
+            row(
+                "logs",
+                2,
+                LOG_BYTES + workers * WORKER_BATCHES * BATCH_BYTES,
+            ),
+        ];
+        Self {
+            terms,
+            limit_bytes: crate::observe::memory_watch::settings(limits).max_bytes_of(total_bytes),
+        }
+    }
+
+    /// The sum in bytes.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        let terms = self.terms.iter();
+        terms.fold(0, |sum: u64, term| sum.saturating_add(term.bytes()))
+    }
+
+    /// The limit on memory in bytes, if there is one and it is less than the sum.
+    #[must_use]
+    pub fn exceeded_limit(&self) -> Option<u64> {
+        self.limit_bytes.filter(|limit| *limit < self.total_bytes())
+    }
+}
+
+const COPIES_OF_WORKER: u64 = MAX_COPIES as u64;
+const KEYS: u64 = DEFAULT_KEY_CAPACITY as u64;
+
+impl Term {
+    fn bytes(&self) -> u64 {
+        self.count.saturating_mul(self.bytes_each)
+    }
+}
+
+fn speaks_http2(listener: &Listener) -> bool {
+    let by_tls = listener.tls.as_ref().is_some_and(|tls| {
+        let mut protocols = tls.alpn.iter();
+        protocols.any(|protocol| protocol.value == Alpn::H2)
+    });
+    by_tls || *listener.h2c
+}
+
+fn body_bytes(limits: &Limits) -> u64 {
+    *limits.max_body_buffer_bytes
+}
+
+/// How many bodies one exchange may hold whole: of its request, of its response.
+fn held_bodies(model: &Model) -> u64 {
+    let policies = || model.routes.iter().map(|route| &route.policies);
+    let requests = policies().any(|policies| *policies.buffer_requests);
+    let responses = policies().any(|policies| *policies.buffer_responses);
+    u64::from(requests) + u64::from(responses)
+}
+
+/// How many times a body that an agent sees is in memory: as it was sent, as its content, as text in an
+/// event, and in the event's frame; both of these are a third larger.
+const AGENT_BODY_FORMS: u64 = 5;
+
+fn agent_body_bytes(limits: &Limits) -> u64 {
+    (*limits.max_body_inspection_bytes).min(*limits.max_agent_body_bytes)
+}
+
+/// How many bodies of one exchange agents may see: that of its request, that of its response.
+fn inspected_bodies(model: &Model) -> u64 {
+    let sees = |event| {
+        let mut events = model.agents.iter().flat_map(|agent| &agent.events);
+        events.any(|kind| kind.value == event)
+    };
+    u64::from(sees(AgentEventKind::RequestBody)) + u64::from(sees(AgentEventKind::ResponseBody))
+}
+
+fn copies(model: &Model) -> bool {
+    let mut routes = model.routes.iter();
+    routes.any(|route| route.policies.shadow.is_some())
+}
+
+fn compresses(model: &Model) -> bool {
+    let mut routes = model.routes.iter();
+    routes.any(|route| route.policies.compression.is_some())
+}
+
+/// How many rate limits have a bucket for each of many keys.
+fn keyed_limits(model: &Model) -> u64 {
+    let per_client = model.limits.max_requests_per_second_per_client.is_some();
+    let policies = model
+        .routes
+        .iter()
+        .filter_map(|route| route.policies.rate_limit.as_ref());
+    let keyed = policies.filter(|limit| limit.key.value != RateKey::Route);
+    u64::from(per_client) + keyed.count() as u64
+}
+
+impl fmt::Display for WorstCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "memory, at the worst")?;
+        for term in self.terms.iter().filter(|term| term.count > 0) {
+            let Term {
+                what,
+                count,
+                bytes_each,
+            } = term;
+            let bytes = term.bytes();
+            writeln!(
+                f,
+                "  {what:<24}{count:>10} x {bytes_each:>9} = {bytes:>16} bytes"
+            )?;
+        }
+        let (total, label) = (self.total_bytes(), "together");
+        write!(f, "  {label:<24}{total:>40} bytes")?;
+        match self.limit_bytes {
+            Some(limit) => {
+                let label = "limit";
+                write!(f, "\n  {label:<24}{limit:>40} bytes")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "listeners { listener \"l\" { address \"127.0.0.1:0\" } }\n\
+        upstreams { upstream \"u\" { target \"127.0.0.1:1\" } }\n";
+
+    fn worst(text: &str) -> WorstCase {
+        let loaded = proxy_config::parse(&format!("{BASE}{text}"), "test.kdl").unwrap();
+        WorstCase::estimate(&loaded.model, 2, 1 << 40)
+    }
+
+    fn bytes(worst: &WorstCase, what: &str) -> u64 {
+        let term = worst.terms.iter().find(|term| term.what == what);
+        term.unwrap().bytes()
+    }
+
+    #[test]
+    fn every_limit_that_holds_memory_moves_its_term() {
+        let few = worst("limits { max-total-connections 10; max-in-flight-requests 5 }");
+        for (more, term) in [
+            ("limits { max-total-connections 1000 }", "connections"),
+            ("limits { max-header-size-bytes \"1MiB\" }", "connections"),
+            (
+                "limits { max-in-flight-requests 500 }",
+                "connections to targets",
+            ),
+            ("limits { max-queued-requests 5000 }", "queued requests"),
+            (
+                "limits { max-requests-per-second-per-client 1 }",
+                "rate-limit keys",
+            ),
+            (
+                "routes { route \"r\" { upstream \"u\"; rate-limit { requests-per-second 1 } } }",
+                "rate-limit keys",
+            ),
+            (
+                "routes { route \"r\" { upstream \"u\"; shadow { upstream \"u\" } } }",
+                "copies of requests",
+            ),
+            (
+                "routes { route \"r\" { upstream \"u\"; compression } }",
+                "compressed responses",
+            ),
+            (
+                "routes { route \"r\" { upstream \"u\"; buffer-responses #true } }",
+                "bodies held whole",
+            ),
+            (
+                "agents { agent \"a\" { unix-socket \"/tmp/a\"; failure-mode \"open\"; \
+                 events \"request-body\" } }\n\
+                 routes { route \"r\" { upstream \"u\"; agents \"a\" } }",
+                "bodies shown to agents",
+            ),
+            (
+                "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
+                "HTTP/2 windows",
+            ),
+        ] {
+            let more = worst(more);
+            assert!(bytes(&few, term) < bytes(&more, term), "{term}");
+        }
+    }
+
+    #[test]
+    fn the_sum_is_compared_with_the_limit() {
+        let total = worst("").total_bytes();
+
+        assert_eq!(worst("").exceeded_limit(), None);
+        let limit = |bytes| worst(&format!("limits {{ max-memory-bytes {bytes} }}"));
+        assert_eq!(limit(total).exceeded_limit(), None);
+        assert_eq!(limit(total - 1).exceeded_limit(), Some(total - 1));
+        assert!(limit(total).to_string().contains("together"));
+    }
+}

@@ -1,0 +1,17 @@
+//! A client's connection: socket, negotiation, settings, and both versions of HTTP.
+
+pub(crate) mod client_permit;
+pub(crate) mod client_socket;
+pub(crate) mod client_stream;
+pub(crate) mod handshake;
+pub(crate) mod http1;
+pub(crate) mod http2;
+pub(crate) mod linger;
+pub(crate) mod negotiated;
+pub(crate) mod overload;
+pub(crate) mod preface;
+pub(crate) mod proxy_protocol;
+pub(crate) mod ready_connection;
+pub(crate) mod settings;
+pub(crate) mod timeout;
+pub(crate) mod tls_stream;

@@ -1,0 +1,144 @@
+//! The TLS handshake of a client: bounded in time, counted, and logged when it fails.
+
+use crate::connection::client_permit::limit_problem;
+use crate::connection::client_socket::ClientSocket;
+use crate::connection::client_stream::ClientStream;
+use crate::connection::linger;
+use crate::connection::negotiated::{HttpVersion, Negotiated};
+use crate::connection::settings::ConnectionSettings;
+use crate::connection::timeout::ConnectionDeadline;
+use crate::connection::tls_stream::ClientTlsStream;
+use bytes::Bytes;
+use proxy_clock::Timer;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::LimitReached;
+use proxy_pipeline::{
+    ConnectionInfo, TlsSession, UnreadRequest, Worker, log_connection_problem, refuse_unread,
+    timeout_problem,
+};
+use proxy_tls::ServerTls;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ProtocolVersion;
+use tokio_rustls::server::TlsStream;
+
+/// The reason why there is no TLS connection.
+#[derive(Debug)]
+pub(crate) enum HandshakeError {
+    /// The client closed without sending a byte, as port checks do.
+    NothingSent,
+    /// The client sends HTTP without TLS.
+    Plaintext(ClientSocket),
+    /// The handshake failed.
+    Io(io::Error),
+    /// The PROXY protocol header is missing or malformed.
+    BadProxyHeader(&'static str),
+    /// The client that a PROXY protocol header names has as many connections as it may have. It is told
+    /// where there is a stream for that.
+    TooManyOfClient(LimitReached, Option<ClientSocket>),
+    /// The handshake exceeded this time.
+    TimedOut(Duration),
+}
+
+/// Performs the handshake with the client of `stream`.
+pub(crate) async fn accept_tls(
+    worker: &Worker,
+    tls: &Arc<ServerTls>,
+    stream: ClientSocket,
+    time: Duration,
+    timeout: ConnectionDeadline<'_>,
+) -> Result<Negotiated, HandshakeError> {
+    let begun = timeout.within(Timer::Handshake, time, handshake(tls, stream));
+    let stream = begun.await.unwrap_or(Err(HandshakeError::TimedOut(time)))?;
+    worker.metrics.handshakes_completed.add(1);
+    let (_, connection) = stream.get_ref();
+    let now = UNIX_EPOCH + worker.time.unix(worker.time.elapsed());
+    let session = TlsSession {
+        server: Arc::clone(tls),
+        version: connection.protocol_version().and_then(version_name),
+        server_name: connection.server_name().map(Into::into),
+        verdict: tls.verdict(connection, now),
+    };
+    let version = match connection.alpn_protocol() {
+        Some(b"h2") => HttpVersion::Http2,
+        Some(_) | None => HttpVersion::Http1,
+    };
+    Ok(Negotiated {
+        version,
+        session: Some(session),
+        transport: ClientStream::Tls(Box::new(ClientTlsStream::new(stream))),
+        early: Bytes::new(),
+    })
+}
+
+fn version_name(version: ProtocolVersion) -> Option<&'static str> {
+    if version == ProtocolVersion::TLSv1_3 {
+        return Some("1.3");
+    }
+    (version == ProtocolVersion::TLSv1_2).then_some("1.2")
+}
+
+async fn handshake(
+    tls: &ServerTls,
+    stream: ClientSocket,
+) -> Result<TlsStream<ClientSocket>, HandshakeError> {
+    let mut first = [0];
+    // Until the client sends, the connection holds only its socket.
+    let count = stream.peek(&mut first).await.map_err(HandshakeError::Io)?;
+    if count == 0 {
+        return Err(HandshakeError::NothingSent);
+    }
+    // The first letter of a method; a handshake record begins with 0x16.
+    if first.iter().all(u8::is_ascii_uppercase) {
+        return Err(HandshakeError::Plaintext(stream));
+    }
+    let accepted = TlsAcceptor::from(tls.config()).accept(stream).await;
+    accepted.map_err(HandshakeError::Io)
+}
+
+impl HandshakeError {
+    /// Counts and logs the failure; a client that sends HTTP gets an HTTP response.
+    pub(crate) async fn report(
+        self,
+        worker: &Rc<Worker>,
+        client: &Rc<ConnectionInfo>,
+        settings: &ConnectionSettings,
+        timeout: ConnectionDeadline<'_>,
+    ) {
+        let problem = match self {
+            Self::NothingSent => return,
+            Self::TimedOut(time) => timeout_problem(Timer::Handshake, time),
+            Self::BadProxyHeader(why) => {
+                let problem = Problem::new(Reason::BadProxyProtocol, Detail::text(why));
+                return log_connection_problem(worker, client, &problem);
+            }
+            Self::TooManyOfClient(full, stream) => {
+                let problem = limit_problem(Reason::ClientConnectionLimit, full);
+                let Some(stream) = stream else {
+                    return log_connection_problem(worker, client, &problem);
+                };
+                let answer = refuse_unread(worker, client, problem, UnreadRequest::default());
+                let mut transport = ClientStream::Plain(stream);
+                linger::answer(&mut transport, &answer.bytes, settings.write_time, timeout).await;
+                return;
+            }
+            Self::Io(error) => {
+                Problem::new(Reason::ClientTlsFailed, Detail::text(error.to_string()))
+            }
+            Self::Plaintext(stream) => {
+                let detail = Detail::text("http without tls on a tls listener");
+                let problem = Problem::new(Reason::ClientTlsFailed, detail);
+                let answer = refuse_unread(worker, client, problem, UnreadRequest::default());
+                let mut transport = ClientStream::Plain(stream);
+                worker.metrics.handshakes_failed.add(1);
+                linger::answer(&mut transport, &answer.bytes, settings.write_time, timeout).await;
+                return;
+            }
+        };
+        worker.metrics.handshakes_failed.add(1);
+        log_connection_problem(worker, client, &problem);
+    }
+}

@@ -1,0 +1,260 @@
+//! The driver of an HTTP/1.x connection, from its first byte to its last.
+//!
+//! Requests are served one after the other: see [`exchange`]. An idle connection holds only its
+//! socket, so that thousands of them cost little: see [`poll_hibernating`].
+
+use crate::connection::http1::connection::{Connection, ConnectionIo};
+use crate::connection::http1::end::End;
+use crate::connection::http1::exchange::exchange;
+use crate::connection::linger;
+use crate::connection::ready_connection::ConnectionGuard;
+use proxy_clock::Timer;
+use proxy_http1::{MessageWriter, RequestHead};
+use proxy_pipeline::{UnreadRequest, refuse_unread, refused_head_problem, timeout_problem};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+/// Idle time after which a connection hibernates.
+const HIBERNATE_AFTER: Duration = Duration::from_secs(2);
+
+/// Maximum time for reading the rest of a head that is refused for its size, to report the size.
+const MEASURE_TIME: Duration = Duration::from_secs(1);
+
+/// Serves an HTTP/1.x connection until it ends.
+///
+/// Not an `async fn`, so that the task of a hibernating connection is as small as possible.
+pub(crate) struct Driver {
+    conn: Rc<Connection>,
+    /// Serves requests; returns whether the connection hibernates. `None` while it hibernates.
+    serving: Option<Pin<Box<dyn Future<Output = bool>>>>,
+}
+
+impl Driver {
+    pub(crate) fn new(conn: Connection) -> Self {
+        Self {
+            conn: Rc::new(conn),
+            serving: None,
+        }
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        loop {
+            if let Some(serving) = &mut this.serving {
+                if !ready!(serving.as_mut().poll(cx)) {
+                    return Poll::Ready(());
+                }
+                this.serving = None;
+                this.conn.release_reader();
+            }
+            if !ready!(poll_hibernating(&this.conn, cx)) {
+                return Poll::Ready(());
+            }
+            this.serving = Some(Box::pin(serving(Rc::clone(&this.conn))));
+        }
+    }
+}
+
+/// Serves requests until the connection is idle. Returns whether it stays open.
+async fn serving(conn: Rc<Connection>) -> bool {
+    let end = serve_requests(&conn).await;
+    if matches!(end, End::Idle) {
+        return true;
+    }
+    Box::pin(finish(&conn, end)).await;
+    false
+}
+
+/// Closes the connection for the reason in `end`.
+async fn finish(conn: &Rc<Connection>, end: End) {
+    let mut wire = ConnectionIo(Rc::clone(conn));
+    match end {
+        End::Closed if conn.eof.get() => {}
+        End::Closed => linger::close(&mut wire, conn.timeout()).await,
+        End::Switched(switched) => {
+            let unread = conn.reader().take_unread();
+            let timing = (&*conn.guard.worker.clock, &*conn.guard.deadline);
+            switched.carry(wire, &unread, timing).await;
+        }
+        End::Truncated => conn.abort(),
+        End::Malformed(fault) => {
+            let problem = {
+                let reader = conn.reader();
+                let problem = refused_head_problem(fault, reader.unread());
+                if reader.is_size_open() {
+                    problem.at_least()
+                } else {
+                    problem
+                }
+            };
+            refuse(conn, problem).await;
+        }
+        End::TimedOut(Timer::RequestHeader, after) => {
+            refuse(conn, timeout_problem(Timer::RequestHeader, after)).await;
+        }
+        End::Idle | End::TimedOut(..) => {}
+    }
+}
+
+/// Serves requests until there is a reason to stop.
+async fn serve_requests(conn: &Rc<Connection>) -> End {
+    let mut writer = MessageWriter::default();
+    loop {
+        let head = poll_fn(|cx| poll_request(conn, cx)).await;
+        let head = match head {
+            Ok(head) => head,
+            Err(end) => return end,
+        };
+        if let Some(end) = exchange(conn, &mut writer, head).await {
+            return end;
+        }
+        // After its first request a connection hibernates at once, because thousands may send no
+        // more; one that is reused keeps its buffers for a while.
+        if conn.client.requests.get() == 1 && conn.has_no_input() {
+            return End::Idle;
+        }
+    }
+}
+
+/// The next request's head, or the reason why there is none.
+fn poll_request(conn: &Connection, cx: &mut Context<'_>) -> Poll<Result<RequestHead, End>> {
+    conn.guard.deadline.watch(cx.waker());
+    if conn.client.terms.is_retired() {
+        // Further input is validated by the limits of the current settings.
+        conn.release_reader();
+    }
+    loop {
+        let head = conn.reader().take_request();
+        if let Some(head) = head {
+            conn.guard.deadline.stop();
+            return Poll::Ready(Ok(head));
+        }
+        if let Some(fault) = conn.reader().fault() {
+            return Poll::Ready(Err(End::Malformed(fault)));
+        }
+        match conn.poll_fill(cx) {
+            Poll::Ready(Ok(0) | Err(_)) if conn.reader().is_measuring() => {
+                conn.reader().end_measuring();
+            }
+            Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(End::Closed)),
+            Poll::Ready(Ok(_)) => {}
+            Poll::Pending if conn.reader().is_measuring() => {
+                ready!(poll_measured(conn));
+            }
+            Poll::Pending => return poll_timers(conn).map(Err),
+        }
+    }
+}
+
+/// Ready when a head that is refused for its size is not to be read any further.
+fn poll_measured(conn: &Connection) -> Poll<()> {
+    let deadline = &conn.guard.deadline;
+    if let Some((Timer::Linger, _)) = deadline.take_expired() {
+        conn.reader().end_measuring();
+        return Poll::Ready(());
+    }
+    if deadline.running() != Some(Timer::Linger) {
+        deadline.start(&conn.guard.worker.clock, Timer::Linger, MEASURE_TIME);
+    }
+    Poll::Pending
+}
+
+/// Without input: waits, hibernates or ends.
+fn poll_timers(conn: &Connection) -> Poll<End> {
+    let settings = conn.settings.in_force();
+    let between_requests = conn.reader().is_between_requests();
+    // Tested after the socket, because a request that has arrived must be answered.
+    let worker = &conn.guard.worker;
+    if between_requests && (conn.client.should_close_idle(worker) || conn.client.gives_way(worker))
+    {
+        return Poll::Ready(End::Closed);
+    }
+    match conn.guard.deadline.take_expired() {
+        Some((Timer::KeepAlive, _)) if between_requests => return Poll::Ready(End::Idle),
+        Some((Timer::RequestHeader, after)) if !between_requests => {
+            conn.client
+                .timed_out
+                .set(Some((Timer::RequestHeader, after)));
+            return Poll::Ready(End::TimedOut(Timer::RequestHeader, after));
+        }
+        Some(_) | None => {}
+    }
+    let (timer, time) = if between_requests {
+        (
+            Timer::KeepAlive,
+            HIBERNATE_AFTER.min(settings.keep_alive_time),
+        )
+    } else {
+        (Timer::RequestHeader, settings.header_time)
+    };
+    if conn.guard.deadline.running() != Some(timer) {
+        conn.guard
+            .deadline
+            .start(&conn.guard.worker.clock, timer, time);
+    }
+    Poll::Pending
+}
+
+/// Hibernates until a request begins. Ready with whether the connection stays open.
+fn poll_hibernating(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
+    let ConnectionGuard {
+        worker, deadline, ..
+    } = &conn.guard;
+    if !conn.hibernating.get() {
+        if !conn.has_no_input() {
+            return Poll::Ready(true);
+        }
+        let settings = conn.settings.in_force();
+        let (timer, time) = match conn.client.requests.get() {
+            0 => (Timer::RequestHeader, settings.header_time),
+            _ => (Timer::KeepAlive, settings.keep_alive_time),
+        };
+        deadline.start(&worker.clock, timer, time);
+        worker.metrics.connections_idle.add(1);
+        worker.metrics.connections_active.sub(1);
+        conn.hibernating.set(true);
+    }
+    deadline.watch(cx.waker());
+    let over = || {
+        deadline.take_expired().is_some()
+            || conn.client.should_close_idle(worker)
+            || conn.client.gives_way(worker)
+    };
+    let goes_on = match conn.poll_readable(cx) {
+        Poll::Ready(ready) => ready.is_ok(),
+        Poll::Pending if over() => false,
+        Poll::Pending => return Poll::Pending,
+    };
+    conn.hibernating.set(false);
+    worker.metrics.connections_idle.sub(1);
+    worker.metrics.connections_active.add(1);
+    deadline.stop();
+    Poll::Ready(goes_on)
+}
+
+/// Answers a malformed request, and closes.
+async fn refuse(conn: &Rc<Connection>, problem: proxy_errors::Problem) {
+    let answer = {
+        let reader = conn.reader();
+        let unread = UnreadRequest {
+            correlation_id: reader.correlation_id(),
+            head: reader.unread(),
+        };
+        refuse_unread(&conn.guard.worker, &conn.client, problem, unread)
+    };
+    let mut wire = ConnectionIo(Rc::clone(conn));
+    linger::answer(
+        &mut wire,
+        &answer.bytes,
+        conn.settings.in_force().write_time,
+        conn.timeout(),
+    )
+    .await;
+}

@@ -1,0 +1,92 @@
+//! Rejection of connections beyond a limit: with a response while that is cheap, which with TLS it
+//! never is.
+
+use crate::connection::client_socket::ClientSocket;
+use crate::connection::client_stream::ClientStream;
+use crate::connection::linger;
+use crate::connection::settings::ConnectionSettings;
+use crate::connection::timeout::ConnectionDeadline;
+use proxy_clock::Deadline;
+use proxy_errors::Problem;
+use proxy_pipeline::{
+    ConnectionInfo, Peer, UnreadRequest, Worker, log_connection_problem, refuse_unread,
+};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Maximum number of connections per worker and listener being rejected with a response; further
+/// ones are closed without one.
+const MAX_REJECTIONS_IN_PROGRESS: u32 = 256;
+
+/// Number of connections to one listener that one worker is rejecting.
+#[derive(Debug, Default)]
+pub(crate) struct Rejections(Cell<u32>);
+
+/// A connection that is to be rejected.
+#[derive(Debug)]
+pub(crate) struct Rejected {
+    /// Settings of its listener.
+    pub(crate) settings: Rc<ConnectionSettings>,
+    /// Index of its listener in the active plan.
+    pub(crate) listener: Rc<Cell<usize>>,
+    pub(crate) peer: Peer,
+    /// The limit that it is beyond.
+    pub(crate) problem: Problem,
+}
+
+/// Answers 503 and closes.
+pub(crate) fn reject(
+    worker: Rc<Worker>,
+    rejections: &Rc<Rejections>,
+    rejected: Rejected,
+    stream: ClientSocket,
+) {
+    let Some(slot) = RejectionSlot::take(rejections) else {
+        return;
+    };
+    let Rejected {
+        settings,
+        listener,
+        peer,
+        problem,
+    } = rejected;
+    tokio::task::spawn_local(async move {
+        let terms = Rc::clone(&settings.terms);
+        let client = Rc::new(ConnectionInfo::new(listener, peer, true, terms));
+        let deadline = Rc::<Deadline>::default();
+        let entry = worker.timers.register(Rc::clone(&deadline));
+        if settings.tls.is_some() || settings.proxy_protocol {
+            // A response would require a handshake or a PROXY header, which is the expensive part.
+            log_connection_problem(&worker, &client, &problem);
+            return;
+        }
+        let answer = refuse_unread(&worker, &client, problem, UnreadRequest::default());
+        let timeout = ConnectionDeadline {
+            clock: &worker.clock,
+            deadline: &deadline,
+        };
+        let mut transport = ClientStream::Plain(stream);
+        linger::answer(&mut transport, &answer.bytes, settings.write_time, timeout).await;
+        drop((entry, slot));
+    });
+}
+
+/// One of [`MAX_REJECTIONS_IN_PROGRESS`].
+struct RejectionSlot(Rc<Rejections>);
+
+impl RejectionSlot {
+    fn take(rejections: &Rc<Rejections>) -> Option<Self> {
+        let taken = rejections.0.get();
+        (taken < MAX_REJECTIONS_IN_PROGRESS).then(|| {
+            rejections.0.set(taken + 1);
+            Self(Rc::clone(rejections))
+        })
+    }
+}
+
+impl Drop for RejectionSlot {
+    fn drop(&mut self) {
+        let Rejections(taken) = &*self.0;
+        taken.set(taken.get().saturating_sub(1));
+    }
+}

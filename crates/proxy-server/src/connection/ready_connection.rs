@@ -1,0 +1,63 @@
+//! A connection of a known version of HTTP, before it is served.
+
+use crate::connection::client_permit::ClientPermit;
+use crate::connection::client_stream::ClientStream;
+use crate::connection::settings::ConnectionSettings;
+use bytes::Bytes;
+use proxy_clock::{Deadline, Tick, TimerGuard};
+use proxy_limits::Permit;
+use proxy_pipeline::{ConnectionInfo, Worker};
+use std::rc::Rc;
+
+/// A connection ready to be served.
+#[derive(Debug)]
+pub(crate) struct ReadyConnection {
+    pub(crate) settings: Rc<ConnectionSettings>,
+    pub(crate) client: Rc<ConnectionInfo>,
+    pub(crate) guard: ConnectionGuard,
+    pub(crate) transport: ClientStream,
+    /// Input that was read already.
+    pub(crate) early: Bytes,
+}
+
+/// A connection's permit and its registered deadline; ended on drop.
+#[derive(Debug)]
+pub(crate) struct ConnectionGuard {
+    pub(crate) deadline: Rc<Deadline>,
+    pub(crate) worker: Rc<Worker>,
+    _entry: TimerGuard,
+    _permit: Permit,
+    /// Its place among the connections of its client; none where no client is known.
+    client: Option<ClientPermit>,
+}
+
+impl ConnectionGuard {
+    pub(crate) fn new(
+        worker: &Rc<Worker>,
+        permit: Permit,
+        client: Option<ClientPermit>,
+        ends_at: Tick,
+    ) -> Self {
+        let deadline = Rc::<Deadline>::default();
+        deadline.set_alarm(ends_at);
+        worker.metrics.connections_active.add(1);
+        Self {
+            _entry: worker.timers.register(Rc::clone(&deadline)),
+            deadline,
+            worker: Rc::clone(worker),
+            _permit: permit,
+            client,
+        }
+    }
+
+    /// Counts the connection among those of the client that its PROXY protocol header names.
+    pub(crate) fn set_client(&mut self, client: ClientPermit) {
+        self.client = Some(client);
+    }
+}
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        self.worker.metrics.connections_active.sub(1);
+    }
+}

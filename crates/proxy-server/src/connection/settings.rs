@@ -1,0 +1,178 @@
+//! Settings of a listener's connections, computed once for each plan.
+
+use crate::connection::http2::settings as http2_settings;
+use crate::connection::http2::task_pool::TaskPool;
+use ipnet::IpNet;
+use proxy_framing::HeadLimits;
+use proxy_model::Limits;
+use proxy_pipeline::ConnectionTerms;
+use proxy_plan::ListenerPlan;
+use proxy_tls::{ClientAuth, ServerTls, ServerTlsSettings};
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Maximum length of a request target, in bytes; [RFC 9112 §3] recommends at least 8000.
+const MAX_TARGET_BYTES: u32 = 16 * 1024;
+
+/// Settings of the connections of one listener.
+#[derive(Debug)]
+pub(crate) struct ConnectionSettings {
+    pub(crate) task_pool: TaskPool,
+    pub(crate) limits: HeadLimits,
+    pub(crate) http2: h2::server::Builder,
+    /// Burst of streams that a client may reset before they were forwarded or answered.
+    pub(crate) max_stream_resets: u32,
+    /// Maximum size of an HTTP/2 header section that is collected from its frames, in bytes.
+    pub(crate) max_section_bytes: usize,
+    /// HTTP/2 with prior knowledge is accepted without TLS.
+    pub(crate) h2c: bool,
+    /// A connection begins with a PROXY protocol header.
+    pub(crate) proxy_protocol: bool,
+    pub(crate) tls: Option<Arc<ServerTls>>,
+    pub(crate) handshake_time: Duration,
+    pub(crate) header_time: Duration,
+    pub(crate) keep_alive_time: Duration,
+    pub(crate) write_time: Duration,
+    pub(crate) terms: Rc<ConnectionTerms>,
+    conditions: Conditions,
+    /// The current settings of the same listener, if these are outdated.
+    successor: OnceCell<Rc<Self>>,
+}
+
+/// The conditions that apply to a connection from accept to close. Connections with other
+/// conditions than their listener's current ones are retired.
+#[derive(Debug, PartialEq, Eq)]
+struct Conditions {
+    tls: Option<TlsConditions>,
+    h2c: bool,
+    proxy_protocol: bool,
+    trusted_proxies: Vec<IpNet>,
+    head_limits: HeadLimits,
+    max_concurrent_streams: u32,
+    max_stream_resets: u32,
+    max_age: Option<Duration>,
+    max_requests: Option<u32>,
+    /// Timeouts of heads, bodies, writing, keep-alive and handshakes.
+    times: [Duration; 5],
+}
+
+/// The settings, and a digest of the roots for client certificates.
+type TlsConditions = (ServerTlsSettings, Option<[u8; 32]>);
+
+impl ConnectionSettings {
+    /// Whether a new connection may be other than plain HTTP/1.x from its first byte.
+    pub(crate) fn needs_negotiation(&self) -> bool {
+        self.tls.is_some() || self.h2c || self.proxy_protocol
+    }
+
+    pub(crate) fn new(
+        listener: &ListenerPlan,
+        limits: &Limits,
+        tls: Option<Arc<ServerTls>>,
+    ) -> Self {
+        let limits_of_heads = head_limits(limits);
+        let conditions = conditions(listener, limits_of_heads, tls.as_deref());
+        let terms = ConnectionTerms::new(
+            listener.max_connection_age,
+            listener.max_requests_per_connection,
+        );
+        Self {
+            task_pool: TaskPool::default(),
+            limits: limits_of_heads,
+            http2: http2_settings::builder(listener, limits),
+            max_stream_resets: listener.max_stream_resets,
+            max_section_bytes: http2_settings::max_section_bytes(limits),
+            h2c: listener.h2c,
+            proxy_protocol: listener.proxy_protocol,
+            tls,
+            handshake_time: listener.handshake_time,
+            header_time: listener.header_time,
+            keep_alive_time: listener.keep_alive_time,
+            write_time: listener.write_idle_time,
+            terms: Rc::new(terms),
+            conditions,
+            successor: OnceCell::new(),
+        }
+    }
+
+    /// Whether connections accepted under `other` may continue under these settings.
+    pub(crate) fn suit_connections_of(&self, other: &Self) -> bool {
+        self.conditions == other.conditions
+    }
+
+    /// Retires the connections accepted under these settings in favour of `successor`.
+    pub(crate) fn retire(&self, successor: &Rc<Self>) {
+        let tls = successor.conditions.tls.as_ref();
+        let needs_certificate =
+            tls.is_some_and(|(tls, _)| matches!(tls.client_auth, ClientAuth::Required { .. }));
+        self.terms.retire(needs_certificate);
+        // Already set if the listener was bound anew under the same name, which has its own.
+        drop(self.successor.set(Rc::clone(successor)));
+    }
+
+    /// The current settings of the same listener.
+    pub(crate) fn in_force(self: &Rc<Self>) -> &Rc<Self> {
+        let mut settings = self;
+        while let Some(successor) = settings.successor.get() {
+            settings = successor;
+        }
+        settings
+    }
+}
+
+fn conditions(
+    listener: &ListenerPlan,
+    head_limits: HeadLimits,
+    tls: Option<&ServerTls>,
+) -> Conditions {
+    let ListenerPlan {
+        name: _,
+        default_route: _,
+        trusted_proxies,
+        strict_paths: _,
+        expose_reasons: _,
+        via: _,
+        header_time,
+        body_idle_time,
+        write_idle_time,
+        keep_alive_time,
+        handshake_time,
+        h2c,
+        proxy_protocol,
+        max_concurrent_streams,
+        max_stream_resets,
+        max_connection_age,
+        max_requests_per_connection,
+    } = listener;
+    Conditions {
+        tls: tls.map(|tls| (tls.settings().clone(), tls.client_authority())),
+        h2c: *h2c,
+        proxy_protocol: *proxy_protocol,
+        trusted_proxies: trusted_proxies.clone(),
+        head_limits,
+        max_concurrent_streams: *max_concurrent_streams,
+        max_stream_resets: *max_stream_resets,
+        max_age: *max_connection_age,
+        max_requests: *max_requests_per_connection,
+        times: [
+            *header_time,
+            *body_idle_time,
+            *write_idle_time,
+            *keep_alive_time,
+            *handshake_time,
+        ],
+    }
+}
+
+fn head_limits(limits: &Limits) -> HeadLimits {
+    let bytes = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    HeadLimits {
+        max_head_bytes: bytes(*limits.max_header_size_bytes),
+        max_header_count: *limits.max_header_count,
+        max_name_bytes: bytes(*limits.max_header_name_bytes),
+        max_value_bytes: bytes(*limits.max_header_value_bytes),
+        max_target_bytes: MAX_TARGET_BYTES,
+    }
+}

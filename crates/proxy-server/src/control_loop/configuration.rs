@@ -1,0 +1,76 @@
+//! Loading of the configuration, with every check that needs no serving.
+
+use crate::config::delivery::{Delivery, PrivateKeys};
+use crate::config::options::Source;
+use crate::config::worst_case::WorstCase;
+use crate::runtime::system_clock::now;
+use crate::runtime::system_memory;
+use crate::worker::worker_pool::worker_count;
+use crate::{admin, tls};
+use proxy_config::{Diagnostic, Files, Loaded, Report};
+use proxy_model::Model;
+use proxy_plan::failed_tests;
+use rustix::process::{Resource, getrlimit};
+
+/// Loads the configuration of `config`, and checks it as far as possible without serving:
+/// certificates and the admin interface's token are read, too.
+///
+/// # Errors
+/// All diagnostics.
+pub fn load(config: &Source) -> Result<Loaded, Report> {
+    check(read(config)?, &PrivateKeys::default())
+}
+
+/// Loads a bundle over the node's own configuration, and checks it like [`load`].
+pub(crate) fn load_over(config: &Source, delivery: &Delivery) -> Result<Loaded, Report> {
+    let Source::File(own) = config else {
+        // Only a file can name a control plane.
+        return load(config);
+    };
+    let files = Files::DiskAnd(delivery.keys.files());
+    let bundle = delivery.entry_file.to_string_lossy();
+    let loaded = proxy_config::load_over(files, &bundle, &own.to_string_lossy())?;
+    check(loaded, &delivery.keys)
+}
+
+fn check(loaded: Loaded, keys: &PrivateKeys) -> Result<Loaded, Report> {
+    let failed = failed_tests(&loaded.model);
+    let mut loaded = loaded.unless_failed(failed)?;
+    let token = admin::check(&loaded.model.admin).err();
+    let mut faults: Vec<Diagnostic> = token.into_iter().collect();
+    match tls::check(&loaded.model, keys, now()) {
+        Ok(doubtful) => {
+            for fault in doubtful {
+                loaded.warnings.push(fault);
+            }
+        }
+        Err(bad) => faults.extend(bad),
+    }
+    if !faults.is_empty() {
+        return Err(Report::new(loaded.model.sources.clone(), faults));
+    }
+    loaded.expect_to_serve();
+    let files = getrlimit(Resource::Nofile).maximum;
+    loaded.compare_with_descriptors(files.unwrap_or(u64::MAX));
+    let worst = worst_case(&loaded.model);
+    if let Some(limit_bytes) = worst.exceeded_limit() {
+        loaded.compare_with_memory(worst.total_bytes(), limit_bytes);
+    }
+    Ok(loaded)
+}
+
+/// The most memory that `model` can take on this machine.
+#[must_use]
+pub fn worst_case(model: &Model) -> WorstCase {
+    let workers = worker_count(model) as u64;
+    let total_bytes = system_memory::total_bytes().unwrap_or(u64::MAX);
+    WorstCase::estimate(model, workers, total_bytes)
+}
+
+fn read(config: &Source) -> Result<Loaded, Report> {
+    match config {
+        Source::File(path) => proxy_config::load(path),
+        Source::Text(text) => proxy_config::parse(text, "(text)"),
+        Source::Embedded => proxy_config::embedded(),
+    }
+}

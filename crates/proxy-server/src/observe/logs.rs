@@ -1,0 +1,177 @@
+//! The access log and the error log of the process.
+
+use crate::observe::events::unix_now;
+use proxy_config::{Diagnostic, DiagnosticCode};
+use proxy_model::{LogLevel, LogTarget, Observability, Setting};
+use proxy_pipeline::Logs;
+use proxy_telemetry::{
+    Destination, EventFields, EventRecord, LogCounters, LogError, LogWriter, Registry, WorkerLog,
+};
+use std::io;
+use std::time::Duration;
+
+/// Maximum time for writing the last lines at exit.
+const FLUSH_TIME: Duration = Duration::from_secs(2);
+
+/// Both logs, open.
+#[derive(Debug)]
+pub(crate) struct OpenLogs {
+    access: (Destination, LogWriter),
+    errors: (Destination, LogWriter),
+    /// The control thread's end of the error log.
+    own: WorkerLog,
+    lines: u64,
+    level: LogLevel,
+}
+
+/// Settings that the open logs depend on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogSettings {
+    access: Destination,
+    errors: Destination,
+    lines: u64,
+    level: LogLevel,
+}
+
+impl From<&Observability> for LogSettings {
+    fn from(observability: &Observability) -> Self {
+        let (access, errors) = destinations(observability);
+        Self {
+            access,
+            errors,
+            lines: u64::from(*observability.access_log.buffer_lines),
+            level: *observability.error_log.level,
+        }
+    }
+}
+
+impl OpenLogs {
+    /// Opens the logs of `observability`.
+    pub(crate) fn open(
+        observability: &Observability,
+        registry: &Registry,
+    ) -> Result<Self, Diagnostic> {
+        let (access_log, error_log) = (&observability.access_log, &observability.error_log);
+        let (access, errors) = destinations(observability);
+        let lines = u64::from(*access_log.buffer_lines);
+        let access_writer = start(&access, "access", registry);
+        let access_writer = access_writer.map_err(|error| fault(&access_log.path, &error))?;
+        let errors_writer = start(&errors, "error", registry);
+        let errors_writer = errors_writer.map_err(|error| fault(&error_log.path, &error))?;
+        Ok(Self {
+            own: errors_writer.worker(),
+            access: (access, access_writer.bounded(lines)),
+            errors: (errors, errors_writer),
+            lines,
+            level: *error_log.level,
+        })
+    }
+
+    /// The settings by which they were opened.
+    pub(crate) fn settings(&self) -> LogSettings {
+        LogSettings {
+            access: self.access.0.clone(),
+            errors: self.errors.0.clone(),
+            lines: self.lines,
+            level: self.level,
+        }
+    }
+
+    /// Reopens files that were moved away.
+    pub(crate) fn reopen(&self) {
+        self.access.1.reopen();
+        self.errors.1.reopen();
+    }
+
+    /// Ends of both logs for one worker.
+    pub(crate) fn worker(&self) -> Logs {
+        Logs {
+            access: self.access.1.worker(),
+            errors: self.errors.1.worker(),
+            warnings: self.level >= LogLevel::Warn,
+        }
+    }
+
+    /// Writes an event of the process to the error log, if its level is enabled. An error log on
+    /// standard error is skipped, because the event is there already.
+    pub(crate) fn tell(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
+        if self.level < level || self.errors.0 == Destination::Stderr {
+            return;
+        }
+        self.own.event(&EventRecord {
+            level: match level {
+                LogLevel::Error => "ERROR",
+                LogLevel::Warn => "WARN",
+                LogLevel::Info => "INFO",
+                LogLevel::Debug => "DEBUG",
+                LogLevel::Trace => "TRACE",
+            },
+            at: unix_now(),
+            message,
+            repeated: 0,
+            fields,
+        });
+    }
+
+    /// Writes pending lines of both logs, for [`FLUSH_TIME`] in total.
+    pub(crate) fn close(self) {
+        let Self {
+            access: (_, access),
+            errors: (_, errors),
+            own,
+            ..
+        } = self;
+        drop(own);
+        let until = unix_now() + FLUSH_TIME;
+        access.finish();
+        errors.finish();
+        for writer in [access, errors] {
+            writer.close(until.saturating_sub(unix_now()).min(FLUSH_TIME));
+        }
+    }
+}
+
+fn destinations(observability: &Observability) -> (Destination, Destination) {
+    let access = &observability.access_log;
+    let access = if *access.enabled {
+        destination(&access.path)
+    } else {
+        Destination::Off
+    };
+    (access, destination(&observability.error_log.path))
+}
+
+fn destination(target: &LogTarget) -> Destination {
+    match target {
+        LogTarget::Stdout => Destination::Stdout,
+        LogTarget::Stderr => Destination::Stderr,
+        LogTarget::File(path) => Destination::File(path.clone()),
+    }
+}
+
+fn start(
+    destination: &Destination,
+    name: &'static str,
+    registry: &Registry,
+) -> io::Result<LogWriter> {
+    let counters = LogCounters::registered(registry, name);
+    LogWriter::start(destination, counters, move |fault| report(name, &fault))
+}
+
+fn fault(path: &Setting<LogTarget>, error: &io::Error) -> Diagnostic {
+    let place = path.place().unwrap_or_default();
+    let message = format!("a log cannot be opened: {error}");
+    Diagnostic::new(DiagnosticCode::UnwritableLog, place, message)
+}
+
+fn report(log: &str, fault: &LogError) {
+    match fault {
+        LogError::Write(error) => report_error(log, error, "cannot write the log"),
+        LogError::Reopen(error) => report_error(log, error, "cannot open the log again"),
+        LogError::Recovered { lost } => tracing::warn!(log, lost, "the log is written again"),
+    }
+}
+
+fn report_error(log: &str, error: &io::Error, message: &str) {
+    tracing::error!(log, %error, "{message}");
+}

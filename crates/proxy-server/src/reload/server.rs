@@ -1,0 +1,474 @@
+//! The control thread's state of the running proxy: workers, sockets, and the active plan.
+
+mod opening;
+mod shared_state;
+mod transaction;
+
+use crate::config::delivery::PrivateKeys;
+use crate::error::apply_error::ApplyError;
+use crate::observe::logs::OpenLogs;
+use crate::observe::memory_watch::{self, MemoryWatch};
+use crate::reload::limit_registry::LimitRegistry;
+use crate::runtime::disk_thread::DiskThread;
+use crate::runtime::system_clock::now;
+use crate::sockets::handover::{Knowledge, Label};
+use crate::sockets::inherited_sockets::InheritedSockets;
+use crate::sockets::listener_set::ListenerSet;
+use crate::sockets::socket_assignment::SocketAssignment;
+use crate::targets::breaker_states::BreakerStates;
+use crate::targets::dns::NameTable;
+use crate::targets::pools::ConnectionLimits;
+use crate::targets::probes::Prober;
+use crate::targets::target_health::TargetHealth;
+use crate::targets::{connectors, reconnection};
+use crate::tls::{CertificateChanges, CertificateManager, LoadedTls};
+use crate::worker::worker_pool::{WorkerHealth, WorkerPool, worker_count};
+use crate::worker::{
+    AddressUpdate, Command, Common, HandedConnection, ListenerUpdate, PlanUpdate, heartbeat,
+};
+use opening::{arrange, open_logs};
+use proxy_dns::Answer;
+use proxy_model::{BindAddress, LogLevel, Model};
+use proxy_pipeline::{Draining, IdSource, RouteLimits, Shared, Time, random_key};
+use proxy_plan::{Plan, TargetRegistry};
+use proxy_telemetry::{EventFields, Lifecycle, Registry};
+use proxy_upstream::StickyKey;
+use socket2::Socket;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use transaction::{Preparation, Transaction};
+
+pub(crate) use opening::{Opened, Opening};
+
+/// Results of background tasks, for the control loop.
+#[derive(Debug)]
+pub(crate) enum TaskResults {
+    /// Look-ups of one or more names.
+    Names(Vec<Answer>),
+    /// A check of the certificates.
+    Certificates(CertificateChanges),
+}
+
+/// The running proxy. Its background tasks end with it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    common: Common,
+    disk: DiskThread,
+    workers: WorkerPool,
+    targets: TargetRegistry,
+    names: NameTable,
+    listeners: ListenerSet,
+    limits: ConnectionLimits,
+    route_limits: LimitRegistry,
+    memory: MemoryWatch,
+    logs: OpenLogs,
+    certificates: CertificateManager,
+    inherited: InheritedSockets,
+    health: TargetHealth,
+    breakers: BreakerStates,
+    prober: Prober,
+    plan: Arc<Plan>,
+}
+
+impl Server {
+    /// Adds every listener to `listeners` and starts the workers, all or nothing. `relieve_predecessor`
+    /// runs between the last step that can fail and the first accept. `knowledge` is empty
+    /// unless this process replaces another one.
+    pub(crate) async fn start(
+        model: Arc<Model>,
+        registry: Arc<Registry>,
+        lifecycle: Arc<Lifecycle>,
+        (disk, mut inherited, listeners): (DiskThread, InheritedSockets, ListenerSet),
+        knowledge: Knowledge,
+        relieve_predecessor: impl AsyncFnOnce(),
+    ) -> Result<Self, ApplyError> {
+        let certificates = CertificateManager::new();
+        let loading = certificates.begin_load();
+        let loaded_tls = loading.run(&model, &PrivateKeys::default(), now()).await;
+        let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
+        let sticky_key = StickyKey(random_key().map_err(ApplyError::Random)?);
+        let (targets, limits) = (TargetRegistry::new(sticky_key), ConnectionLimits::default());
+        let names = NameTable::new(&model, Arc::clone(&registry));
+        let found = names.first_look_ups().run(&model).await;
+        let looked_up = names.prepare(&model, found, now());
+        let logs = open_logs(&disk, &model, &registry).await?;
+        let arranged = arrange(&disk, listeners.clone(), (&model, &mut inherited)).await?;
+        let mut named = targets
+            .begin()
+            .with_resolution(looked_up.resolution.clone());
+        let plan = Arc::new(Plan::compile(1, model, &mut named));
+        knowledge.restore(&plan);
+        let health_changes = Arc::<Notify>::default();
+        let prober = Prober::new(Arc::clone(&health_changes));
+        let ids = IdSource::of_the_system().map_err(ApplyError::Thread)?;
+        let outside = (Arc::clone(&health_changes), lifecycle);
+        let shared = shared_state::new(&plan, ids.key_seed(), outside);
+        let route_limits = LimitRegistry::new(ids.key_seed());
+        let memory = MemoryWatch::new(Arc::clone(&shared.memory), &registry);
+        let now_ns = Time::shared_ns(&shared.clock);
+        let common = Common {
+            shared: Arc::new(shared),
+            registry,
+        };
+        let prepared = Preparation {
+            limits: limits.prepare(&plan),
+            route_limits: route_limits.prepare(&plan, now_ns),
+            plan: Arc::clone(&plan),
+            targets: named,
+            names: looked_up,
+            loaded_tls,
+            logs: None,
+        };
+        let mut server = Self {
+            common,
+            disk,
+            workers: WorkerPool::default(),
+            targets,
+            names,
+            listeners,
+            limits,
+            route_limits,
+            memory,
+            logs,
+            certificates,
+            inherited,
+            health: TargetHealth::default(),
+            breakers: BreakerStates::default(),
+            prober,
+            plan,
+        };
+        let transaction = server.open(prepared, arranged).await?;
+        relieve_predecessor().await;
+        server.commit(transaction).await;
+        Ok(server)
+    }
+
+    /// The next results of background tasks, as soon as there are any.
+    pub(crate) async fn next_results(&mut self) -> TaskResults {
+        tokio::select! {
+            answers = self.names.next() => TaskResults::Names(answers),
+            changes = self.certificates.next() => TaskResults::Certificates(changes),
+        }
+    }
+
+    /// Activates and reports `results`. Returns whether the plan is another one now.
+    pub(crate) fn adopt(&mut self, results: TaskResults) -> bool {
+        match results {
+            TaskResults::Names(answers) => self.adopt_answers(answers),
+            TaskResults::Certificates(changes) => {
+                self.certificates
+                    .report(changes, &self.common.registry, now());
+                false
+            }
+        }
+    }
+
+    fn adopt_answers(&mut self, answers: Vec<Answer>) -> bool {
+        if !self.names.adopt(answers, now()) {
+            return false;
+        }
+        let targets = self.targets.begin();
+        let mut targets = targets.with_resolution(self.names.resolution().clone());
+        let plan = Arc::new(self.plan.resolved(&mut targets));
+        let limits = self.limits.prepare(&plan);
+        self.targets.commit_addresses(targets);
+        self.limits.commit(limits, &plan);
+        let loaded_tls = self.certificates.loaded();
+        let update = AddressUpdate {
+            plan: Arc::clone(&plan),
+            connectors: connectors::for_plan(&plan, loaded_tls, &self.limits),
+            pools: self.limits.pool_settings(&plan),
+        };
+        self.prober.apply(&plan, loaded_tls);
+        TargetHealth::extend_overrides(&self.plan, &plan);
+        self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
+        self.plan = plan;
+        let update = || Command::ApplyAddresses(Box::new(update.clone()));
+        self.workers.send_all(update);
+        true
+    }
+
+    /// The active plan.
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// State shared by all workers.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.common.shared
+    }
+
+    /// The inherited sockets that no setting has claimed.
+    pub(crate) fn inherited(&mut self) -> &mut InheritedSockets {
+        &mut self.inherited
+    }
+
+    /// The bound address of each listener of the active plan, in the plan's order.
+    pub(crate) fn bound(&self) -> impl Iterator<Item = &BindAddress> {
+        self.listeners.bound()
+    }
+
+    /// Begins a reload. What it returns may wait, and needs nothing of the server.
+    pub(crate) fn opening(&self) -> Opening {
+        Opening {
+            disk: self.disk.clone(),
+            certificates: self.certificates.begin_load(),
+            names: self.names.first_look_ups(),
+            logs: self.logs.settings(),
+            listeners: self.listeners.clone(),
+            registry: Arc::clone(&self.common.registry),
+        }
+    }
+
+    /// Applies `opened` completely or not at all: steps that can fail come first and change nothing
+    /// active. No other reload may have been applied since it was begun.
+    pub(crate) async fn apply(&mut self, opened: Opened) -> Result<(), ApplyError> {
+        let Opened {
+            model,
+            loaded_tls,
+            names,
+            logs,
+            listeners,
+        } = opened;
+        let generation = self.plan.generation() + 1;
+        let names = self.names.prepare(&model, names, now());
+        let targets = self.targets.begin();
+        let mut targets = targets.with_resolution(names.resolution.clone());
+        let plan = Arc::new(Plan::compile(generation, model, &mut targets));
+        let prepared = Preparation {
+            limits: self.limits.prepare(&plan),
+            route_limits: self.route_limits.prepare(&plan, self.process_ns()),
+            plan,
+            targets,
+            names,
+            loaded_tls,
+            logs,
+        };
+        let transaction = self.open(prepared, listeners).await?;
+        let before = self.listeners.clone();
+        self.commit(transaction).await;
+        self.listeners.set_backlogs(&before);
+        Ok(())
+    }
+
+    /// Performs the remaining steps that can fail: starts workers, probes all workers, and listens.
+    async fn open(
+        &mut self,
+        prepared: Preparation,
+        listeners: ListenerSet,
+    ) -> Result<Transaction, ApplyError> {
+        let count = worker_count(prepared.plan.model());
+        let spawned = self.workers.spawn(count, &self.common).await;
+        let spawned = spawned.map_err(ApplyError::Thread)?;
+        self.workers.probe().await?;
+        let owned_sockets = self.workers.owned_sockets(&spawned);
+        let assignments = listeners
+            .assignments(count, owned_sockets)
+            .map_err(ApplyError::Thread)?;
+        listeners.listen()?;
+        Ok(Transaction {
+            prepared,
+            count,
+            listeners,
+            spawned,
+            assignments,
+        })
+    }
+
+    /// Activates `transaction`. Nothing here can fail.
+    async fn commit(&mut self, transaction: Transaction) {
+        let Transaction {
+            prepared,
+            count,
+            listeners,
+            spawned,
+            assignments,
+        } = transaction;
+        let Preparation {
+            plan,
+            targets,
+            names,
+            limits,
+            route_limits,
+            loaded_tls,
+            logs,
+        } = prepared;
+        self.listeners = listeners;
+        let fresh_logs = logs.is_some();
+        match logs {
+            Some(logs) => self.logs = logs,
+            None => self.logs.reopen(),
+        }
+        shared_state::set_limits(&self.common.shared, &plan);
+        let change = self.memory.apply(&plan.model().limits);
+        memory_watch::log_change(change, &mut self.logs);
+        self.targets.commit(targets);
+        self.names.commit(names);
+        TargetHealth::end_overrides(&plan);
+        self.limits.commit(limits, &plan);
+        let route_states = Arc::clone(&route_limits.routes);
+        let registry = Arc::clone(&self.common.registry);
+        self.route_limits.commit(route_limits, &plan, &registry);
+        let new_workers = spawned.len();
+        self.workers.add(spawned);
+        let plan_updates = self.plan_updates(
+            &plan,
+            assignments,
+            (&loaded_tls, &route_states),
+            (new_workers, fresh_logs),
+        );
+        self.certificates.apply(loaded_tls, &self.common.registry);
+        self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
+        self.prober.apply(&plan, self.certificates.loaded());
+        self.breakers = BreakerStates::new(&plan, &self.common.registry);
+        self.plan = plan;
+        self.workers.publish(plan_updates).await;
+        self.workers.scale_down(count);
+    }
+
+    /// Reads how much memory the process uses, and tells when it begins or ceases to shed load.
+    pub(crate) fn check_memory(&mut self) {
+        let change = self.memory.check();
+        memory_watch::log_change(change, &mut self.logs);
+    }
+
+    /// Time until [`Self::check_memory`] is due.
+    pub(crate) fn memory_interval(&self) -> Duration {
+        self.memory.interval()
+    }
+
+    /// The time by which the state that workers share goes.
+    fn process_ns(&self) -> u64 {
+        Time::shared_ns(&self.common.shared.clock)
+    }
+
+    /// Looks after rate limits that go without requests. To be called at least every five minutes.
+    pub(crate) fn settle_rate_limits(&mut self) {
+        self.route_limits.settle(self.process_ns());
+    }
+
+    /// Counts the keys that full rate limits have dropped, and reports changes of breakers.
+    pub(crate) fn count_evictions(&mut self) {
+        self.route_limits.count_evictions();
+        self.breakers.report(&self.common.registry);
+    }
+
+    /// The update for each worker about `plan`, with the number of new workers, and whether all get new
+    /// ends of the logs.
+    fn plan_updates(
+        &mut self,
+        plan: &Arc<Plan>,
+        assignments: Vec<Vec<SocketAssignment>>,
+        (loaded_tls, limits): (&LoadedTls, &Arc<[RouteLimits]>),
+        (new_workers, fresh_logs): (usize, bool),
+    ) -> Vec<PlanUpdate> {
+        let pools = self.limits.pool_settings(plan);
+        let connectors = connectors::for_plan(plan, loaded_tls, &self.limits);
+        let serving = self.workers.len();
+        let new = serving.saturating_sub(new_workers)..serving;
+        let plan_updates = assignments
+            .into_iter()
+            .enumerate()
+            .map(|(worker, assignments)| {
+                let listeners = assignments.into_iter().zip(&loaded_tls.listeners);
+                let listeners = listeners.map(|(assignment, tls)| ListenerUpdate {
+                    assignment,
+                    tls: tls.clone(),
+                });
+                PlanUpdate {
+                    plan: Arc::clone(plan),
+                    connectors: connectors.clone(),
+                    limits: Arc::clone(limits),
+                    pools: pools.clone(),
+                    listeners: listeners.collect(),
+                    logs: (fresh_logs || new.contains(&worker)).then(|| self.logs.worker()),
+                }
+            });
+        plan_updates.collect()
+    }
+
+    /// Checks that every worker runs. Returns the number of one that has died.
+    pub(crate) fn check_workers(&mut self) -> Option<usize> {
+        let WorkerHealth { silent, died } = self.workers.check(heartbeat::now());
+        self.common.shared.lifecycle.set_silent_workers(silent);
+        died
+    }
+
+    /// Hands a connection over to a worker, each worker in turn.
+    pub(crate) fn accept(&mut self, connection: HandedConnection) {
+        self.workers.send_next(Command::Accept(connection));
+    }
+
+    /// Returns targets to load balancing after their ejection has ended.
+    pub(crate) fn end_ejections(&mut self) {
+        if TargetHealth::end_ejections(&self.plan) {
+            self.refresh();
+        }
+        let shared = self.shared();
+        reconnection::begin(&self.plan, &shared.target_changes, &shared.health_changes);
+    }
+
+    /// Makes every worker recompute its healthy targets, and logs which have changed.
+    pub(crate) fn refresh(&mut self) {
+        for event in self.health.publish() {
+            event.log();
+            let (level, message, fields) = event.record();
+            self.log_event(level, message, &fields);
+        }
+        self.workers.send_all(|| Command::Refresh);
+    }
+
+    /// Writes an event to the configured error log.
+    pub(crate) fn log_event(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
+        self.logs.tell(level, message, fields);
+    }
+
+    /// Reopens log files that were moved away.
+    pub(crate) fn reopen_logs(&self) {
+        self.logs.reopen();
+    }
+
+    /// Takes ownership of the sockets from the predecessor.
+    pub(crate) fn finish_handover(&mut self) {
+        self.listeners.set_backlogs(&ListenerSet::default());
+        self.listeners.keep_files(false);
+        self.inherited.close_unclaimed(&self.disk);
+        self.inherited.log_unclaimed();
+    }
+
+    /// Every listening socket, for handing over to another process.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = (Label, &Socket)> {
+        self.listeners.sockets().chain(self.inherited.unclaimed())
+    }
+
+    /// Stops accepting, and lets workers end with their last connection.
+    pub(crate) async fn drain(&mut self) {
+        self.common.shared.lifecycle.drain();
+        self.listeners.close();
+        self.inherited = InheritedSockets::default();
+        self.workers.stop_accepting().await;
+        self.workers.send_all(|| Command::Drain(Draining::Promptly));
+    }
+
+    /// Like [`Self::drain`], while a successor accepts from the same sockets: clients are not
+    /// affected.
+    pub(crate) fn hand_over(&mut self) {
+        self.common.shared.lifecycle.drain();
+        self.listeners.keep_files(true);
+        self.listeners.close();
+        self.inherited = InheritedSockets::default();
+        self.workers.send_all(|| Command::Drain(Draining::Gently));
+    }
+
+    /// Whether every worker has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.workers.is_over()
+    }
+
+    /// Ends everything at once.
+    pub(crate) async fn stop(self) {
+        self.workers.stop().await;
+        self.logs.close();
+    }
+}

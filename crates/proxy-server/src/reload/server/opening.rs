@@ -1,0 +1,108 @@
+//! The part of a reload that may wait: for a disk, for the reader of a pipe, for a name server.
+
+use crate::config::delivery::PrivateKeys;
+use crate::error::apply_error::ApplyError;
+use crate::observe::logs::{LogSettings, OpenLogs};
+use crate::runtime::disk_thread::DiskThread;
+use crate::runtime::system_clock::now;
+use crate::sockets::inherited_sockets::InheritedSockets;
+use crate::sockets::listener_set::ListenerSet;
+use crate::targets::dns::{FirstLookUps, FoundNames};
+use crate::tls::{CertificateLoad, LoadedTls};
+use crate::worker::worker_pool::worker_count;
+use proxy_model::Model;
+use proxy_telemetry::Registry;
+use std::sync::Arc;
+
+/// Copies of the server's state, so that the server goes on while a reload waits.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(super) disk: DiskThread,
+    pub(super) certificates: CertificateLoad,
+    pub(super) names: FirstLookUps,
+    /// Settings of the open logs.
+    pub(super) logs: LogSettings,
+    pub(super) listeners: ListenerSet,
+    pub(super) registry: Arc<Registry>,
+}
+
+/// Files, sockets and addresses for a model. Dropped instead of applied, it changes nothing.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(super) model: Arc<Model>,
+    pub(super) loaded_tls: LoadedTls,
+    pub(super) names: FoundNames,
+    /// `None` if the open logs remain in use.
+    pub(super) logs: Option<OpenLogs>,
+    pub(super) listeners: ListenerSet,
+}
+
+impl Opening {
+    /// Opens and reads what `model` needs. `keys` are those that the node holds in memory.
+    ///
+    /// # Errors
+    /// The first that cannot be opened.
+    pub(crate) async fn open(
+        self,
+        model: Arc<Model>,
+        keys: &PrivateKeys,
+        inherited: &mut InheritedSockets,
+    ) -> Result<Opened, ApplyError> {
+        let Self {
+            disk,
+            certificates,
+            names,
+            logs,
+            listeners,
+            registry,
+        } = self;
+        let loaded_tls = certificates.run(&model, keys, now()).await;
+        let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
+        let names = names.run(&model).await;
+        let logs = if logs == LogSettings::from(&model.observability) {
+            None
+        } else {
+            Some(open_logs(&disk, &model, &registry).await?)
+        };
+        let listeners = arrange(&disk, listeners, (&model, inherited)).await?;
+        Ok(Opened {
+            model,
+            loaded_tls,
+            names,
+            logs,
+            listeners,
+        })
+    }
+}
+
+/// Opens the logs of `model`. A pipe without a reader, or a disk that does not answer, holds up the disk
+/// thread alone.
+pub(super) async fn open_logs(
+    disk: &DiskThread,
+    model: &Arc<Model>,
+    registry: &Arc<Registry>,
+) -> Result<OpenLogs, ApplyError> {
+    let (model, registry) = (Arc::clone(model), Arc::clone(registry));
+    let opening = disk.run(move || OpenLogs::open(&model.observability, &registry));
+    let opened = opening.await.map_err(ApplyError::Disk)?;
+    opened.map_err(ApplyError::Log)
+}
+
+/// The sockets for `model`. The files of Unix sockets are looked at and bound by the disk thread; if the
+/// process ends meanwhile, what it inherited is closed with it.
+pub(super) async fn arrange(
+    disk: &DiskThread,
+    listeners: ListenerSet,
+    (model, inherited): (&Arc<Model>, &mut InheritedSockets),
+) -> Result<ListenerSet, ApplyError> {
+    let (model, remover) = (Arc::clone(model), disk.clone());
+    let mut taken = std::mem::take(inherited);
+    let arranging = disk.run(move || {
+        let arranged = listeners.arrange(&model, worker_count(&model), &mut taken);
+        let arranged = arranged.inspect(|listeners| listeners.remove_files_on(&remover));
+        (arranged, taken)
+    });
+    let (arranged, taken) = arranging.await.map_err(ApplyError::Disk)?;
+    *inherited = taken;
+    Ok(arranged?)
+}

@@ -1,0 +1,148 @@
+//! The health checks of targets, as the plan in force has them.
+
+use crate::runtime::system_clock::now;
+use crate::runtime::task_scope::TaskScope;
+use crate::tls::{LoadedTls, LoadedUpstreamTls};
+use proxy_health::{CheckTiming, HealthCause, Thresholds};
+use proxy_model::{HealthCheck, HealthCheckKind, StatusRange};
+use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
+use proxy_probe::{Check, Peers, Probe, ProbeSettings};
+use proxy_upstream::TargetId;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// One task for each target that is to be asked.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    tasks: TaskScope<TargetId, Probe>,
+    changes: Arc<Notify>,
+}
+
+impl Prober {
+    /// A prober without targets, which tells `changes` when a target's health has changed.
+    pub(crate) fn new(changes: Arc<Notify>) -> Self {
+        Self {
+            tasks: TaskScope::new(now),
+            changes,
+        }
+    }
+
+    /// Asks exactly the targets of `plan` from now on. A target that was asked before keeps what
+    /// its results have come to; one that is not asked any more is taken to be well.
+    pub(crate) fn apply(&mut self, plan: &Plan, loaded: &LoadedTls) {
+        let mut tasks = self.tasks.begin();
+        for probe in for_plan(plan, loaded) {
+            let Probe {
+                upstream, settings, ..
+            } = &probe;
+            let name = format!("health check of {} in {upstream}", settings.authority);
+            let changes = Arc::clone(&self.changes);
+            tasks.add((probe.target, name), probe, |context| {
+                proxy_probe::run(context.settings, changes, context.now)
+            });
+        }
+        for ended in self.tasks.commit(tasks) {
+            ended.state.clear(HealthCause::ActiveCheck);
+        }
+    }
+}
+
+/// One probe for each target of an upstream with a health check.
+fn for_plan(plan: &Plan, loaded: &LoadedTls) -> Vec<Probe> {
+    let model = plan.model();
+    let upstreams = plan.upstreams().iter().zip(&model.upstreams);
+    let upstreams = upstreams.zip(&loaded.upstreams);
+    let probes = upstreams.filter_map(|((upstream, model), tls)| {
+        let check = model.health_check.as_ref()?;
+        Some(of_upstream(upstream, check, tls.as_ref()))
+    });
+    probes.flatten().collect()
+}
+
+fn of_upstream(
+    upstream: &UpstreamPlan,
+    check: &HealthCheck,
+    tls: Option<&LoadedUpstreamTls>,
+) -> Vec<Probe> {
+    // A name without an address has nothing to ask.
+    let states = upstream.targets.iter().map(|one| Arc::clone(&one.state));
+    let peers = Arc::new(Peers::new(states.collect()));
+    let targets = upstream.targets.iter();
+    let targets = targets.filter(|target| target.state.address().is_some());
+    let probes = targets.map(|target| Probe {
+        target: target.id,
+        state: Arc::clone(&target.state),
+        peers: Arc::clone(&peers),
+        upstream: Arc::clone(&upstream.name),
+        settings: settings(check, target, upstream.http2, tls),
+    });
+    probes.collect()
+}
+
+fn settings(
+    check: &HealthCheck,
+    target: &TargetPlan,
+    http2: bool,
+    tls: Option<&LoadedUpstreamTls>,
+) -> ProbeSettings {
+    let HealthCheck {
+        place: _,
+        kind,
+        profile: _,
+        interval,
+        timeout,
+        healthy_threshold,
+        unhealthy_threshold,
+    } = check;
+    let tls = tls.and_then(|LoadedUpstreamTls { tls, names }| {
+        Some((Arc::clone(tls), names.get(target.position)?.clone()))
+    });
+    ProbeSettings {
+        check: asked(kind),
+        timing: CheckTiming {
+            interval: **interval,
+            timeout: **timeout,
+            thresholds: Thresholds {
+                healthy: **healthy_threshold,
+                unhealthy: **unhealthy_threshold,
+            },
+        },
+        authority: Arc::clone(&target.authority),
+        tls,
+        http2,
+    }
+}
+
+fn asked(kind: &HealthCheckKind) -> Check {
+    match kind {
+        HealthCheckKind::Tcp => Check::Tcp,
+        HealthCheckKind::Http {
+            path,
+            expected_status,
+            host,
+        } => {
+            let StatusRange { first, last } = **expected_status;
+            Check::Http {
+                path: path.value.clone(),
+                expected: first..=last,
+                host: host.as_ref().map(|host| host.value.clone()),
+            }
+        }
+        HealthCheckKind::Grpc { service } => Check::Grpc {
+            service: service
+                .as_ref()
+                .map(|service| service.value.clone())
+                .unwrap_or_default(),
+        },
+        HealthCheckKind::Inference {
+            endpoint,
+            expected_models,
+        } => Check::Inference {
+            endpoint: endpoint.value.clone(),
+            expected_models: expected_models
+                .iter()
+                .map(|model| model.value.clone())
+                .collect(),
+        },
+    }
+}

@@ -1,0 +1,150 @@
+//! The metric of healthy targets, and the events of those that change.
+
+use crate::targets::target_event::{TargetEvent, changes};
+use crate::worker::heartbeat;
+use proxy_health::{HealthCause, HealthCauses};
+use proxy_plan::{Plan, TargetPlan};
+use proxy_telemetry::{Gauge, Registry, names};
+use proxy_upstream::TargetState;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The targets of the active plan with their gauges, which are exposed while this value exists.
+#[derive(Debug, Default)]
+pub(crate) struct TargetHealth(Vec<ObservedTarget>);
+
+#[derive(Debug)]
+struct ObservedTarget {
+    upstream: Arc<str>,
+    label: Arc<str>,
+    state: Arc<TargetState>,
+    gauge: Arc<Gauge>,
+    /// The causes at the last look.
+    causes: HealthCauses,
+    /// Whether it took requests at the last look.
+    took_requests: bool,
+}
+
+impl TargetHealth {
+    /// For the targets of `plan`, with their current state. A target that was not among those before
+    /// starts slowly, unless there were none.
+    pub(crate) fn new(plan: &Plan, registry: &Registry, before: &Self) -> Self {
+        let known = before.0.iter();
+        let known = known.map(|one| {
+            let look = (one.causes, one.took_requests);
+            (Arc::as_ptr(&one.state), look)
+        });
+        let known: HashMap<_, _> = known.collect();
+        let known = |state: &Arc<TargetState>| {
+            let last_look = known.get(&Arc::as_ptr(state)).copied();
+            last_look.unwrap_or((state.causes(), before.0.is_empty()))
+        };
+        let targets = plan.upstreams().iter().flat_map(|upstream| {
+            upstream.targets.iter().map(|target| {
+                let labels = [&*upstream.name, &*target.label];
+                let gauge = registry.gauge(&names::UPSTREAM_TARGET_HEALTHY, labels);
+                let (causes, took_requests) = known(&target.state);
+                ObservedTarget {
+                    upstream: Arc::clone(&upstream.name),
+                    label: Arc::clone(&target.label),
+                    state: Arc::clone(&target.state),
+                    gauge,
+                    causes,
+                    took_requests,
+                }
+            })
+        });
+        let mut health = Self(targets.collect());
+        health.update_gauges();
+        health
+    }
+
+    /// Updates the gauge of each target, and returns the changes since the last call.
+    pub(crate) fn publish(&mut self) -> Vec<TargetEvent> {
+        self.update_gauges();
+        let mut events = Vec::new();
+        for target in &mut self.0 {
+            let causes = target.state.causes();
+            let before = std::mem::replace(&mut target.causes, causes);
+            if before != causes {
+                let name = (&target.upstream, &target.label);
+                events.extend(changes(name, &target.state, (before, causes)));
+            }
+        }
+        events
+    }
+
+    /// Ends expired ejections of targets of `plan`. Returns whether there were any.
+    pub(crate) fn end_ejections(plan: &Plan) -> bool {
+        let now_ns = heartbeat::now_ns();
+        let upstreams = plan.upstreams().iter();
+        let targets = upstreams.flat_map(|upstream| {
+            let targets = upstream.targets.iter();
+            targets.map(move |target| (upstream.outlier_detection.is_some(), &target.state))
+        });
+        let mut ended = false;
+        for (detects, state) in targets {
+            let ejected = state.causes().contains(HealthCause::Ejection);
+            if ejected && (!detects || state.outlier().poll(now_ns)) {
+                state.clear(HealthCause::Ejection);
+                ended = true;
+            }
+        }
+        ended
+    }
+
+    /// Ends what the admin interface has changed of targets of `plan`: it lasts until a reload.
+    pub(crate) fn end_overrides(plan: &Plan) {
+        let targets = plan.upstreams().iter().flat_map(|one| &one.targets);
+        for target in targets {
+            target.state.override_weight(None);
+            target.state.drain(false);
+        }
+    }
+
+    /// Changes the addresses that a name has in `plan` and had not `before` as the admin interface has
+    /// changed all of its former addresses.
+    pub(crate) fn extend_overrides(before: &Plan, plan: &Plan) {
+        for (upstream, target) in named_targets(plan) {
+            let former = named_targets(before).filter(|(of, other)| {
+                *of == upstream && other.name == target.name && other.position == target.position
+            });
+            let former: Vec<_> = former.map(|(_, other)| &other.state).collect();
+            let Some((first, rest)) = former.split_first() else {
+                continue;
+            };
+            if former.iter().any(|state| Arc::ptr_eq(state, &target.state)) {
+                continue;
+            }
+            let is_draining = |state: &TargetState| state.causes().contains(HealthCause::Draining);
+            if former.iter().all(|state| is_draining(state)) {
+                target.state.drain(true);
+            }
+            let weight = first.overridden_weight();
+            if rest.iter().all(|state| state.overridden_weight() == weight) {
+                target.state.override_weight(weight);
+            }
+        }
+    }
+
+    /// Updates the gauge of each target. The slow start of those that take requests again begins.
+    fn update_gauges(&mut self) {
+        for target in &mut self.0 {
+            let causes = target.state.causes();
+            target.gauge.set(u64::from(causes.is_healthy()));
+            let takes_requests = causes.takes_requests();
+            if takes_requests && !target.took_requests {
+                target.state.serves_since(heartbeat::now_ns());
+            }
+            target.took_requests = takes_requests;
+        }
+    }
+}
+
+/// The targets of `plan` that are written by name, with the names of their upstreams.
+fn named_targets(plan: &Plan) -> impl Iterator<Item = (&str, &TargetPlan)> {
+    plan.upstreams().iter().flat_map(|upstream| {
+        let named = upstream.targets.iter().filter(|one| one.name.is_some());
+        named.map(|target| (&*upstream.name, target))
+    })
+}
