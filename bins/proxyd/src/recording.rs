@@ -1,7 +1,7 @@
 //! Recorded requests from a file: lines of an access log, or of the same form.
 
 use jiff::Timestamp;
-use proxy_plan::replay::RecordedHead;
+use proxy_plan::diff::replay::RecordedHead;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

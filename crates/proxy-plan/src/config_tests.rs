@@ -1,14 +1,18 @@
 //! The tests inside a configuration, run on the plan that it compiles to.
 
+pub(crate) mod drafts;
+mod explain_command;
+mod prohibitions;
+
 use crate::explain::{ExplainRequest, Explanation, Handler};
-use crate::explain_command::command;
 use crate::plan::Plan;
-use crate::prohibitions::violated_prohibitions;
 use crate::render::shown_value;
 use crate::route::RoutePlan;
 use crate::targets::TargetRegistry;
 use crate::upstream_states::AssumeHealthy;
+use explain_command::command;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use prohibitions::violated_prohibitions;
 use proxy_errors::Problem;
 use proxy_model::{
     BuiltinHandler, ConfigTest, EffectiveSetting, Expectation, FailedTest, HeaderEdits, Model,

@@ -5,7 +5,7 @@ use crate::cli::Replay;
 use crate::recording::Recording;
 use crate::terminal::{complain, say};
 use proxy_plan::Plan;
-use proxy_plan::replay::{self, ReplayDifference, ReplayReport};
+use proxy_plan::diff::replay::{self, ReplayDifference, ReplayReport};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! One request of each kind that a plan distinguishes, with its decision.
 
+use super::cells::hosts::{HostCell, HostPartition};
+use super::cells::paths::{PathCell, PathPartition};
 use super::cells::{Side, path_conditions};
-use super::hosts::{HostCell, HostPartition};
-use super::paths::{PathCell, PathPartition};
 use super::region::Probe;
 use super::search::{DiffLimit, MAX_REQUESTS, choices, listener_classes, states};
 use crate::decide::Decision;

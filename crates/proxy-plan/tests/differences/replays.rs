@@ -1,7 +1,7 @@
 //! Replays of recorded requests.
 
 use crate::support::{around, plan};
-use proxy_plan::replay::{RecordedHead, Replay, ReplayReport};
+use proxy_plan::diff::replay::{RecordedHead, Replay, ReplayReport};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Requests that must not reach an upstream, tried on a plan.
 
+use super::explain_command::command;
 use crate::decide::Outcome;
 use crate::diff::{Surveyed, survey};
-use crate::explain_command::command;
 use crate::plan::Plan;
 use proxy_model::{FailedTest, Prohibition};
 use proxy_routing::{HostPattern, PathPattern};

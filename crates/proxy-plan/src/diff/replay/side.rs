@@ -3,7 +3,7 @@
 use super::answer::ReplayedAnswer;
 use super::recorded_head::RecordedHead;
 use crate::decide::{Decision, Outcome, RequestHead};
-use crate::diff::Answer;
+use crate::diff::answer::Answer;
 use crate::plan::Plan;
 use crate::route::{RoutePlan, Service};
 use crate::upstream_states::AssumeHealthy;

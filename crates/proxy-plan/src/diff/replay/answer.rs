@@ -1,6 +1,6 @@
 //! The answer to a recorded request.
 
-use crate::diff::Answer;
+use crate::diff::answer::Answer;
 use std::fmt;
 
 /// The answer to a recorded request.
