@@ -125,7 +125,7 @@ impl<'t> Named<'t> {
             prohibitions,
         };
         d.define("test", &named.tests);
-        d.define("never", &named.prohibitions);
+        d.define("prohibition", &named.prohibitions);
         d.names = Names {
             listeners: d.define("listener", &named.listeners),
             routes: d.define("route", &named.routes),

@@ -392,3 +392,30 @@ fn drafted_tests_pass() {
     let loaded = proxy_config::parse(&text, "shop.kdl").unwrap_or_else(|report| panic!("{report}"));
     assert_eq!(failed_tests(&loaded.model), []);
 }
+
+#[test]
+fn a_copied_route_without_its_guards_fails_the_tests_of_the_page_on_changes() {
+    let page = include_str!("../../../../docs/operate/known-before.md");
+    let blocks = page.split("```kdl\n").skip(1);
+    let mut texts = blocks.map(|block| block.split("```").next().unwrap_or_default());
+    let text = texts.find(|text| text.contains("never ")).unwrap();
+    let tested = |text: &str| {
+        let loaded = proxy_config::parse(text, "known-before.md");
+        failed_tests(&loaded.unwrap_or_else(|report| panic!("{report}")).model)
+    };
+    assert_eq!(tested(text), []);
+    let copied = r#"route "reports" { matches { path-prefix "/reports" }; upstream "back" }"#;
+    let text = text.replace("routes {", &format!("routes {{\n{copied}"));
+    let failed = tested(&text);
+    let [failure] = failed.as_slice() else {
+        panic!("{failed:?}");
+    };
+    assert_eq!(
+        failure.difference,
+        "GET /reports reaches upstream `back` by route `reports`"
+    );
+    assert!(page.contains(&format!(
+        "test \"{}\" fails: {}",
+        failure.name, failure.difference
+    )));
+}
