@@ -45,6 +45,8 @@ pub(crate) enum Subcommands {
     Explain(Explain),
     /// Show which requests two configurations answer differently, and what else differs.
     Diff(Diff),
+    /// Show which recorded requests two configurations answer differently.
+    Replay(Replay),
     /// Test external agents.
     #[command(subcommand)]
     Agent(AgentCommand),
@@ -59,6 +61,26 @@ pub(crate) struct Diff {
     /// The configuration file after.
     pub(crate) new: PathBuf,
     /// Print the difference as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Recorded requests, as lines of an access log: also show how many are answered differently.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) traffic: Option<PathBuf>,
+}
+
+/// The requests to replay; nothing is sent. Exit code 0: all are answered the same; 1: some are not; 2: a
+/// file cannot be read.
+#[derive(Args, Debug)]
+pub(crate) struct Replay {
+    /// Recorded requests, as lines of an access log.
+    pub(crate) file: PathBuf,
+    /// The configuration file before.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) old: PathBuf,
+    /// The configuration file after.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) new: PathBuf,
+    /// Print the result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -104,6 +126,9 @@ pub(crate) enum ConfigCommand {
     Test {
         /// The configuration file.
         file: PathBuf,
+        /// Draft a test for each route instead, to be kept in the configuration.
+        #[arg(long, conflicts_with = "json")]
+        new: bool,
         /// Print the results as JSON.
         #[arg(long)]
         json: bool,

@@ -4,6 +4,8 @@ mod agent;
 mod config_test;
 mod diff;
 mod fmt;
+mod plan_file;
+mod replay;
 
 use crate::cli::{AgentCommand, Cli, ConfigCommand, Subcommands};
 use crate::control_plane;
@@ -39,7 +41,10 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Some(Subcommands::Config(ConfigCommand::Check { file, strict, json })) => {
             check(&file, strict, json)
         }
-        Some(Subcommands::Config(ConfigCommand::Test { file, json })) => {
+        Some(Subcommands::Config(ConfigCommand::Test {
+            file, new: true, ..
+        })) => config_test::draft(&file),
+        Some(Subcommands::Config(ConfigCommand::Test { file, json, .. })) => {
             config_test::run(&file, json)
         }
         Some(Subcommands::Config(ConfigCommand::Migrate { file, output })) => {
@@ -48,6 +53,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Some(Subcommands::Config(ConfigCommand::Fmt { files, check })) => fmt::run(&files, check),
         Some(Subcommands::Explain(explain)) => crate::explain::run(explain),
         Some(Subcommands::Diff(arguments)) => diff::run(&arguments),
+        Some(Subcommands::Replay(arguments)) => replay::run(&arguments),
         Some(Subcommands::Agent(AgentCommand::Check(arguments))) => agent::check(arguments),
         None if version => {
             say(format_args!(

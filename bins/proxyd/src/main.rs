@@ -5,6 +5,7 @@ mod commands;
 mod control_plane;
 mod explain;
 mod logging;
+mod recording;
 mod terminal;
 mod traffic;
 mod upgrade;

@@ -2,7 +2,9 @@
 
 use crate::place::{Place, Setting};
 use crate::route::BuiltinHandler;
+use http::{HeaderName, HeaderValue};
 use proxy_errors::Reason;
+use proxy_routing::{HostPattern, PathPattern};
 use std::net::IpAddr;
 
 /// A test of the configuration that it stands in.
@@ -50,6 +52,58 @@ pub enum Expectation {
     Status(u16),
     /// The reason of the proxy's own refusal.
     Reason(Reason),
+    /// The name of the listener that takes the request.
+    Listener(String),
+    /// The addresses of the upstream's targets as written, in any order.
+    Targets(Vec<String>),
+    /// The value of a setting that applies to the request.
+    Setting {
+        /// Its path within its route, upstream, listener or block.
+        name: String,
+        /// The value as in the configuration, or with its unit as in `explain`; `none` for an absent one.
+        value: String,
+    },
+    /// A field of the request that the upstream gets, after all edits.
+    RequestHeader(HeaderName, HeaderValue),
+    /// The name of a field that the upstream does not get, after all edits.
+    NoRequestHeader(HeaderName),
+    /// A field that the client gets whatever the upstream answers.
+    ResponseHeader(HeaderName, HeaderValue),
+    /// The name of a field that the client does not get whatever the upstream answers.
+    NoResponseHeader(HeaderName),
+}
+
+/// Requests that must not reach an upstream.
+#[derive(Clone, Debug)]
+pub struct Prohibition {
+    /// Name, unique among prohibitions.
+    pub name: String,
+    /// Place of the block.
+    pub place: Place,
+    /// Name of the listener; `None` for all.
+    pub listener: Option<String>,
+    /// Hosts; empty for all, and for requests without one.
+    pub hosts: Vec<Setting<HostPattern>>,
+    /// Paths; empty for all.
+    pub paths: Vec<Setting<PathPattern>>,
+    /// Name of the upstream.
+    pub upstream: String,
+    /// Name of an agent; requests of routes that ask it are allowed.
+    pub without_agent: Option<String>,
+}
+
+impl Prohibition {
+    /// The failure of this prohibition.
+    #[must_use]
+    pub fn failed(&self, difference: String, explain: String) -> FailedTest {
+        FailedTest {
+            name: self.name.clone(),
+            place: self.place,
+            request: self.place,
+            difference,
+            explain,
+        }
+    }
 }
 
 /// A test with an expectation that does not hold.

@@ -44,6 +44,7 @@ pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
         peers: _, // Made of `allow` and `admin`.
         // They decide on no request.
         tests: _,
+        prohibitions: _,
         sources: _,
     } = model;
     let mut list = List::default();

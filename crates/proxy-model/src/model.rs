@@ -2,7 +2,7 @@
 
 use crate::admin::Admin;
 use crate::agent::Agent;
-use crate::config_test::ConfigTest;
+use crate::config_test::{ConfigTest, Prohibition};
 use crate::control_plane::ControlPlane;
 use crate::index::{AgentIndex, RouteIndex, UpstreamIndex};
 use crate::limits::Limits;
@@ -39,6 +39,8 @@ pub struct Model {
     pub peers: Option<PeerRule>,
     /// Tests of this configuration, in file order.
     pub tests: Vec<ConfigTest>,
+    /// Requests that must not reach an upstream, in file order.
+    pub prohibitions: Vec<Prohibition>,
     /// The files of the configuration, for the places in this model.
     pub sources: Sources,
 }

@@ -5,7 +5,7 @@ use crate::index::UpstreamIndex;
 use crate::listener::PathPolicy;
 use crate::place::{Place, Setting};
 use crate::store_url::StoreUrl;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -148,6 +148,20 @@ pub enum RetryCause {
 }
 
 impl HeaderEdits {
+    /// Applies the edits: removes, then sets, then adds.
+    pub fn apply(&self, headers: &mut HeaderMap) {
+        let Self { remove, set, add } = self;
+        for name in remove {
+            headers.remove(&name.value);
+        }
+        for field in set {
+            headers.insert(field.name.clone(), field.value.value.clone());
+        }
+        for field in add {
+            headers.append(field.name.clone(), field.value.value.clone());
+        }
+    }
+
     /// Whether there is no edit.
     pub fn is_empty(&self) -> bool {
         let Self { remove, set, add } = self;

@@ -1,23 +1,30 @@
 //! The tests inside a configuration, run on the plan that it compiles to.
 
-use crate::decide::{Decision, Outcome};
-use crate::explain::ExplainRequest;
+pub(crate) mod drafts;
+mod explain_command;
+mod prohibitions;
+
+use crate::explain::{ExplainRequest, Explanation, Handler};
 use crate::plan::Plan;
+use crate::render::shown_value;
+use crate::route::RoutePlan;
 use crate::targets::TargetRegistry;
 use crate::upstream_states::AssumeHealthy;
+use explain_command::command;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use prohibitions::violated_prohibitions;
 use proxy_errors::Problem;
 use proxy_model::{
-    ConfigTest, Expectation, FailedTest, FileId, Model, Route, Service, Setting, Sources,
+    BuiltinHandler, ConfigTest, EffectiveSetting, Expectation, FailedTest, HeaderEdits, Model,
 };
-use std::fmt::Write;
+use serde_json::Value;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// Runs the tests of `model`, and returns those that fail, in file order. All targets count as
-/// healthy; nothing is sent.
+/// Runs the tests of `model`, and returns those that fail, in file order, prohibitions last. All targets
+/// count as healthy; nothing is sent.
 #[must_use]
 pub fn failed_tests(model: &Model) -> Vec<FailedTest> {
-    if model.tests.is_empty() {
+    if model.tests.is_empty() && model.prohibitions.is_empty() {
         return Vec::new();
     }
     let model = Arc::new(model.clone());
@@ -31,17 +38,10 @@ pub fn failed_tests(model: &Model) -> Vec<FailedTest> {
         .tests
         .iter()
         .flat_map(|test| run(test, &plan, &states));
-    failed.collect()
+    failed.chain(violated_prohibitions(&plan)).collect()
 }
 
 fn run(test: &ConfigTest, plan: &Plan, states: &AssumeHealthy) -> Vec<FailedTest> {
-    let failure = |place, difference| FailedTest {
-        name: test.name.clone(),
-        place,
-        request: test.request.place,
-        difference,
-        explain: command(test, &plan.model().sources),
-    };
     let request = ExplainRequest {
         method: test.request.method.clone(),
         url: test.request.url.clone(),
@@ -49,69 +49,54 @@ fn run(test: &ConfigTest, plan: &Plan, states: &AssumeHealthy) -> Vec<FailedTest
         client_ip: test.request.client_ip,
         listener: test.request.listener.clone(),
     };
-    // Not explained: the reasons of all other routes would cost as much as the file has routes.
-    let differences = request.with_head(plan, |head| {
-        let decision = plan.decide(head, states, Duration::ZERO);
-        let decided = Decided {
+    let failure = |place, difference| FailedTest {
+        name: test.name.clone(),
+        place,
+        request: test.request.place,
+        difference,
+        explain: command(&request, &plan.model().sources),
+    };
+    let explanation = match request.ask_briefly(plan, states) {
+        Ok(explanation) => explanation,
+        Err(error) => return vec![failure(test.request.place, error.to_string())],
+    };
+    let differences = test.expectations.iter().filter_map(|expected| {
+        let place = expected.place().unwrap_or(test.place);
+        let asked = Asked {
+            request: &request,
+            explanation: &explanation,
             plan,
-            decision: &decision,
         };
-        let differences = test.expectations.iter().filter_map(|expected| {
-            let place = expected.place().unwrap_or(test.place);
-            Some(failure(place, decided.difference(expected)?))
-        });
-        differences.collect()
+        Some(failure(place, asked.difference(&expected.value)?))
     });
-    differences.unwrap_or_else(|error| vec![failure(test.request.place, error.to_string())])
+    differences.collect()
 }
 
-/// The command that explains the decision on the test's request.
-fn command(test: &ConfigTest, sources: &Sources) -> String {
-    let request = &test.request;
-    // The first source is the file that was given; those after it are included.
-    let file = sources.name(FileId::default());
-    let mut command = format!("proxyd explain --config {}", quoted(file));
-    for (name, value) in &request.headers {
-        let field = quoted(&format!("{name}: {value}"));
-        // A `String` takes every text.
-        _ = write!(command, " -H {field}");
-    }
-    if let Some(listener) = &request.listener {
-        _ = write!(command, " --listener {}", quoted(listener));
-    }
-    if let Some(address) = request.client_ip {
-        _ = write!(command, " --client-ip {address}");
-    }
-    _ = write!(command, " {} {}", request.method, quoted(&request.url));
-    command
-}
-
-/// One word of a shell.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// A decision with the plan that has its names.
-#[derive(Clone, Copy)]
-struct Decided<'a> {
+/// A request with the decision on it.
+#[derive(Debug)]
+struct Asked<'a> {
+    request: &'a ExplainRequest,
+    explanation: &'a Explanation,
     plan: &'a Plan,
-    decision: &'a Decision<'a>,
 }
 
-impl<'a> Decided<'a> {
+impl Asked<'_> {
     /// The difference between the expectation and the decision, if there is one.
-    fn difference(self, expected: &Setting<Expectation>) -> Option<String> {
-        let refusal = self.refusal();
-        let (noun, found, wanted) = match &expected.value {
+    fn difference(&self, expected: &Expectation) -> Option<String> {
+        let explanation = self.explanation;
+        let winner = explanation.winner.as_ref();
+        let refusal = refusal(explanation);
+        let (noun, found, wanted) = match expected {
             Expectation::Route(name) => {
-                let found = self.route().map(|route| route.id.clone());
+                let found = winner.map(|winner| winner.route.name.clone());
                 ("route", found, name.clone())
             }
-            Expectation::Upstream(name) => ("upstream", self.upstream(), name.clone()),
+            Expectation::Upstream(name) => ("upstream", upstream(explanation), name.clone()),
             Expectation::Builtin(handler) => {
-                ("built-in handler", self.builtin(), handler.to_string())
+                let found = builtin(explanation).map(|found| found.to_string());
+                ("built-in handler", found, handler.to_string())
             }
-            Expectation::Agents(names) => ("list of agents", self.agents(), names.join(" ")),
+            Expectation::Agents(names) => ("list of agents", agents(explanation), names.join(" ")),
             Expectation::Status(status) => {
                 let found = refusal.map(|problem| problem.status().as_u16().to_string());
                 ("status of a refusal", found, status.to_string())
@@ -120,69 +105,207 @@ impl<'a> Decided<'a> {
                 let found = refusal.map(|problem| problem.reason().as_str().to_owned());
                 ("reason of a refusal", found, reason.as_str().to_owned())
             }
+            Expectation::Listener(name) => {
+                let found = explanation.listener.as_ref().map(|one| one.name.clone());
+                ("listener", found, name.clone())
+            }
+            Expectation::Targets(addresses) => (
+                "set of targets",
+                targets(explanation),
+                in_order(addresses.clone()),
+            ),
+            Expectation::Setting { name, value } => return self.setting(name, value),
+            Expectation::RequestHeader(name, value) => {
+                return self.field("request", &self.request_fields(), name, value);
+            }
+            Expectation::NoRequestHeader(name) => {
+                return unwanted("request", &self.request_fields(), name);
+            }
+            Expectation::ResponseHeader(name, value) => {
+                return self.field("response", &self.response_fields(), name, value);
+            }
+            Expectation::NoResponseHeader(name) => return self.kept_response_field(name),
         };
         match found {
             Some(found) if found == wanted => None,
             Some(found) => Some(format!("the {noun} is `{found}`, not `{wanted}`")),
-            None => Some(format!("there is no {noun}; {}", self.answer())),
+            None => Some(format!("there is no {noun}; {}", decided(explanation))),
         }
     }
 
-    fn route(self) -> Option<&'a Route> {
-        self.plan.model().routes.get(self.decision.route?.index)
-    }
-
-    fn refusal(self) -> Option<&'a Problem> {
-        match &self.decision.outcome {
-            Outcome::Refuse(problem) => Some(problem),
-            Outcome::Forward(..) | Outcome::Answer(_) | Outcome::Files => None,
+    /// The difference of a setting that applies.
+    fn setting(&self, name: &str, wanted: &str) -> Option<String> {
+        let settings = self.explanation.settings.iter();
+        let found: Vec<&EffectiveSetting> = settings.filter(|one| one.name() == name).collect();
+        let is_wanted = |setting: &&EffectiveSetting| {
+            written(&setting.value) == wanted || shown_value(setting) == wanted
+        };
+        if found.is_empty() && wanted == "none" || found.iter().any(is_wanted) {
+            return None;
         }
+        let values = found.iter().map(|setting| shown_value(setting));
+        let values: Vec<String> = values.collect();
+        Some(if values.is_empty() {
+            format!("no setting `{name}` applies; it should be `{wanted}`")
+        } else {
+            format!(
+                "the setting `{name}` is `{}`, not `{wanted}`",
+                values.join(", ")
+            )
+        })
     }
 
-    fn upstream(self) -> Option<String> {
-        match &self.decision.outcome {
-            Outcome::Forward(upstream, _) => Some(upstream.name.to_string()),
-            Outcome::Refuse(_) | Outcome::Answer(_) | Outcome::Files => None,
+    /// The difference of a field that must have a value.
+    fn field(
+        &self,
+        message: &str,
+        fields: &HeaderMap,
+        name: &HeaderName,
+        wanted: &HeaderValue,
+    ) -> Option<String> {
+        let mut values = fields.get_all(name).iter();
+        if values.any(|value| value == wanted) {
+            return None;
         }
+        let found = fields.get_all(name).iter();
+        let found: Vec<_> = found
+            .map(|value| String::from_utf8_lossy(value.as_bytes()))
+            .collect();
+        Some(if found.is_empty() {
+            format!(
+                "the {message} has no header `{name}`; {}",
+                decided(self.explanation)
+            )
+        } else {
+            let wanted = String::from_utf8_lossy(wanted.as_bytes());
+            format!(
+                "the {message} header `{name}` is `{}`, not `{wanted}`",
+                found.join(", ")
+            )
+        })
     }
 
-    fn builtin(self) -> Option<String> {
-        match &self.decision.outcome {
-            Outcome::Answer(handler) => Some(handler.to_string()),
-            Outcome::Refuse(_) | Outcome::Forward(..) | Outcome::Files => None,
-        }
-    }
-
-    /// The names of the agents in their order; `None` without agents.
-    fn agents(self) -> Option<String> {
-        let model = self.plan.model();
-        let agents = self.route()?.agents.iter();
-        let names = agents.filter_map(|index| Some(model.agent(index.value)?.name.as_str()));
-        let names: Vec<&str> = names.collect();
-        (!names.is_empty()).then(|| names.join(" "))
-    }
-
-    /// The root of the files that answer.
-    fn root(self) -> String {
-        match self.route().map(|route| &route.service) {
-            Some(Service::Static(files)) => files.root.display().to_string(),
-            Some(Service::Upstream(_) | Service::Builtin(_)) | None => String::new(),
-        }
-    }
-
-    /// The answer to the request, as a clause.
-    fn answer(self) -> String {
-        match &self.decision.outcome {
-            Outcome::Forward(upstream, _) => {
-                format!("the request goes to upstream `{}`", upstream.name)
+    /// The fields of the request after the edits of its route.
+    fn request_fields(&self) -> HeaderMap {
+        let mut fields = HeaderMap::new();
+        for (name, value) in &self.request.headers {
+            let field = HeaderName::from_bytes(name.as_bytes()).ok();
+            if let Some((name, value)) = field.zip(HeaderValue::from_str(value).ok()) {
+                fields.append(name, value);
             }
-            Outcome::Answer(handler) => format!("`{handler}` answers"),
-            Outcome::Files => format!("files below `{}` answer", self.root()),
-            Outcome::Refuse(problem) => format!(
-                "the request is refused with {} ({})",
-                problem.status().as_u16(),
-                problem.reason().as_str()
-            ),
         }
+        if let Some(edits) = self.edits(|route| &route.request_headers) {
+            edits.apply(&mut fields);
+        }
+        fields
+    }
+
+    /// The fields that the edits of the route give to every response.
+    fn response_fields(&self) -> HeaderMap {
+        let mut fields = HeaderMap::new();
+        if let Some(edits) = self.edits(|route| &route.response_headers) {
+            edits.apply(&mut fields);
+        }
+        fields
+    }
+
+    /// The reason why a client may get a response header.
+    fn kept_response_field(&self, name: &HeaderName) -> Option<String> {
+        let edits = self.edits(|route| &route.response_headers);
+        let is_removed =
+            edits.is_some_and(|edits| edits.remove.iter().any(|one| one.value == *name));
+        if let Some(set) = unwanted("response", &self.response_fields(), name) {
+            return Some(set);
+        }
+        let is_answered_upstream = upstream(self.explanation).is_some();
+        (is_answered_upstream && !is_removed)
+            .then(|| format!("no edit removes the response header `{name}` of the upstream"))
+    }
+
+    fn edits(&self, get: impl Fn(&RoutePlan) -> &HeaderEdits) -> Option<&HeaderEdits> {
+        let name = &self.explanation.winner.as_ref()?.route.name;
+        let mut routes = self.plan.routes().iter();
+        routes.find(|route| *route.id == **name).map(get)
+    }
+}
+
+/// The difference of a field that must not be there.
+fn unwanted(message: &str, fields: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let value = fields.get(name)?;
+    let value = String::from_utf8_lossy(value.as_bytes());
+    Some(format!(
+        "the {message} has the header `{name}` with `{value}`"
+    ))
+}
+
+/// The value of a setting as in a configuration.
+fn written(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.to_string(),
+    }
+}
+
+/// The targets of the upstream as written, in order; `None` without an upstream.
+fn targets(explanation: &Explanation) -> Option<String> {
+    let Handler::Upstream { candidates, .. } = &explanation.answerer else {
+        return None;
+    };
+    let written = candidates
+        .iter()
+        .map(|one| one.name.clone().unwrap_or_else(|| one.address.clone()));
+    Some(in_order(written.collect()))
+}
+
+fn in_order(mut names: Vec<String>) -> String {
+    names.sort();
+    names.dedup();
+    names.join(" ")
+}
+
+fn refusal(explanation: &Explanation) -> Option<&Problem> {
+    match &explanation.answerer {
+        Handler::Nobody { problem, .. } => Some(problem),
+        Handler::Upstream { .. } | Handler::Builtin(_) | Handler::Files(_) => None,
+    }
+}
+
+fn upstream(explanation: &Explanation) -> Option<String> {
+    match &explanation.answerer {
+        Handler::Upstream { upstream, .. } => Some(upstream.name.clone()),
+        Handler::Nobody { .. } | Handler::Builtin(_) | Handler::Files(_) => None,
+    }
+}
+
+fn builtin(explanation: &Explanation) -> Option<BuiltinHandler> {
+    match &explanation.answerer {
+        Handler::Builtin(handler) => Some(*handler),
+        Handler::Nobody { .. } | Handler::Upstream { .. } | Handler::Files(_) => None,
+    }
+}
+
+/// The names of the agents in their order; `None` without agents.
+fn agents(explanation: &Explanation) -> Option<String> {
+    let names: Vec<&str> = explanation
+        .agents
+        .iter()
+        .map(|agent| agent.name.as_str())
+        .collect();
+    (!names.is_empty()).then(|| names.join(" "))
+}
+
+/// What was decided, as a clause.
+fn decided(explanation: &Explanation) -> String {
+    match &explanation.answerer {
+        Handler::Upstream { upstream, .. } => {
+            format!("the request goes to upstream `{}`", upstream.name)
+        }
+        Handler::Builtin(handler) => format!("`{handler}` answers"),
+        Handler::Files(root) => format!("files below `{}` answer", root.name),
+        Handler::Nobody { problem, .. } => format!(
+            "the request is refused with {} ({})",
+            problem.status().as_u16(),
+            problem.reason().as_str()
+        ),
     }
 }

@@ -6,4 +6,5 @@ mod text;
 
 pub use diff_json::diff_json;
 pub use json::{json, setting};
+pub(crate) use text::shown_value;
 pub use text::{diff_text, in_force, text};

@@ -1,10 +1,12 @@
 //! The targets of the active plan, kept from plan to plan while they stay the same.
 
+mod former;
+
 use crate::agent_state::{AgentIdentity, AgentState};
 use crate::expansion::{ExpandedPlace, ExpandedTarget};
-use crate::former_targets::FormerTargets;
 use crate::registry::{StateRegistry, StateTransaction};
 use crate::resolution::Resolution;
+use former::FormerTargets;
 use proxy_health::{BreakerSettings, CircuitBreaker, HealthCause};
 use proxy_limits::RetryBudget;
 use proxy_model::{Setting, Upstream, UpstreamTls};

@@ -26,7 +26,6 @@ mod condition;
 mod explain;
 mod nearest;
 mod overlap;
-mod regex_paths;
 mod regex_prefix;
 mod unreachable;
 

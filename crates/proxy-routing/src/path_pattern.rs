@@ -1,6 +1,7 @@
 //! A `path`, `path-prefix` or `path-regex` condition.
 
 mod regex;
+mod sample;
 
 use crate::path::{PathError, forgiving_path};
 use crate::pattern_error::PatternError;

@@ -2,10 +2,12 @@
 
 use crate::terminal::{print_error, print_report, say};
 use proxy_config::Loaded;
-use proxy_model::{FailedTest, Model};
+use proxy_model::{FailedTest, Model, Place};
+use proxy_plan::{Plan, TargetRegistry, draft_tests};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Runs the tests in the configuration `file`. Exit code 0: all pass; 1: one fails, there is none, or
 /// the configuration has errors.
@@ -21,14 +23,14 @@ pub(super) fn run(file: &Path, json: bool) -> ExitCode {
     if json {
         say(document(&model, &failed));
     } else {
-        for test in &model.tests {
-            let passes = failed.iter().all(|one| one.name != test.name);
+        for (name, _) in names(&model) {
+            let passes = failed.iter().all(|one| one.name != name);
             let word = if passes { "ok    " } else { "failed" };
-            say(format_args!("{word}  {}", test.name));
+            say(format_args!("{word}  {name}"));
         }
     }
-    let passes = failed.is_empty() && !model.tests.is_empty();
-    let count = model.tests.len();
+    let count = names(&model).count();
+    let passes = failed.is_empty() && 0 < count;
     let loaded = Loaded { model, warnings };
     match loaded.unless_failed(failed) {
         Ok(_) if count == 0 => print_error(format_args!("{}: there is no test", file.display())),
@@ -44,10 +46,37 @@ pub(super) fn run(file: &Path, json: bool) -> ExitCode {
     }
 }
 
+/// Prints a draft of tests for the configuration `file`. Exit code 0: printed; 1: the configuration has
+/// errors.
+pub(super) fn draft(file: &Path) -> ExitCode {
+    match proxy_config::load(file) {
+        Ok(Loaded { model, .. }) => {
+            let mut targets = TargetRegistry::default().begin();
+            let plan = Plan::compile(1, Arc::new(model), &mut targets);
+            say(draft_tests(&plan).trim_end());
+            ExitCode::SUCCESS
+        }
+        Err(report) => {
+            complain_of(&report);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The names of tests and prohibitions, with their places.
+fn names(model: &Model) -> impl Iterator<Item = (&str, Place)> {
+    let tests = model
+        .tests
+        .iter()
+        .map(|test| (test.name.as_str(), test.place));
+    let prohibitions = model.prohibitions.iter();
+    tests.chain(prohibitions.map(|one| (one.name.as_str(), one.place)))
+}
+
 /// Each test with its failures.
 fn document(model: &Model, failed: &[FailedTest]) -> Value {
-    let tests = model.tests.iter().map(|test| {
-        let failures = failed.iter().filter(|one| one.name == test.name);
+    let tests = names(model).map(|(name, place)| {
+        let failures = failed.iter().filter(|one| one.name == name);
         let failures: Vec<Value> = failures
             .map(|one| {
                 json!({
@@ -58,8 +87,8 @@ fn document(model: &Model, failed: &[FailedTest]) -> Value {
             })
             .collect();
         json!({
-            "name": test.name,
-            "at": model.sources.file_and_line(test.place),
+            "name": name,
+            "at": model.sources.file_and_line(place),
             "passed": failures.is_empty(),
             "failures": failures,
         })

@@ -1,57 +1,60 @@
 //! `proxyd diff`: the difference between two configurations.
 
+use super::plan_file::{EXIT_FAULTS, plan};
+use super::replay;
 use crate::cli::Diff;
-use crate::terminal::{print_report, say};
-use proxy_config::Loaded;
+use crate::terminal::say;
 use proxy_model::registry::{self, MachinePart};
 use proxy_model::{Model, effective};
-use proxy_plan::{Plan, PlanDiff, TargetRegistry, render};
+use proxy_plan::{PlanDiff, render};
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-
-/// Exit code for a configuration that cannot be compared.
-pub(super) const EXIT_FAULTS: u8 = 2;
 
 /// Prints the difference. Exit code 0: the same; 1: they differ; 2: one of them has errors.
 pub(super) fn run(arguments: &Diff) -> ExitCode {
-    let Diff { old, new, json } = arguments;
+    let Diff {
+        old,
+        new,
+        json,
+        traffic,
+    } = arguments;
     let (Some(old), Some(new)) = (plan(old), plan(new)) else {
         return ExitCode::from(EXIT_FAULTS);
     };
     let diff = PlanDiff::compare(&old, &new);
     let files = changed_files(old.model(), new.model());
     let is_same = diff.is_same() && files.is_empty();
+    let replayed = traffic
+        .as_ref()
+        .map(|file| replay::replayed(file, &old, &new));
+    let traffic = match replayed {
+        Some(None) => return ExitCode::from(EXIT_FAULTS),
+        Some(traffic) => traffic,
+        None => None,
+    };
     if *json {
         let mut document = render::diff_json(&diff);
         if let Some(object) = document.as_object_mut() {
             object.insert("same".to_owned(), is_same.into());
             object.insert("files".to_owned(), files.into());
+            if let Some((report, skipped)) = &traffic {
+                object.insert("traffic".to_owned(), replay::document(report, *skipped));
+            }
         }
         say(document);
     } else {
         say(page(&diff, &files).trim_end());
+        if let Some((report, skipped)) = &traffic {
+            say(format_args!(
+                "\n{}",
+                replay::page(report, *skipped).trim_end()
+            ));
+        }
     }
     if is_same {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    }
-}
-
-/// The plan of the configuration `file`, after its faults were shown if it has some. Its tests are not run.
-fn plan(file: &Path) -> Option<Plan> {
-    match proxy_config::load(file) {
-        Ok(Loaded { model, .. }) => Some(Plan::compile(
-            1,
-            Arc::new(model),
-            &mut TargetRegistry::default().begin(),
-        )),
-        Err(report) => {
-            print_report(&report);
-            None
-        }
     }
 }
 

@@ -117,3 +117,41 @@ fn a_reload_whose_test_fails_changes_nothing() {
     assert_eq!(proxyd.reload(&passing.kdl()), Reload::Applied);
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "new");
 }
+
+#[test]
+fn tests_are_drafted_from_the_routes() {
+    let (_folder, path) = file("");
+    let mut command = Command::new(BINARY);
+    command
+        .env_remove("PROXYD_CONFIG")
+        .args(["config", "test", "--new"]);
+    let output = command.arg(&path).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let draft = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        draft.contains("expect { route \"all\"; upstream \"u\" }"),
+        "{draft}"
+    );
+
+    let text = fs::read_to_string(&path)
+        .unwrap()
+        .replace("tests {  }", &draft);
+    fs::write(&path, text).unwrap();
+    let output = Command::new(BINARY)
+        .args(["config", "test"])
+        .arg(&path)
+        .output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn a_configuration_that_lets_a_request_round_a_guard_is_never_served() {
+    let never = r#"never "the app" { path-prefix "/admin"; upstream "u" }"#;
+    let output = run(&["config", "test"], never);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&output.stderr);
+    for part in ["the app", "/admin reaches upstream", "proxyd explain"] {
+        assert!(told.contains(part), "{part} is not in:\n{told}");
+    }
+}

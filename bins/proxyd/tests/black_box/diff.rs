@@ -122,3 +122,48 @@ fn a_file_with_other_contents_differs() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("ca.pem"), "{}", text(&output));
 }
+
+#[test]
+fn recorded_requests_are_weighted_by_how_often_they_occurred() {
+    let new = OLD.replace("path-prefix \"/admin\"", "path-prefix \"/admin/\"");
+    let folder = files(OLD, &new);
+    let log = folder.path().join("access.log");
+    let line = |path: &str, second: u32| {
+        format!(
+            r#"{{"timestamp":"2026-11-25T10:00:{second:02}.000Z","client_ip":"192.0.2.1","method":"GET","host":"a.test","path":"{path}","status":200,"duration_ms":1.5}}"#
+        )
+    };
+    let lines = [
+        line("/admin", 2),
+        line("/admin/x", 1),
+        line("/admin", 3),
+        "no request".to_owned(),
+    ];
+    fs::write(&log, lines.join("\n")).unwrap();
+    let [old, new] = ["old", "new"].map(|name| folder.path().join(name).join("edge.kdl"));
+
+    let mut command = Command::new(BINARY);
+    command
+        .arg("replay")
+        .arg(&log)
+        .arg("--old")
+        .arg(&old)
+        .arg("--new")
+        .arg(&new);
+    let output = command.output().unwrap();
+    let page = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        page.starts_with("2 of 3 recorded requests are answered differently\n"),
+        "{page}"
+    );
+    assert!(page.contains("GET a.test/admin"), "{page}");
+    assert!(page.contains("1 lines are no requests"), "{page}");
+
+    let traffic = log.to_str().unwrap();
+    let output = diff(folder.path(), &["--json", "--traffic", traffic]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["traffic"]["different"], 2, "{found}");
+    let output = diff(folder.path(), &["--traffic", "/nowhere/access.log"]);
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -7,8 +7,9 @@ use super::references::Among;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Value;
-use proxy_model::registry::{Spec, Text, Unset, config_tests as spec};
-use proxy_model::{ConfigTest, Expectation, Place, Setting, TestRequest};
+use http::{HeaderName, HeaderValue};
+use proxy_model::registry::{Many, Pair, Spec, Text, Unset, config_tests as spec};
+use proxy_model::{ConfigTest, Expectation, Place, Prohibition, Setting, TestRequest};
 
 pub(super) fn config_test<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ConfigTest> {
     let name = b.name(d);
@@ -25,7 +26,9 @@ pub(super) fn config_test<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<
 fn request<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<TestRequest> {
     let line = line(d, b);
     let headers = b.take(spec::HEADER.path);
-    let headers = headers.iter().filter_map(|field| two_texts(d, field));
+    let headers = headers
+        .iter()
+        .filter_map(|field| two_texts(d, field, &spec::HEADER.kind));
     let headers = headers.map(|(name, value, _)| (name, value)).collect();
     let listener = b.optional(d, &spec::LISTENER);
     let client_ip = b.optional(d, &spec::CLIENT_IP);
@@ -50,11 +53,15 @@ fn line<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<(String, String, P
         b.missing(d, spec::REQUEST.name());
     }
     let field = b.once(d, &fields)?;
-    two_texts(d, &field)
+    two_texts(d, &field, &spec::REQUEST.kind)
 }
 
 /// `name "A" "B"`, with exactly two arguments.
-fn two_texts<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<(String, String, Place)> {
+fn two_texts<'t>(
+    d: &mut Decoder<'t, '_>,
+    field: &Field<'t>,
+    kind: &Pair,
+) -> Option<(String, String, Place)> {
     let place = field.place(d);
     let values = field.values(d)?;
     if let [(Value::Text(first), _), (Value::Text(second), _)] = values.as_slice() {
@@ -62,11 +69,7 @@ fn two_texts<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<(String, 
     }
     let message = format!("`{}` takes two texts", field.name());
     let fault = Diagnostic::new(DiagnosticCode::MissingValue, place, message);
-    let example = if field.path == spec::REQUEST.path {
-        spec::REQUEST.kind.example()
-    } else {
-        spec::HEADER.kind.example()
-    };
+    let example = kind.example();
     d.push(fault.help(format!("write `{} {example}`", field.name())));
     None
 }
@@ -88,6 +91,8 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
     let builtin = b.optional(d, &spec::EXPECT_BUILTIN);
     let status = b.optional(d, &spec::EXPECT_STATUS);
     let reason = b.optional(d, &spec::EXPECT_REASON);
+    let listener = named(d, &b, &spec::EXPECT_LISTENER, Among::Listeners);
+    let further = further_expectations(d, &b);
     let expectations = [
         route.map(|one| one.map(Expectation::Route)),
         upstream.map(|one| one.map(Expectation::Upstream)),
@@ -95,9 +100,131 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
         agents(d, &b),
         status.map(|one| one.map(Expectation::Status)),
         reason.map(|one| one.map(Expectation::Reason)),
+        listener.map(|one| one.map(Expectation::Listener)),
+        targets(d, &b),
     ];
     b.close(d);
-    Some(expectations.into_iter().flatten().collect())
+    Some(expectations.into_iter().flatten().chain(further).collect())
+}
+
+/// Settings and headers, in the order of their kinds.
+fn further_expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<Expectation>> {
+    let settings = pairs(d, b, &spec::EXPECT_SETTING).into_iter();
+    let settings = settings
+        .map(|(name, value, place)| Setting::at(Expectation::Setting { name, value }, place));
+    let mut all: Vec<Setting<Expectation>> = settings.collect();
+    all.extend(fields(
+        d,
+        b,
+        &spec::EXPECT_REQUEST_HEADER,
+        Expectation::RequestHeader,
+    ));
+    all.extend(names(
+        d,
+        b,
+        &spec::EXPECT_NO_REQUEST_HEADER,
+        Expectation::NoRequestHeader,
+    ));
+    all.extend(fields(
+        d,
+        b,
+        &spec::EXPECT_RESPONSE_HEADER,
+        Expectation::ResponseHeader,
+    ));
+    all.extend(names(
+        d,
+        b,
+        &spec::EXPECT_NO_RESPONSE_HEADER,
+        Expectation::NoResponseHeader,
+    ));
+    all
+}
+
+fn pairs<'t>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+    spec: &Spec<Pair, Many>,
+) -> Vec<(String, String, Place)> {
+    let written = b.take(spec.path);
+    let pairs = written
+        .iter()
+        .filter_map(|field| two_texts(d, field, &spec.kind));
+    pairs.collect()
+}
+
+/// Header fields with their values.
+fn fields<'t>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+    spec: &Spec<Pair, Many>,
+    make: fn(HeaderName, HeaderValue) -> Expectation,
+) -> Vec<Setting<Expectation>> {
+    let pairs = pairs(d, b, spec).into_iter();
+    let fields = pairs.filter_map(|(name, value, place)| {
+        let field = HeaderName::from_bytes(name.as_bytes()).ok();
+        let field = field.zip(HeaderValue::from_str(&value).ok());
+        if field.is_none() {
+            let message = format!("`{name}: {value}` is not a header");
+            d.push(Diagnostic::new(DiagnosticCode::BadValue, place, message));
+        }
+        field.map(|(name, value)| Setting::at(make(name, value), place))
+    });
+    fields.collect()
+}
+
+/// Names of header fields.
+fn names<'t>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+    spec: &Spec<Text<String>, Many>,
+    make: fn(HeaderName) -> Expectation,
+) -> Vec<Setting<Expectation>> {
+    let written = b.list(d, spec).into_iter();
+    let names = written.filter_map(|name| {
+        let place = name.place().unwrap_or_default();
+        let Ok(field) = HeaderName::from_bytes(name.value.as_bytes()) else {
+            let message = format!("`{}` is not a header name", name.value);
+            d.push(Diagnostic::new(DiagnosticCode::BadValue, place, message));
+            return None;
+        };
+        Some(Setting::at(make(field), place))
+    });
+    names.collect()
+}
+
+fn targets<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Setting<Expectation>> {
+    let addresses = b.list(d, &spec::EXPECT_TARGETS);
+    let place = addresses.first()?.place()?;
+    let addresses = addresses.into_iter().map(|address| address.value);
+    Some(Setting::at(
+        Expectation::Targets(addresses.collect()),
+        place,
+    ))
+}
+
+pub(super) fn prohibition<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Prohibition> {
+    let name = b.name(d);
+    let listener = b.optional(d, &spec::NEVER_LISTENER);
+    if let Some(listener) = &listener {
+        d.resolve_name(Among::Listeners, listener);
+    }
+    let hosts = b.list(d, &spec::NEVER_HOST);
+    let mut paths = b.list(d, &spec::NEVER_PATH);
+    paths.extend(b.list(d, &spec::NEVER_PATH_PREFIX));
+    let upstream = b.required(d, &spec::NEVER_UPSTREAM);
+    if let Some(upstream) = &upstream {
+        d.resolve_name(Among::Upstreams, upstream);
+    }
+    let without_agent = named(d, b, &spec::NEVER_WITHOUT_AGENT, Among::Agents);
+    Some(Prohibition {
+        name: name?.value,
+        place: b.place(d),
+        listener: listener.map(|name| name.value),
+        hosts,
+        paths,
+        upstream: upstream?.value,
+        without_agent: without_agent.map(|name| name.value),
+    })
 }
 
 fn agents<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Setting<Expectation>> {

@@ -5,7 +5,7 @@ mod work;
 
 use super::agents::agent;
 use super::block::Block;
-use super::config_tests::config_test;
+use super::config_tests::{config_test, prohibition};
 use super::decoder::Decoder;
 use super::listeners::{listener, no_listener_at_admin, no_two_alike};
 use super::names::Names;
@@ -17,7 +17,7 @@ use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::{
     self, Many, Spec, agents, config_tests, listeners, routes, top, upstreams,
 };
-use proxy_model::{Agent, ConfigTest, Listener, Model, Route, Upstream};
+use proxy_model::{Agent, ConfigTest, Listener, Model, Prohibition, Route, Upstream};
 
 /// The model of all blocks. It is valid only if no fault was reported.
 pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
@@ -42,6 +42,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
         observability: closing(d, written(observability), observability::observability),
         system: closing(d, written(system), system::system),
         tests: lists.tests,
+        prohibitions: lists.prohibitions,
         control_plane: control_plane.flatten(),
         peers: None,
         sources: d.sources().clone(),
@@ -101,6 +102,7 @@ struct Named<'t> {
     upstreams: Vec<Block<'t>>,
     agents: Vec<Block<'t>>,
     tests: Vec<Block<'t>>,
+    prohibitions: Vec<Block<'t>>,
 }
 
 /// The named blocks after decoding.
@@ -110,19 +112,23 @@ struct Lists {
     upstreams: Vec<Upstream>,
     agents: Vec<Agent>,
     tests: Vec<ConfigTest>,
+    prohibitions: Vec<Prohibition>,
 }
 
 impl<'t> Named<'t> {
     /// Finds the named blocks and records their names, before any reference is resolved.
     fn read(d: &mut Decoder<'t, '_>, file: &Block<'t>) -> Self {
+        let (tests, prohibitions) = test_members(d, file);
         let named = Self {
             listeners: members(d, file, &top::LISTENERS, &listeners::LISTENER),
             routes: members(d, file, &top::ROUTES, &routes::ROUTE),
             upstreams: members(d, file, &top::UPSTREAMS, &upstreams::UPSTREAM),
             agents: members(d, file, &top::AGENTS, &agents::AGENT),
-            tests: members(d, file, &top::TESTS, &config_tests::TEST),
+            tests,
+            prohibitions,
         };
         d.define("test", &named.tests);
+        d.define("prohibition", &named.prohibitions);
         d.names = Names {
             listeners: d.define("listener", &named.listeners),
             routes: d.define("route", &named.routes),
@@ -139,6 +145,7 @@ impl<'t> Named<'t> {
             upstreams: all(d, self.upstreams, upstream),
             agents: all(d, self.agents, agent),
             tests: all(d, self.tests, config_test),
+            prohibitions: all(d, self.prohibitions, prohibition),
         }
     }
 }
@@ -155,6 +162,17 @@ fn members<'t>(
     let members = list.each(d, member);
     list.close(d);
     members
+}
+
+/// The blocks `test` and `never`.
+fn test_members<'t>(d: &mut Decoder<'t, '_>, file: &Block<'t>) -> (Vec<Block<'t>>, Vec<Block<'t>>) {
+    let Some(list) = file.inner(d, &top::TESTS) else {
+        return (Vec::new(), Vec::new());
+    };
+    let tests = list.each(d, &config_tests::TEST);
+    let prohibitions = list.each(d, &config_tests::NEVER);
+    list.close(d);
+    (tests, prohibitions)
 }
 
 fn all<'t, T>(

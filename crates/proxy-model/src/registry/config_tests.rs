@@ -9,6 +9,7 @@ use super::text::Text;
 use super::word::Choice;
 use crate::route::BuiltinHandler;
 use proxy_errors::Reason;
+use proxy_routing::{HostPattern, PathPattern};
 use std::net::IpAddr;
 
 const BY: &str = "proxy-plan";
@@ -81,4 +82,91 @@ settings! {
         text("tests.test.expect.reason", "a reason", "route_not_found", reason)
             .optional("any reason, or none")
             .enforced(BY, "a_test_expects_a_refusal");
+    /// The listener that takes the request.
+    EXPECT_LISTENER: Text<String>, Unset =
+        words("tests.test.expect.listener", "a listener's name", "https")
+            .optional("any listener")
+            .enforced(BY, "a_test_expects_a_listener_and_targets");
+    /// All targets of the upstream, as written, in any order.
+    EXPECT_TARGETS: Text<String>, Many =
+        words("tests.test.expect.targets", "addresses", "10.0.0.1:8080")
+            .many()
+            .enforced(BY, "a_test_expects_a_listener_and_targets");
+    /// A setting that applies to the request, and its value: a limit, a rate, a time. The name is that in
+    /// `explain`: `policies.rate-limit.burst` and others of the route, `timeouts.read-secs` of the upstream or
+    /// the listener, `max-header-count` of the limits. The value is as written or as `explain` shows it; `none`
+    /// for a setting that is absent.
+    EXPECT_SETTING: Pair, Many = pair(
+        "tests.test.expect.setting",
+        "a setting's name and its value",
+        "\"policies.max-body-size\" \"1MB\"",
+    )
+    .many()
+    .enforced(BY, "a_test_expects_settings_that_apply");
+    /// A field of the request that the upstream gets, after the edits of the route. Fields that the proxy
+    /// itself sets are left out.
+    EXPECT_REQUEST_HEADER: Pair, Many = pair(
+        "tests.test.expect.request-header",
+        "a name and a value",
+        "\"X-Tenant\" \"a\"",
+    )
+    .many()
+    .enforced(BY, "a_test_expects_headers_after_all_edits");
+    /// A field of the request that the upstream does not get.
+    EXPECT_NO_REQUEST_HEADER: Text<String>, Many =
+        words("tests.test.expect.no-request-header", "a header name", "X-Debug")
+            .many()
+            .enforced(BY, "a_test_expects_headers_after_all_edits");
+    /// A field that the client gets, whatever the upstream answers.
+    EXPECT_RESPONSE_HEADER: Pair, Many = pair(
+        "tests.test.expect.response-header",
+        "a name and a value",
+        "\"X-Frame-Options\" \"DENY\"",
+    )
+    .many()
+    .enforced(BY, "a_test_expects_headers_after_all_edits");
+    /// A field that the client does not get, whatever the upstream answers.
+    EXPECT_NO_RESPONSE_HEADER: Text<String>, Many =
+        words("tests.test.expect.no-response-header", "a header name", "X-Powered-By")
+            .many()
+            .enforced(BY, "a_test_expects_headers_after_all_edits");
+    /// Requests of which none may reach an upstream: `never "admin from outside" { listener "public";
+    /// path-prefix "/admin"; upstream "back" }`. Every kind of request that the routes distinguish is tried,
+    /// and regexes by a sample of their paths.
+    NEVER: Block, Many = named("tests.never", "a sentence")
+        .many()
+        .enforced(BY, "a_request_that_must_never_reach_an_upstream_fails_its_test");
+    /// The listener of the requests.
+    NEVER_LISTENER: Text<String>, Unset = words("tests.never.listener", "a listener's name", "public")
+        .optional("every listener")
+        .enforced(BY, "a_request_that_must_never_reach_an_upstream_fails_its_test");
+    /// Hosts of the requests.
+    NEVER_HOST: Text<HostPattern>, Many =
+        text("tests.never.host", "a host or a wildcard", "*.example.com", |text| {
+            HostPattern::parse(text).map_err(|fault| fault.to_string())
+        })
+        .many()
+        .enforced(BY, "a_prohibition_is_limited_by_hosts_and_paths");
+    /// Paths of the requests.
+    NEVER_PATH: Text<PathPattern>, Many = text("tests.never.path", "a path", "/status", |text| {
+        PathPattern::exact(text).map_err(|fault| fault.to_string())
+    })
+    .many()
+    .enforced(BY, "a_prohibition_is_limited_by_hosts_and_paths");
+    /// Beginnings of the paths of the requests.
+    NEVER_PATH_PREFIX: Text<PathPattern>, Many =
+        text("tests.never.path-prefix", "a path", "/admin", |text| {
+            PathPattern::prefix(text).map_err(|fault| fault.to_string())
+        })
+        .many()
+        .enforced(BY, "a_prohibition_is_limited_by_hosts_and_paths");
+    /// The upstream that none of them may reach.
+    NEVER_UPSTREAM: Text<String>, Required =
+        words("tests.never.upstream", "an upstream's name", "back")
+            .enforced(BY, "a_request_that_must_never_reach_an_upstream_fails_its_test");
+    /// An agent: requests of routes that ask it are allowed.
+    NEVER_WITHOUT_AGENT: Text<String>, Unset =
+        words("tests.never.without-agent", "an agent's name", "sso")
+            .optional("no request is allowed")
+            .enforced(BY, "a_prohibition_allows_requests_that_an_agent_decides_on");
 }

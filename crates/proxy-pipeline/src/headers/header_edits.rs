@@ -8,7 +8,7 @@ use proxy_model::HeaderEdits;
 #[inline]
 pub(crate) fn apply(edits: &HeaderEdits, headers: &mut HeaderMap) {
     if !edits.is_empty() {
-        apply_all(edits, headers);
+        edits.apply(headers);
     }
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn apply(edits: &HeaderEdits, headers: &mut HeaderMap) {
 pub(crate) fn apply_to_request(edits: &HeaderEdits, headers: &mut HeaderMap) {
     if !edits.is_empty() {
         remove_shadows(edits, headers);
-        apply_all(edits, headers);
+        edits.apply(headers);
     }
 }
 
@@ -40,19 +40,5 @@ fn remove_shadows(edits: &HeaderEdits, headers: &mut HeaderMap) {
     let names = removed.chain(set.iter().map(|field| &field.name));
     for name in names.filter(|name| !has_other_sign(name.as_str())) {
         remove_alike(headers, name.as_str());
-    }
-}
-
-#[cold]
-fn apply_all(edits: &HeaderEdits, headers: &mut HeaderMap) {
-    let HeaderEdits { remove, set, add } = edits;
-    for name in remove {
-        headers.remove(&name.value);
-    }
-    for field in set {
-        headers.insert(field.name.clone(), field.value.value.clone());
-    }
-    for field in add {
-        headers.append(field.name.clone(), field.value.value.clone());
     }
 }

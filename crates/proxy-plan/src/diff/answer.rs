@@ -35,7 +35,7 @@ pub enum AnsweringService {
 }
 
 impl Answer {
-    pub(super) fn new(plan: &Plan, decision: &Decision<'_>) -> Self {
+    pub(crate) fn new(plan: &Plan, decision: &Decision<'_>) -> Self {
         let service = match &decision.outcome {
             Outcome::Forward(upstream, _) => AnsweringService::Upstream(Arc::clone(&upstream.name)),
             Outcome::Answer(handler) => AnsweringService::Builtin(handler.name()),

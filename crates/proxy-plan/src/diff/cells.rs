@@ -1,10 +1,14 @@
 //! The routes that compete for the requests of a host and a path.
 
-use super::hosts::HostCell;
-use super::paths::PathCell;
+pub(super) mod conditions;
+pub(super) mod hosts;
+pub(super) mod paths;
+
 use crate::plan::Plan;
 use crate::route::Service;
 use crate::upstream_states::AssumeHealthy;
+use hosts::HostCell;
+use paths::PathCell;
 use proxy_routing::{PathPattern, Rule};
 use std::collections::HashMap;
 

@@ -4,9 +4,9 @@ use super::draining::drained;
 use super::parts::part_changes;
 use super::plan_diff::PlanDiff;
 use super::risk::Compared;
+use super::risk::changes::risks;
 use super::search::{DiffLimit, DiffSearch};
 use super::setting_change::setting_changes;
-use super::setting_risks::risks;
 use crate::plan::Plan;
 use std::collections::{BTreeSet, HashSet};
 

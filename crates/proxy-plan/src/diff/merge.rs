@@ -1,8 +1,8 @@
 //! Joining of cells with the same answers to regions.
 
 use super::answer::Answer;
-use super::conditions::FieldStates;
-use super::paths::{ASTERISK, PathCell};
+use super::cells::conditions::FieldStates;
+use super::cells::paths::{ASTERISK, PathCell};
 use super::region::{Probe, Region};
 use super::rows::{Found, grouped};
 use super::search::DiffSearch;

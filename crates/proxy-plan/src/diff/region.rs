@@ -1,9 +1,9 @@
 //! Requests that the two plans answer differently.
 
 use super::answer::Answer;
-use super::conditions::{Field, FieldState, FieldStates, lines, other_method};
-use super::hosts::HostCell;
-use super::paths::{ASTERISK, PathCell};
+use super::cells::conditions::{Field, FieldState, FieldStates, lines, other_method};
+use super::cells::hosts::HostCell;
+use super::cells::paths::{ASTERISK, PathCell};
 use crate::decide::RequestHead;
 use crate::explain::ExplainRequest;
 use http::uri::PathAndQuery;

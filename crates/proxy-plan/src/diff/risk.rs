@@ -1,10 +1,14 @@
 //! A change that may hurt, and what risks are found by.
 
+pub(super) mod changes;
+pub(super) mod class;
+mod requests;
+
 use super::parts::PartChange;
 use super::region::Region;
-use super::risk_class::RiskClass;
 use super::search::DiffLimit;
 use super::setting_change::SettingChange;
+use class::RiskClass;
 use proxy_model::Model;
 
 /// A change that may hurt.

@@ -1,8 +1,8 @@
 //! The answers to the requests of one host and path, joined where they differ in one field only.
 
 use super::answer::Answer;
-use super::conditions::{Axis, FieldStates};
-use super::paths::PathCell;
+use super::cells::conditions::{Axis, FieldStates};
+use super::cells::paths::PathCell;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hash};
 

@@ -1,10 +1,10 @@
 //! The search for requests that two plans answer differently.
 
 use super::answer::Answer;
+use super::cells::conditions::{Axis, Field, FieldStates, axes, options_axis};
+use super::cells::hosts::{HostCell, HostPartition};
+use super::cells::paths::{ASTERISK, PathCell, PathPartition};
 use super::cells::{HostRules, RouteKey, Side, is_same_competition, path_conditions};
-use super::conditions::{Axis, Field, FieldStates, axes, options_axis};
-use super::hosts::{HostCell, HostPartition};
-use super::paths::{ASTERISK, PathCell, PathPartition};
 use super::region::Probe;
 use super::rows::{Found, Row, merged_rows};
 use crate::plan::Plan;

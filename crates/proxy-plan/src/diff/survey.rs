@@ -1,8 +1,8 @@
 //! One request of each kind that a plan distinguishes, with its decision.
 
+use super::cells::hosts::{HostCell, HostPartition};
+use super::cells::paths::{PathCell, PathPartition};
 use super::cells::{Side, path_conditions};
-use super::hosts::{HostCell, HostPartition};
-use super::paths::{PathCell, PathPartition};
 use super::region::Probe;
 use super::search::{DiffLimit, MAX_REQUESTS, choices, listener_classes, states};
 use crate::decide::Decision;
@@ -47,15 +47,21 @@ pub(crate) fn survey(
     let mut requests = 0_usize;
     let mut known = HashSet::new();
     let own = side.rules().iter().flat_map(|rule| &rule.hosts);
-    let distinct = own.chain(hosts.iter().copied()).filter(|one| known.insert((*one).clone()));
+    let distinct = own
+        .chain(hosts.iter().copied())
+        .filter(|one| known.insert((*one).clone()));
     for host in HostPartition::new(distinct).cells() {
         let rules = side.rules_for(&host);
         let (mut patterns, ids) = path_conditions(rules.iter().filter_map(|at| side.rule(*at)));
-        let new = paths.iter().filter(|path| !ids.contains_key(&path.to_string()));
+        let new = paths
+            .iter()
+            .filter(|path| !ids.contains_key(&path.to_string()));
         patterns.extend(new);
         let by_path = side.by_path(&rules, &ids);
         let partition = PathPartition::new(0, &patterns);
-        limits.regexes.extend(partition.regexes().map(str::to_owned));
+        limits
+            .regexes
+            .extend(partition.regexes().map(str::to_owned));
         let (cells, is_cut) = partition.cells();
         if is_cut {
             limits.reached.insert(DiffLimit::SampledPaths);
@@ -67,7 +73,10 @@ pub(crate) fn survey(
             if !is_whole {
                 limits.reached.insert(DiffLimit::Combinations);
             }
-            for (class, choice) in classes.iter().flat_map(|one| choices.iter().map(move |choice| (one, choice))) {
+            for (class, choice) in classes
+                .iter()
+                .flat_map(|one| choices.iter().map(move |choice| (one, choice)))
+            {
                 if requests == MAX_REQUESTS {
                     limits.reached.insert(DiffLimit::Requests);
                     return limits;

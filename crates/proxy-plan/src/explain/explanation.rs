@@ -62,6 +62,21 @@ impl Plan {
         states: &impl UpstreamStates,
         now: Duration,
     ) -> Explanation {
+        let mut explanation = self.explain_briefly(head, states, now);
+        let decision = self.decide(head, states, now);
+        if let Ok((seen, _)) = self.see(head) {
+            explanation.rejected = self.rejected(&decision, &seen.as_head(head));
+        }
+        explanation
+    }
+
+    /// The same without the routes that do not take the request.
+    pub(crate) fn explain_briefly(
+        &self,
+        head: &RequestHead<'_>,
+        states: &impl UpstreamStates,
+        now: Duration,
+    ) -> Explanation {
         let decision = self.decide(head, states, now);
         let seen = self.see(head).ok();
         let routing_head = seen.as_ref().map(|(seen, _)| seen.as_head(head));
@@ -86,7 +101,7 @@ impl Plan {
             winner: self.winner(&decision, routing_head.as_ref(), head.listener),
             agents: self.named_agents(&decision),
             answerer: self.answerer(&decision, routing_head.as_ref(), states),
-            rejected: routing_head.map_or_else(Vec::new, |head| self.rejected(&decision, &head)),
+            rejected: Vec::new(),
             settings: self.applied(&decision, head.listener),
             sources: self.model.sources.clone(),
         }

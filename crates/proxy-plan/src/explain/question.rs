@@ -92,6 +92,24 @@ impl ExplainRequest {
         Ok(explanation)
     }
 
+    /// The explanation without the routes that do not take the request: their reasons cost as much as the plan has
+    /// routes.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub(crate) fn ask_briefly(
+        &self,
+        plan: &Plan,
+        states: &impl UpstreamStates,
+    ) -> Result<Explanation, ExplainError> {
+        let explained = self.with_head(plan, |head| {
+            plan.explain_briefly(head, states, Duration::ZERO)
+        });
+        let mut explanation = explained?;
+        explanation.client_ip = self.client_ip;
+        Ok(explanation)
+    }
+
     /// Calls `decide` with the request's head, as a listener of `plan` would read it.
     pub(crate) fn with_head<T>(
         &self,

@@ -227,6 +227,11 @@ fn unmet_text(unmet: &Unmet) -> String {
     format!("wants {kind} {wanted}, got {got}")
 }
 
+/// The value of a setting with its unit.
+pub(crate) fn shown_value(setting: &EffectiveSetting) -> String {
+    Shapes::from_registry().shown(setting)
+}
+
 /// All effective settings of `model`, as a page.
 #[must_use]
 pub fn in_force(model: &Model) -> String {

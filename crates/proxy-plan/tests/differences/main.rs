@@ -9,5 +9,6 @@
 mod against_brute_force;
 mod parts;
 mod regions;
+mod replays;
 mod risks;
 mod support;

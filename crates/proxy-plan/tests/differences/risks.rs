@@ -2,6 +2,7 @@
 
 use crate::support::{around, classes, diff, route_diff};
 use proxy_plan::diff::{RiskClass, risks_page};
+use proxy_plan::render;
 
 const GUARDED: &str = r#"
     route "api" {
@@ -144,5 +145,19 @@ fn every_class_is_on_the_page() {
     let page = risks_page();
     for class in RiskClass::ALL {
         assert!(page.contains(&format!("| `{class}` |")), "{class}");
+    }
+}
+
+#[test]
+fn the_wrong_order_of_the_page_on_changes_is_a_risk() {
+    let page = include_str!("../../../../docs/operate/known-before.md");
+    let block = page.split("```kdl\n").nth(1).unwrap();
+    let after = block.split("```").next().unwrap_or_default();
+    let before = after.replace("priority \"high\"; ", "");
+    let found = diff(&before, after);
+    let shown = render::diff_text(&found);
+    let story = page.split("```text\n").nth(1).unwrap().split("```").next();
+    for line in story.unwrap().lines() {
+        assert!(shown.contains(line.trim()), "{line} is not in:\n{shown}");
     }
 }

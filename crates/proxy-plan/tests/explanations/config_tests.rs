@@ -1,8 +1,9 @@
 //! Tests inside a configuration.
 
 use proxy_model::FailedTest;
-use proxy_plan::failed_tests;
+use proxy_plan::{Plan, TargetRegistry, draft_tests, failed_tests};
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const SHOP: &str = r#"
@@ -223,4 +224,232 @@ fn tests_do_not_explain_every_route_that_loses() {
         "{:?}",
         begin.elapsed()
     );
+}
+
+/// A configuration with edits, limits and two listeners, and tests of it.
+fn edge(tests: &str) -> Vec<FailedTest> {
+    let text = format!(
+        r#"
+        listeners {{
+            listener "public" {{ address "127.0.0.1:80" }}
+            listener "inner" {{ address "127.0.0.1:81"; default-route "admin" }}
+        }}
+        routes {{
+            route "admin" {{
+                matches {{ path-prefix "/admin" }}
+                upstream "back"
+                agents "sso"
+                policies {{
+                    max-body-size "1MB"
+                    rate-limit {{ requests-per-second 100 }}
+                    timeouts {{ read-secs 5 }}
+                    request-headers {{ set "X-Tenant" "a"; remove "X-Debug" }}
+                    response-headers {{ set "X-Frame-Options" "DENY"; remove "X-Inner" }}
+                }}
+            }}
+            route "app" {{ matches {{ host "shop.test"; path-prefix "/" }}; upstream "front" }}
+        }}
+        upstreams {{
+            upstream "back" {{ target "10.0.0.2:80"; target "10.0.0.1:80" }}
+            upstream "front" {{ target "10.0.0.3:80" }}
+        }}
+        agents {{ agent "sso" {{ unix-socket "/run/sso.sock"; failure-mode "closed" }} }}
+        tests {{ {tests} }}
+        "#
+    );
+    let loaded = proxy_config::parse(&text, "edge.kdl").unwrap_or_else(|report| panic!("{report}"));
+    failed_tests(&loaded.model)
+}
+
+/// The differences of a test of `GET /admin` with an expectation each.
+fn edge_differences(expected: &[&str]) -> Vec<String> {
+    let expected = expected.join("; ");
+    let failed = edge(&format!(
+        r#"test "t" {{
+            request "GET" "/admin"
+            header "X-Debug" "1"
+            header "X-User" "u"
+            expect {{ {expected} }}
+        }}"#
+    ));
+    failed.into_iter().map(|one| one.difference).collect()
+}
+
+#[test]
+fn a_test_expects_a_listener_and_targets() {
+    let holds = [
+        r#"listener "public""#,
+        r#"targets "10.0.0.1:80" "10.0.0.2:80""#,
+    ];
+    assert_eq!(edge_differences(&holds), [""; 0]);
+    assert_eq!(
+        edge_differences(&[r#"listener "inner""#, r#"targets "10.0.0.1:80""#]),
+        [
+            "the listener is `public`, not `inner`",
+            "the set of targets is `10.0.0.1:80 10.0.0.2:80`, not `10.0.0.1:80`"
+        ]
+    );
+}
+
+#[test]
+fn a_test_expects_settings_that_apply() {
+    let holds = [
+        r#"setting "policies.max-body-size" "1MB""#,
+        r#"setting "policies.max-body-size" "1000000""#,
+        r#"setting "policies.rate-limit.requests-per-second" "100""#,
+        r#"setting "policies.timeouts.read-secs" "5s""#,
+        r#"setting "timeouts.connect-secs" "5""#,
+        r#"setting "max-header-count" "100""#,
+        r#"setting "circuit-breaker.failure-threshold" "none""#,
+    ];
+    assert_eq!(edge_differences(&holds), [""; 0]);
+    assert_eq!(
+        edge_differences(&[
+            r#"setting "policies.max-body-size" "2MB""#,
+            r#"setting "circuit-breaker.failure-threshold" "5""#,
+            r#"setting "policies.rate-limit.requests-per-second" "none""#,
+        ]),
+        [
+            "the setting `policies.max-body-size` is `1MB`, not `2MB`",
+            "no setting `circuit-breaker.failure-threshold` applies; it should be `5`",
+            "the setting `policies.rate-limit.requests-per-second` is `100`, not `none`",
+        ]
+    );
+}
+
+#[test]
+fn a_test_expects_headers_after_all_edits() {
+    let holds = [
+        r#"request-header "X-Tenant" "a""#,
+        r#"request-header "X-User" "u""#,
+        r#"no-request-header "X-Debug""#,
+        r#"response-header "X-Frame-Options" "DENY""#,
+        r#"no-response-header "X-Inner""#,
+    ];
+    assert_eq!(edge_differences(&holds), [""; 0]);
+    assert_eq!(
+        edge_differences(&[
+            r#"request-header "X-Tenant" "b""#,
+            r#"request-header "X-Debug" "1""#,
+            r#"no-request-header "X-User""#,
+            r#"response-header "X-Other" "1""#,
+            r#"no-response-header "X-Powered-By""#,
+            r#"no-response-header "X-Frame-Options""#,
+        ]),
+        [
+            "the request header `x-tenant` is `a`, not `b`",
+            "the request has no header `x-debug`; the request goes to upstream `back`",
+            "the request has the header `x-user` with `u`",
+            "the response has no header `x-other`; the request goes to upstream `back`",
+            "no edit removes the response header `x-powered-by` of the upstream",
+            "the response has the header `x-frame-options` with `DENY`",
+        ]
+    );
+}
+
+/// The differences of prohibitions.
+fn violations(prohibition: &str) -> Vec<String> {
+    let failed = edge(&format!("never \"n\" {{ {prohibition} }}"));
+    failed.into_iter().map(|one| one.difference).collect()
+}
+
+#[test]
+fn a_request_that_must_never_reach_an_upstream_fails_its_test() {
+    let failed = edge(r#"never "admin from outside" { listener "public"; upstream "back" }"#);
+    let [failure] = failed.as_slice() else {
+        panic!("{failed:?}");
+    };
+    assert_eq!(failure.name, "admin from outside");
+    assert!(
+        failure
+            .difference
+            .ends_with("/admin reaches upstream `back` by route `admin`")
+    );
+    assert!(
+        failure.explain.contains("--listener 'public'"),
+        "{}",
+        failure.explain
+    );
+    // The default route of the other listener.
+    let inner = violations(r#"listener "inner"; host "other.test"; path "/x"; upstream "back""#);
+    assert_eq!(
+        inner,
+        ["GET http://other.test/x reaches upstream `back` by route `admin`"]
+    );
+    let public = violations(r#"listener "public"; host "other.test"; path "/x"; upstream "back""#);
+    assert_eq!(public, [""; 0]);
+}
+
+#[test]
+fn a_prohibition_is_limited_by_hosts_and_paths() {
+    assert_eq!(
+        violations(r#"path-prefix "/admin"; upstream "front""#),
+        ["GET http://shop.test/admin reaches upstream `front` by route `app`"]
+    );
+    assert_eq!(
+        violations(r#"host "*.other.test"; upstream "front""#),
+        [""; 0]
+    );
+    assert_eq!(
+        violations(r#"path "/admin"; host "a.test"; upstream "front""#),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_prohibition_allows_requests_that_an_agent_decides_on() {
+    assert_eq!(
+        violations(r#"upstream "back"; without-agent "sso""#),
+        [""; 0]
+    );
+    assert_eq!(
+        violations(r#"upstream "front"; without-agent "sso""#).len(),
+        1
+    );
+}
+
+#[test]
+fn drafted_tests_pass() {
+    let loaded = proxy_config::parse(SHOP, "shop.kdl").unwrap();
+    let plan = Plan::compile(
+        1,
+        Arc::new(loaded.model),
+        &mut TargetRegistry::default().begin(),
+    );
+    let drafts = draft_tests(&plan);
+    assert!(
+        drafts.contains("expect { route \"api\"; upstream \"api\"; agents \"waf\" \"jwt\" }"),
+        "{drafts}"
+    );
+    assert_eq!(drafts.matches("test \"").count(), 3, "{drafts}");
+    let text = format!("{SHOP}{drafts}");
+    let loaded = proxy_config::parse(&text, "shop.kdl").unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(failed_tests(&loaded.model), []);
+}
+
+#[test]
+fn a_copied_route_without_its_guards_fails_the_tests_of_the_page_on_changes() {
+    let page = include_str!("../../../../docs/operate/known-before.md");
+    let blocks = page.split("```kdl\n").skip(1);
+    let mut texts = blocks.map(|block| block.split("```").next().unwrap_or_default());
+    let text = texts.find(|text| text.contains("never ")).unwrap();
+    let tested = |text: &str| {
+        let loaded = proxy_config::parse(text, "known-before.md");
+        failed_tests(&loaded.unwrap_or_else(|report| panic!("{report}")).model)
+    };
+    assert_eq!(tested(text), []);
+    let copied = r#"route "reports" { matches { path-prefix "/reports" }; upstream "back" }"#;
+    let text = text.replace("routes {", &format!("routes {{\n{copied}"));
+    let failed = tested(&text);
+    let [failure] = failed.as_slice() else {
+        panic!("{failed:?}");
+    };
+    assert_eq!(
+        failure.difference,
+        "GET /reports reaches upstream `back` by route `reports`"
+    );
+    assert!(page.contains(&format!(
+        "test \"{}\" fails: {}",
+        failure.name, failure.difference
+    )));
 }

@@ -1,10 +1,10 @@
 //! The risks of a change: of its settings and parts, with those of its requests.
 
-use super::parts::{Change, Part, PartChange};
-use super::risk::{Compared, Risk};
-use super::risk_class::RiskClass;
-use super::route_risks::region_risks;
-use super::setting_change::{SettingChange, SettingOwner};
+use super::class::RiskClass;
+use super::requests::region_risks;
+use super::{Compared, Risk};
+use crate::diff::parts::{Change, Part, PartChange};
+use crate::diff::setting_change::{SettingChange, SettingOwner};
 use proxy_model::Model;
 use proxy_model::registry::{agents, limits, listener_tls, listeners, policies, routes, upstreams};
 use serde_json::Value;
@@ -16,7 +16,7 @@ const MAX_NAMED_SETTINGS: usize = 5;
 const TIGHTENED: f64 = 10.0;
 
 /// The risks of a change, most severe class first.
-pub(super) fn risks(compared: &Compared<'_>) -> Vec<Risk> {
+pub(in crate::diff) fn risks(compared: &Compared<'_>) -> Vec<Risk> {
     let mut risks = region_risks(compared);
     let mut unlisted: Vec<&SettingChange> = Vec::new();
     for change in compared.settings {

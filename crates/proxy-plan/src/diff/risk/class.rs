@@ -176,8 +176,8 @@ pub fn risks_page() -> String {
     page.push_str(
         "\nHarmless are: comments, layout and `tests`; defaults that are written out; another order of routes that \
          moves no request; a route, an upstream or an agent that is gone and was used by none that stays; new \
-         upstreams and agents that no route of before names; a new route whose requests were not answered by another \
-         one counts as `unlisted`. In a bundle, each file that is not part of the configuration and differs is \
+         upstreams and agents that no route of before names. A new route for requests that were refused before is \
+         `unlisted`. In a bundle, each file that is not part of the configuration and differs is \
          `unlisted` too: it may be served, or be a certificate.\n\n\
          The comparison is exact for hosts, paths, prefixes, methods, headers and query parameters. Paths of a \
          `path-regex` are sampled. A path with several readings (`//`, `;`, escaped separators) is not a case of its own: \

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// Host conditions, with a way to find those that a host fulfils.
 #[derive(Debug, Default)]
-pub(super) struct HostPartition {
+pub(in crate::diff) struct HostPartition {
     exact: HashMap<String, u32>,
     /// By the suffix, which begins with a dot; empty for `*`.
     below: HashMap<String, u32>,
@@ -20,13 +20,13 @@ pub struct HostCell {
     pub label: String,
     /// One of its hosts; empty for requests without a host.
     pub example: String,
-    pub(super) index: usize,
+    pub(in crate::diff) index: usize,
     fulfilled: Vec<u32>,
     partition: Arc<HostPartition>,
 }
 
 impl HostPartition {
-    pub(super) fn new<'p>(patterns: impl Iterator<Item = &'p HostPattern>) -> Self {
+    pub(in crate::diff) fn new<'p>(patterns: impl Iterator<Item = &'p HostPattern>) -> Self {
         let mut partition = Self::default();
         for (id, pattern) in (0..).zip(patterns) {
             let text = pattern.to_string();
@@ -51,7 +51,7 @@ impl HostPartition {
 
     /// A cell for each set of conditions that a host can fulfil. Complete: the patterns below names are
     /// nested or disjoint, so each host is in the cell of its narrowest pattern.
-    pub(super) fn cells(self) -> Vec<HostCell> {
+    pub(in crate::diff) fn cells(self) -> Vec<HostCell> {
         let label = self.unused_label();
         let mut hosts = vec![
             ("no host".to_owned(), String::new()),

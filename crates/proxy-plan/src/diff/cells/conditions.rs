@@ -46,21 +46,21 @@ pub struct FieldStates {
     /// The states.
     pub states: Vec<FieldState>,
     /// The values that conditions name.
-    pub(super) named: Vec<String>,
+    pub(in crate::diff) named: Vec<String>,
 }
 
 /// All states of a field.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
-    pub(super) field: Field,
-    pub(super) named: Vec<String>,
-    pub(super) states: Vec<FieldState>,
+pub(in crate::diff) struct Axis {
+    pub(in crate::diff) field: Field,
+    pub(in crate::diff) named: Vec<String>,
+    pub(in crate::diff) states: Vec<FieldState>,
     /// Not every combination of values is a state.
-    pub(super) is_cut: bool,
+    pub(in crate::diff) is_cut: bool,
 }
 
 /// The axes of the conditions of `rules`, in the order method, headers, query parameters.
-pub(super) fn axes<'r>(rules: impl Iterator<Item = &'r Rule>) -> Vec<Axis> {
+pub(in crate::diff) fn axes<'r>(rules: impl Iterator<Item = &'r Rule>) -> Vec<Axis> {
     let mut methods: BTreeSet<String> = BTreeSet::new();
     let mut fields: BTreeMap<Field, BTreeSet<String>> = BTreeMap::new();
     for rule in rules {
@@ -89,7 +89,7 @@ pub(super) fn axes<'r>(rules: impl Iterator<Item = &'r Rule>) -> Vec<Axis> {
 }
 
 /// The method alone, for `OPTIONS *`.
-pub(super) fn options_axis() -> Axis {
+pub(in crate::diff) fn options_axis() -> Axis {
     let named = vec![Method::OPTIONS.to_string()];
     Axis {
         field: Field::Method,
@@ -140,7 +140,7 @@ fn field_axis(field: Field, named: BTreeSet<String>) -> Axis {
 }
 
 /// The method that stands for all but the `named` ones.
-pub(super) fn other_method(named: &[String]) -> &'static str {
+pub(in crate::diff) fn other_method(named: &[String]) -> &'static str {
     let mut methods = OTHER_METHODS.into_iter();
     let other = methods.find(|method| named.iter().all(|one| one != method));
     other.unwrap_or("OTHER-METHOD")
@@ -156,7 +156,7 @@ fn other_value(named: &[String]) -> String {
 }
 
 /// The lines of a field in `state`.
-pub(super) fn lines(state: &FieldState, named: &[String]) -> Vec<String> {
+pub(in crate::diff) fn lines(state: &FieldState, named: &[String]) -> Vec<String> {
     match state {
         FieldState::Absent => Vec::new(),
         FieldState::Other => vec![other_value(named)],

@@ -12,11 +12,11 @@ const MAX_SAMPLE_PATHS_BELOW: usize = 4;
 /// Paths of one partition that are sampled for regexes.
 const MAX_SAMPLED_PATHS: usize = 20_000;
 /// The target of `OPTIONS *`.
-pub(super) const ASTERISK: &str = "*";
+pub(in crate::diff) const ASTERISK: &str = "*";
 
 /// Path conditions, with a way to find those that a path fulfils.
 #[derive(Debug, Default)]
-pub(super) struct PathPartition {
+pub(in crate::diff) struct PathPartition {
     exact: HashMap<String, u32>,
     prefixes: HashMap<String, u32>,
     regexes: Vec<(PathPattern, u32)>,
@@ -34,14 +34,14 @@ pub struct PathCell {
     pub example: String,
     /// It was found in the sample of a regex: paths that fulfil the same conditions may be missed.
     pub is_sampled: bool,
-    pub(super) index: usize,
-    pub(super) fulfilled: Vec<u32>,
+    pub(in crate::diff) index: usize,
+    pub(in crate::diff) fulfilled: Vec<u32>,
     partition: Arc<PathPartition>,
 }
 
 /// The identity of a cell among all cells of one comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum PathCellKey {
+pub(in crate::diff) enum PathCellKey {
     /// A single path, which is the same cell in every partition.
     Single(String),
     /// A partition, and the index of the cell in it.
@@ -57,7 +57,7 @@ struct Candidate {
 
 impl PathPartition {
     /// The partition of `patterns`, which are distinct: the conditions have their indexes as ids.
-    pub(super) fn new(id: usize, patterns: &[&PathPattern]) -> Self {
+    pub(in crate::diff) fn new(id: usize, patterns: &[&PathPattern]) -> Self {
         let mut partition = Self {
             id,
             ..Self::default()
@@ -73,12 +73,12 @@ impl PathPartition {
         partition
     }
 
-    pub(super) fn regexes(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::diff) fn regexes(&self) -> impl Iterator<Item = &str> {
         self.regexes.iter().map(|(regex, _)| regex.as_str())
     }
 
     /// The conditions that `path` fulfils, in order.
-    pub(super) fn fulfilled(&self, path: &str) -> Vec<u32> {
+    pub(in crate::diff) fn fulfilled(&self, path: &str) -> Vec<u32> {
         let slashes = || path.match_indices('/').map(|(at, _)| at);
         let folders = slashes().filter_map(|at| self.prefixes.get(path.get(..=at)?));
         let parents = slashes().filter_map(|at| self.prefixes.get(path.get(..at)?));
@@ -95,7 +95,7 @@ impl PathPartition {
 
     /// A cell for each set of conditions that a path can fulfil, and whether regexes have more paths than
     /// are sampled. Complete without regexes: sets of paths that begin with a text are nested or disjoint.
-    pub(super) fn cells(self) -> (Vec<PathCell>, bool) {
+    pub(in crate::diff) fn cells(self) -> (Vec<PathCell>, bool) {
         let (candidates, is_cut) = self.candidates();
         let partition = Arc::new(self);
         let mut known: HashSet<(bool, Vec<u32>)> = HashSet::new();
@@ -193,7 +193,7 @@ impl PathCell {
             && self.partition.fulfilled(path) == self.fulfilled
     }
 
-    pub(super) fn key(&self) -> PathCellKey {
+    pub(in crate::diff) fn key(&self) -> PathCellKey {
         let is_single = self.partition.exact.contains_key(&self.example);
         if is_single {
             PathCellKey::Single(self.example.clone())
@@ -203,7 +203,7 @@ impl PathCell {
     }
 
     /// Number of its partition among those of one comparison.
-    pub(super) fn partition_id(&self) -> usize {
+    pub(in crate::diff) fn partition_id(&self) -> usize {
         self.partition.id
     }
 }

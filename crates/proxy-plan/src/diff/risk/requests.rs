@@ -1,14 +1,14 @@
 //! Risks of requests that another route or service answers, and of upstreams without TLS.
 
-use super::answer::{Answer, AnsweringService};
-use super::region::Region;
-use super::risk::{Compared, Risk};
-use super::risk_class::RiskClass;
+use super::class::RiskClass;
+use super::{Compared, Risk};
+use crate::diff::answer::{Answer, AnsweringService};
+use crate::diff::region::Region;
 use proxy_model::{BuiltinHandler, HeaderEdits, Model};
 use std::collections::BTreeSet;
 
 /// The risks of all regions, and of upstreams that lose their TLS.
-pub(super) fn region_risks(compared: &Compared<'_>) -> Vec<Risk> {
+pub(in crate::diff) fn region_risks(compared: &Compared<'_>) -> Vec<Risk> {
     let regions = compared.regions.iter();
     let mut risks: Vec<Risk> = regions
         .filter_map(|region| region_risk(compared, region))

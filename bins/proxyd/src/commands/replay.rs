@@ -1,0 +1,105 @@
+//! `proxyd replay`: recorded requests, decided on by two configurations.
+
+use super::plan_file::{EXIT_FAULTS, plan};
+use crate::cli::Replay;
+use crate::recording::Recording;
+use crate::terminal::{complain, say};
+use proxy_plan::Plan;
+use proxy_plan::diff::replay::{self, ReplayDifference, ReplayReport};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Differences that are listed as text; the rest is counted.
+const MAX_LISTED: usize = 50;
+
+/// Prints what is decided otherwise. Exit code 0: nothing; 1: something; 2: a file cannot be read.
+pub(super) fn run(arguments: &Replay) -> ExitCode {
+    let Replay {
+        file,
+        old,
+        new,
+        json,
+    } = arguments;
+    let (Some(old), Some(new)) = (plan(old), plan(new)) else {
+        return ExitCode::from(EXIT_FAULTS);
+    };
+    let Some((report, skipped)) = replayed(file, &old, &new) else {
+        return ExitCode::from(EXIT_FAULTS);
+    };
+    if *json {
+        say(document(&report, skipped));
+    } else {
+        say(page(&report, skipped).trim_end());
+    }
+    if report.different == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// The report on the requests of `file`, and the number of its lines that are no requests; `None` after a
+/// complaint about the file.
+pub(super) fn replayed(file: &Path, old: &Plan, new: &Plan) -> Option<(ReplayReport, usize)> {
+    let recording = match Recording::read(file) {
+        Ok(recording) => recording,
+        Err(error) => {
+            complain(format_args!("cannot read {}: {error}", file.display()));
+            return None;
+        }
+    };
+    let mut replay = replay::Replay::new(old, new);
+    recording.heads.iter().for_each(|head| replay.push(head));
+    Some((replay.finish(), recording.skipped))
+}
+
+pub(super) fn page(report: &ReplayReport, skipped: usize) -> String {
+    let ReplayReport {
+        requests,
+        different,
+        differences,
+    } = report;
+    let mut page =
+        format!("{different} of {requests} recorded requests are answered differently\n");
+    for difference in differences.iter().take(MAX_LISTED) {
+        let ReplayDifference {
+            before,
+            after,
+            requests,
+            example,
+        } = difference;
+        let example = example.escape_debug();
+        // A `String` takes every text.
+        _ = writeln!(
+            page,
+            "  {requests:>9}  {before} -> {after}, such as {example}"
+        );
+    }
+    let more = differences.len().saturating_sub(MAX_LISTED);
+    if more > 0 {
+        _ = writeln!(page, "  and {more} more, all in --json");
+    }
+    if skipped > 0 {
+        _ = writeln!(page, "{skipped} lines are no requests");
+    }
+    page
+}
+
+pub(super) fn document(report: &ReplayReport, skipped: usize) -> Value {
+    let differences = report.differences.iter().map(|difference| {
+        json!({
+            "before": difference.before.to_string(),
+            "after": difference.after.to_string(),
+            "requests": difference.requests,
+            "example": difference.example,
+        })
+    });
+    json!({
+        "requests": report.requests,
+        "different": report.different,
+        "skipped_lines": skipped,
+        "differences": differences.collect::<Vec<_>>(),
+    })
+}

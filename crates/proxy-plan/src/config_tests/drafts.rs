@@ -1,0 +1,106 @@
+//! Tests drafted from the routes of a configuration.
+
+use crate::decide::{Decision, Outcome};
+use crate::diff::{shown_header, survey};
+use crate::explain::ExplainRequest;
+use crate::plan::Plan;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A request that a route answers, and what a test of it expects.
+#[derive(Debug)]
+struct Draft {
+    request: ExplainRequest,
+    expected: String,
+    has_named_host: bool,
+}
+
+/// A `tests` block with one test for each route that takes a request: a request, its route and its service,
+/// and the agents that are asked. Routes with secrets in their conditions are named in a comment only.
+#[must_use]
+pub fn draft_tests(plan: &Plan) -> String {
+    let mut drafts: BTreeMap<usize, Draft> = BTreeMap::new();
+    survey(plan, (&[], &[]), |surveyed| {
+        let Some(route) = surveyed.decision.route else {
+            return;
+        };
+        let has_named_host = surveyed.has_named_host();
+        let known = drafts.get(&route.index);
+        if known.is_some_and(|draft| draft.has_named_host || !has_named_host) {
+            return;
+        }
+        let Some(expected) = expected(plan, &surveyed.decision) else {
+            return;
+        };
+        let listener = surveyed.listeners.first().map(String::as_str);
+        drafts.insert(
+            route.index,
+            Draft {
+                request: surveyed.request(listener),
+                expected,
+                has_named_host,
+            },
+        );
+    });
+    let mut text = String::from("tests {\n");
+    for route in plan.routes() {
+        match drafts.get(&route.index) {
+            Some(draft) if has_secret(&draft.request) => {
+                // A `String` takes every text.
+                _ = writeln!(
+                    text,
+                    "    // route {:?}: a condition has a secret",
+                    route.id
+                );
+            }
+            Some(draft) => write_draft(&mut text, &route.id, draft),
+            None => _ = writeln!(text, "    // route {:?} takes no request", route.id),
+        }
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// The expectations of a decision; `None` for a refusal.
+fn expected(plan: &Plan, decision: &Decision<'_>) -> Option<String> {
+    let route = decision.route?;
+    let mut expected = format!("route {:?}", route.id);
+    match &decision.outcome {
+        Outcome::Forward(upstream, _) => _ = write!(expected, "; upstream {:?}", upstream.name),
+        Outcome::Answer(handler) => _ = write!(expected, "; builtin-handler {:?}", handler.name()),
+        Outcome::Files => {}
+        Outcome::Refuse(_) => return None,
+    }
+    let agents = plan.routes().get(route.index)?.agents.as_ref();
+    if let Some(agents) = agents {
+        expected.push_str("; agents");
+        for agent in &agents.agents {
+            _ = write!(expected, " {:?}", agent.name);
+        }
+    }
+    Some(expected)
+}
+
+fn write_draft(text: &mut String, route: &str, draft: &Draft) {
+    let ExplainRequest {
+        method,
+        url,
+        headers,
+        client_ip: _,
+        listener,
+    } = &draft.request;
+    _ = writeln!(text, "    test {route:?} {{");
+    _ = writeln!(text, "        request {method:?} {url:?}");
+    for (name, value) in headers {
+        _ = writeln!(text, "        header {name:?} {value:?}");
+    }
+    if let Some(listener) = listener {
+        _ = writeln!(text, "        listener {listener:?}");
+    }
+    _ = writeln!(text, "        expect {{ {} }}\n    }}", draft.expected);
+}
+
+fn has_secret(request: &ExplainRequest) -> bool {
+    let mut headers = request.headers.iter();
+    headers.any(|(name, value)| shown_header(name, value).ends_with("(redacted)"))
+}

@@ -1,0 +1,100 @@
+//! Recorded requests, decided on by two plans in virtual time.
+
+mod answer;
+mod recorded_head;
+mod side;
+
+pub use answer::ReplayedAnswer;
+pub use recorded_head::RecordedHead;
+
+use crate::plan::Plan;
+use side::ReplaySide;
+use std::collections::HashMap;
+
+/// Differences that are told apart; further ones are counted together.
+const MAX_DIFFERENCES: usize = 10_000;
+
+/// Requests that the two plans answer differently in the same way.
+#[derive(Clone, Debug)]
+pub struct ReplayDifference {
+    /// The answer before.
+    pub before: ReplayedAnswer,
+    /// The answer after.
+    pub after: ReplayedAnswer,
+    /// Number of requests.
+    pub requests: u64,
+    /// The first of them: its method, host and path.
+    pub example: String,
+}
+
+/// The result of a replay.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayReport {
+    /// Number of requests that were decided on.
+    pub requests: u64,
+    /// Number of requests that are answered differently.
+    pub different: u64,
+    /// The differences, most frequent first.
+    pub differences: Vec<ReplayDifference>,
+}
+
+/// A replay of recorded requests, in the order of their times.
+#[derive(Debug)]
+pub struct Replay<'p> {
+    before: ReplaySide<'p>,
+    after: ReplaySide<'p>,
+    report: ReplayReport,
+    known: HashMap<[ReplayedAnswer; 2], usize>,
+}
+
+impl<'p> Replay<'p> {
+    /// A replay with full buckets and closed breakers. All targets count as healthy; nothing is sent.
+    #[must_use]
+    pub fn new(before: &'p Plan, after: &'p Plan) -> Self {
+        Self {
+            before: ReplaySide::new(before),
+            after: ReplaySide::new(after),
+            report: ReplayReport::default(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// Decides on the next request.
+    pub fn push(&mut self, head: &RecordedHead) {
+        let answers = [self.before.answer(head), self.after.answer(head)];
+        self.report.requests += 1;
+        if answers[0] == answers[1] {
+            return;
+        }
+        self.report.different += 1;
+        let differences = &mut self.report.differences;
+        match self.known.get(&answers) {
+            Some(at) => {
+                if let Some(difference) = differences.get_mut(*at) {
+                    difference.requests += 1;
+                }
+            }
+            None if differences.len() < MAX_DIFFERENCES => {
+                let [before, after] = answers.clone();
+                self.known.insert(answers, differences.len());
+                differences.push(ReplayDifference {
+                    before,
+                    after,
+                    requests: 1,
+                    example: head.to_string(),
+                });
+            }
+            None => {}
+        }
+    }
+
+    /// The result.
+    #[must_use]
+    pub fn finish(self) -> ReplayReport {
+        let mut report = self.report;
+        report
+            .differences
+            .sort_by_key(|one| std::cmp::Reverse(one.requests));
+        report
+    }
+}

@@ -1,0 +1,25 @@
+//! The answer to a recorded request.
+
+use crate::diff::answer::Answer;
+use std::fmt;
+
+/// The answer to a recorded request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ReplayedAnswer {
+    /// A route and a service, or a refusal by the decision.
+    Decided(Answer),
+    /// A rate limit of the route with this id refuses it.
+    RateLimited(String),
+    /// The circuit breaker of the route with this id refuses it.
+    BreakerOpen(String),
+}
+
+impl fmt::Display for ReplayedAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Decided(answer) => answer.fmt(f),
+            Self::RateLimited(route) => write!(f, "{route} (429 by its rate limit)"),
+            Self::BreakerOpen(route) => write!(f, "{route} (503 by its circuit breaker)"),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! One plan of a replay, with the state that its limits and breakers have in virtual time.
+
+use super::answer::ReplayedAnswer;
+use super::recorded_head::RecordedHead;
+use crate::decide::{Decision, Outcome, RequestHead};
+use crate::diff::answer::Answer;
+use crate::plan::Plan;
+use crate::route::{RoutePlan, Service};
+use crate::upstream_states::AssumeHealthy;
+use http::uri::PathAndQuery;
+use http::{HeaderName, HeaderValue};
+use proxy_limits::{
+    ClientKey, DEFAULT_KEY_CAPACITY, KeySeed, KeyedBuckets, Rate, RateKey, RateLimitSettings,
+};
+use proxy_model as model;
+use proxy_routing::forgiving_path;
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+/// Replays are reproducible: recordings are no attack on the hash.
+const SEED: KeySeed = KeySeed { low: 1, high: 2 };
+
+/// One plan with its states.
+#[derive(Debug)]
+pub(super) struct ReplaySide<'p> {
+    plan: &'p Plan,
+    states: AssumeHealthy,
+    /// In the order of asking, by the route's index.
+    limits: Vec<Vec<Rc<RateRule>>>,
+}
+
+/// One rate limit that is enforced.
+#[derive(Debug)]
+struct RateRule {
+    settings: RateLimitSettings,
+    key: RateRuleKey,
+    /// Made for the first request, since most limits of a large configuration see none.
+    buckets: OnceCell<Option<KeyedBuckets>>,
+}
+
+/// The key of a bucket.
+#[derive(Debug)]
+enum RateRuleKey {
+    Client,
+    Header(HeaderName),
+    Path,
+    /// One bucket for all requests.
+    One,
+}
+
+impl<'p> ReplaySide<'p> {
+    pub(super) fn new(plan: &'p Plan) -> Self {
+        Self {
+            plan,
+            states: AssumeHealthy::new(plan),
+            limits: rules(plan),
+        }
+    }
+
+    /// The answer to a request, which takes its tokens and counts for breakers.
+    pub(super) fn answer(&self, head: &RecordedHead) -> ReplayedAnswer {
+        let request = RequestHead {
+            listener: self.listener(head.listener.as_deref()),
+            method: &head.method,
+            host: &head.host,
+            target: head.target.as_ref(),
+            headers: &head.headers,
+            content_length: head.body_bytes,
+            client_ip: head.client_ip,
+        };
+        let decision = self.plan.decide(&request, &self.states, head.at);
+        let now_ns = u64::try_from(head.at.as_nanos()).unwrap_or(u64::MAX);
+        if let Some(route) = decision.route
+            && !matches!(decision.outcome, Outcome::Refuse(_))
+        {
+            if !self.is_admitted(route, head, now_ns) {
+                return ReplayedAnswer::RateLimited(route.id.to_string());
+            }
+            if !passes_breaker(route, &decision, head, now_ns) {
+                return ReplayedAnswer::BreakerOpen(route.id.to_string());
+            }
+        }
+        ReplayedAnswer::Decided(Answer::new(self.plan, &decision))
+    }
+
+    /// The listener with this name, else the first one.
+    fn listener(&self, name: Option<&str>) -> usize {
+        let mut listeners = self.plan.listeners().iter();
+        let found = name.and_then(|name| listeners.position(|one| one.name == name));
+        found.unwrap_or_default()
+    }
+
+    fn is_admitted(&self, route: &RoutePlan, head: &RecordedHead, now_ns: u64) -> bool {
+        let rules = self.limits.get(route.index).map_or(&[][..], Vec::as_slice);
+        rules.iter().all(|rule| rule.admits(head, now_ns))
+    }
+}
+
+/// Whether the breaker of the route lets the request pass, which then counts as it ended when it was recorded,
+/// if it went to the same upstream.
+fn passes_breaker(
+    route: &RoutePlan,
+    decision: &Decision<'_>,
+    head: &RecordedHead,
+    now_ns: u64,
+) -> bool {
+    let (Some(breaker), Outcome::Forward(upstream, _)) = (&route.breaker, &decision.outcome) else {
+        return true;
+    };
+    let Ok(permit) = breaker.admit(now_ns) else {
+        return false;
+    };
+    let is_same = head.upstream.as_deref() == Some(&*upstream.name);
+    let failed = is_same && head.status.is_some_and(|status| 500 <= status);
+    if failed {
+        permit.failure(now_ns);
+    } else {
+        permit.success(now_ns);
+    }
+    true
+}
+
+/// The rate limits of each route that are enforced. Built-in handlers have none but their own.
+fn rules(plan: &Plan) -> Vec<Vec<Rc<RateRule>>> {
+    let model = &**plan.model();
+    let limits = &model.limits;
+    let per_second = |rate: Option<model::Setting<u32>>, key: RateRuleKey| {
+        Some(RateRule::new(
+            RateLimitSettings::per_second(*rate?).ok()?,
+            key,
+        ))
+    };
+    let client = per_second(
+        limits.max_requests_per_second_per_client,
+        RateRuleKey::Client,
+    );
+    let global = per_second(limits.max_requests_per_second_global, RateRuleKey::One);
+    let routes = plan.routes().iter().zip(&model.routes);
+    let rules = routes.map(|(route, settings)| {
+        let own = own_rule(settings);
+        let shared = if matches!(route.service, Service::Builtin(_)) {
+            [None, None, None]
+        } else {
+            let all = limits.max_requests_per_second_per_route;
+            [
+                client.clone(),
+                per_second(all, RateRuleKey::One),
+                global.clone(),
+            ]
+        };
+        own.into_iter()
+            .chain(shared.into_iter().flatten())
+            .collect()
+    });
+    rules.collect()
+}
+
+fn own_rule(route: &model::Route) -> Option<Rc<RateRule>> {
+    let limit = route
+        .policies
+        .rate_limit
+        .as_ref()
+        .filter(|limit| !*limit.observe_only)?;
+    let settings = RateLimitSettings {
+        rate: Rate::per_second(*limit.requests_per_second).ok()?,
+        burst: *limit.burst,
+    };
+    let key = match &limit.key.value {
+        model::RateKey::ClientIp => RateRuleKey::Client,
+        model::RateKey::Header(name) => RateRuleKey::Header(name.clone()),
+        model::RateKey::Path => RateRuleKey::Path,
+        model::RateKey::Route => RateRuleKey::One,
+    };
+    Some(RateRule::new(settings, key))
+}
+
+impl RateRule {
+    fn new(settings: RateLimitSettings, key: RateRuleKey) -> Rc<Self> {
+        Rc::new(Self {
+            settings,
+            key,
+            buckets: OnceCell::new(),
+        })
+    }
+
+    fn admits(&self, head: &RecordedHead, now_ns: u64) -> bool {
+        let buckets = self.buckets.get_or_init(|| {
+            let capacity = match self.key {
+                RateRuleKey::One => 1,
+                RateRuleKey::Client | RateRuleKey::Header(_) | RateRuleKey::Path => {
+                    DEFAULT_KEY_CAPACITY
+                }
+            };
+            KeyedBuckets::new(self.settings, capacity, SEED).ok()
+        });
+        let Some(buckets) = buckets else {
+            return true;
+        };
+        let path = head.target.as_ref().map_or("/", PathAndQuery::path);
+        let decision = match &self.key {
+            RateRuleKey::Client => {
+                let client = ClientKey::from(head.client_ip);
+                buckets.admit(&RateKey::Client(client), now_ns)
+            }
+            RateRuleKey::Header(name) => {
+                let value = head.headers.get(name).map(HeaderValue::as_bytes);
+                buckets.admit(&RateKey::Header(value), now_ns)
+            }
+            RateRuleKey::Path => buckets.admit(&RateKey::Path(&forgiving_path(path).0), now_ns),
+            RateRuleKey::One => buckets.admit(&RateKey::Route(0), now_ns),
+        };
+        decision.admitted
+    }
+}
