@@ -45,12 +45,20 @@ impl SessionCookie {
         self.field(self.name(), secret.reveal(), "")
     }
 
+    /// The field by which a browser is known from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHeaderValue`] if the secret is no Base64-URL.
+    pub fn set_browser(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
+        let lasting = format!("; Max-Age={KNOWN_SECS}");
+        self.field(self.browser_name(), secret.reveal(), &lasting)
+    }
+
     /// The fields that give a browser its new session, and a name to be known by.
     pub fn set_all(self, new: &NewSession) -> Vec<HeaderValue> {
-        let browser = new.browser.as_ref().map(|browser| {
-            let lasting = format!("; Max-Age={KNOWN_SECS}");
-            self.field(self.browser_name(), browser.reveal(), &lasting)
-        });
+        let browser = new.browser.as_ref();
+        let browser = browser.map(|browser| self.set_browser(browser));
         let fields = [Some(self.set(&new.secret)), browser];
         // Secrets of ours are Base64-URL, which every field takes.
         fields

@@ -2,7 +2,8 @@
 
 use control_domain::{
     ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Invitation, Labels, Membership, Node, Org,
-    Project, Rollout, Scope, Service, SigningKey, Target, Upstream, UpstreamTls,
+    OrgSecurity, Project, ProjectRole, Rollout, Scope, Service, SigningKey, Target, Upstream,
+    UpstreamTls,
 };
 use control_store::AuditChange;
 use serde_json::{Value, json};
@@ -69,6 +70,18 @@ impl Audited for Project {
             "approve": self.policy.approve.name(),
             "weaker": weaker.map(|weaker| weaker.approve.name()),
         })
+    }
+}
+
+impl Audited for OrgSecurity {
+    fn audited(&self) -> Value {
+        json!({"second_factor": self.second_factor})
+    }
+}
+
+impl Audited for ProjectRole {
+    fn audited(&self) -> Value {
+        json!({"role": self.role.name()})
     }
 }
 

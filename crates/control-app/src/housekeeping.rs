@@ -41,8 +41,9 @@ impl App {
         let pending = tx.purge_pending_sign_ins(now, CHUNK).await?;
         let browsers = tx.purge_browsers(KnownBrowser::horizon(now), CHUNK).await?;
         let sessions = tx.purge_sessions(now - SESSION_MEMORY, CHUNK).await?;
+        let resets = tx.purge_password_resets(now, CHUNK).await?;
         tx.commit().await?;
-        let people = pending + browsers + sessions;
+        let people = pending + browsers + sessions + resets;
         let deleted = buckets + replies + invitations + people;
         counter!(metric::HOUSEKEEPING_DELETED).increment(deleted);
         Ok(deleted)
