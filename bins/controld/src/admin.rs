@@ -1,7 +1,9 @@
-//! `controld admin create`: an administrator without the set-up link.
+//! `controld admin`: administrators without the set-up link, and ways back in for users that are locked out.
 
-use crate::cli::CreateAdminArgs;
-use control_app::{Call, NewInstallation};
+use crate::cli::{CreateAdminArgs, SetPasswordArgs, StateArgs, UserArgs};
+use crate::data_dir::DataDir;
+use crate::key_file::Secrets;
+use control_app::{App, Call, NewInstallation};
 use control_auth::{Password, Secret};
 use control_domain::NewUser;
 use std::error::Error;
@@ -62,6 +64,59 @@ pub(crate) async fn create(args: CreateAdminArgs) -> Result<ExitCode, Box<dyn Er
     }
     app.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Sets a user's password, and prints it if it was made here.
+#[expect(
+    clippy::print_stdout,
+    reason = "the operator reads these lines, and so may a script"
+)]
+pub(crate) async fn set_password(args: SetPasswordArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let SetPasswordArgs {
+        user: UserArgs { state, email },
+        password_file,
+    } = args;
+    let app = open(state).await?;
+    let made = Secret::new(crate::state::ENVIRONMENT.random());
+    let password = match &password_file {
+        Some(file) => first_line(&fs::read_to_string(file)?),
+        None => made.reveal().to_owned(),
+    };
+    let (call, password) = (Call::system(app.now()), Password::new(password));
+    app.set_password(&call, &email, &password).await?;
+    if password_file.is_none() {
+        println!("password {}", made.reveal());
+    }
+    app.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes a user's second factor away.
+pub(crate) async fn reset_second_factor(args: UserArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let UserArgs { state, email } = args;
+    let app = open(state).await?;
+    let call = Call::system(app.now());
+    app.clear_second_factor(&call, &email).await?;
+    app.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ends every session, and prints their number.
+#[expect(
+    clippy::print_stdout,
+    reason = "the operator reads this line, and so may a script"
+)]
+pub(crate) async fn end_sessions(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let app = open(state).await?;
+    let ended = app.end_all_sessions(&Call::system(app.now())).await?;
+    println!("sessions ended {ended}");
+    app.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The application on state that is there: there are no users in a new one.
+async fn open(state: StateArgs) -> Result<App, Box<dyn Error>> {
+    crate::state::open_existing(&DataDir::new(state), Secrets::Opened).await
 }
 
 fn first_line(text: &str) -> String {

@@ -43,6 +43,12 @@ pub(crate) enum Command {
 pub(crate) enum AdminCommand {
     /// Makes an administrator; the organization too, if it does not exist.
     Create(CreateAdminArgs),
+    /// Sets a user's password and ends its sessions.
+    SetPassword(SetPasswordArgs),
+    /// Takes a user's second factor away and ends its sessions.
+    ResetSecondFactor(UserArgs),
+    /// Ends every session, as after the restore of a backup.
+    EndSessions(StateArgs),
 }
 
 /// What to do with the audit log.
@@ -243,6 +249,26 @@ fn public_url(text: &str) -> Result<String, String> {
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let form = "is no IP address with a port, such as 127.0.0.1:8443";
     text.parse().map_err(|_| form.to_owned())
+}
+
+/// A user, by its address.
+#[derive(Debug, Args)]
+pub(crate) struct UserArgs {
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+    /// The address that the user signs in with.
+    #[arg(long)]
+    pub(crate) email: String,
+}
+
+/// A user's next password.
+#[derive(Debug, Args)]
+pub(crate) struct SetPasswordArgs {
+    #[command(flatten)]
+    pub(crate) user: UserArgs,
+    /// A file with the password in its first line; absent: one is made and printed.
+    #[arg(long)]
+    pub(crate) password_file: Option<PathBuf>,
 }
 
 /// The new administrator.

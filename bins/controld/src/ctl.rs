@@ -53,7 +53,7 @@ pub(crate) async fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ctl::operation::is_of_nodes;
+    use crate::ctl::operation::is_of_clients;
     use std::collections::BTreeSet;
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
             let own = operations
                 .iter()
                 .filter(|one| one.method == route.method && one.path == path);
-            let expected = usize::from(!is_of_nodes(route.access));
+            let expected = usize::from(is_of_clients(route));
             assert_eq!(own.count(), expected, "{} {path}", route.method);
         }
     }

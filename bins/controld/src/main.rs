@@ -67,6 +67,11 @@ async fn run(matches: &ArgMatches, file: Option<&ConfigFile>) -> Result<ExitCode
     match cli.command {
         None => serve::run(cli.serve, file).await,
         Some(Command::Admin(AdminCommand::Create(args))) => admin::create(args).await,
+        Some(Command::Admin(AdminCommand::SetPassword(args))) => admin::set_password(args).await,
+        Some(Command::Admin(AdminCommand::ResetSecondFactor(args))) => {
+            admin::reset_second_factor(args).await
+        }
+        Some(Command::Admin(AdminCommand::EndSessions(state))) => admin::end_sessions(state).await,
         Some(Command::Audit(AuditCommand::Verify(state))) => audit::verify(state).await,
         Some(Command::Backup(args)) => backup::run(args).await,
         Some(Command::Check(args)) => Ok(check::run(&args, file, state::now()).await),

@@ -126,6 +126,35 @@ fn an_archive_outlives_a_kill_in_a_folder_and_behind_s3() {
 }
 
 #[test]
+fn a_user_that_is_locked_out_is_let_in_on_the_machine() {
+    for database in databases() {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = arguments(folder.path(), &database);
+        let email = ["--email", "ann@example.com"];
+        let admin = |verb: &str, more: &[&str]| {
+            let made = run(&[&["admin", verb], more].concat(), &arguments);
+            let text = String::from_utf8(made.stdout).unwrap();
+            (made.status.success(), text)
+        };
+        assert!(admin("create", &email).0);
+        let (done, text) = admin("set-password", &email);
+        let password = text.trim().strip_prefix("password ").unwrap();
+        assert!(done, "{text}");
+        assert!(!admin("set-password", &["--email", "b@example.com"]).0);
+        assert!(!admin("reset-second-factor", &email).0, "there is none");
+        let mut program = Program::start(CONTROLD, &arguments);
+        let body = json!({"email": "ann@example.com", "password": password});
+        let signed_in = program.client().post("/api/v1/sign-in", &body);
+        assert_eq!(signed_in.status, 200, "{}", signed_in.text);
+        assert_eq!(signed_in.json()["state"], "signed_in");
+        assert!(program.terminate().success());
+        let (done, text) = admin("end-sessions", &[]);
+        assert!(done && text.starts_with("sessions ended "), "{text}");
+        assert_ne!(text.trim(), "sessions ended 0");
+    }
+}
+
+#[test]
 fn an_administrator_is_made_without_the_link() {
     for database in databases() {
         let folder = tempfile::tempdir().unwrap();

@@ -34,6 +34,11 @@ fn the_page_of_the_interface_is_up_to_date() {
 }
 
 #[test]
+fn the_page_of_access_is_up_to_date() {
+    compare("access.md", &control_api::access_md());
+}
+
+#[test]
 fn the_page_of_metrics_is_up_to_date() {
     compare("control-metrics.md", &control_app::metric::metrics_md());
 }

@@ -185,6 +185,11 @@ impl Problem {
         }
     }
 
+    fn forbidden(refusal: Refusal, code: ErrorCode) -> Self {
+        let message = format!("Authorization failed: {refusal}");
+        Self::new(StatusCode::FORBIDDEN, code, message)
+    }
+
     fn unauthenticated() -> Self {
         let message = "Authentication failed: no valid credential";
         let status = StatusCode::UNAUTHORIZED;
@@ -276,16 +281,12 @@ impl From<Refusal> for Problem {
             | Refusal::OwnApproval
             | Refusal::UnknownPerson
             | Refusal::SharedMember
-            | Refusal::NotFresh
-            | Refusal::NoSecondFactor
             | Refusal::MoreThanOwn(_) => {
-                let message = format!("Authorization failed: {refusal}");
-                let code = match refusal {
-                    Refusal::NotFresh => ErrorCode::StepUpRequired,
-                    Refusal::NoSecondFactor => ErrorCode::SecondFactorRequired,
-                    _ => ErrorCode::AuthorizationFailed,
-                };
-                return Self::new(StatusCode::FORBIDDEN, code, message);
+                return Self::forbidden(refusal, ErrorCode::AuthorizationFailed);
+            }
+            Refusal::NotFresh => return Self::forbidden(refusal, ErrorCode::StepUpRequired),
+            Refusal::NoSecondFactor => {
+                return Self::forbidden(refusal, ErrorCode::SecondFactorRequired);
             }
             Refusal::Ended => return Self::unauthenticated(),
             Refusal::WrongState { .. }

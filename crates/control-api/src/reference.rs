@@ -1,8 +1,10 @@
 //! The description as readers see it: one walk for the page in the browser and the one in the docs.
 
+mod access;
 mod html;
 mod markdown;
 mod model;
 
+pub use access::access_md;
 pub(crate) use html::{STYLE, page};
 pub use markdown::reference_md;

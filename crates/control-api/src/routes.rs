@@ -3,8 +3,9 @@
 use crate::route::{PREFIX, Route, row};
 use crate::{
     admission, answer, api_key, audit, bundle, bundle_archive, certificate, docs, drift,
-    enrolment_token, invitation, member, node, node_session, openapi, org, project, rollout,
-    second_factor, service, session, setup, sign_in, signing_key, sso, sso_browser, upstream, user,
+    enrolment_token, invitation, member, member_sign_in, node, node_session, openapi, org, project,
+    project_role, rollout, second_factor, security, service, session, setup, sign_in, signing_key,
+    sso, sso_browser, upstream, user,
 };
 use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
@@ -68,6 +69,15 @@ pub static ROUTES: &[Route] = &[
     row(PATCH, "/orgs/{org}/members/{user}", Access::CONTROL, || routes!(member::change_role)),
     row(DELETE, "/orgs/{org}/members/{user}", Access::CONTROL, || routes!(member::remove)),
 
+    row(GET, "/orgs/{org}/members/{user}/sessions", Access::CONTROL, || routes!(member_sign_in::sessions)),
+    row(DELETE, "/orgs/{org}/members/{user}/sessions", Access::CONTROL, || routes!(member_sign_in::end_sessions)),
+    row(DELETE, "/orgs/{org}/members/{user}/totp", Access::CONTROL, || routes!(member_sign_in::reset_second_factor)),
+    row(POST, "/orgs/{org}/members/{user}/reset-password", Access::CONTROL, || routes!(member_sign_in::create_reset)),
+    row(POST, "/password-resets/use", Access::Public, || routes!(member_sign_in::use_reset)).strict().with_body(SIGN_IN_BYTES),
+
+    row(GET, "/orgs/{org}/security", Access::ADMINISTER, || routes!(security::view)),
+    row(PUT, "/orgs/{org}/security", Access::CONTROL, || routes!(security::update)),
+
     row(GET, "/orgs/{org}/invitations", Access::ADMINISTER, || routes!(invitation::list)),
     row(POST, "/orgs/{org}/invitations", Access::CONTROL, || routes!(invitation::create))
         .creates("/orgs/{org}/invitations/{invitation}"),
@@ -99,6 +109,11 @@ pub static ROUTES: &[Route] = &[
     row(PATCH, "/projects/{project}", Access::WRITE_PROJECTS, || routes!(project::rename)),
     row(DELETE, "/projects/{project}", Access::CONTROL, || routes!(project::delete)),
     row(PUT, "/projects/{project}/policy", Access::ADMINISTER, || routes!(project::set_policy)),
+
+    row(GET, "/projects/{project}/roles", Access::ADMINISTER, || routes!(project_role::list)),
+    row(GET, "/projects/{project}/roles/{user}", Access::ADMINISTER, || routes!(project_role::view)),
+    row(PUT, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::give)),
+    row(DELETE, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::take)),
 
     row(GET, "/projects/{project}/enrolment-tokens", Access::READ_NODES, || routes!(enrolment_token::list)),
     row(POST, "/projects/{project}/enrolment-tokens", Access::WRITE_NODES, || routes!(enrolment_token::create)),

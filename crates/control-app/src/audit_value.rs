@@ -2,8 +2,8 @@
 
 use control_domain::{
     ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Invitation, Labels, LinkedIdentity,
-    Membership, Node, Org, Project, Rollout, Scope, Service, SigningKey, SsoConnection,
-    SsoSettings, Target, Upstream, UpstreamTls,
+    Membership, Node, Org, OrgSecurity, Project, ProjectRole, Rollout, Scope, Service, SigningKey,
+    SsoConnection, SsoSettings, Target, Upstream, UpstreamTls,
 };
 use control_store::AuditChange;
 use serde_json::{Value, json};
@@ -103,6 +103,18 @@ impl Audited for SsoConnection {
 impl Audited for LinkedIdentity {
     fn audited(&self) -> Value {
         json!({"issuer": self.issuer, "subject": self.subject})
+    }
+}
+
+impl Audited for OrgSecurity {
+    fn audited(&self) -> Value {
+        json!({"second_factor": self.second_factor})
+    }
+}
+
+impl Audited for ProjectRole {
+    fn audited(&self) -> Value {
+        json!({"role": self.role.name()})
     }
 }
 

@@ -47,9 +47,10 @@ impl App {
         let pending = tx.purge_pending_sign_ins(now, CHUNK).await?;
         let browsers = tx.purge_browsers(KnownBrowser::horizon(now), CHUNK).await?;
         let sessions = tx.purge_sessions(now - SESSION_MEMORY, CHUNK).await?;
+        let resets = tx.purge_password_resets(now, CHUNK).await?;
         tx.commit().await?;
         let retained = self.clean_up_ended(now).await?;
-        let people = pending + browsers + sessions + sso;
+        let people = pending + browsers + sessions + sso + resets;
         let deleted = buckets + replies + invitations + people + retained;
         counter!(metric::HOUSEKEEPING_DELETED).increment(deleted);
         Ok(deleted)

@@ -108,7 +108,18 @@ impl App {
         place: (OrgId, UserId),
         role: Option<Role>,
     ) -> Result<(), Error> {
-        for ended in tx.end_credentials(place, role, call.now).await? {
+        let ended = tx.end_credentials(place, role, call.now).await?;
+        self.record_ended(tx, call, ended).await
+    }
+
+    /// An entry of the audit log for each credential that ended.
+    pub(crate) async fn record_ended(
+        &self,
+        tx: &mut Transaction,
+        call: &Call,
+        credentials: Vec<EndedCredential>,
+    ) -> Result<(), Error> {
+        for ended in credentials {
             let EndedCredential {
                 action,
                 tenant,

@@ -36,13 +36,9 @@ impl App {
         let mut tx = self.store.begin().await?;
         tx.update_user(&user, found.version).await?;
         let ended = tx.revoke_sessions(id, Some(session), call.now).await?;
-        let event = UserEvent {
-            action: "password.changed",
-            user: id,
-            subject: id.0,
-            before: None,
-            after: Some(&json!({"sessions_ended": ended})),
-        };
+        tx.delete_password_reset(id).await?;
+        let after = json!({"sessions_ended": ended});
+        let event = UserEvent::new("password.changed", id).with(&after);
         self.record_for_user(&mut tx, call, event).await?;
         let own = tx.session(session).await?.ok_or(Refusal::Ended)?;
         let method = own.origin.method;

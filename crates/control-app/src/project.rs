@@ -104,8 +104,8 @@ impl App {
         let before = found.value.audited();
         // The wish of an administrator ends with the role.
         if let Some(weaker) = found.value.policy.weaker {
-            let roles = tx.roles(weaker.asked_by).await?;
-            if roles.get(&found.value.org) != Some(&Role::Admin) {
+            let rights = tx.rights(weaker.asked_by).await?;
+            if rights.role(found.value.tenant()) != Some(Role::Admin) {
                 found.value.policy.weaker = None;
             }
         }

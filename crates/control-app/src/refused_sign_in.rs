@@ -3,15 +3,19 @@
 use crate::app::App;
 use crate::error::Error;
 use crate::metric;
+use crate::user_event::{UserEvent, Visitor};
 use crate::visit::Visit;
-use control_domain::{Tenant, User};
-use control_store::{AuditChange, AuditEntry};
+use control_domain::User;
 use jiff::SignedDuration;
 use metrics::counter;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
 use uuid::Uuid;
 
+/// The entry is written within this time: at once, the next request of the same client would be a little slower.
+const MAX_DELAY: Duration = Duration::from_secs(2);
 /// A refused sign-in of one account and reason is noted so often, by each replica.
 const INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 
@@ -33,7 +37,10 @@ impl App {
         }
         self.refused_sign_ins.insert(name, visit.now);
         let (app, visit) = (Arc::clone(self), visit.clone());
+        let [random]: [u8; 1] = self.environment.random();
+        let delay = MAX_DELAY * u32::from(random) / u32::from(u8::MAX);
         tokio::spawn(async move {
+            sleep(delay).await;
             if let Err(error) = app.write_refusal(&visit, &user, reason).await {
                 tracing::warn!(%error, "a refused sign-in is not in the audit log");
             }
@@ -46,35 +53,14 @@ impl App {
         user: &User,
         reason: &'static str,
     ) -> Result<(), Error> {
-        let mut tx = self.store.begin().await?;
-        let key = self.audit_key(&mut tx).await?;
-        let orgs = tx.roles(user.id).await?.into_keys();
-        let mut places: Vec<Option<Tenant>> = orgs.map(|org| Some(Tenant::org(org))).collect();
-        if places.is_empty() {
-            places.push(None);
-        }
-        let mut head = 0;
-        for tenant in places {
-            let after = json!({"reason": reason, "email": user.email.as_str()});
-            tx.note_change(AuditChange {
-                before: None,
-                after: Some(after.to_string()),
-            });
-            let entry = AuditEntry {
-                at: visit.now,
-                actor_kind: "visitor",
-                actor: Uuid::nil(),
-                actor_name: &visit.browser,
-                client_ip: visit.client_ip,
-                tenant,
-                action: "session.refused",
-                subject: user.id.0,
-                correlation_id: &visit.correlation_id,
-            };
-            head = tx.append_audit(&entry, &key).await?;
-        }
-        tx.commit().await?;
-        self.changes.publish(head);
-        Ok(())
+        let tx = self.store.begin().await?;
+        let after = json!({"reason": reason, "email": user.email.as_str()});
+        let event = UserEvent::new("session.refused", user.id).with(&after);
+        let by = Visitor {
+            kind: "visitor",
+            id: Uuid::nil(),
+            name: &visit.browser,
+        };
+        self.commit_visit(tx, visit, (by, event)).await
     }
 }

@@ -101,7 +101,7 @@ impl App {
             uri: secret.uri(ISSUER, account),
             qr_svg: secret.qr_svg(ISSUER, account)?,
         };
-        let event = event(user.id, "totp.started");
+        let event = UserEvent::new("totp.started", user.id);
         self.commit_for_user(tx, call, event).await?;
         Ok(setup)
     }
@@ -124,7 +124,7 @@ impl App {
         tx.confirm_totp(user, &stored.sealed, step, call.now)
             .await?;
         let recovery_codes = self.replace_codes(&mut tx, user).await?;
-        let confirmed = event(user, "totp.enabled");
+        let confirmed = UserEvent::new("totp.enabled", user);
         self.record_for_user(&mut tx, call, confirmed).await?;
         let found = tx.session(session).await?.ok_or(Refusal::Ended)?;
         let method = found.origin.method.with_totp();
@@ -144,10 +144,13 @@ impl App {
         call.actor.holds(Access::FreshSession)?;
         let (user, _) = own_session(call)?;
         let mut tx = self.store.begin().await?;
+        if !tx.rights(user).await?.guarded.is_empty() {
+            return Err(wrong_state("demanded by an organization", "be removed"));
+        }
         if !tx.delete_second_factor(user).await? {
             return Err(Refusal::NotFound.into());
         }
-        let removed = event(user, "totp.disabled");
+        let removed = UserEvent::new("totp.disabled", user);
         self.commit_for_user(tx, call, removed).await
     }
 
@@ -165,7 +168,7 @@ impl App {
             return Err(Refusal::NotFound.into());
         }
         let codes = self.replace_codes(&mut tx, user).await?;
-        let renewed = event(user, "recovery_codes.renewed");
+        let renewed = UserEvent::new("recovery_codes.renewed", user);
         self.commit_for_user(tx, call, renewed).await?;
         Ok(codes)
     }
@@ -210,16 +213,6 @@ impl App {
 /// The place that a user's secret is sealed for.
 pub(crate) fn totp_place(user: UserId) -> String {
     format!("totp/{user}")
-}
-
-fn event(user: UserId, action: &'static str) -> UserEvent<'static> {
-    UserEvent {
-        action,
-        user,
-        subject: user.0,
-        before: None,
-        after: None,
-    }
 }
 
 fn wrong_state(state: &'static str, event: &'static str) -> Error {

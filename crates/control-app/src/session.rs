@@ -136,13 +136,8 @@ impl App {
         let (user, own) = own_session(call)?;
         let mut tx = self.store.begin().await?;
         let ended = tx.revoke_sessions(user, Some(own), call.now).await?;
-        let event = UserEvent {
-            action: "session.others_ended",
-            user,
-            subject: user.0,
-            before: None,
-            after: Some(&json!({"sessions": ended})),
-        };
+        let after = json!({"sessions": ended});
+        let event = UserEvent::new("session.others_ended", user).with(&after);
         self.commit_for_user(tx, call, event).await?;
         Ok(ended)
     }
@@ -171,10 +166,10 @@ impl App {
 /// The user and the session of a request.
 pub(crate) fn own_session(call: &Call) -> Result<(UserId, SessionId), Error> {
     call.actor.holds(Access::Session)?;
-    match call.actor {
-        Actor::User { id, session, .. } => Ok((id, session)),
-        _ => Err(Refusal::WrongCredential.into()),
-    }
+    let Actor::User { id, session, .. } = call.actor else {
+        return Err(Refusal::WrongCredential.into());
+    };
+    Ok((id, session))
 }
 
 /// A session as the audit log has it.

@@ -290,13 +290,8 @@ impl App {
         let call = visit.call(actor);
         if started.session.origin.method == SignInMethod::PasswordRecovery {
             let left = tx.recovery_codes_left(user.id).await?;
-            let event = UserEvent {
-                action: "recovery_code.used",
-                user: user.id,
-                subject: user.id.0,
-                before: None,
-                after: Some(&json!({"codes_left": left})),
-            };
+            let after = json!({"codes_left": left});
+            let event = UserEvent::new("recovery_code.used", user.id).with(&after);
             self.record_for_user(&mut tx, &call, event).await?;
         }
         let event = UserEvent {

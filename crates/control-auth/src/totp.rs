@@ -117,10 +117,10 @@ impl fmt::Debug for TotpSecret {
 
 fn percent_encoded(text: &str) -> String {
     let encoded = text.bytes().map(|byte| {
-        let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        match is_plain {
-            true => char::from(byte).to_string(),
-            false => format!("%{byte:02X}"),
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
         }
     });
     encoded.collect()

@@ -153,11 +153,7 @@ impl Actor {
         else {
             return None;
         };
-        let own = roles.get(&tenant.org).copied()?;
-        let of_project = tenant
-            .project
-            .and_then(|id| project_roles.get(&id).copied());
-        Some(of_project.map_or(own, |role| role.max(own)))
+        higher_role((roles, project_roles), tenant)
     }
 
     /// What is shared by all credentials of one user: the user's identifier. Keys whose user is not known
@@ -316,6 +312,18 @@ impl Actor {
             | Self::Node { tenant: own, .. } => *own == tenant,
         }
     }
+}
+
+/// The higher of a member's roles in the organization and in the project; none for strangers.
+pub(crate) fn higher_role(
+    (roles, project_roles): (&BTreeMap<OrgId, Role>, &BTreeMap<ProjectId, Role>),
+    tenant: Tenant,
+) -> Option<Role> {
+    let own = roles.get(&tenant.org).copied()?;
+    let of_project = tenant
+        .project
+        .and_then(|id| project_roles.get(&id).copied());
+    Some(of_project.map_or(own, |role| role.max(own)))
 }
 
 #[cfg(test)]

@@ -27,8 +27,10 @@ mod labels;
 mod membership;
 mod node;
 mod org;
+mod password_reset;
 mod policy;
 mod project;
+mod project_role;
 mod rollout;
 mod served;
 mod service;
@@ -70,9 +72,11 @@ pub use node::{
     DUPLICATE_MEMORY, DuplicateNode, HeartbeatInterval, NODE_TRANSITIONS, NewNode, Node,
     NodeReport, NodeStanding, NodeState, NodeTransitionEvent, OrderSummary,
 };
-pub use org::{Org, QuotaKind, Quotas, Retention};
+pub use org::{Org, OrgSecurity, QuotaKind, Quotas, Retention};
+pub use password_reset::PasswordReset;
 pub use policy::{ApprovalRule, ProjectPolicy, WeakerRule};
 pub use project::Project;
+pub use project_role::ProjectRole;
 pub use refusal::Refusal;
 pub use rollout::{
     Batch, BatchCounts, BatchSize, BatchState, NewRollout, Observation, OnFailure,

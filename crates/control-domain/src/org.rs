@@ -23,6 +23,13 @@ pub struct Org {
     pub created_at: Timestamp,
 }
 
+/// What an organization demands of its members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OrgSecurity {
+    /// Whether sessions need a second factor.
+    pub second_factor: bool,
+}
+
 impl Org {
     /// A new organization, made by an administrator of the installation or at set-up.
     ///

@@ -1,7 +1,7 @@
 //! A session: what a browser proves a user with.
 
-use crate::access::Role;
-use crate::actor::Actor;
+use crate::access::{Role, Tenant};
+use crate::actor::{Actor, higher_role};
 use crate::named::named;
 use crate::refusal::Refusal;
 use crate::user::User;
@@ -28,11 +28,11 @@ named! {
         PasswordTotp = "password+totp",
         /// The password and a recovery code.
         PasswordRecovery = "password+recovery_code",
-        /// An identity provider that speaks OpenID Connect.
+        /// An identity provider that speaks `OpenID Connect`.
         Oidc = "oidc",
         /// An identity provider that speaks SAML.
         Saml = "saml",
-        /// OpenID Connect, and a code of an authenticator app in the same session.
+        /// `OpenID Connect`, and a code of an authenticator app in the same session.
         OidcTotp = "oidc+totp",
         /// SAML, and a code of an authenticator app in the same session.
         SamlTotp = "saml+totp",
@@ -82,6 +82,13 @@ pub struct UserRights {
     pub project_roles: BTreeMap<ProjectId, Role>,
     /// Those of the organizations that demand a second factor.
     pub guarded: BTreeSet<OrgId>,
+}
+
+impl UserRights {
+    /// The role in the tenant: the higher of those in the organization and in the project; none for strangers.
+    pub fn role(&self, tenant: Tenant) -> Option<Role> {
+        higher_role((&self.roles, &self.project_roles), tenant)
+    }
 }
 
 impl SignInMethod {
@@ -242,7 +249,7 @@ pub fn shortened_browser(user_agent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{Access, Tenant};
+    use crate::access::Access;
     use crate::text::{Email, Name};
     use uuid::Uuid;
 

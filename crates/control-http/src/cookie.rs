@@ -65,10 +65,8 @@ impl SessionCookie {
 
     /// The fields that give a browser its new session, and a name to be known by.
     pub fn set_all(self, new: &NewSession) -> Vec<HeaderValue> {
-        let browser = new
-            .browser
-            .as_ref()
-            .map(|browser| self.set_browser(browser));
+        let browser = new.browser.as_ref();
+        let browser = browser.map(|browser| self.set_browser(browser));
         // Secrets of ours are Base64-URL, which every field takes.
         [Some(self.set(&new.secret)), browser]
             .into_iter()

@@ -15,7 +15,9 @@ macro_rules! select {
         concat!(
             "SELECT id, org_id, project_id, name, scopes, created_at, expires_at, revoked_at,
              made_by, (SELECT m.role FROM memberships m
-               WHERE m.org_id = api_keys.org_id AND m.user_id = api_keys.made_by) AS maker_role, version FROM api_keys ",
+               WHERE m.org_id = api_keys.org_id AND m.user_id = api_keys.made_by) AS maker_role,
+             (SELECT r.role FROM project_roles r WHERE r.project_id = api_keys.project_id
+               AND r.user_id = api_keys.made_by) AS maker_project_role, version FROM api_keys ",
             $rest
         )
     };

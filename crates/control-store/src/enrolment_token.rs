@@ -16,7 +16,9 @@ macro_rules! select {
         concat!(
             "SELECT id, org_id, project_id, name, max_uses, uses, labels, created_at, expires_at,
              revoked_at, made_by, (SELECT m.role FROM memberships m
-               WHERE m.org_id = enrolment_tokens.org_id AND m.user_id = enrolment_tokens.made_by) AS maker_role, version
+               WHERE m.org_id = enrolment_tokens.org_id AND m.user_id = enrolment_tokens.made_by) AS maker_role,
+             (SELECT r.role FROM project_roles r WHERE r.project_id = enrolment_tokens.project_id
+               AND r.user_id = enrolment_tokens.made_by) AS maker_project_role, version
              FROM enrolment_tokens ",
             $rest
         )

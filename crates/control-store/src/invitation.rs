@@ -15,7 +15,8 @@ macro_rules! select {
         concat!(
             "SELECT id, org_id, email, role, created_at, expires_at, made_by,
              (SELECT m.role FROM memberships m
-               WHERE m.org_id = invitations.org_id AND m.user_id = invitations.made_by) AS maker_role
+               WHERE m.org_id = invitations.org_id AND m.user_id = invitations.made_by) AS maker_role,
+             CAST(NULL AS TEXT) AS maker_project_role
              FROM invitations ",
             $where
         )

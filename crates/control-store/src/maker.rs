@@ -5,7 +5,7 @@ use crate::row::{id, optional_id};
 use crate::statement::{Statement, sql};
 use crate::store::Transaction;
 use control_domain::{Role, Tenant};
-use control_wire::{OrgId, UserId};
+use control_wire::{OrgId, ProjectId, UserId};
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -42,6 +42,8 @@ impl Transaction {
         let tokens = "UPDATE enrolment_tokens SET revoked_at = $3, version = version + 1
                       WHERE org_id = $1 AND made_by = $2 AND revoked_at IS NULL
                         AND expires_at > $3 AND uses < max_uses
+                        AND NOT EXISTS (SELECT 1 FROM project_roles r
+                          WHERE r.project_id = enrolment_tokens.project_id AND r.user_id = $2)
                       RETURNING id, project_id";
         let mut ended = Vec::new();
         if role.is_none() {
@@ -59,6 +61,25 @@ impl Transaction {
             ended.extend(self.ended(invitations, (action, org)).await?);
         }
         Ok(ended)
+    }
+
+    /// Ends the enrolment tokens that `user` made for the project.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn end_project_tokens(
+        &mut self,
+        (project, user): (ProjectId, UserId),
+        org: OrgId,
+        now: Timestamp,
+    ) -> Result<Vec<EndedCredential>, StoreError> {
+        let tokens = "UPDATE enrolment_tokens SET revoked_at = $3, version = version + 1
+                      WHERE project_id = $1 AND made_by = $2 AND revoked_at IS NULL
+                        AND expires_at > $3 AND uses < max_uses
+                      RETURNING id, project_id";
+        let tokens = sql(tokens).bind(project).bind(user).bind(now);
+        self.ended(tokens, ("enrolment_token.revoked", org)).await
     }
 
     async fn ended(

@@ -33,7 +33,8 @@ macro_rules! select {
 }
 
 impl Transaction {
-    /// Inserts a new membership.
+    /// Inserts a new membership. A link for another password ends: the administrator that has it does not control
+    /// this organization.
     ///
     /// # Errors
     ///
@@ -45,6 +46,7 @@ impl Transaction {
             role,
             created_at,
         } = membership;
+        self.delete_password_reset(user).await?;
         let insert = "INSERT INTO memberships (org_id, user_id, role, created_at, version)
                       VALUES ($1, $2, $3, $4, 1)";
         let insert = sql(insert).bind(org).bind(user).bind(role.name());
@@ -125,9 +127,7 @@ impl Transaction {
     ///
     /// [`StoreError`]
     pub async fn has_other_admin(&mut self, org: OrgId, user: UserId) -> Result<bool, StoreError> {
-        // Writes nothing new: PostgreSQL locks the row, and a writer of SQLite is alone anyway.
-        let lock = sql("UPDATE orgs SET version = version WHERE id = $1");
-        lock.bind(org).run(self).await?;
+        self.lock_org(org).await?;
         let other = "SELECT user_id FROM memberships
                      WHERE org_id = $1 AND role = 'admin' AND user_id <> $2 LIMIT 1";
         let row = sql(other).bind(org).bind(user).row(self).await?;
@@ -156,7 +156,7 @@ impl Transaction {
         update.write(self, version).await
     }
 
-    /// Deletes the membership that had `version`.
+    /// Deletes the membership that had `version`, and the member's roles in projects.
     ///
     /// # Errors
     ///
@@ -167,6 +167,7 @@ impl Transaction {
         user: UserId,
         version: i64,
     ) -> Result<(), StoreError> {
+        self.delete_project_roles(org, user).await?;
         let delete =
             sql("DELETE FROM memberships WHERE org_id = $1 AND user_id = $2 AND version = $3");
         delete.bind(org).bind(user).write(self, version).await?;

@@ -3,11 +3,11 @@
 mod quota;
 
 use crate::error::StoreError;
-use crate::row::{id, text, time, versioned};
+use crate::row::{id, text, time, truth, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
-use control_domain::{Name, Org};
+use control_domain::{Name, Org, OrgSecurity};
 use control_wire::{OrgId, UserId};
 use sqlx::any::AnyRow;
 
@@ -49,6 +49,49 @@ impl Transaction {
     pub async fn org(&mut self, org: OrgId) -> Result<Option<Versioned<Org>>, StoreError> {
         let by_id = sql("SELECT id, name, created_at, version FROM orgs WHERE id = $1");
         by_id.bind(org).one(self).await
+    }
+
+    /// What the organization demands of its members, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn org_security(
+        &mut self,
+        org: OrgId,
+    ) -> Result<Option<Versioned<OrgSecurity>>, StoreError> {
+        let by_id = sql("SELECT second_factor, version FROM orgs WHERE id = $1");
+        by_id.bind(org).one(self).await
+    }
+
+    /// Updates the demands of the organization that had `version`; gives the next one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn update_org_security(
+        &mut self,
+        org: OrgId,
+        security: OrgSecurity,
+        version: i64,
+    ) -> Result<i64, StoreError> {
+        let OrgSecurity { second_factor } = security;
+        let update = "UPDATE orgs SET second_factor = $1, version = version + 1
+                      WHERE id = $2 AND version = $3";
+        let update = sql(update).bind(second_factor).bind(org);
+        update.write(self, version).await
+    }
+
+    /// Until this transaction ends, no other one of the same kind continues.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn lock_org(&mut self, org: OrgId) -> Result<(), StoreError> {
+        // Writes nothing new: PostgreSQL locks the row, and a writer of SQLite is alone anyway.
+        let lock = sql("UPDATE orgs SET version = version WHERE id = $1");
+        lock.bind(org).run(self).await?;
+        Ok(())
     }
 
     /// The organization of this name, if it exists.
@@ -127,6 +170,13 @@ impl Transaction {
         let delete = sql("DELETE FROM orgs WHERE id = $1 AND version = $2");
         delete.bind(org).write(self, version).await?;
         Ok(())
+    }
+}
+
+impl Record for OrgSecurity {
+    fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let second_factor = truth(row, "second_factor")?;
+        versioned(Self { second_factor }, row)
     }
 }
 

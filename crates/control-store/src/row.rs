@@ -108,15 +108,22 @@ pub(crate) fn named<T>(
     from_name(&text(row, column)?).ok_or(StoreError::Corrupt(column))
 }
 
-/// The maker of a credential, with the role that the columns `made_by` and `maker_role` have.
+/// The maker of a credential, from the columns `made_by`, `maker_role` and `maker_project_role`: the higher role of a
+/// member counts.
 pub(crate) fn maker(row: &AnyRow) -> Result<Option<Maker>, StoreError> {
     let Some(user) = optional_id(row, "made_by")? else {
         return Ok(None);
     };
-    let role = optional_text(row, "maker_role")?;
-    let role = role.map(|name| Role::from_name(&name).ok_or(StoreError::Corrupt("role")));
-    let role = role.transpose()?;
+    let of_org = optional_role(row, "maker_role")?;
+    let of_project = optional_role(row, "maker_project_role")?;
+    let role = of_org.map(|own| of_project.map_or(own, |role| role.max(own)));
     Ok(Some(Maker { user, role }))
+}
+
+fn optional_role(row: &AnyRow, column: &'static str) -> Result<Option<Role>, StoreError> {
+    let name = optional_text(row, column)?;
+    let role = name.map(|name| Role::from_name(&name).ok_or(StoreError::Corrupt(column)));
+    role.transpose()
 }
 
 pub(crate) fn versioned<T>(value: T, row: &AnyRow) -> Result<Versioned<T>, StoreError> {

@@ -186,6 +186,18 @@ impl Transaction {
         revoke.run(self).await
     }
 
+    /// Ends every session, and every sign-in that waits for a second factor; gives the number of sessions.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn revoke_every_session(&mut self, now: Timestamp) -> Result<u64, StoreError> {
+        sql("DELETE FROM pending_sign_ins").run(self).await?;
+        let revoke =
+            "UPDATE sessions SET revoked_at = $1 WHERE revoked_at IS NULL AND ends_at > $1";
+        sql(revoke).bind(now).run(self).await
+    }
+
     /// Deletes at most `limit` sessions without a request since `before`; how many.
     ///
     /// # Errors

@@ -130,6 +130,17 @@ impl Transaction {
         Ok(())
     }
 
+    /// Knows none of the user's browsers any more.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn forget_browsers(&mut self, user: UserId) -> Result<(), StoreError> {
+        let forget = sql("DELETE FROM known_browsers WHERE user_id = $1");
+        forget.bind(user).run(self).await?;
+        Ok(())
+    }
+
     /// Deletes at most `limit` browsers without a sign-in since `before`; how many.
     ///
     /// # Errors

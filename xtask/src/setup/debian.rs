@@ -60,6 +60,12 @@ const PACKAGES: &[Package] = &[
         bench_only: false,
     },
     Package {
+        name: "oathtool",
+        program: "oathtool",
+        reason: "the authenticator of the tests of the second factor",
+        bench_only: false,
+    },
+    Package {
         name: "faketime",
         program: "faketime",
         reason: "tests run nodes whose clock is an hour wrong",

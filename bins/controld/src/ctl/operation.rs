@@ -69,18 +69,30 @@ pub(crate) enum Kind {
 
 /// Every operation of clients in the order of the table of routes.
 pub(crate) fn operations(document: &Value, routes: &[Route]) -> Vec<Operation> {
-    let clients = routes.iter().filter(|route| !is_of_nodes(route.access));
+    let clients = routes.iter().filter(|route| is_of_clients(route));
     clients
         .filter_map(|route| Operation::read(document, route))
         .collect()
 }
 
-/// Whether an operation is for nodes, which have no use for a command line.
-pub(crate) fn is_of_nodes(access: Access) -> bool {
-    matches!(
-        access,
-        Access::Enrolment | Access::OwnNode | Access::OwnNodeKey | Access::System
-    )
+/// Whether an operation is for clients with an API key. Nodes have no use for a command line, and a command line has
+/// no session.
+pub(crate) fn is_of_clients(route: &Route) -> bool {
+    match route.access {
+        Access::Enrolment
+        | Access::OwnNode
+        | Access::OwnNodeKey
+        | Access::System
+        | Access::Session
+        | Access::FreshSession => false,
+        // Those that write make sessions.
+        Access::Public => route.method.is_safe(),
+        Access::SetUp
+        | Access::Invitee
+        | Access::SignedIn
+        | Access::InstanceAdmin
+        | Access::Member { .. } => true,
+    }
 }
 
 impl Operation {

@@ -29,6 +29,12 @@ pub(crate) async fn target(world: &World, route: &Route) -> String {
     let mut path = route.path.to_owned();
     if path.contains("{user}") {
         let user = world.member(Role::Operator).await;
+        if path.ends_with("/totp") {
+            world.give_totp(user).await;
+        }
+        if path.contains("/roles/") && route.method != Method::PUT {
+            world.give_role(user, Role::Operator).await;
+        }
         path = path.replace("{user}", &user.to_string());
     }
     if path.contains("{invitation}") {
@@ -268,11 +274,10 @@ async fn wrong(world: &World, access: Access) -> Vec<Case> {
     }
     cases.extend(nodes(world, access).await);
     cases.extend(lacking(world, access).await);
-    let needs_proof = match access {
-        Access::Member { fresh, .. } => fresh,
-        _ => access == Access::FreshSession,
-    };
-    if needs_proof {
+    if matches!(
+        access,
+        Access::FreshSession | Access::Member { fresh: true, .. }
+    ) {
         let stale = world.store_user(world.org, Role::Admin, true, Some(Ended::Proof));
         cases.push(("a proof that is not fresh", stale.await, forbidden));
     }
@@ -288,6 +293,10 @@ async fn lacking(world: &World, access: Access) -> Vec<Case> {
             for lower in Role::ALL.iter().copied().filter(|lower| *lower < role) {
                 let user = world.user(world.org, lower).await;
                 cases.push(("a lower role", user, forbidden));
+            }
+            if Role::Reader < role {
+                let user = world.project_user(world.beside().await, Role::Admin).await;
+                cases.push(("an administrator of the project beside", user, forbidden));
             }
             for other in Scope::ALL.iter().copied() {
                 if scope != ScopeRule::Any && scope != ScopeRule::Has(other) {
@@ -406,14 +415,7 @@ async fn strangers(world: &World, route: &Route) -> Vec<Case> {
         ),
     ];
     if !route.path.starts_with("/orgs/") {
-        let beside = world
-            .post(
-                "/orgs/{org}/projects",
-                &world.full_key().await,
-                sample("/orgs/{org}/projects"),
-            )
-            .await;
-        let beside = Tenant::project(world.org, beside.text("id").parse().unwrap());
+        let beside = Tenant::project(world.org, world.beside().await);
         let key = world.store_key(&world.key(beside, &[])).await;
         cases.push(("a key of the project beside", key, missing));
         if route.access == Access::Enrolment {
@@ -477,6 +479,15 @@ async fn own_target(
             let person = world.person(world.org, Role::Reader).await;
             (path, json!({"email": person.email, "password": PASSWORD}))
         }
+        "/password-resets/use" => {
+            let person = world.person(world.org, Role::Reader).await;
+            let make = format!("/orgs/{{org}}/members/{}/reset-password", person.id);
+            let link = world
+                .post(&make, &world.full_key().await, Value::Null)
+                .await;
+            let body = json!({"secret": link.text("secret"), "password": "another good one"});
+            (path, body)
+        }
         "/sign-in/code" | "/sign-in/recovery" => {
             let person = world.person(world.org, Role::Reader).await;
             let session = world.sign_in(&person).await.session;
@@ -538,6 +549,32 @@ async fn the_right_actor_passes_every_route() {
                     answer.status,
                     answer.body
                 );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_role_in_a_project_opens_that_project_and_nothing_else() {
+    for world in worlds().await {
+        for route in ROUTES {
+            let Access::Member { role, .. } = route.access else {
+                continue;
+            };
+            // Its target is a project of its own, where the user has no role.
+            let is_project = route.path == "/projects/{project}" && route.method == Method::DELETE;
+            if role == Role::Reader || is_project || ends_the_world(route) {
+                continue;
+            }
+            let user = world.project_user(world.project, role).await;
+            let path = target(&world, route).await;
+            let body = fresh_body(&world, route.path).await;
+            let answer = world.send(&route.method, &path, &user, &body, &[]).await;
+            let place = format!("{} {}: {}", route.method, route.path, answer.body);
+            if route.path.starts_with("/projects/") {
+                assert!(answer.status.is_success(), "{place}");
+            } else if !route.path.starts_with("/api-keys") {
+                assert_eq!(answer.status, StatusCode::FORBIDDEN, "{place}");
             }
         }
     }

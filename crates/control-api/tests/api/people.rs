@@ -1,11 +1,11 @@
 //! Persons that sign in: accounts with a password, authenticators, and what browsers keep.
 
-use crate::world::{Answer, Credential, PASSWORD, World, sealer};
+use crate::world::{Answer, Credential, PASSWORD, World, sample, sealer};
 use axum::http::StatusCode;
 use control_app::Wake;
 use control_auth::TotpSecret;
-use control_domain::{Membership, Role};
-use control_wire::{OrgId, UserId};
+use control_domain::{Membership, ProjectRole, Role};
+use control_wire::{OrgId, ProjectId, UserId};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -113,6 +113,41 @@ impl World {
         secret
     }
 
+    /// A new project of the organization.
+    pub(crate) async fn beside(&self) -> ProjectId {
+        let path = "/orgs/{org}/projects";
+        let made = self.post(path, &self.full_key().await, sample(path)).await;
+        made.text("id").parse().unwrap()
+    }
+
+    /// Gives a member a role in the project.
+    pub(crate) async fn give_role(&self, user: UserId, role: Role) {
+        self.give_role_in(self.project, user, role).await;
+    }
+
+    /// A new reader of the organization with a role in one project, signed in.
+    pub(crate) async fn project_user(&self, project: ProjectId, role: Role) -> Credential {
+        let session = self.user(self.org, Role::Reader).await;
+        let id = self.get("/users/me", &session).await.text("id");
+        if role != Role::Reader {
+            self.give_role_in(project, id.parse().unwrap(), role).await;
+        }
+        session
+    }
+
+    async fn give_role_in(&self, project: ProjectId, user: UserId, role: Role) {
+        let given = ProjectRole {
+            org: self.org,
+            project,
+            user,
+            role,
+            created_at: self.app.now(),
+        };
+        let mut tx = self.store.begin().await.unwrap();
+        tx.put_project_role(&given).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
     /// The code of this moment.
     pub(crate) fn code(&self, secret: &TotpSecret) -> String {
         secret.code(self.app.now())
@@ -140,7 +175,7 @@ impl World {
             if !found.is_empty() {
                 return found;
             }
-            let woken = changes.wait(Duration::from_secs(60)).await;
+            let woken = changes.wait(Duration::from_mins(1)).await;
             assert_eq!(woken, Wake::Changed, "{action}");
         }
     }

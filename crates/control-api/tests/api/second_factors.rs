@@ -68,6 +68,24 @@ async fn a_person_sets_an_authenticator_up_and_signs_in_with_it() {
 }
 
 #[tokio::test]
+async fn a_program_of_others_is_an_authenticator() {
+    for world in worlds().await {
+        let person = world.person(world.org, Role::Reader).await;
+        let session = world.sign_in(&person).await.session;
+        let started = world.post("/users/me/totp", &session, Value::Null).await;
+        let secret = started.text("secret");
+        let printed = std::process::Command::new("oathtool")
+            .args(["--totp", "--base32", &secret])
+            .output()
+            .unwrap();
+        let code = String::from_utf8(printed.stdout).unwrap();
+        let body = json!({"code": code.trim()});
+        let confirmed = world.post("/users/me/totp/confirm", &session, body).await;
+        assert_eq!(confirmed.status, StatusCode::OK, "{}", confirmed.body);
+    }
+}
+
+#[tokio::test]
 async fn a_code_works_once_for_all_replicas() {
     for world in worlds().await {
         let replica = app(&world.database.url, world.objects.path()).await.0;

@@ -506,6 +506,8 @@ pub(crate) fn sample(path: &str) -> Value {
             "org_name": Uuid::now_v7().to_string(), "email": "a@example.com", "user_name": "Ann",
             "password": "correct horse",
         }),
+        "/orgs/{org}/security" => json!({"second_factor": false}),
+        "/projects/{project}/roles/{user}" => json!({"role": "operator"}),
         "/users/me" => json!({"name": "Ann"}),
         "/users/me/password" => json!({"password": "another good one"}),
         "/users/me/strong" => json!({"password": PASSWORD}),

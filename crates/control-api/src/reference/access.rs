@@ -1,0 +1,97 @@
+//! `docs/reference/access.md`: who may do what, from the table of routes.
+
+use crate::routes::ROUTES;
+use control_domain::{Access, Role, ScopeRule};
+use std::fmt::Write as _;
+
+const OPENING: &str = "\
+# Who may do what
+
+<!-- Written by `cargo xtask reference` from the table of routes; changes here are lost. -->
+
+Roles are `admin` > `operator` > `reader`. A member has one in the organization, and perhaps a higher one in single
+projects: below `/projects/{project}` the higher one counts, elsewhere that of the organization. An API key may do no
+more than the role of its maker. To another tenant, everything looks like what does not exist: 404.
+
+*fresh*: a session needs the password or a code of the last 10 minutes, `POST /users/me/strong`; else it is 403,
+`STEP_UP_REQUIRED`. API keys have no such proof, and need none. *none* in the column of keys: API keys are refused.
+
+| request | reader | operator | admin | fresh | API key | others |
+|---|---|---|---|---|---|---|
+";
+
+/// The page.
+pub fn access_md() -> String {
+    let mut page = OPENING.to_owned();
+    for route in ROUTES {
+        let row = Row::new(route.access);
+        let may = |role: Role| {
+            if row.role.is_some_and(|least| least <= role) {
+                "✓"
+            } else {
+                ""
+            }
+        };
+        writeln!(
+            page,
+            "| {} `{}` | {} | {} | {} | {} | {} | {} |",
+            route.method,
+            route.path,
+            may(Role::Reader),
+            may(Role::Operator),
+            may(Role::Admin),
+            if row.fresh { "fresh" } else { "" },
+            row.key,
+            row.others,
+        )
+        .unwrap_or_default();
+    }
+    page
+}
+
+/// What an access rule says of each kind of caller.
+struct Row {
+    /// The least role of a user with a session; none: no role suffices.
+    role: Option<Role>,
+    fresh: bool,
+    key: String,
+    others: &'static str,
+}
+
+impl Row {
+    fn new(access: Access) -> Self {
+        let none = || "none".to_owned();
+        let (role, key, others) = match access {
+            Access::Public => (Some(Role::Reader), "any".to_owned(), "everyone"),
+            Access::SetUp => (None, none(), "the set-up link"),
+            Access::Invitee => (None, none(), "an invitation"),
+            Access::SignedIn => (Some(Role::Reader), "any".to_owned(), "any user"),
+            Access::Session | Access::FreshSession => (Some(Role::Reader), none(), "any user"),
+            Access::InstanceAdmin => (None, none(), "the installation's administrator"),
+            Access::OwnNode | Access::OwnNodeKey => (None, none(), "the node itself"),
+            Access::System => (None, none(), "the control plane itself"),
+            Access::Enrolment => {
+                let row = Self::new(Access::WRITE_NODES);
+                (row.role, row.key, "an enrolment token")
+            }
+            Access::Member { scope, role, .. } => {
+                let key = match scope {
+                    ScopeRule::Any => "any".to_owned(),
+                    ScopeRule::Has(scope) => format!("`{scope}`"),
+                    ScopeRule::Unlimited => "without scopes".to_owned(),
+                };
+                (Some(role), key, "")
+            }
+        };
+        let fresh = matches!(
+            access,
+            Access::FreshSession | Access::Member { fresh: true, .. }
+        );
+        Self {
+            role,
+            fresh,
+            key,
+            others,
+        }
+    }
+}

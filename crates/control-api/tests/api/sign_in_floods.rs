@@ -1,0 +1,122 @@
+//! Floods of wrong passwords, and what the time of an answer says.
+
+use crate::people::Person;
+use crate::world::{PASSWORD, World, worlds};
+use axum::http::StatusCode;
+use control_app::{App, Error, SignedIn, Visit};
+use control_auth::{Password, Secret};
+use control_domain::Role;
+use jiff::{SignedDuration, Timestamp};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+const WRONG: &str = "wrong horse battery";
+const FLOOD: u32 = 10_000;
+/// Accounts whose answers are compared in one round; a comparison of passwords takes a tenth of a second.
+const ACCOUNTS: u32 = 40;
+/// The machine has other work: a difference that is there is there in every round.
+const ROUNDS: u32 = 5;
+/// Requests of the flood at once.
+const AT_ONCE: usize = 250;
+
+fn visit(number: u32, now: Timestamp, known_browser: Option<Secret>) -> Visit {
+    Visit {
+        client_ip: Some(IpAddr::V4(Ipv4Addr::from_bits(0x0b00_0000 + number))),
+        browser: String::new(),
+        known_browser,
+        now,
+        correlation_id: String::new(),
+    }
+}
+
+async fn sign_in(app: &Arc<App>, visit: &Visit, email: &str, password: &str) -> Result<(), Error> {
+    let password = Password::new(password.to_owned());
+    let signed_in = app.sign_in(visit, email, password).await?;
+    assert!(matches!(signed_in, SignedIn::Session(_)));
+    Ok(())
+}
+
+/// The number of passwords that a flood from as many addresses had compared.
+async fn flood(world: &World, person: &Person) -> usize {
+    let (mut tasks, mut compared) = (JoinSet::new(), 0);
+    let now = world.app.now();
+    for number in 0..FLOOD {
+        let (app, email) = (Arc::clone(&world.app), person.email.clone());
+        tasks.spawn(async move { sign_in(&app, &visit(number, now, None), &email, WRONG).await });
+        while AT_ONCE <= tasks.len() {
+            let done = tasks.join_next().await.unwrap().unwrap();
+            compared += usize::from(matches!(done, Err(Error::WrongSignIn)));
+        }
+    }
+    while let Some(done) = tasks.join_next().await {
+        compared += usize::from(matches!(done.unwrap(), Err(Error::WrongSignIn)));
+    }
+    compared
+}
+
+#[tokio::test]
+async fn ten_thousand_wrong_passwords_leave_the_owner_a_way_in_within_a_minute() {
+    for world in worlds().await {
+        let person = world.person(world.org, Role::Reader).await;
+        let browser = world.sign_in(&person).await.browser;
+        let browser = browser.split_once('=').unwrap().1;
+        let compared = flood(&world, &person).await;
+        assert!((1..=12).contains(&compared), "{compared}");
+        let now = world.app.now();
+        let known = visit(1, now, Some(Secret::presented(browser)));
+        sign_in(&world.app, &known, &person.email, PASSWORD)
+            .await
+            .unwrap();
+        let new = visit(2, now, None);
+        let held = sign_in(&world.app, &new, &person.email, PASSWORD).await;
+        let Err(Error::TooManyTries { retry_after_secs }) = held else {
+            panic!("{held:?}")
+        };
+        assert!(retry_after_secs <= 60, "{retry_after_secs}");
+        let wait = SignedDuration::from_secs(i64::try_from(retry_after_secs).unwrap());
+        let new = visit(3, now + wait, None);
+        sign_in(&world.app, &new, &person.email, PASSWORD)
+            .await
+            .unwrap();
+    }
+}
+
+/// The median time of answers to wrong passwords for accounts that exist and for others, in turn.
+async fn medians(world: &World, known: &[Person]) -> (SignedDuration, SignedDuration) {
+    let (mut of_known, mut of_unknown) = (Vec::new(), Vec::new());
+    for person in known {
+        let unknown = format!("un{}", person.email);
+        for (email, times) in [(&person.email, &mut of_known), (&unknown, &mut of_unknown)] {
+            world.change_address();
+            let start = world.app.precise_now();
+            let answer = world.try_sign_in(email, WRONG).await;
+            times.push(world.app.precise_now().duration_since(start));
+            assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{}", answer.body);
+        }
+    }
+    let median = |mut times: Vec<SignedDuration>| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    (median(of_known), median(of_unknown))
+}
+
+#[tokio::test]
+async fn the_time_of_an_answer_says_nothing_of_the_account() {
+    let world = worlds().await.remove(0);
+    let mut persons = Vec::new();
+    for _ in 0..ACCOUNTS {
+        persons.push(world.person(world.org, Role::Reader).await);
+    }
+    let mut found = Vec::new();
+    for _ in 0..ROUNDS {
+        let (known, unknown) = medians(&world, &persons).await;
+        let ratio = known.as_secs_f64() / unknown.as_secs_f64();
+        found.push((known, unknown));
+        if (0.9..=1.1).contains(&ratio) {
+            return;
+        }
+    }
+    panic!("{found:?}");
+}

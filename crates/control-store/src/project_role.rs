@@ -1,0 +1,115 @@
+//! Roles of members in single projects.
+
+use crate::error::StoreError;
+use crate::row::{id, named, number, time, versioned};
+use crate::statement::{Record, sql};
+use crate::store::Transaction;
+use crate::versioned::{Page, Versioned};
+use control_domain::{ProjectRole, Role};
+use control_wire::{OrgId, ProjectId, UserId};
+use sqlx::any::AnyRow;
+
+macro_rules! select {
+    ($where:literal) => {
+        concat!(
+            "SELECT p.org_id AS org_id, r.project_id AS project_id, r.user_id AS user_id,
+               r.role AS role, r.created_at AS created_at, r.version AS version
+             FROM project_roles r JOIN projects p ON p.id = r.project_id ",
+            $where
+        )
+    };
+}
+
+impl Transaction {
+    /// Gives the member the role in the place of an earlier one; gives the version.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn put_project_role(&mut self, given: &ProjectRole) -> Result<i64, StoreError> {
+        let put = "INSERT INTO project_roles (project_id, user_id, role, created_at, version)
+                   VALUES ($1, $2, $3, $4, 1)
+                   ON CONFLICT (project_id, user_id) DO UPDATE
+                     SET role = $3, version = project_roles.version + 1
+                   RETURNING version";
+        let put = sql(put).bind(given.project).bind(given.user);
+        let put = put.bind(given.role.name()).bind(given.created_at);
+        let row = put.row(self).await?.ok_or(StoreError::Stale)?;
+        number(&row, "version")
+    }
+
+    /// The member's role in the project, if it has one of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn project_role(
+        &mut self,
+        project: ProjectId,
+        user: UserId,
+    ) -> Result<Option<Versioned<ProjectRole>>, StoreError> {
+        let found = sql(select!("WHERE r.project_id = $1 AND r.user_id = $2"));
+        found.bind(project).bind(user).one(self).await
+    }
+
+    /// The members with a role of their own in the project.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn project_roles(
+        &mut self,
+        project: ProjectId,
+        page: Page,
+    ) -> Result<Vec<Versioned<ProjectRole>>, StoreError> {
+        let list =
+            select!("WHERE r.project_id = $1 AND r.user_id > $2 ORDER BY r.user_id LIMIT $3");
+        sql(list).bind(project).page(self, page).await
+    }
+
+    /// Takes the role that had `version` away.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn delete_project_role(
+        &mut self,
+        (project, user): (ProjectId, UserId),
+        version: i64,
+    ) -> Result<(), StoreError> {
+        let delete =
+            "DELETE FROM project_roles WHERE project_id = $1 AND user_id = $2 AND version = $3";
+        let delete = sql(delete).bind(project).bind(user);
+        delete.write(self, version).await?;
+        Ok(())
+    }
+
+    /// Takes all roles of a user in the projects of an organization away.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn delete_project_roles(
+        &mut self,
+        org: OrgId,
+        user: UserId,
+    ) -> Result<(), StoreError> {
+        let delete = "DELETE FROM project_roles WHERE user_id = $1
+                      AND project_id IN (SELECT id FROM projects WHERE org_id = $2)";
+        sql(delete).bind(user).bind(org).run(self).await?;
+        Ok(())
+    }
+}
+
+impl Record for ProjectRole {
+    fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let given = Self {
+            org: id(row, "org_id")?,
+            project: id(row, "project_id")?,
+            user: id(row, "user_id")?,
+            role: named(row, "role", Role::from_name)?,
+            created_at: time(row, "created_at")?,
+        };
+        versioned(given, row)
+    }
+}
