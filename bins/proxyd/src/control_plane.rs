@@ -9,10 +9,11 @@ use control_client::{
 };
 use proxy_model::ControlPlane;
 use proxy_model::registry::top;
-use proxy_server::{BundleCheck, Deliveries, Delivery, Follower, PrivateKeys, Stop};
+use proxy_server::{BundleCheck, BundleFiles, Deliveries, Delivery, Follower, PrivateKeys, Stop};
 use proxy_telemetry::Process;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -148,7 +149,7 @@ impl ProxyHost {
     /// The delivery that the process begins with.
     fn begin(&mut self, started: &Started) -> Delivery {
         let delivery = delivery_of(started);
-        self.check = delivery.check.clone();
+        self.check = delivery.files.check.clone();
         delivery
     }
 
@@ -172,7 +173,7 @@ impl ProxyHost {
 impl Host for ProxyHost {
     async fn activate(&mut self, started: Started) -> Result<(), Vec<String>> {
         let delivery = delivery_of(&started);
-        let check = delivery.check.clone();
+        let check = delivery.files.check.clone();
         self.deliveries.apply(delivery).await?;
         self.check = check;
         self.traffic.begin(&self.deliveries.registry().snapshot());
@@ -218,10 +219,10 @@ fn delivery(folder: &Path, certificates: &Certificates, check: BundleCheck) -> D
         let HeldCertificate { chain_pem, key_pem } = held;
         keys.insert(folder.join(file), chain_pem, key_pem.clone());
     }
+    let entry_file = folder.join(ENTRY_FILE);
     Delivery {
-        entry_file: folder.join(ENTRY_FILE),
+        files: Arc::new(BundleFiles { entry_file, check }),
         keys,
-        check,
     }
 }
 

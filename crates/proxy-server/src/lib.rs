@@ -26,7 +26,8 @@ mod observe;
 mod runtime;
 
 pub use config::delivery::{
-    BundleCheck, Deliveries, Delivery, Follow, Follower, PrivateKeys, StartClient, Stop,
+    BundleCheck, BundleFiles, Deliveries, Delivery, Follow, Follower, PrivateKeys, StartClient,
+    Stop,
 };
 pub use config::options::{Build, Options, Source};
 pub use config::worst_case::WorstCase;

@@ -17,11 +17,18 @@ use zeroize::Zeroizing;
 /// A bundle on disk, with the certificates that are only in memory.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// The top-level file of the bundle's configuration.
-    pub entry_file: PathBuf,
+    /// The files on the disk.
+    pub files: Arc<BundleFiles>,
     /// Certificates with their private keys, held in memory.
     pub keys: PrivateKeys,
-    /// Run before each load: the files may have been changed on the disk since.
+}
+
+/// The files of a bundle on the disk.
+#[derive(Clone, Debug)]
+pub struct BundleFiles {
+    /// The file that the bundle's configuration begins with.
+    pub entry_file: PathBuf,
+    /// Run before each load: the files may have been changed since.
     pub check: BundleCheck,
 }
 

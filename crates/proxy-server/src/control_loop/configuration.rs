@@ -27,13 +27,13 @@ pub(crate) fn load_over(config: &Source, delivery: &Delivery) -> Result<Loaded, 
         // Only a file can name a control plane.
         return load(config);
     };
-    delivery.check.run().map_err(|reason| {
+    delivery.files.check.run().map_err(|reason| {
         let code = DiagnosticCode::ChangedFile;
         let fault = Diagnostic::new(code, Place::default(), reason);
         Report::new(Sources::default(), vec![fault])
     })?;
     let files = Files::DiskAnd(delivery.keys.files());
-    let bundle = delivery.entry_file.to_string_lossy();
+    let bundle = delivery.files.entry_file.to_string_lossy();
     let loaded = proxy_config::load_over(files, &bundle, &own.to_string_lossy())?;
     check(loaded, &delivery.keys)
 }
