@@ -255,7 +255,7 @@ pub(crate) async fn remove(
     caller: Caller,
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.remove_member(&caller.call, org, user).await {
+    let note = match ui.app.remove_member(&caller.call, (org, user)).await {
         Ok(()) => Note::good("The person is no member any more."),
         Err(error) => Faults::from_error(error)?.note(),
     };
