@@ -68,6 +68,8 @@ pub(crate) struct Frame {
     pub(crate) switcher: Option<Switcher>,
     /// The navigation.
     pub(crate) groups: Vec<Group>,
+    /// The page that the field of the search leads to, and what it holds.
+    pub(crate) search: Option<(String, String)>,
     /// The events that the page follows, if it is live.
     pub(crate) events: Option<&'static str>,
 }
@@ -112,6 +114,7 @@ impl Frame {
             person: None,
             switcher: None,
             groups: Vec::new(),
+            search: None,
             events: None,
         }
     }
@@ -167,10 +170,12 @@ impl Frame {
             others: others.collect(),
         };
         let title = format!("{title} · {}", project.name);
+        let search = (format!("/projects/{id}/search"), searched(caller));
         Ok(Self {
             person: person(ui, caller).await?,
             groups: groups(id, place, &nodes, org_entries(caller, project.org, place)),
             switcher: Some(switcher),
+            search: Some(search),
             ..Self::bare(&title, Some(&caller.visit))
         })
     }
@@ -216,6 +221,17 @@ impl Frame {
             ..self
         }
     }
+}
+
+/// The text of the search that led to this page, to stay in its field.
+fn searched(caller: &Caller) -> String {
+    let is_search = caller.visit.path.contains("/search?");
+    let text = if is_search {
+        caller.visit.query.get("q")
+    } else {
+        ""
+    };
+    text.to_owned()
 }
 
 async fn person(ui: &Ui, caller: &Caller) -> Result<Option<String>, Failure> {

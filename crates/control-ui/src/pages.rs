@@ -65,6 +65,8 @@ pub static PAGES: &[Page] = &[
     page("/projects/{project}/nodes/{node}/delete", Access::WRITE_NODES, || get(node::command::ask_deletion)),
     form("/projects/{project}/nodes/{node}/delete", Access::WRITE_NODES, || post(node::command::delete)),
 
+    page("/projects/{project}/search", Access::READ_NODES, || get(project::search::show)),
+
     page("/projects/{project}/services", Access::READ_SERVICES, || get(services::list)),
     form("/projects/{project}/services", Access::WRITE_SERVICES, || post(services::create)),
     form("/projects/{project}/services/{service}/delete", Access::WRITE_SERVICES, || post(services::delete)),

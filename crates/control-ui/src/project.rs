@@ -4,3 +4,4 @@ mod attention;
 pub(crate) mod create;
 pub(crate) mod list;
 pub(crate) mod overview;
+pub(crate) mod search;

@@ -42,7 +42,7 @@ upstreams {
 }
 tests {
     test "the shop answers at its host" {
-        request "GET" "/" { header "host" "shop.example.com" }
+        request "GET" "http://shop.example.com/cart"
         expect { route "shop" }
     }
 }

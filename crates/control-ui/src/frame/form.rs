@@ -341,7 +341,7 @@ mod tests {
             "value=\"&#60;b&#62;\"",
             "aria-invalid=\"true\"",
             "autofocus",
-            "is taken",
+            "Is taken.",
         ] {
             assert!(input.contains(part), "{part} in {input}");
         }

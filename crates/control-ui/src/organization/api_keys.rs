@@ -123,8 +123,7 @@ fn row(key: &ApiKey, now: Timestamp) -> Row {
     let (tone, icon, word) = match state {
         ApiKeyState::Active => (Tone::Ok, "ok", "Acts"),
         ApiKeyState::Expired => (Tone::Off, "off", "Ended"),
-        ApiKeyState::Revoked => (Tone::Off, "off", "Revoked"),
-        ApiKeyState::Deleted => (Tone::Off, "off", "Deleted"),
+        ApiKeyState::Revoked | ApiKeyState::Deleted => (Tone::Off, "off", "Revoked"),
     };
     Row {
         id: key.id,

@@ -30,11 +30,7 @@ async fn a_form_needs_the_token_of_its_session_and_this_site() {
     assert_eq!(other.status, StatusCode::FORBIDDEN);
     assert_eq!(other.heading(), "Another site sent this form.");
     let own = world.send(request("same-origin", &cookie)).await;
-    assert_eq!(
-        own.status,
-        StatusCode::UNPROCESSABLE_ENTITY,
-        "an empty configuration has no listener"
-    );
+    assert_eq!(own.status, StatusCode::OK, "{}", own.text);
     let json = Request::post(world.path(path))
         .header(header::COOKIE, &cookie)
         .header(header::CONTENT_TYPE, "application/json")

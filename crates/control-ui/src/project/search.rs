@@ -1,0 +1,127 @@
+//! Search in a project: nodes, bundles, services and hosts by a part of their name.
+
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{Icon, icon};
+use crate::view::phrase::{count, short};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_app::Page;
+use control_wire::ProjectId;
+use std::sync::Arc;
+
+/// Things of one kind that the page shows.
+const MAX_SHOWN: usize = 20;
+/// Bundles and services that are looked through, each.
+const SEARCHED: i64 = 500;
+
+#[derive(Template)]
+#[template(path = "search.html")]
+struct SearchPage {
+    frame: Frame,
+    heading: String,
+    hits: Vec<Hit>,
+}
+
+struct Hit {
+    icon: Icon,
+    kind: &'static str,
+    name: String,
+    href: String,
+    detail: String,
+}
+
+/// What has the words of `?q=` in its name.
+pub(crate) async fn show(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+) -> Result<Response, Failure> {
+    let frame = Frame::project(&ui, &caller, project, (Place::Overview, "Search")).await?;
+    let text = caller.visit.query.given("q").unwrap_or_default();
+    let hits = match text {
+        "" => Vec::new(),
+        text => find(&ui, &caller, project, text).await?,
+    };
+    Ok(shown(&SearchPage {
+        frame,
+        heading: heading(text, hits.len()),
+        hits,
+    }))
+}
+
+async fn find(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    text: &str,
+) -> Result<Vec<Hit>, Failure> {
+    let (app, call) = (&ui.app, &caller.call);
+    let wanted = text.to_lowercase();
+    let has = |name: &str| name.to_lowercase().contains(&wanted);
+    let base = format!("/projects/{project}");
+    let limit = i64::try_from(MAX_SHOWN).unwrap_or(i64::MAX);
+    let nodes = app.nodes_named_like(call, project, text, limit).await?;
+    let nodes = nodes.into_iter().map(|node| Hit {
+        icon: icon("node"),
+        kind: "Node",
+        name: node.value.name.to_string(),
+        href: format!("{base}/nodes/{}", node.value.id),
+        detail: String::new(),
+    });
+    let mut hits: Vec<Hit> = nodes.collect();
+    let bundles = app.newest_bundles(call, project, None, SEARCHED).await?;
+    let bundles = bundles.into_iter().map(|bundle| bundle.value);
+    let bundles = bundles
+        .filter(|bundle| has(bundle.name.as_str()))
+        .take(MAX_SHOWN);
+    hits.extend(bundles.map(|bundle| Hit {
+        icon: icon("bundle"),
+        kind: "Bundle",
+        name: bundle.name.to_string(),
+        href: format!("{base}/bundles/{}", bundle.id),
+        detail: format!("…{}", short(bundle.id)),
+    }));
+    let page = Page {
+        after: None,
+        limit: SEARCHED,
+    };
+    let services = app.services(call, project, page).await?.into_iter();
+    let services = services.map(|service| service.value);
+    let services = services
+        .filter(|service| has(service.name.as_str()) || service.host.as_deref().is_some_and(has));
+    hits.extend(services.take(MAX_SHOWN).map(|service| Hit {
+        icon: icon("service"),
+        kind: "Service",
+        name: service.name.to_string(),
+        href: format!("{base}/services"),
+        detail: service.host.unwrap_or_default(),
+    }));
+    Ok(hits)
+}
+
+fn heading(text: &str, hits: usize) -> String {
+    let hits = i64::try_from(hits).unwrap_or(i64::MAX);
+    match (text, hits) {
+        ("", _) => "Search for a node, a bundle, a service or a host.".to_owned(),
+        (text, 0) => format!("Nothing has “{text}” in its name."),
+        (text, 1) => format!("1 thing has “{text}” in its name."),
+        (text, _) => format!("{} have “{text}” in their name.", count(hits, "thing")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heading_says_what_was_found() {
+        assert_eq!(heading("fra", 0), "Nothing has “fra” in its name.");
+        assert_eq!(heading("fra", 1), "1 thing has “fra” in its name.");
+        assert_eq!(heading("fra", 2), "2 things have “fra” in their name.");
+    }
+}
