@@ -10,7 +10,7 @@ use crate::view::phrase::{count, short};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::Page;
+use control_app::{Page, PageOrder, ServiceFilter};
 use control_wire::ProjectId;
 use std::sync::Arc;
 
@@ -89,8 +89,9 @@ async fn find(
     let page = Page {
         after: None,
         limit: SEARCHED,
+        order: PageOrder::Oldest,
     };
-    let services = app.services(call, project, page).await?.into_iter();
+    let services = app.services(call, project, &ServiceFilter::default(), page).await?.into_iter();
     let services = services.map(|service| service.value);
     let services = services
         .filter(|service| has(service.name.as_str()) || service.host.as_deref().is_some_and(has));
