@@ -23,7 +23,10 @@ pub use exposition::{Build, Format, Scrape};
 pub use lifecycle::{Lifecycle, timestamp};
 pub use limit_setting::LimitSetting;
 pub use limit_use::{LimitSource, LimitUse, Quantity};
-pub use log::{Destination, EventLog, LogCounters, LogCounts, LogError, LogWriter, WorkerLog};
+pub use log::{
+    Destination, EventLog, LogCounters, LogCounts, LogError, LogWriter, Repeated, Repetitions,
+    WorkerLog,
+};
 pub use metric::{CounterOf, GaugeOf, Kind, Metric};
 pub use metrics::{
     AgentMetrics, AgentTotal, BOUNDS_NS, Counter, Gauge, Histogram, HistogramTotal, Outcome,

@@ -27,7 +27,7 @@ impl Log {
     #[track_caller]
     pub fn access_record(&self, correlation_id: &str) -> Record {
         self.find(0, |record| {
-            record.has("path") && record.text("correlation_id") == correlation_id
+            record.has("status") && record.text("correlation_id") == correlation_id
         })
     }
 

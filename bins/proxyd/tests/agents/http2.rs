@@ -25,7 +25,7 @@ async fn post(http: &mut Http2, target: &str) -> Answer {
 
 fn record_of(proxyd: &Proxyd, path: &str) -> proxy_testkit::Record {
     let is_wanted =
-        |record: &proxy_testkit::Record| record.text("path") == path && record.has("duration_ms");
+        |record: &proxy_testkit::Record| record.text("path") == path && record.has("status");
     proxyd.stdout().find(0, is_wanted)
 }
 

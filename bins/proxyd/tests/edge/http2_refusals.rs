@@ -71,7 +71,7 @@ fn trailers_with_a_pseudo_header_field_abort_the_upload() {
         assert_eq!((reset.stream, reset.code()), (1, PROTOCOL_ERROR));
     });
     upstream.wait_for_ends(1);
-    let record = proxyd.stdout().find(0, |record| record.has("path"));
+    let record = proxyd.stdout().find(0, |record| record.has("status"));
     assert_eq!(record.text("reason"), "http2_protocol_error");
     wait_for_failures(&proxyd, "http2_protocol_error", 1);
 }
@@ -195,7 +195,7 @@ fn a_client_that_gives_a_stream_up_leaves_no_such_record() {
         drop(other.send(crate::support::get("/")).await);
     });
     upstream.wait_for_ends(1);
-    let record = proxyd.stdout().find(0, |record| record.has("path"));
+    let record = proxyd.stdout().find(0, |record| record.has("status"));
     assert_eq!(record.text("reason"), "client_aborted");
     proxyd.terminate();
     proxyd.wait();

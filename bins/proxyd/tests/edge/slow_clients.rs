@@ -46,7 +46,7 @@ fn a_stream_with_a_sipping_client_is_given_up() {
         };
         assert_eq!((reset.stream, reset.code()), (1, CANCEL));
     });
-    let record = proxyd.stdout().find(0, |record| record.has("path"));
+    let record = proxyd.stdout().find(0, |record| record.has("status"));
     assert_eq!(record.text("reason"), "client_write_timeout");
 }
 
@@ -73,7 +73,7 @@ fn a_body_that_drips_by_http2_is_answered_408() {
         };
         assert_eq!(head.stream, 1);
     });
-    let record = proxyd.stdout().find(0, |record| record.has("path"));
+    let record = proxyd.stdout().find(0, |record| record.has("status"));
     assert_eq!(record.text("reason"), "request_body_timeout");
     assert_eq!(record.number("status"), Some(408.0));
 }
@@ -190,7 +190,7 @@ fn a_client_that_reads_slowly_by_http2_does_not_outlast_the_route_s_total() {
         };
         assert_eq!((reset.stream, reset.code()), (1, CANCEL));
     });
-    let record = proxyd.stdout().find(0, |record| record.has("path"));
+    let record = proxyd.stdout().find(0, |record| record.has("status"));
     assert_eq!(record.text("reason"), "request_timeout");
     let took = record.number("duration_ms").unwrap();
     assert!(took < 15_000.0, "{took}");

@@ -139,6 +139,8 @@ fn take_tokens(
             client_ip: record.client_ip,
             status: problem.status().as_u16(),
             upstream: None,
+            target: None,
+            head: None,
             route: exchange.completion.origin.route_id(record.parts),
         };
         note_observed(&worker, &problem, &context);

@@ -65,6 +65,8 @@ pub(crate) struct ExchangeRecord {
     pub(crate) agents: Option<Box<AgentRecord>>,
     /// The encoded head for the access record; `None` if the log is off.
     pub(crate) access_head: Option<AccessLogHead>,
+    /// The encoded head for an error record, if that log is off.
+    pub(crate) error_head: Option<Box<AccessLogHead>>,
     /// The trace that the request belongs to, if it says so, or if one began with it.
     pub(crate) trace_id: Option<Box<TraceId>>,
     /// The stream to the target of a protocol switch that the response agrees to.
@@ -124,6 +126,7 @@ impl ExchangeRecord {
             breaker: None,
             agents: None,
             access_head: None,
+            error_head: None,
             trace_id: None,
             upgrade: None,
             kind: ExchangeKind::Request,
@@ -297,6 +300,7 @@ impl CompletionGuard {
     #[cold]
     fn record_problem(&self, problem: &Problem, status: u16, took: Duration) {
         let upstream = self.upstream_name();
+        let error_head = self.record.error_head.as_deref();
         let context = ErrorContext {
             at: self.worker.time.unix(self.record.began + took),
             took,
@@ -305,6 +309,8 @@ impl CompletionGuard {
             client_ip: self.record.client_ip,
             status,
             upstream: Some(upstream).filter(|name| !name.is_empty()),
+            target: self.origin.target_label(self.record.parts),
+            head: self.record.access_head.as_ref().or(error_head),
             route: self.origin.route_id(self.record.parts),
         };
         log_problem(&self.worker, problem, &context);

@@ -5,7 +5,7 @@ use crate::headers::trace_context::TraceId;
 use crate::worker::connection_info::ConnectionInfo;
 use crate::worker::state::Worker;
 use proxy_errors::{Detail, ErrorType, LimitType, Problem, Reason};
-use proxy_telemetry::{ErrorRecord, Level, Limit, LimitRecord, LimitSetting};
+use proxy_telemetry::{AccessLogHead, ErrorRecord, Level, Limit, LimitRecord, LimitSetting};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ pub(crate) struct ErrorContext<'a> {
     pub(crate) client_ip: IpAddr,
     pub(crate) status: u16,
     pub(crate) upstream: Option<&'a str>,
+    pub(crate) target: Option<&'a str>,
+    pub(crate) head: Option<&'a AccessLogHead>,
     pub(crate) route: Option<&'a str>,
 }
 
@@ -34,6 +36,8 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
         client_ip,
         status,
         upstream,
+        target,
+        head,
         route,
     } = *context;
     let reason = problem.reason();
@@ -78,8 +82,10 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
         message: &message,
         reason: reason.as_str(),
         upstream,
+        target,
         route,
         client_ip: &client_ip,
+        head,
         took,
         field: problem.field(),
         setting,
@@ -121,17 +127,17 @@ fn write_limit(
     context: &ErrorContext<'_>,
 ) {
     let (actual, limit) = counted(problem.detail());
-    let client_ip = context.client_ip.to_string();
     let id = context.correlation_id;
     let trace_id = context.trace_id.map(|id| &id[..]);
     let trace_id = trace_id.and_then(|id| str::from_utf8(id).ok());
     worker.logs.borrow_mut().errors.limit(&LimitRecord {
         at: context.at,
         message,
+        repeated: 0,
         limit_type,
         limit,
         actual,
-        client_ip: &client_ip,
+        client_ip: context.client_ip,
         trace_id: Some(trace_id.unwrap_or(id)).filter(|id| !id.is_empty()),
         correlation_id: trace_id.map(|_| id),
         setting: problem.setting(),
@@ -151,6 +157,8 @@ pub fn log_connection_problem(worker: &Worker, client: &ConnectionInfo, problem:
         client_ip: client.peer.ip,
         status: problem.status().as_u16(),
         upstream: None,
+        target: None,
+        head: None,
         route: None,
     };
     log_problem(worker, problem, &context);

@@ -40,6 +40,8 @@ pub struct ActivePlan {
     pub(crate) traces: Option<Sampling>,
     /// Format of access records; `None` if the log is off.
     pub(crate) access_format: Option<AccessFormat>,
+    /// Format of requests in error records.
+    pub(crate) error_format: AccessFormat,
     /// Routes in the form of access records, by index; empty if the log is off.
     pub(crate) route_fields: EscapedFields,
     pub(crate) response_limits: HeadLimits,
@@ -123,6 +125,10 @@ impl ActivePlan {
             standard_statuses: *model.limits.standard_statuses,
             traces: traces(&model.observability.trace_context),
             access_format,
+            error_format: AccessFormat {
+                fields: Vec::new(),
+                redact_query: redacted(&model.observability),
+            },
             route_fields,
             response_limits: RESPONSE_LIMITS,
             folders: model.routes.iter().map(folder).collect(),
@@ -346,9 +352,13 @@ fn traces(settings: &TraceContext) -> Option<Sampling> {
 }
 
 fn access_format(observability: &Observability) -> Option<AccessFormat> {
-    let redact = observability.redact_query.iter();
     observability.access_log.enabled.then(|| AccessFormat {
         fields: vec![OptionalField::UserAgent, OptionalField::Referer],
-        redact_query: redact.map(|name| name.value.clone()).collect(),
+        redact_query: redacted(observability),
     })
+}
+
+fn redacted(observability: &Observability) -> Vec<String> {
+    let names = observability.redact_query.iter();
+    names.map(|name| name.value.clone()).collect()
 }

@@ -336,3 +336,23 @@ fn a_rate_limit_holds_over_all_workers() {
     let most = 20 + began.elapsed().as_secs() + 1;
     assert!((20..=most).contains(&admitted), "{admitted} of {most}");
 }
+
+#[test]
+fn a_flood_over_a_limit_writes_a_few_limit_records_and_their_number() {
+    let upstream = Upstream::saying("");
+    let proxyd = by_policy(&upstream, "requests-per-second 1; burst 1").start();
+    let mut client = proxyd.connect();
+    let refused = (0..200).filter(|_| client.ask(get("/", &[])).status == 429);
+    let refused = refused.count();
+
+    let sum = proxyd.record(|record| record.has("repeated"));
+
+    assert_eq!(sum.text("setting"), "routes.route.policies.rate-limit");
+    assert_eq!(sum.text("client_ip"), "127.0.0.1");
+    let records = proxyd.records();
+    let of_limits = records.iter().filter(|record| record.has("limit_type"));
+    // A busy machine may take longer than five seconds for the requests.
+    assert!(of_limits.count() < refused / 2, "{refused} were refused");
+    let failed = records.iter().filter(|record| record.has("http_status"));
+    assert_eq!(failed.count(), refused, "each request has its error record");
+}

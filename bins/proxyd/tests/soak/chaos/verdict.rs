@@ -23,7 +23,7 @@ pub(crate) fn judge(exchanges: &[Exchange], lines: &[String], once: &[String]) -
         }
     }
     let mut by_id: HashMap<&str, Vec<&Record>> = HashMap::new();
-    for record in records.iter().filter(|record| record.has("path")) {
+    for record in records.iter().filter(|record| record.has("status")) {
         by_id
             .entry(record.text("correlation_id"))
             .or_default()
