@@ -197,7 +197,8 @@ impl Body {
         let reason = problem.reason().as_str();
         let source = if self.errors_in_trailers {
             let mut trailers = HeaderMap::new();
-            problem.write_grpc_headers(&mut trailers);
+            let told = problem.without_name();
+            told.write_grpc_headers(&mut trailers);
             trailers.remove(CONTENT_TYPE);
             Source::ErrorTrailers(trailers)
         } else {
