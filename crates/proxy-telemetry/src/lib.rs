@@ -5,7 +5,6 @@ pub mod names;
 
 mod exposition;
 mod lifecycle;
-mod limit_setting;
 mod limit_use;
 mod log;
 mod metric;
@@ -21,8 +20,7 @@ mod vocabulary;
 
 pub use exposition::{Build, Format, Scrape};
 pub use lifecycle::{Lifecycle, timestamp};
-pub use limit_setting::LimitSetting;
-pub use limit_use::{LimitSource, LimitUse, Quantity};
+pub use limit_use::{LimitSetting, LimitUse, Quantity};
 pub use log::{
     Destination, EventLog, LogCounters, LogCounts, LogError, LogWriter, Repeated, Repetitions,
     WorkerLog,
@@ -39,7 +37,7 @@ pub use record::{
     ErrorRecord, EscapedField, EscapedFields, EventFields, EventRecord, Level, LimitRecord,
     OptionalField,
 };
-pub use registry::{DEFAULT_MAX_SERIES, GaugeSource, Registry, RegistrySettings};
+pub use registry::{DEFAULT_MAX_SERIES, GaugeSource, LimitSource, Registry, RegistrySettings};
 pub use route_table::{RouteTable, UNMATCHED};
 pub use snapshot::{Snapshot, TargetName};
 pub use stats::MemoryUse;

@@ -1,9 +1,81 @@
-//! The use of the limits of the `limits` block.
+//! The limits of the `limits` block, and their use.
 
-use crate::limit_setting::LimitSetting;
-use crate::snapshot::Snapshot;
 use serde_json::{Value, json};
-use std::fmt::{self, Debug};
+use std::fmt;
+
+/// Declares [`LimitSetting`]: one row for each setting.
+macro_rules! limit_settings {
+    ($($variant:ident $path:literal;)+) => {
+        /// A setting of the `limits` block that can be reached.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the reference of settings has a row for each")]
+        pub enum LimitSetting {
+            $($variant,)+
+        }
+
+        impl LimitSetting {
+            /// Every setting, in the order of [`Self::index`].
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The path of the setting, as in records.
+            #[must_use]
+            pub const fn path(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $path,)+
+                }
+            }
+        }
+    };
+}
+
+limit_settings! {
+    MaxHeaderSize "limits.max-header-size-bytes";
+    MaxHeaderCount "limits.max-header-count";
+    MaxHeaderName "limits.max-header-name-bytes";
+    MaxHeaderValue "limits.max-header-value-bytes";
+    MaxBodySize "limits.max-body-size-bytes";
+    MaxBodyBuffer "limits.max-body-buffer-bytes";
+    MaxBodyInspection "limits.max-body-inspection-bytes";
+    MaxDecompressionRatio "limits.max-decompression-ratio";
+    MaxDecompressedSize "limits.max-decompressed-size-bytes";
+    MaxConnectionsPerClient "limits.max-connections-per-client";
+    MaxConnectionsPerRoute "limits.max-connections-per-route";
+    MaxTotalConnections "limits.max-total-connections";
+    MaxIdleConnectionsPerUpstream "limits.max-idle-connections-per-upstream";
+    MaxInFlightRequests "limits.max-in-flight-requests";
+    MaxInFlightRequestsPerWorker "limits.max-in-flight-requests-per-worker";
+    MaxQueuedRequests "limits.max-queued-requests";
+    MaxAgentQueueDepth "limits.max-agent-queue-depth";
+    MaxAgentBody "limits.max-agent-body-bytes";
+    MaxAgentResponse "limits.max-agent-response-bytes";
+    MaxRequestsPerSecondGlobal "limits.max-requests-per-second-global";
+    MaxRequestsPerSecondPerClient "limits.max-requests-per-second-per-client";
+    MaxRequestsPerSecondPerRoute "limits.max-requests-per-second-per-route";
+    MaxMemory "limits.max-memory-bytes";
+    MaxMemoryPercent "limits.max-memory-percent";
+}
+
+impl LimitSetting {
+    /// Position in [`Self::ALL`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name within the `limits` block.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let path = self.path();
+        path.strip_prefix("limits.").unwrap_or(path)
+    }
+
+    /// The setting with this path; `None` for one outside of the `limits` block.
+    #[must_use]
+    pub fn from_path(path: &str) -> Option<Self> {
+        let mut all = Self::ALL.iter().copied();
+        all.find(|setting| setting.path() == path)
+    }
+}
 
 /// A quantity that is limited, in the unit of its setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,12 +98,6 @@ pub struct LimitUse {
     pub maximum: Option<Quantity>,
 }
 
-/// Knows how much of each limit is in use, and is asked at each scrape.
-pub trait LimitSource: Debug + Send + Sync {
-    /// The use of every limit, at the time of `snapshot`.
-    fn uses(&self, snapshot: &Snapshot) -> Vec<LimitUse>;
-}
-
 impl Quantity {
     pub(crate) fn json(self) -> Value {
         match self {
@@ -47,5 +113,23 @@ impl fmt::Display for Quantity {
             Self::Count(count) => write!(f, "{count}"),
             Self::Decimal(number) => write!(f, "{number}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_is_found_by_its_path_and_stands_at_its_index() {
+        for (index, setting) in LimitSetting::ALL.iter().enumerate() {
+            assert_eq!(setting.index(), index);
+            assert_eq!(LimitSetting::from_path(setting.path()), Some(*setting));
+            assert!(!setting.name().contains('.'), "{}", setting.name());
+        }
+        assert_eq!(
+            LimitSetting::from_path("routes.route.policies.rate-limit"),
+            None
+        );
     }
 }

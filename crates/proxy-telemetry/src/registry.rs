@@ -1,9 +1,9 @@
 //! The registry: creates metrics by name and worker, and sums them.
 
 mod family;
+mod limit_source;
 mod series;
 
-use crate::limit_use::LimitSource;
 use crate::metric::{CounterOf, GaugeOf};
 use crate::metrics::{
     AgentMetrics, Gauge, MetricGroup, RouteMetrics, SharedCounter, TargetMetrics, UpstreamMetrics,
@@ -11,6 +11,7 @@ use crate::metrics::{
 };
 use crate::snapshot::{Snapshot, TargetName};
 use family::{Family, Name};
+pub use limit_source::LimitSource;
 pub use series::GaugeSource;
 use series::SeriesTable;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};

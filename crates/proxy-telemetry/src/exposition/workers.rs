@@ -2,7 +2,7 @@
 
 use super::scrape::Scrape;
 use super::text::Samples;
-use crate::limit_setting::LimitSetting;
+use crate::limit_use::LimitSetting;
 use crate::vocabulary::{Limit, Protocol};
 
 pub(crate) fn requests_in_flight(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {

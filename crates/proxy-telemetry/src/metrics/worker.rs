@@ -2,7 +2,7 @@
 
 use super::cell::{Counter, Gauge};
 use super::enum_counters::EnumCounters;
-use crate::limit_setting::LimitSetting;
+use crate::limit_use::LimitSetting;
 use crate::vocabulary::{Limit, Protocol};
 
 /// Metrics of one worker.
