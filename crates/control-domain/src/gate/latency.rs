@@ -18,7 +18,7 @@ const LONGEST_FACTOR: f64 = 2.0;
 
 type Buckets = [u64; LATENCY_BOUNDS_MS.len() + 1];
 
-/// The first scope that is slower than the others.
+/// The first scope that is slower than the rest.
 pub(super) fn latency(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     let scopes = sides.scopes();
     let mut own = scopes.iter().filter(|scope| scope.route == scope.standard);
@@ -67,8 +67,8 @@ fn mean(gate: &Gate, sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure>
     let more = f64::from(i32::try_from(gate.max_latency_increase_percent).unwrap_or(i32::MAX));
     let slack = float(gate.p99_slack_ms.unsigned_abs()) / MEAN_SLACK_PART;
     let limit = |ms: f64| (ms * (1.0 + more / 100.0)).max(ms + slack);
-    let of_route = |route: &RouteTraffic| Some((route.latency, route.latency_us));
-    let (own, others, requests) = surely_slower(sides, scope, of_route, limit)?;
+    let durations = |route: &RouteTraffic| Some((route.latency, route.latency_us));
+    let (own, others, requests) = surely_slower(sides, scope, durations, limit)?;
     Some(GateFailure::Latency(format!(
         "{}a request takes {own:.1} ms in the mean, {others:.1} ms on the others; up to {:.1} ms pass \
          ({requests:.0} requests of the batch)",
@@ -80,8 +80,8 @@ fn mean(gate: &Gate, sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure>
 fn first_byte(gate: &Gate, sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure> {
     let slack = float(gate.p99_slack_ms.unsigned_abs());
     let limit = |ms: f64| (ms * FIRST_BYTE_FACTOR).max(ms + slack);
-    let of_route = |route: &RouteTraffic| Some((route.first_byte?, None));
-    let (own, others, requests) = surely_slower(sides, scope, of_route, limit)?;
+    let durations = |route: &RouteTraffic| Some((route.first_byte?, None));
+    let (own, others, requests) = surely_slower(sides, scope, durations, limit)?;
     Some(GateFailure::Latency(format!(
         "{}the first byte of a stream comes after {own:.1} ms in the mean, {others:.1} ms on the others; \
          up to {:.1} ms pass ({requests:.0} streams of the batch)",
@@ -90,15 +90,15 @@ fn first_byte(gate: &Gate, sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFa
     )))
 }
 
-/// The means of both sides, and the requests of the batch, if its mean is surely above `limit` of the others'.
+/// The means of both sides, and the requests of the batch, if its mean is surely above `limit` of the rest's.
 fn surely_slower(
     sides: &Sides<'_>,
     scope: Scope<'_>,
-    of_route: impl Fn(&RouteTraffic) -> Option<(Buckets, Option<u64>)>,
+    durations: impl Fn(&RouteTraffic) -> Option<(Buckets, Option<u64>)>,
     limit: impl Fn(f64) -> f64,
 ) -> Option<(f64, f64, f64)> {
     let means = |nodes: &[Traffic], route: Option<&str>, without: Without| {
-        let spreads = nodes.iter().map(|node| spread(node, route, &of_route));
+        let spreads = nodes.iter().map(|node| spread(node, route, &durations));
         let pooled = pool_means(spreads, without);
         pooled.filter(|(_, requests)| sides.is_enough(*requests))
     };
@@ -118,10 +118,10 @@ fn surely_slower(
 fn spread(
     node: &Traffic,
     route: Option<&str>,
-    of_route: &impl Fn(&RouteTraffic) -> Option<(Buckets, Option<u64>)>,
+    durations: &impl Fn(&RouteTraffic) -> Option<(Buckets, Option<u64>)>,
 ) -> Spread {
     let (mut counts, mut sum_us) = (Buckets::default(), Some(0_u64));
-    for (buckets, us) in counts_of(node, route).filter_map(of_route) {
+    for (buckets, us) in counts_of(node, route).filter_map(durations) {
         for (sum, count) in counts.iter_mut().zip(buckets) {
             *sum = sum.saturating_add(count);
         }

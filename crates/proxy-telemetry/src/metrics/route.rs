@@ -89,7 +89,7 @@ impl RouteMetrics {
         self.failures.add(reason);
     }
 
-    /// Counts a streamed response whose first body byte is sent, `waited` after the first byte of the request.
+    /// Counts a streamed response. Its first body byte is sent `waited` after the first byte of the request.
     pub fn stream(&self, waited: Duration) {
         self.first_byte.record(waited);
     }
