@@ -99,7 +99,7 @@ fn a_batch_passes_only_with_proof() {
             one(failing("connect_refused", 30)),
             "passed",
         ),
-        // That others have a reason too excuses no masses of it.
+        // That the rest has a reason too excuses no masses of it.
         (
             one(failing("connect_refused", 60)),
             one(failing("connect_refused", 3)),

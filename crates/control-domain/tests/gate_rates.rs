@@ -169,7 +169,7 @@ fn bucket(ms: f64) -> usize {
     bounds.take_while(|bound| f64::from(**bound) < ms).count()
 }
 
-/// The look at which the gate stops a batch of `nodes` nodes beside `others`, and its words.
+/// The look at which the gate stops a batch of `nodes` nodes beside the rest, and its words.
 fn stopped(
     random: &mut Random,
     (usual, changed): (&World, &World),

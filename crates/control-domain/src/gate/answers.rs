@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 
 /// A share of 4xx may grow by so many times what 5xx may: clients bring them about too.
 const CLIENT_FAULT_FACTOR: f64 = 3.0;
-/// A share that clients bring about has to be at least so many times the others'.
+/// A share that clients bring about has to be at least so many times the rest's.
 const CLIENT_FAULT_GROWTH: f64 = 2.0;
 /// A reason of failure may grow by this part of what all 5xx may.
 const REASON_PART: f64 = 10.0;
 /// Growth of redirects, as a share of the route's requests.
 const MAX_REDIRECT_GROWTH: f64 = 0.2;
-/// Refusals of the others that are compared: at least this share.
+/// Refusals of the rest that are compared: at least this share.
 const MIN_REFUSALS: f64 = 0.01;
-/// Refusals below this part of the others' are gone.
+/// Refusals below this part of the rest's are gone.
 const LOST_PART: f64 = 0.1;
 
 /// The first scope with too much growth of 5xx.
@@ -37,7 +37,7 @@ pub(super) fn errors(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     })
 }
 
-/// The first reason of failure that is more frequent than on the others.
+/// The first reason of failure that is more frequent than on the rest.
 pub(super) fn reasons(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     let all = Scope {
         route: None,
@@ -69,7 +69,7 @@ pub(super) fn reasons(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     })
 }
 
-/// The first status of a route that is more frequent than on the others, or refusal that is gone.
+/// The first status of a route that is more frequent than on the rest, or refusal that is gone.
 pub(super) fn statuses(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     let more = share(gate.max_error_increase_permille) * CLIENT_FAULT_FACTOR;
     sides.scopes().into_iter().find_map(|scope| {

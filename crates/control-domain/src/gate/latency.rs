@@ -18,7 +18,7 @@ const LONGEST_FACTOR: f64 = 2.0;
 
 type Buckets = [u64; LATENCY_BOUNDS_MS.len() + 1];
 
-/// The first scope that is slower than the others.
+/// The first scope that is slower than the rest.
 pub(super) fn latency(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     let scopes = sides.scopes();
     let mut own = scopes.iter().filter(|scope| scope.route == scope.standard);
@@ -90,7 +90,7 @@ fn first_byte(gate: &Gate, sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFa
     )))
 }
 
-/// The means of both sides, and the requests of the batch, if its mean is surely above `limit` of the others'.
+/// The means of both sides, and the requests of the batch, if its mean is surely above `limit` of the rest's.
 fn surely_slower(
     sides: &Sides<'_>,
     scope: Scope<'_>,

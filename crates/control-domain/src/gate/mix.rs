@@ -16,10 +16,10 @@ const ANY_SHIFT: i64 = 1_000;
 const MAX_HANDSHAKE_GROWTH: f64 = 0.1;
 /// The least share of connections with TLS that is compared.
 const MIN_TLS: f64 = 0.05;
-/// Connections with TLS below this part of the others' have lost their listener.
+/// Connections with TLS below this part of the rest's have lost their listener.
 const LOST_PART: f64 = 0.1;
 
-/// The first route that serves another part of the requests than on the others.
+/// The first route that serves another part of the requests than on the rest.
 pub(super) fn routes(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     if ANY_SHIFT <= gate.max_mix_shift_permille {
         return None;

@@ -46,7 +46,7 @@ pub(super) fn needed(routes: usize) -> f64 {
     (HARMLESS_ROLLOUTS * BATCHES * LOOKS * COMPARISONS_OF_A_ROUTE * routes).ln()
 }
 
-/// Evidence that hits are more frequent in `own` than in `others`; 0 if they are not.
+/// Evidence that hits are more frequent in `own` than on the other side; 0 if they are not.
 ///
 /// Of all hits of both sides, each is one of `own` with the probability of its part of the requests, if they are
 /// alike. The tail of that binomial distribution has the bound of Chernoff and Hoeffding, which holds for drawing
@@ -63,7 +63,7 @@ pub(super) fn growth(own: Counted, others: Counted) -> f64 {
     hits * (part(found, expected) + part(1.0 - found, 1.0 - expected))
 }
 
-/// Evidence that the mean of `own` is above that of `others`, by the normal tail.
+/// Evidence that the mean of `own` is above that of the other side, by the normal tail.
 pub(super) fn excess(own: Estimate, others: Estimate) -> f64 {
     let difference = own.mean - others.mean;
     if difference <= 0.0 {

@@ -17,7 +17,7 @@ const MIN_NODE_REQUESTS: f64 = 200.0;
 /// Other nodes of which none agrees with the batch, without the extreme two.
 const MIN_NODES: usize = 2;
 
-/// The first route with answers of another size than on the others.
+/// The first route with answers of another size than on the rest.
 pub(super) fn sizes(sides: &Sides<'_>) -> Option<GateFailure> {
     let scopes = sides.scopes().into_iter();
     let mut routes = scopes.filter(|scope| scope.route.is_some() && scope.route == scope.standard);
