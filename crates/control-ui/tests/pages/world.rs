@@ -6,7 +6,7 @@ use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use control_app::{App, Call, Environment, Objects};
 use control_auth::{MasterKey, Sealer, Secret};
-use control_domain::{Email, Membership, Name, Role, Session, User};
+use control_domain::{Email, HeartbeatInterval, Membership, Name, Role, Session, User};
 use control_http::SessionCookie;
 use control_store::Store;
 use control_testkit::{Database, databases};
@@ -90,7 +90,10 @@ impl World {
             now: Timestamp::now,
             fill,
         };
-        let app = Arc::new(App::new(store.clone(), folder, sealer, environment));
+        let mut app = App::new(store.clone(), folder, sealer, environment);
+        // A browser looks at the fleet for minutes, and its nodes stay online.
+        app.heartbeat_interval = HeartbeatInterval::from_secs(300);
+        let app = Arc::new(app);
         let link = app.bootstrap(app.now()).await.unwrap().unwrap();
         let router = control_ui::router(&app, cookie);
         let mut world = Self {
