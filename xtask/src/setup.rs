@@ -1,5 +1,6 @@
 //! `cargo xtask setup`: installs missing tools.
 
+mod browser;
 mod debian;
 mod python;
 
@@ -38,6 +39,7 @@ pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     missing.extend(cargo_deny(workspace));
     let environments = PYTHON_ENVIRONMENTS.iter();
     missing.extend(environments.filter_map(|one| python_environment(workspace, one)));
+    missing.extend(browser_driver(workspace));
     if bench {
         missing.extend(llvm_tools(workspace));
     }
@@ -101,6 +103,16 @@ fn python_environment(workspace: &Workspace, environment: &PythonEnvironment) ->
             None
         }
         installed => outcome(environment.name, installed.map(drop)),
+    }
+}
+
+fn browser_driver(workspace: &Workspace) -> Option<String> {
+    match browser::install(workspace) {
+        Ok(false) => {
+            say("setup: playwright-core and axe-core are here");
+            None
+        }
+        installed => outcome("playwright-core and axe-core", installed.map(drop)),
     }
 }
 

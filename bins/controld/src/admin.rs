@@ -8,6 +8,9 @@ use std::error::Error;
 use std::fs;
 use std::process::ExitCode;
 
+/// The name of the first organization, unless another is given.
+const DEFAULT_ORG: &str = "default";
+
 /// Makes the administrator, and prints what only the operator may know.
 #[expect(
     clippy::print_stdout,
@@ -27,6 +30,14 @@ pub(crate) async fn create(args: CreateAdminArgs) -> Result<ExitCode, Box<dyn Er
     let password = match &password_file {
         Some(file) => first_line(&fs::read_to_string(file)?),
         None => made.reveal().to_owned(),
+    };
+    let org_name = match org_name {
+        Some(name) => name,
+        // After a lost password, a second organization would help little.
+        None => app
+            .only_org_name()
+            .await?
+            .unwrap_or_else(|| DEFAULT_ORG.to_owned()),
     };
     let new = NewInstallation {
         org_name,

@@ -20,6 +20,8 @@ const RECALL_INTERVAL: Duration = Duration::from_secs(1);
 const ROLLOUT_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two looks for drift.
 const DRIFT_INTERVAL: Duration = Duration::from_secs(5);
+/// Between two measurements of what is stored.
+const STORAGE_INTERVAL: Duration = Duration::from_mins(5);
 /// Between two rounds of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -65,6 +67,7 @@ impl Background {
         let mut recalls = rounds(RECALL_INTERVAL);
         let mut cleanings = rounds(HOUSEKEEPING_INTERVAL);
         let mut sweeps = rounds(HOUSEKEEPING_INTERVAL);
+        let mut measurements = rounds(STORAGE_INTERVAL);
         let mut reloads = signal(SignalKind::hangup()).ok();
         let mut known = self.key_file.stamp();
         self.measure_certificate();
@@ -91,6 +94,9 @@ impl Background {
                 _ = sweeps.tick() => {
                     let swept = self.app.sweep_archives(replica, self.app.now()).await;
                     ("archives", swept.map(drop))
+                }
+                _ = measurements.tick() => {
+                    ("storage", self.app.measure_storage().await)
                 }
                 () = next(&mut reloads) => {
                     self.reload();

@@ -89,6 +89,10 @@ pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec
         metrics_listen,
         heartbeat_secs: _,  // The flag has bounds.
         max_connections: _, // Its range is checked where it is read.
+        quotas: _,
+        retention: _,
+        public_url: _, // Its form, too.
+        sso_private_addresses: _,
     } = args;
     let mut faults = Vec::new();
     let mut fault = |setting, message: String| faults.push(Fault { setting, message });

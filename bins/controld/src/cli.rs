@@ -1,7 +1,8 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
-use control_domain::HeartbeatInterval;
+use clap::{ArgAction, Args, Parser, Subcommand};
+use control_domain::{HeartbeatInterval, Quotas, Retention};
+use control_sso::WebUrl;
 use ipnet::IpNet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -132,6 +133,110 @@ pub(crate) struct ServeArgs {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     pub(crate) max_connections: u32,
+    #[command(flatten)]
+    pub(crate) quotas: QuotaArgs,
+    #[command(flatten)]
+    pub(crate) retention: RetentionArgs,
+    /// The address under which browsers reach the control plane, such as https://control.example.com. Single sign-on
+    /// by OpenID Connect needs it. Replicas have the same.
+    #[arg(long, env = "CONTROLD_PUBLIC_URL", value_parser = public_url)]
+    pub(crate) public_url: Option<String>,
+    /// Whether identity providers may be in private networks, and be asked without TLS.
+    #[arg(
+        long,
+        env = "CONTROLD_SSO_PRIVATE_ADDRESSES",
+        default_value_t = false,
+        action = ArgAction::Set
+    )]
+    pub(crate) sso_private_addresses: bool,
+}
+
+/// For how long values that have ended are kept. Replicas have the same.
+#[derive(Clone, Copy, Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "the names of the settings")]
+pub(crate) struct RetentionArgs {
+    /// Days that a rollout is kept after its end; 0: for ever.
+    #[arg(long, env = "CONTROLD_ROLLOUT_RETENTION_DAYS", default_value_t = Retention::default().rollouts)]
+    rollout_retention_days: u32,
+    /// Days that a bundle is kept which no node, order or rollout needs, since it was made; 0: for ever.
+    #[arg(long, env = "CONTROLD_BUNDLE_RETENTION_DAYS", default_value_t = Retention::default().bundles)]
+    bundle_retention_days: u32,
+    /// Days that a drift event is kept after it was resolved; 0: for ever.
+    #[arg(long, env = "CONTROLD_DRIFT_RETENTION_DAYS", default_value_t = Retention::default().drift)]
+    drift_retention_days: u32,
+    /// Days that an enrolment token or an API key is kept after it expired or was revoked; 0: for ever.
+    #[arg(long, env = "CONTROLD_TOKEN_RETENTION_DAYS", default_value_t = Retention::default().tokens)]
+    token_retention_days: u32,
+}
+
+impl From<RetentionArgs> for Retention {
+    fn from(args: RetentionArgs) -> Self {
+        let RetentionArgs {
+            rollout_retention_days,
+            bundle_retention_days,
+            drift_retention_days,
+            token_retention_days,
+        } = args;
+        Self {
+            rollouts: rollout_retention_days,
+            bundles: bundle_retention_days,
+            drift: drift_retention_days,
+            tokens: token_retention_days,
+        }
+    }
+}
+
+/// The most that each organization may have. Replicas have the same.
+#[derive(Clone, Copy, Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "the names of the settings")]
+pub(crate) struct QuotaArgs {
+    /// Projects that an organization may have.
+    #[arg(long, env = "CONTROLD_MAX_PROJECTS_PER_ORG", default_value_t = Quotas::default().projects)]
+    max_projects_per_org: u64,
+    /// Nodes that an organization may have in all projects.
+    #[arg(long, env = "CONTROLD_MAX_NODES_PER_ORG", default_value_t = Quotas::default().nodes)]
+    max_nodes_per_org: u64,
+    /// API keys that an organization may have, revoked ones too until they are deleted.
+    #[arg(long, env = "CONTROLD_MAX_API_KEYS_PER_ORG", default_value_t = Quotas::default().api_keys)]
+    max_api_keys_per_org: u64,
+    /// Bundles that an organization may have, rejected and revoked ones too until they are deleted.
+    #[arg(long, env = "CONTROLD_MAX_BUNDLES_PER_ORG", default_value_t = Quotas::default().bundles)]
+    max_bundles_per_org: u64,
+    /// Bytes of archives that an organization may have in all bundles.
+    #[arg(
+        long,
+        env = "CONTROLD_MAX_ARCHIVE_BYTES_PER_ORG",
+        default_value_t = Quotas::default().archive_bytes
+    )]
+    max_archive_bytes_per_org: u64,
+}
+
+impl From<QuotaArgs> for Quotas {
+    fn from(args: QuotaArgs) -> Self {
+        let QuotaArgs {
+            max_projects_per_org,
+            max_nodes_per_org,
+            max_api_keys_per_org,
+            max_bundles_per_org,
+            max_archive_bytes_per_org,
+        } = args;
+        Self {
+            projects: max_projects_per_org,
+            nodes: max_nodes_per_org,
+            api_keys: max_api_keys_per_org,
+            bundles: max_bundles_per_org,
+            archive_bytes: max_archive_bytes_per_org,
+        }
+    }
+}
+
+/// An address without a path, to which paths are added.
+fn public_url(text: &str) -> Result<String, String> {
+    let form = "is no address such as https://control.example.com";
+    let base = text.strip_suffix('/').unwrap_or(text);
+    let (_, authority) = base.split_once("://").ok_or(form)?;
+    let is_bare = WebUrl::parse(base).is_some() && !authority.contains(['/', '?']);
+    is_bare.then(|| base.to_owned()).ok_or(form.to_owned())
 }
 
 /// Names are not resolved: one may have several addresses, or another tomorrow.
@@ -151,9 +256,9 @@ pub(crate) struct CreateAdminArgs {
     /// The name to show.
     #[arg(long, default_value = "Administrator")]
     pub(crate) name: String,
-    /// The organization.
-    #[arg(long, default_value = "default")]
-    pub(crate) org_name: String,
+    /// The organization, which is made if it does not exist. Absent: the only one there is, or a new one, "default".
+    #[arg(long)]
+    pub(crate) org_name: Option<String>,
     /// A file with the password in its first line; absent: one is made and printed.
     #[arg(long)]
     pub(crate) password_file: Option<PathBuf>,

@@ -1,5 +1,8 @@
 //! Connections of clients: accepted, secured, served, and drained at the end.
 
+mod parse_errors;
+mod peers;
+
 use crate::tls::Tls;
 use crate::trust::TrustedProxies;
 use axum::Router;
@@ -13,6 +16,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use metrics::{counter, gauge};
+use parse_errors::ParseErrors;
+use peers::{PeerConnection, Peers};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,6 +31,8 @@ use tower::ServiceExt;
 
 /// A handshake takes at most this long.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// A connection without a request after this time is closed.
+const FIRST_REQUEST: Duration = Duration::from_secs(15);
 /// A request's head takes at most this long, and so does the pause before it.
 const HEAD: Duration = Duration::from_secs(90);
 /// What is under way when the program stops has this long.
@@ -41,13 +48,15 @@ pub(crate) struct Connections {
     pub(crate) trusted: TrustedProxies,
     /// Beside the interface, for clients on this machine; none if the metrics have an address of their own.
     pub(crate) local: Option<Router>,
-    /// One for each connection that may be open.
-    pub(crate) permits: Arc<Semaphore>,
+    /// Connections that may be open at once.
+    pub(crate) max_open: usize,
 }
 
 impl Connections {
     /// Serves until `stopped`, then lets what is under way end.
     pub(crate) async fn serve(self, listener: TcpListener, stopped: impl Future<Output = ()>) {
+        let permits = Arc::new(Semaphore::new(self.max_open));
+        let mut peers = Peers::new(self.max_open);
         let own = Arc::new(self);
         let graceful = GracefulShutdown::new();
         let mut stopped = std::pin::pin!(stopped);
@@ -62,14 +71,22 @@ impl Connections {
                     counter!(metric::CONNECTIONS_REFUSED).increment(1);
                 }
                 Ok((stream, peer)) => {
-                    let Ok(permit) = Arc::clone(&own.permits).try_acquire_owned() else {
+                    // The address of a balancer stands for all clients.
+                    let free = if own.trusted.holds(peer.ip()) {
+                        usize::MAX
+                    } else {
+                        permits.available_permits()
+                    };
+                    let permit = Arc::clone(&permits).try_acquire_owned().ok();
+                    let admitted = permit.zip(peers.admit(peer.ip(), free));
+                    let Some((permit, admitted)) = admitted else {
                         // Closed at once: the client comes back after a pause, or to another replica.
                         counter!(metric::CONNECTIONS_REFUSED).increment(1);
                         continue;
                     };
                     let (own, watcher) = (Arc::clone(&own), graceful.watcher());
                     tokio::spawn(async move {
-                        own.connection(stream, peer, watcher).await;
+                        own.connection(stream, (peer, &admitted), watcher).await;
                         drop(permit);
                     });
                 }
@@ -80,7 +97,12 @@ impl Connections {
         drain(graceful).await;
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
+    async fn connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: (SocketAddr, &PeerConnection),
+        watcher: Watcher,
+    ) {
         // Answers are small and written at once.
         stream.set_nodelay(true).ok();
         let open = gauge!(metric::CONNECTIONS_OPEN);
@@ -100,17 +122,33 @@ impl Connections {
         open.decrement(1);
     }
 
-    async fn requests<S>(&self, stream: S, peer: SocketAddr, watcher: Watcher)
-    where
+    async fn requests<S>(
+        &self,
+        stream: S,
+        (peer, admitted): (SocketAddr, &PeerConnection),
+        watcher: Watcher,
+    ) where
         S: AsyncRead + AsyncWrite + Unpin + 'static,
     {
-        let service = service_fn(|request| self.request(request, peer));
+        let service = service_fn(|request| {
+            admitted.speak();
+            self.request(request, peer)
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD)
-            .serve_connection(TokioIo::new(stream), service);
-        // It fails when a client goes away, which is the client's affair.
-        drop(watcher.watch(connection).await);
+            .serve_connection(TokioIo::new(ParseErrors::new(stream)), service);
+        let mut connection = std::pin::pin!(watcher.watch(connection));
+        let silence = async {
+            if timeout(FIRST_REQUEST, admitted.spoken()).await.is_ok() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            // It fails when a client goes away, which is the client's affair.
+            done = &mut connection => drop(done),
+            () = silence => {}
+        }
     }
 
     async fn request(

@@ -12,10 +12,10 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use control_api::SessionCookie;
 use control_app::metric::describe_metrics;
-use control_app::{App, Error};
-use control_domain::HeartbeatInterval;
+use control_app::{App, Error, SsoSite};
+use control_domain::{HeartbeatInterval, PrivateAddresses};
+use control_http::SessionCookie;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use std::future::IntoFuture;
 use std::io::{self, ErrorKind};
@@ -54,6 +54,16 @@ pub(crate) async fn run(
     let _lock = data_dir.lock()?;
     let mut app = open_in(&data_dir).await?;
     app.heartbeat_interval = HeartbeatInterval::from_secs(args.heartbeat_secs);
+    app.quotas = args.quotas.into();
+    app.retention = args.retention.into();
+    app.sso_site = SsoSite {
+        public_url: args.public_url,
+        private_addresses: if args.sso_private_addresses {
+            PrivateAddresses::Allowed
+        } else {
+            PrivateAddresses::Refused
+        },
+    };
     let app = Arc::new(app);
     describe_metrics(env!("CARGO_PKG_VERSION"), app.now());
     let listener = TcpListener::bind(args.listen).await;
@@ -88,7 +98,7 @@ pub(crate) async fn run(
         local,
         tls,
         trusted: TrustedProxies::new(args.trusted_proxies),
-        permits: permits(args.max_connections),
+        max_open: max_connections(args.max_connections),
     };
     let stopping = Arc::clone(&app);
     let stop = async move {
@@ -126,9 +136,8 @@ fn not_bound(setting: &str, listen: SocketAddr, error: &io::Error) -> String {
     format!("--{setting} {listen}: {error}{way_out}")
 }
 
-fn permits(max_connections: u32) -> Arc<Semaphore> {
-    let permits = usize::try_from(max_connections).unwrap_or(Semaphore::MAX_PERMITS);
-    Arc::new(Semaphore::new(permits))
+fn max_connections(setting: u32) -> usize {
+    usize::try_from(setting).unwrap_or(Semaphore::MAX_PERMITS)
 }
 
 /// The listener of the metrics, if they have an address of their own.
@@ -144,12 +153,12 @@ async fn bind_metrics(listen: Option<SocketAddr>) -> Result<Option<TcpListener>,
 fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
     let ready = get(ready).with_state(Arc::clone(app));
     let beside = Router::new()
-        .route("/setup", get(setup_hint))
         .route(
             "/health",
             get(async || Json(serde_json::json!({"status": "healthy"}))),
         )
-        .route("/ready", ready);
+        .route("/ready", ready)
+        .merge(control_ui::router(app, cookie));
     control_api::router(app, beside, cookie)
 }
 
@@ -172,17 +181,6 @@ fn not_ready(reason: &str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, retry, body).into_response()
 }
 
-/// What the set-up link shows. Its address has a secret.
-async fn setup_hint() -> impl IntoResponse {
-    let fields = [
-        (header::CACHE_CONTROL, "no-store"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ];
-    let text = "Send the token of this link once, as `Authorization: Bearer`, with\n\
-     POST /api/v1/setup {\"org_name\", \"email\", \"user_name\", \"password\"}\n";
-    (fields, text)
-}
-
 #[expect(
     clippy::print_stdout,
     reason = "the operator reads these lines, and so may a script"
@@ -193,7 +191,7 @@ async fn announce(app: &App, address: SocketAddr, is_tls: bool) -> Result<(), Er
     app.key_audit(app.now()).await?;
     if let Some(secret) = app.bootstrap(app.now()).await? {
         let secret = secret.reveal();
-        println!("set up at {scheme}://{address}/setup?token={secret}");
+        println!("set up at {scheme}://{address}/set-up?token={secret}");
     }
     Ok(())
 }

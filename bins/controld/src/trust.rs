@@ -51,7 +51,8 @@ impl TrustedProxies {
         peer.to_canonical().is_loopback() || self.holds(peer)
     }
 
-    fn holds(&self, address: IpAddr) -> bool {
+    /// Whether the address is a balancer's.
+    pub(crate) fn holds(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|network| network.contains(&address))
     }

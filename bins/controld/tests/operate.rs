@@ -3,12 +3,14 @@
 
 use control_testkit::Database;
 use proxy_testkit::free_port;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 const PAGE: &str = include_str!("../../../docs/operate/control-plane.md");
 const UNIT: &str = include_str!("../../../examples/systemd/controld.service");
+const PROXYD_UNIT: &str = include_str!("../../../examples/systemd/proxyd.service");
 /// What stands for systemd: it starts what the unit says, and waits until it listens.
 const SYSTEMD: &str = r#"
 set -eu
@@ -50,6 +52,34 @@ fn postgres_programs() -> String {
         .collect();
     folders.sort();
     folders.pop().unwrap()
+}
+
+/// What a unit takes away from its program: the names of its settings that do.
+fn protections(unit: &str) -> BTreeSet<&str> {
+    let kinds = [
+        "Protect",
+        "Private",
+        "Restrict",
+        "NoNew",
+        "Lock",
+        "SystemCall",
+        "Capability",
+    ];
+    let settings = unit.lines().filter_map(|line| line.split_once('='));
+    let settings = settings.map(|(name, _)| name);
+    let is_one = |name: &&str| kinds.iter().any(|kind| name.starts_with(kind));
+    settings.filter(is_one).collect()
+}
+
+#[test]
+fn the_unit_is_as_tight_as_the_proxys() {
+    let own = protections(UNIT);
+    let missing: Vec<_> = protections(PROXYD_UNIT).difference(&own).copied().collect();
+    assert_eq!(missing, [""; 0]);
+    assert!(
+        UNIT.contains("\nCapabilityBoundingSet=\n"),
+        "it needs no capability"
+    );
 }
 
 #[test]

@@ -147,6 +147,30 @@ fn an_administrator_is_made_without_the_link() {
 }
 
 #[test]
+fn an_administrator_who_lost_the_password_makes_no_second_organization() {
+    for database in databases() {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = arguments(folder.path(), &database);
+        let create = |email: &str, more: &[&str]| {
+            let create = ["admin", "create", "--email", email];
+            run(&[&create[..], more].concat(), &arguments)
+        };
+        let first = create("ann@example.com", &["--org-name", "acme"]);
+        assert!(first.status.success(), "{first:?}");
+        let second = create("bob@example.com", &[]);
+        let text = String::from_utf8(second.stdout).unwrap();
+        assert!(
+            text.contains("administrator bob@example.com of acme"),
+            "{text}"
+        );
+        let third = create("eve@example.com", &["--org-name", "other"]);
+        assert!(third.status.success(), "{third:?}");
+        let unclear = create("joe@example.com", &[]);
+        assert!(!unclear.status.success(), "two organizations");
+    }
+}
+
+#[test]
 fn a_stop_ends_long_polls() {
     for database in databases() {
         let folder = tempfile::tempdir().unwrap();

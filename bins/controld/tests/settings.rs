@@ -5,11 +5,13 @@
     reason = "a test may stop"
 )]
 
+use control_app::metric::{METRICS, MetricKind};
 use control_testkit::{Client, Program, until};
-use serde_json::json;
+use rustix::net::{AddressFamily, SocketType, bind, socket};
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -177,8 +179,9 @@ fn a_session_behind_a_balancer_is_sent_by_tls_alone() {
 fn what_the_setup_link_shows_is_kept_nowhere() {
     let folder = Folder::new();
     let data = folder.path("data");
-    let program = Program::start(CONTROLD, &["--data-dir", &data]);
-    let shown = program.client().get("/setup?token=x");
+    let mut program = Program::start(CONTROLD, &["--data-dir", &data]);
+    let token = program.setup_token();
+    let shown = program.client().get(&format!("/set-up?token={token}"));
     assert_eq!(shown.status, 200);
     assert_eq!(shown.header("cache-control"), "no-store");
     assert_eq!(shown.header("referrer-policy"), "no-referrer");
@@ -407,6 +410,91 @@ fn connections_above_the_bound_are_closed_and_counted() {
             line.is_some_and(|count| count != "0")
         })
     });
+}
+
+#[test]
+fn bytes_that_are_no_request_are_answered_like_every_error() {
+    let folder = Folder::new();
+    let program = Program::start(CONTROLD, &["--data-dir", &folder.path("data")]);
+    let authority = program.base_url().strip_prefix("http://").unwrap();
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(100_000));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(200));
+    for (bytes, status, code) in [
+        ("no request at all\r\n\r\n", "400", "PARSE"),
+        ("GET / HTTP/1.1\r\na b: c\r\n\r\n", "400", "PARSE"),
+        (long.as_str(), "414", "LIMIT_EXCEEDED"),
+        (many.as_str(), "431", "LIMIT_EXCEEDED"),
+    ] {
+        let mut stream = TcpStream::connect(authority).unwrap();
+        let time = Some(Duration::from_secs(30));
+        stream.set_read_timeout(time).unwrap();
+        // The answer may come before all of it is read.
+        drop(stream.write_all(bytes.as_bytes()));
+        let mut answer = Vec::new();
+        drop(stream.read_to_end(&mut answer));
+        let answer = text(&answer);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["error"]["code"], code, "{body}");
+        let id = body["error"]["correlation_id"].as_str().unwrap();
+        assert!(
+            head.contains(&format!("\r\nx-correlation-id: {id}\r\n")),
+            "{head}"
+        );
+    }
+}
+
+#[test]
+fn every_counter_exists_before_its_first_event() {
+    let folder = Folder::new();
+    let program = Program::start(CONTROLD, &["--data-dir", &folder.path("data")]);
+    let metrics = program.client().get("/metrics").text;
+    for metric in METRICS {
+        // Its labels are routes and statuses.
+        let may_be_absent = metric.name == "control_requests_total";
+        let is_there = metrics
+            .lines()
+            .any(|line| line.starts_with(metric.name) && !line.starts_with('#'));
+        if metric.kind == MetricKind::Counter && !may_be_absent {
+            assert!(is_there, "{}", metric.name);
+        }
+    }
+}
+
+/// A connection from `source`, which is another client than that of the other tests.
+fn connect_from(source: &str, authority: &str) -> TcpStream {
+    let address: SocketAddr = format!("{source}:0").parse().unwrap();
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &address).unwrap();
+    let authority: SocketAddr = authority.parse().unwrap();
+    rustix::net::connect(&socket, &authority).unwrap();
+    let stream = TcpStream::from(socket);
+    let time = Some(Duration::from_secs(30));
+    stream.set_read_timeout(time).unwrap();
+    stream
+}
+
+#[test]
+fn silent_connections_of_one_address_leave_room_for_others() {
+    let folder = Folder::new();
+    let arguments = [
+        "--data-dir",
+        &folder.path("data"),
+        "--max-connections",
+        "16",
+    ];
+    let program = Program::start(CONTROLD, &arguments);
+    let authority = program.base_url().strip_prefix("http://").unwrap();
+    let silent: Vec<TcpStream> = (0..50)
+        .map(|_| connect_from("127.0.0.2", authority))
+        .collect();
+    let mut other = connect_from("127.0.0.3", authority);
+    assert_eq!(status_line(&mut other).unwrap(), "HTTP/1.1 200 OK");
+    drop(silent);
 }
 
 #[test]

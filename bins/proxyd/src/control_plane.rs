@@ -9,7 +9,7 @@ use control_client::{
 };
 use proxy_model::ControlPlane;
 use proxy_model::registry::top;
-use proxy_server::{Deliveries, Delivery, Follower, PrivateKeys, Stop};
+use proxy_server::{BundleCheck, Deliveries, Delivery, Follower, PrivateKeys, Stop};
 use proxy_telemetry::Process;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(crate) fn follow(settings: &ControlPlane, deliveries: Deliveries) -> Followe
     let mut host = ProxyHost::new(deliveries);
     match Client::open(settings.clone()) {
         Ok((mut client, started)) => Follower {
-            first: started.as_ref().map(of_start),
+            first: started.as_ref().map(|started| host.begin(started)),
             start: Box::new(move |outcome| {
                 if let Some((started, outcome)) = started.zip(outcome) {
                     client.started(&started, outcome);
@@ -91,6 +91,7 @@ fn client_settings(settings: &ControlPlane) -> Settings {
         project,
         enrolment_token_file,
         data_dir,
+        machine_key_file,
         ca_file,
         node_name,
         labels,
@@ -104,6 +105,7 @@ fn client_settings(settings: &ControlPlane) -> Settings {
         project: project.as_ref().map(|project| project.value.clone()),
         enrolment_token_file: enrolment_token_file.as_ref().map(|file| file.value.clone()),
         data_dir: data_dir.value.clone(),
+        machine_key_file: machine_key_file.as_ref().map(|file| file.value.clone()),
         ca_file: ca_file.as_ref().map(|file| file.value.clone()),
         name: node_name
             .as_ref()
@@ -126,6 +128,8 @@ struct ProxyHost {
     metrics: ClientMetrics,
     deliveries: Deliveries,
     traffic: TrafficMeter,
+    /// Of the files of the bundle in force.
+    check: BundleCheck,
     /// Processor time and time of day of the last heartbeat.
     last: Option<(Duration, Duration)>,
 }
@@ -136,8 +140,16 @@ impl ProxyHost {
             metrics: ClientMetrics::new(deliveries.registry()),
             deliveries,
             traffic: TrafficMeter::default(),
+            check: BundleCheck::new(|| Ok(())),
             last: None,
         }
+    }
+
+    /// The delivery that the process begins with.
+    fn begin(&mut self, started: &Started) -> Delivery {
+        let delivery = delivery_of(started);
+        self.check = delivery.check.clone();
+        delivery
     }
 
     /// Since the last call; 100 is one core.
@@ -159,7 +171,10 @@ impl ProxyHost {
 
 impl Host for ProxyHost {
     async fn activate(&mut self, started: Started) -> Result<(), Vec<String>> {
-        self.deliveries.apply(of_start(&started)).await?;
+        let delivery = delivery_of(&started);
+        let check = delivery.check.clone();
+        self.deliveries.apply(delivery).await?;
+        self.check = check;
         self.traffic.begin(&self.deliveries.registry().snapshot());
         Ok(())
     }
@@ -169,7 +184,7 @@ impl Host for ProxyHost {
             folder,
             certificates,
         } = renewed;
-        let renewed = delivery(&folder, &certificates);
+        let renewed = delivery(&folder, &certificates, self.check.clone());
         self.deliveries.apply(renewed).await
     }
 
@@ -187,16 +202,17 @@ impl Host for ProxyHost {
     }
 }
 
-fn of_start(started: &Started) -> Delivery {
+fn delivery_of(started: &Started) -> Delivery {
     let Started {
-        bundle: _,
+        bundle,
         folder,
         certificates,
     } = started;
-    delivery(folder, certificates)
+    let check = BundleCheck::new(bundle.folder_check(folder));
+    delivery(folder, certificates, check)
 }
 
-fn delivery(folder: &Path, certificates: &Certificates) -> Delivery {
+fn delivery(folder: &Path, certificates: &Certificates, check: BundleCheck) -> Delivery {
     let mut keys = PrivateKeys::default();
     for (file, held) in certificates.by_key_file() {
         let HeldCertificate { chain_pem, key_pem } = held;
@@ -205,6 +221,7 @@ fn delivery(folder: &Path, certificates: &Certificates) -> Delivery {
     Delivery {
         entry_file: folder.join(ENTRY_FILE),
         keys,
+        check,
     }
 }
 

@@ -1,24 +1,31 @@
 //! Traffic of each route since the active bundle was applied.
 
-use control_wire::{LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
-use proxy_telemetry::{BOUNDS_NS, RouteTotal, Snapshot};
+use control_wire::{ConnectionTraffic, LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
+use proxy_telemetry::{BOUNDS_NS, HistogramTotal, RouteTotal, Snapshot};
 use std::collections::BTreeMap;
 
 /// A heartbeat may hold no more.
 const MAX_ROUTES: usize = 500;
 const MAX_REASONS: usize = 100;
+const MAX_STATUSES: usize = 100;
 const NS_PER_MS: u64 = 1_000_000;
+const NS_PER_US: u128 = 1_000;
+
+/// By upper bound in [`LATENCY_BOUNDS_MS`], and one more bucket.
+type Buckets = [u64; LATENCY_BOUNDS_MS.len() + 1];
 
 /// Counts from a moment on.
 #[derive(Debug, Default)]
 pub(crate) struct TrafficMeter {
     before: BTreeMap<String, RouteTraffic>,
+    connections_before: ConnectionTraffic,
 }
 
 impl TrafficMeter {
     /// Counts from now on.
     pub(crate) fn begin(&mut self, snapshot: &Snapshot) {
         self.before = totals(snapshot).collect();
+        self.connections_before = connections(snapshot);
     }
 
     /// Counts since then; if there are too many routes, those with the most requests.
@@ -34,7 +41,11 @@ impl TrafficMeter {
         routes.sort_by_key(|(_, since)| std::cmp::Reverse(since.requests));
         routes.truncate(MAX_ROUTES);
         let routes = routes.into_iter().collect();
-        Traffic { routes }
+        let connections = connections_since(connections(snapshot), self.connections_before);
+        Traffic {
+            routes,
+            connections: Some(connections),
+        }
     }
 }
 
@@ -43,30 +54,57 @@ fn totals(snapshot: &Snapshot) -> impl Iterator<Item = (String, RouteTraffic)> {
     routes.map(|(name, total)| (name.to_string(), traffic(total, snapshot)))
 }
 
-fn traffic(total: &RouteTotal, snapshot: &Snapshot) -> RouteTraffic {
-    let mut latency = [0; LATENCY_BOUNDS_MS.len() + 1];
-    let last = [u64::MAX];
-    for (count, bound_ns) in total
-        .duration
-        .buckets
-        .iter()
-        .zip(BOUNDS_NS.iter().chain(&last))
-    {
-        // A bucket that lies across two of the report is counted as the slower one.
-        let bounds = LATENCY_BOUNDS_MS.iter();
-        let below = bounds.take_while(|ms| u64::from(**ms) * NS_PER_MS < *bound_ns);
-        if let Some(bucket) = latency.get_mut(below.count()) {
-            *bucket += count;
-        }
+fn connections(snapshot: &Snapshot) -> ConnectionTraffic {
+    let workers = &snapshot.workers;
+    ConnectionTraffic {
+        accepted: workers.connections_accepted,
+        handshakes_completed: workers.handshakes_completed,
+        handshakes_failed: workers.handshakes_failed,
     }
+}
+
+fn connections_since(now: ConnectionTraffic, before: ConnectionTraffic) -> ConnectionTraffic {
+    let ConnectionTraffic {
+        accepted,
+        handshakes_completed,
+        handshakes_failed,
+    } = now;
+    ConnectionTraffic {
+        accepted: accepted.saturating_sub(before.accepted),
+        handshakes_completed: handshakes_completed.saturating_sub(before.handshakes_completed),
+        handshakes_failed: handshakes_failed.saturating_sub(before.handshakes_failed),
+    }
+}
+
+fn traffic(total: &RouteTotal, snapshot: &Snapshot) -> RouteTraffic {
     let reasons = snapshot.failures_of(total).into_iter();
     let reasons = reasons.map(|(reason, count)| (reason.to_owned(), count));
+    let latency_us = u64::try_from(total.duration.sum_ns / NS_PER_US);
     RouteTraffic {
         requests: total.requests(),
         errors: total.server_errors(),
         reasons: reasons.take(MAX_REASONS).collect(),
-        latency,
+        latency: buckets(&total.duration),
+        statuses: total.by_status().take(MAX_STATUSES).collect(),
+        bytes_in: Some(total.bytes_in),
+        bytes_out: Some(total.bytes_out),
+        latency_us: Some(latency_us.unwrap_or(u64::MAX)),
+        first_byte: Some(buckets(&total.first_byte)),
     }
+}
+
+fn buckets(durations: &HistogramTotal) -> Buckets {
+    let mut counts = Buckets::default();
+    let last = [u64::MAX];
+    for (count, bound_ns) in durations.buckets.iter().zip(BOUNDS_NS.iter().chain(&last)) {
+        // A bucket that lies across two of the report is counted as the slower one.
+        let bounds = LATENCY_BOUNDS_MS.iter();
+        let below = bounds.take_while(|ms| u64::from(**ms) * NS_PER_MS < *bound_ns);
+        if let Some(bucket) = counts.get_mut(below.count()) {
+            *bucket += count;
+        }
+    }
+    counts
 }
 
 /// Counters only grow, so that a difference is what was counted between.
@@ -75,19 +113,94 @@ fn difference(total: RouteTraffic, before: &RouteTraffic) -> RouteTraffic {
         requests,
         errors,
         reasons,
-        mut latency,
+        latency,
+        statuses,
+        bytes_in,
+        bytes_out,
+        latency_us,
+        first_byte,
     } = total;
-    for (count, before) in latency.iter_mut().zip(before.latency) {
-        *count = count.saturating_sub(before);
-    }
-    let since = reasons.into_iter().map(|(reason, count)| {
-        let old = before.reasons.get(&reason).copied().unwrap_or_default();
-        (reason, count.saturating_sub(old))
-    });
+    let sum = |now: Option<u64>, before: Option<u64>| {
+        now.map(|now| now.saturating_sub(before.unwrap_or_default()))
+    };
     RouteTraffic {
         requests: requests.saturating_sub(before.requests),
         errors: errors.saturating_sub(before.errors),
-        reasons: since.filter(|(_, count)| *count > 0).collect(),
-        latency,
+        reasons: counts_since(reasons, &before.reasons),
+        latency: buckets_since(latency, before.latency),
+        statuses: counts_since(statuses, &before.statuses),
+        bytes_in: sum(bytes_in, before.bytes_in),
+        bytes_out: sum(bytes_out, before.bytes_out),
+        latency_us: sum(latency_us, before.latency_us),
+        first_byte: first_byte.map(|now| buckets_since(now, before.first_byte.unwrap_or_default())),
+    }
+}
+
+fn buckets_since(mut now: Buckets, before: Buckets) -> Buckets {
+    for (count, before) in now.iter_mut().zip(before) {
+        *count = count.saturating_sub(before);
+    }
+    now
+}
+
+fn counts_since<K: Ord>(now: BTreeMap<K, u64>, before: &BTreeMap<K, u64>) -> BTreeMap<K, u64> {
+    let since = now.into_iter().map(|(key, count)| {
+        let old = before.get(&key).copied().unwrap_or_default();
+        (key, count.saturating_sub(old))
+    });
+    since.filter(|(_, count)| *count > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proxy_telemetry::{Outcome, Registry, RegistrySettings};
+    use std::time::Duration;
+
+    fn outcome(status: u16) -> Outcome {
+        Outcome {
+            status,
+            took: Duration::from_millis(8),
+            bytes_in: 10,
+            bytes_out: 300,
+            failed: false,
+            aborted: false,
+        }
+    }
+
+    #[test]
+    fn a_report_has_what_was_counted_since_the_bundle_came_into_force() {
+        let registry = Registry::new(RegistrySettings {
+            reasons: &[],
+            max_series: 10,
+        });
+        let (route, worker) = (registry.route(0, "api"), registry.worker(0));
+        let serve = |status| {
+            route.record(&outcome(status));
+            route.stream(Duration::from_millis(30));
+            worker.connections_accepted.add(2);
+            worker.handshakes_completed.add(1);
+            worker.handshakes_failed.add(1);
+        };
+        serve(200);
+        let mut meter = TrafficMeter::default();
+        meter.begin(&registry.snapshot());
+        serve(200);
+        serve(404);
+        let traffic = meter.read(&registry.snapshot());
+        let route = traffic.routes.get("api").cloned().unwrap_or_default();
+        assert_eq!(route.requests, 2);
+        assert_eq!(route.statuses, BTreeMap::from([(200, 1), (404, 1)]));
+        assert_eq!((route.bytes_in, route.bytes_out), (Some(20), Some(600)));
+        let us = route.latency_us.unwrap_or_default();
+        assert!((15_900..16_100).contains(&us), "{us}");
+        let first_byte = route.first_byte.unwrap_or_default();
+        assert_eq!(first_byte, [0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0]);
+        let expected = ConnectionTraffic {
+            accepted: 4,
+            handshakes_completed: 2,
+            handshakes_failed: 2,
+        };
+        assert_eq!(traffic.connections, Some(expected));
     }
 }

@@ -1,26 +1,26 @@
 //! The way in: limit, authenticate, admit.
 
 use crate::body::BodyLimit;
-use crate::cookie::SessionCookie;
-use crate::correlation::CorrelationId;
 use crate::problem::Problem;
-use crate::rate::RateClass;
 use crate::route::Route;
-use crate::{extract, idempotency, rate};
+use crate::{extract, idempotency};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
-use axum::http::uri::Authority;
 use axum::http::{Extensions, HeaderMap, HeaderName, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use control_app::{Allowance, App, Call, Error, Presented, metric};
 use control_domain::{Access, Actor};
+use control_http::{
+    CorrelationId, RATE_LIMIT, RateClass, SessionCookie, browser, client_ip, cookie,
+    is_same_origin, write_allowance,
+};
 use control_wire::NodeId;
 use jiff::Timestamp;
 use metrics::counter;
+use std::str::FromStr;
 use std::sync::Arc;
 
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const NODE_KEY: HeaderName = HeaderName::from_static("x-service-node-key");
 
 /// Stands before every handler, with its row of the table.
@@ -44,7 +44,7 @@ pub(crate) async fn admit(
             counter!(metric::RATE_LIMITED, "class" => route.rate.name()).increment(1);
             Err(Problem::rate_limited(allowance.retry_after_secs))
         }
-        None if route.access == Access::Public => Ok(next.run(request).await),
+        None if route.access == Access::Public => visit(route, now, request, next).await,
         None => Err(Error::Unauthenticated.into()),
         Some(actor) => enter(&app, route, call(actor, now, &request), request, next).await,
     };
@@ -52,14 +52,14 @@ pub(crate) async fn admit(
     if let Some(problem) = response.extensions_mut().get_mut::<Problem>() {
         problem.name_missing(route);
     }
-    rate::write(&allowance, response.headers_mut());
+    write_allowance(&allowance, response.headers_mut());
     response
 }
 
 /// The response after a token was taken from the bucket of `address`, unless a row of the table took
 /// one: paths without a route, other methods and the description cost as much.
 pub(crate) async fn meter(app: &App, address: &str, response: Response) -> Response {
-    let was_taken = response.headers().contains_key(rate::LIMIT);
+    let was_taken = response.headers().contains_key(RATE_LIMIT);
     if was_taken || response.status() == StatusCode::SERVICE_UNAVAILABLE {
         return response;
     }
@@ -74,43 +74,25 @@ pub(crate) async fn meter(app: &App, address: &str, response: Response) -> Respo
         counter!(metric::RATE_LIMITED, "class" => class.name()).increment(1);
         response = Problem::rate_limited(allowance.retry_after_secs).into_response();
     }
-    rate::write(&allowance, response.headers_mut());
+    write_allowance(&allowance, response.headers_mut());
     response
 }
 
-/// The actor, after a token was taken from the bucket of the actor, or else of the address.
-///
-/// An address that used its bucket up on wrong credentials is not even compared any more, unless
-/// its credential was accepted before: a node with a wrong key must not stop those beside it.
+/// The actor, after a token was taken. The credential of a node proves nothing at the path of another.
 async fn identify(
     app: &App,
     (route, node): (&Route, Option<NodeId>),
     request: &Parts,
     now: Timestamp,
 ) -> Result<(Allowance, Option<Actor>), Error> {
-    let class = route.rate;
-    let address = class.address_bucket(&request.extensions);
     let presented =
         presented(&request.headers, &request.extensions).filter(|_| route.access != Access::Public);
-    let Some(presented) = presented else {
-        let allowance = app.take_token(&address, class.rate(), now).await?;
-        return Ok((allowance, None));
+    let accepts = |actor: &Actor| match actor {
+        Actor::Node { id, .. } => node.is_none_or(|node| node == *id),
+        _ => true,
     };
-    if let Some(refusal) = app.known_refusal(&address, class.rate(), now)
-        && !app.is_known(presented)
-    {
-        return Ok((refusal, None));
-    }
-    let client_ip = rate::client_ip(&request.extensions);
-    let (bucket, actor) = match app.authenticate(presented, client_ip, now).await {
-        // The credential of a node proves nothing at the path of another.
-        Ok(Actor::Node { id, .. }) if node.is_some_and(|node| node != id) => (address, None),
-        Ok(actor) => (class.actor_bucket(&actor, address), Some(actor)),
-        Err(Error::Unauthenticated) => (address, None),
-        Err(error) => return Err(error),
-    };
-    let allowance = app.take_token(&bucket, class.rate(), now).await?;
-    Ok((allowance, actor))
+    let extensions = &request.extensions;
+    control_http::identify(app, route.rate, presented, extensions, now, accepts).await
 }
 
 /// The node that the path requires the credential of.
@@ -118,8 +100,13 @@ async fn node_of_path(route: &Route, parts: &mut Parts) -> Option<NodeId> {
     if !matches!(route.access, Access::OwnNode | Access::OwnNodeKey) {
         return None;
     }
+    id_in_path(parts, "node").await
+}
+
+/// The identifier that stands for `name` in the path.
+async fn id_in_path<I: FromStr>(parts: &mut Parts, name: &str) -> Option<I> {
     let parameters = RawPathParams::from_request_parts(parts, &()).await.ok()?;
-    let (_, text) = parameters.iter().find(|(name, _)| *name == "node")?;
+    let (_, text) = parameters.iter().find(|(own, _)| *own == name)?;
     text.parse().ok()
 }
 
@@ -137,10 +124,14 @@ async fn enter(
     }
     refuse_other_sites(&request)?;
     call.if_match = extract::if_match(request.headers());
-    if !route.is_upload() {
+    let (mut parts, body) = request.into_parts();
+    let project = id_in_path(&mut parts, "project").await;
+    let request = Request::from_parts(parts, body);
+    // An identifier that is none is refused before the body is read.
+    let Some(project) = project.filter(|_| route.is_upload()) else {
         return idempotency::run(app, route, call, request, next).await;
-    }
-    match app.upload_place(&call.actor).await {
+    };
+    match app.upload_place(&call.actor, project).await {
         Ok(_place) => idempotency::run(app, route, call, request, next).await,
         Err(error) => {
             let (parts, body) = request.into_parts();
@@ -151,11 +142,28 @@ async fn enter(
     }
 }
 
+/// Lets a request in that needs no credential. What it sets in the browser, a session for one, must not be of
+/// another site's making.
+async fn visit(
+    route: &Route,
+    now: Timestamp,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    if !route.method.is_safe() && !is_same_origin(&request) {
+        return Err(Problem::other_site());
+    }
+    let visit = extract::visit(now, &request);
+    request.extensions_mut().insert(visit);
+    Ok(next.run(request).await)
+}
+
 fn call(actor: Actor, now: Timestamp, request: &Request) -> Call {
     let id = request.extensions().get::<CorrelationId>();
     Call {
         actor,
-        client_ip: rate::client_ip(request.extensions()),
+        client_ip: client_ip(request.extensions()),
+        browser: browser(request.headers()),
         now,
         correlation_id: id.map(|CorrelationId(id)| id.clone()).unwrap_or_default(),
         if_match: None,
@@ -166,31 +174,10 @@ fn call(actor: Actor, now: Timestamp, request: &Request) -> Call {
 /// A browser sends its cookie for pages of other sites too, and says that it does.
 fn refuse_other_sites(request: &Request) -> Result<(), Problem> {
     let presented = presented(request.headers(), request.extensions());
-    if matches!(presented, Some(Presented::Session(_))) && !is_of_own_site(request) {
+    if matches!(presented, Some(Presented::Session(_))) && !is_same_origin(request) {
         return Err(Problem::other_site());
     }
     Ok(())
-}
-
-/// Browsers that send no `Sec-Fetch-Site` send `Origin` with what changes something; other programs send
-/// neither.
-fn is_of_own_site(request: &Request) -> bool {
-    let headers = request.headers();
-    if let Some(site) = headers.get(FETCH_SITE) {
-        return site == "same-origin" || site == "none";
-    }
-    let Some(origin) = headers.get(header::ORIGIN) else {
-        return true;
-    };
-    let origin = origin.to_str().ok().and_then(|text| text.split_once("://"));
-    let authority = request.uri().authority().map(Authority::as_str);
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
-    let (Some((_, origin)), Some(own)) = (origin, authority.or(host)) else {
-        return false;
-    };
-    origin.eq_ignore_ascii_case(own)
 }
 
 /// The credential of a request. Two of one kind are none: a program in front of this one may have looked
@@ -209,17 +196,9 @@ fn presented<'a>(headers: &'a HeaderMap, extensions: &Extensions) -> Option<Pres
     if headers.contains_key(NODE_KEY) {
         return Some(Presented::NodeKey(only(headers, &NODE_KEY)));
     }
-    let cookie = extensions.get::<SessionCookie>().copied();
-    let name = cookie.unwrap_or_default().name();
-    let cookies = headers.get_all(header::COOKIE).iter();
-    let mut sessions = cookies
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|text| text.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .filter_map(|(own, secret)| (own == name).then_some(secret));
-    let first = sessions.next()?;
-    let is_only = sessions.next().is_none();
-    Some(Presented::Session(if is_only { first } else { "" }))
+    let name = extensions.get::<SessionCookie>().copied();
+    let name = name.unwrap_or_default().name();
+    cookie(headers, name).map(Presented::Session)
 }
 
 /// The text of the field that stands there once; else empty, which no credential is.

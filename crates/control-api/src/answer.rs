@@ -2,15 +2,15 @@
 //! a token of a bucket, also where no route stands.
 
 use crate::admission;
-use crate::correlation::{self, CorrelationId};
 use crate::problem::Problem;
-use crate::rate::RateClass;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use control_app::{App, metric};
+use control_http::CorrelationId;
+use control_http::RateClass;
 use jiff::SignedDuration;
 use metrics::{counter, gauge, histogram};
 use std::net::SocketAddr;
@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// What is limited; checks of health and metrics are not.
 const INTERFACE: &str = "/api/";
+/// The type of pages, which have their own way out.
+const HTML: &str = "text/html; charset=utf-8";
 
 /// Stands around everything, what the framework refuses included.
 pub(crate) async fn answer(
@@ -26,7 +28,7 @@ pub(crate) async fn answer(
     next: Next,
 ) -> Response {
     let started = app.precise_now();
-    let CorrelationId(id) = correlation::id(request.headers());
+    let CorrelationId(id) = CorrelationId::from_headers(request.headers());
     request.extensions_mut().insert(CorrelationId(id.clone()));
     let seen = Seen::from_request(&request);
     let is_of_interface = request.uri().path().starts_with(INTERFACE);
@@ -46,7 +48,7 @@ pub(crate) async fn answer(
         response.headers_mut().remove(header::CONTENT_LENGTH);
     }
     if let Ok(value) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(correlation::HEADER, value);
+        response.headers_mut().insert(CorrelationId::HEADER, value);
     }
     keep_apart(response.headers_mut());
     seen.record(
@@ -66,14 +68,14 @@ fn keep_apart(headers: &mut HeaderMap) {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
 }
 
-/// The failure that is to be written; none if the response has a JSON body of its own.
+/// The failure that is to be written; none if the response has a body of its own, JSON or a page.
 fn problem_of(response: &mut Response) -> Option<Problem> {
     let known = response.extensions_mut().remove::<Problem>();
     let status = response.status();
     let failed = status.is_client_error() || status.is_server_error();
     let kind = response.headers().get(header::CONTENT_TYPE);
-    let is_json = kind.is_some_and(|kind| kind == "application/json");
-    known.or_else(|| (failed && !is_json).then(|| Problem::of_status(status)))
+    let has_body = kind.is_some_and(|kind| kind == "application/json" || kind == HTML);
+    known.or_else(|| (failed && !has_body).then(|| Problem::of_status(status)))
 }
 
 /// A request without an answer yet, also if its client goes away.

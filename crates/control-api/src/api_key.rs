@@ -2,7 +2,7 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::extract::{Body, Caller, Path, Query};
-use crate::names::{ApiKeyStateName, RoleName, ScopeName};
+use crate::names::{ApiKeyStateName, RenameRequest, RoleName, ScopeName};
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
@@ -226,4 +226,20 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     app.delete_api_key(&call, api_key).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Gives an API key another name.
+#[utoipa::path(
+    patch, path = "/api-keys/{api_key}", operation_id = "update_api_key", tag = "api-keys",
+    request_body = RenameRequest, responses((status = 200, body = ApiKeyView))
+)]
+pub(crate) async fn rename(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(api_key): Path<ApiKeyId>,
+    Body(RenameRequest { name }): Body<RenameRequest>,
+) -> Result<Resource<ApiKeyView>, Problem> {
+    let changed = app.rename_api_key(&call, api_key, &name).await?;
+    let view = ApiKeyView::new(&changed.value, call.now);
+    Ok(Resource::found(changed.version, view))
 }

@@ -1,8 +1,8 @@
 //! Bodies of requests: how large, how slow, in which form.
 
-use crate::object::Objects;
+mod wrong_fields;
+
 use crate::problem::Problem;
-use crate::wording::reworded;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -89,12 +89,12 @@ async fn collect(mut body: Limited<Body>) -> Result<Option<Bytes>, axum::BoxErro
 ///
 /// # Errors
 ///
-/// 400 if it is not JSON, 422 with the field that is wrong.
+/// 400 if it is not JSON, 422 with the fields that are wrong.
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let text = std::str::from_utf8(bytes);
     let text = text.map_err(|_| Problem::unreadable("the body is not JSON: it is not UTF-8"))?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(Objects(&mut deserializer));
+    let value = wrong_fields::read(&mut deserializer);
     match (value, deserializer.end()) {
         (Ok(value), Ok(())) => Ok(value),
         (Ok(_), Err(error)) => Err(not_json(&error)),
@@ -102,34 +102,15 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             // The library's classes of errors tell a text that is not JSON only in part.
             let checked = serde_json::from_str::<IgnoredAny>(text);
             checked.map_err(|error| not_json(&error))?;
-            Err(wrong_field(&error.path().to_string(), error.inner()))
+            Err(Problem::invalid_fields(
+                wrong_fields::all_wrong_fields::<T>(text, error),
+            ))
         }
     }
 }
 
 fn not_json(error: &serde_json::Error) -> Problem {
     Problem::unreadable(&format!("the body is not JSON: {error}"))
-}
-
-fn wrong_field(path: &str, error: &serde_json::Error) -> Problem {
-    let text = error.to_string();
-    let reason = match text.split(" at line ").next().unwrap_or_default() {
-        "trailing characters" => "has more elements than it may",
-        "expected value" => "is of a wrong type",
-        reason => reason,
-    };
-    // A missing or unknown field is named by the message only, between backticks.
-    let named = reason
-        .split('`')
-        .nth(1)
-        .filter(|_| reason.contains(" field `"));
-    let field = match (path, named) {
-        (".", Some(name)) => name.to_owned(),
-        (".", None) => "body".to_owned(),
-        (path, Some(name)) if !path.ends_with(name) => format!("{path}.{name}"),
-        (path, _) => path.to_owned(),
-    };
-    Problem::invalid(&field, &reworded(reason))
 }
 
 #[cfg(test)]

@@ -2,15 +2,16 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::extract::{Body, Caller, Path, Query};
-use crate::names::BundleStateName;
-use crate::page::{List, PageQuery};
+use crate::names::{BundleStateName, RenameRequest};
+use crate::page::{List, OrderName, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use control_app::{App, BundleSource, Diagnostic, Files, ListenAddresses, NewBundle};
+use control_app::{App, BundleFilter, BundleSource, Diagnostic, Files, ListenAddresses, NewBundle};
 use control_domain::Bundle;
 use control_wire::{BundleId, ErrorResponse, NodeId, Order, ProjectId, SigningKeyId};
 use jiff::Timestamp;
@@ -106,12 +107,17 @@ pub(crate) struct ServicesRequest {
 }
 
 /// Which bundles, and which page.
-#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct BundleQuery {
     /// Only bundles in this state.
     state: Option<BundleStateName>,
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Which end the list begins with; without it, the newest.
+    #[param(inline)]
+    order: Option<OrderName>,
     /// How many items at most.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
@@ -263,13 +269,15 @@ pub(crate) async fn list(
 ) -> Result<Json<List<BundleSummary>>, Problem> {
     let BundleQuery {
         state,
+        name,
+        order,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.page()?;
-    let found = app
-        .bundles(&call, project, state.map(Into::into), page)
-        .await?;
+    let page = PageQuery { limit, cursor }.newest_page(order)?;
+    let state = state.map(Into::into);
+    let filter = BundleFilter { state, name };
+    let found = app.bundles(&call, project, &filter, page).await?;
     Ok(List::from_found(page, &found, |view: &BundleSummary| {
         view.id.0
     }))
@@ -281,7 +289,7 @@ pub(crate) async fn list(
     post, path = "/projects/{project}/bundles", operation_id = "create_bundle", tag = "bundles",
     request_body = NewBundleRequest, responses(
         (status = 201, body = BundleView),
-        (status = 503, description = "Four bundles are uploaded already, or two by the caller, the database is away, or the program stops", body = ErrorResponse)
+        (status = 503, description = "Six bundles are uploaded already, three to the organization or two by the caller, the database is away, or the program stops", body = ErrorResponse)
     )
 )]
 pub(crate) async fn create(
@@ -341,4 +349,34 @@ pub(crate) async fn assign(
 ) -> Result<Json<AssignResponse>, Problem> {
     let orders = app.assign_bundle(&call, place, &nodes).await?;
     Ok(Json(AssignResponse { orders }))
+}
+
+/// Deletes a bundle that no node and no rollout needs. Its archive follows within a minute.
+#[utoipa::path(
+    delete, path = "/projects/{project}/bundles/{bundle}", operation_id = "delete_bundle",
+    tag = "bundles", responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, BundleId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_bundle(&call, place).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Gives a bundle another name.
+#[utoipa::path(
+    patch, path = "/projects/{project}/bundles/{bundle}", operation_id = "update_bundle",
+    tag = "bundles", request_body = RenameRequest, responses((status = 200, body = BundleView))
+)]
+pub(crate) async fn rename(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, BundleId)>,
+    Body(RenameRequest { name }): Body<RenameRequest>,
+) -> Result<Resource<BundleView>, Problem> {
+    let changed = app.rename_bundle(&call, place, &name).await?;
+    let view = BundleView::from(&changed.value);
+    Ok(Resource::found(changed.version, view))
 }

@@ -1,21 +1,23 @@
 //! Certificates. No answer holds a private key.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::extract::{Body, Caller, Path, Query};
 use crate::names::CertificateStateName;
-use crate::page::{List, PageQuery};
+use crate::page::{List, OrderName, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, NewCertificate};
+use control_app::{App, CertificateFilter, NewCertificate};
 use control_domain::{Certificate, CertificateFacts};
-use control_wire::{CertificateId, ProjectId};
+use control_wire::{CertificateId, ProjectId, rfc3339};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 use zeroize::Zeroizing;
 
 /// A certificate, without its private key.
@@ -56,6 +58,27 @@ pub(crate) struct CertificateRequest {
     /// Labels that a node needs to get the private key. Absent: those of before, and for a new certificate none,
     /// which is every node of the project.
     node_labels: Option<BTreeMap<String, String>>,
+}
+
+/// Which certificates, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CertificateQuery {
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Only certificates that end before this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "rfc3339::optional")]
+    expires_before: Option<Timestamp>,
+    /// Which end the list begins with; without it, the oldest.
+    #[param(inline)]
+    order: Option<OrderName>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<Uuid>,
 }
 
 impl CertificateView {
@@ -112,16 +135,27 @@ impl From<CertificateRequest> for NewCertificate {
 /// The certificates of a project.
 #[utoipa::path(
     get, path = "/projects/{project}/certificates", operation_id = "list_certificates",
-    tag = "certificates", params(PageQuery), responses((status = 200, body = List<CertificateView>))
+    tag = "certificates", params(CertificateQuery), responses((status = 200, body = List<CertificateView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(project): Path<ProjectId>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<CertificateQuery>,
 ) -> Result<Json<List<CertificateView>>, Problem> {
-    let page = query.page()?;
-    let found = app.certificates(&call, project, page).await?;
+    let CertificateQuery {
+        name,
+        expires_before,
+        order,
+        limit,
+        cursor,
+    } = query;
+    let page = PageQuery { limit, cursor }.oldest_page(order)?;
+    let filter = CertificateFilter {
+        name,
+        expires_before,
+    };
+    let found = app.certificates(&call, project, &filter, page).await?;
     let views = found
         .iter()
         .map(|found| CertificateView::new(&found.value, call.now));

@@ -3,12 +3,12 @@
 
 use crate::extract::{Body, Caller, Path, Query};
 use crate::names::{DriftResolutionName, DriftStateName};
-use crate::page::{List, PageQuery};
+use crate::page::{List, OrderName, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
 use axum::extract::State;
-use control_app::{App, DriftRemedy};
+use control_app::{App, DriftFilter, DriftRemedy};
 use control_domain::Drift;
 use control_wire::{BundleId, DriftId, NodeId, ProjectId};
 use jiff::Timestamp;
@@ -42,6 +42,11 @@ pub(crate) struct DriftView {
 pub(crate) struct DriftQuery {
     /// Only drifts in this state.
     state: Option<DriftStateName>,
+    /// Only drifts of this node.
+    node: Option<NodeId>,
+    /// Which end the list begins with; without it, the newest.
+    #[param(inline)]
+    order: Option<OrderName>,
     /// How many items at most.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
@@ -106,13 +111,15 @@ pub(crate) async fn list(
 ) -> Result<Json<List<DriftView>>, Problem> {
     let DriftQuery {
         state,
+        node,
+        order,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.page()?;
-    let found = app
-        .drifts(&call, project, state.map(Into::into), page)
-        .await?;
+    let page = PageQuery { limit, cursor }.newest_page(order)?;
+    let state = state.map(Into::into);
+    let filter = DriftFilter { state, node };
+    let found = app.drifts(&call, project, &filter, page).await?;
     Ok(List::from_found(page, &found, |view: &DriftView| view.id.0))
 }
 

@@ -1,12 +1,13 @@
 //! Enrolment tokens.
 
 use crate::extract::{Body, Caller, Path, Query};
-use crate::names::EnrolmentTokenStateName;
+use crate::names::{EnrolmentTokenStateName, RenameRequest};
 use crate::page::{List, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use control_app::App;
 use control_domain::{EnrolmentToken, NewEnrolmentToken, Tenant};
 use control_wire::{EnrolmentTokenId, ProjectId, UserId, rfc3339};
@@ -165,6 +166,38 @@ pub(crate) async fn revoke(
     Path((project, token)): Path<(ProjectId, EnrolmentTokenId)>,
 ) -> Result<Resource<EnrolmentTokenView>, Problem> {
     let changed = app.revoke_enrolment_token(&call, project, token).await?;
+    let view = EnrolmentTokenView::new(&changed.value, call.now);
+    Ok(Resource::found(changed.version, view))
+}
+
+/// Deletes an enrolment token; it admits no node from then on.
+#[utoipa::path(
+    delete, path = "/projects/{project}/enrolment-tokens/{enrolment_token}",
+    operation_id = "delete_enrolment_token", tag = "enrolment-tokens",
+    responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path((project, token)): Path<(ProjectId, EnrolmentTokenId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_enrolment_token(&call, project, token).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Gives an enrolment token another name.
+#[utoipa::path(
+    patch, path = "/projects/{project}/enrolment-tokens/{enrolment_token}",
+    operation_id = "update_enrolment_token", tag = "enrolment-tokens",
+    request_body = RenameRequest, responses((status = 200, body = EnrolmentTokenView))
+)]
+pub(crate) async fn rename(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, EnrolmentTokenId)>,
+    Body(RenameRequest { name }): Body<RenameRequest>,
+) -> Result<Resource<EnrolmentTokenView>, Problem> {
+    let changed = app.rename_enrolment_token(&call, place, &name).await?;
     let view = EnrolmentTokenView::new(&changed.value, call.now);
     Ok(Resource::found(changed.version, view))
 }

@@ -7,8 +7,11 @@ use crate::wording::reworded;
 use axum::body::Bytes;
 use axum::extract::{self, FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
-use control_app::{Call, Error};
+use axum::http::{Extensions, HeaderMap, header};
+use control_app::{Call, Error, Visit};
+use control_auth::Secret;
+use control_http::{CorrelationId, SessionCookie, browser, client_ip, cookie};
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
@@ -23,6 +26,38 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let call = parts.extensions.get::<Call>().cloned();
         call.map(Self).ok_or_else(|| Error::Unauthenticated.into())
+    }
+}
+
+/// A request without a credential, as admission made it.
+#[derive(Clone, Debug)]
+pub(crate) struct Visitor(pub(crate) Visit);
+
+impl<S: Sync> FromRequestParts<S> for Visitor {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let visit = parts.extensions.get::<Visit>().cloned();
+        visit.map(Self).ok_or_else(|| Error::Unauthenticated.into())
+    }
+}
+
+/// What is known of a request without a credential.
+pub(crate) fn visit(now: Timestamp, request: &Request) -> Visit {
+    visit_with(now, request.headers(), request.extensions())
+}
+
+/// The same of the parts of a request.
+pub(crate) fn visit_with(now: Timestamp, headers: &HeaderMap, extensions: &Extensions) -> Visit {
+    let scheme = extensions.get::<SessionCookie>().copied();
+    let known = cookie(headers, scheme.unwrap_or_default().browser_name());
+    let id = extensions.get::<CorrelationId>();
+    Visit {
+        client_ip: client_ip(extensions),
+        browser: browser(headers),
+        known_browser: known.map(Secret::presented),
+        now,
+        correlation_id: id.map(|CorrelationId(id)| id.clone()).unwrap_or_default(),
     }
 }
 

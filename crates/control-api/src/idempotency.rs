@@ -15,6 +15,8 @@ use uuid::Uuid;
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 /// Answers are resources, or say so: larger ones are not given to commands.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+/// A larger answer is not kept for 24 hours: one key could fill the database with them.
+const MAX_KEPT_BYTES: usize = 8 * 1024;
 const MAX_KEY_BYTES: usize = 255;
 
 /// Runs the handler, or repeats the answer that it gave.
@@ -92,7 +94,7 @@ async fn keep(app: &App, id: Uuid, response: Response) -> Result<Response, Probl
         status: parts.status.as_u16(),
         etag: field(&parts.headers, header::ETAG),
         location: field(&parts.headers, header::LOCATION),
-        body: (!is_secret).then_some(text),
+        body: (!is_secret && text.len() <= MAX_KEPT_BYTES).then_some(text),
     };
     app.keep_reply(id, Some(&reply)).await?;
     Ok(Response::from_parts(parts, Body::from(bytes)))
@@ -110,8 +112,13 @@ fn replay(reply: Reply) -> Result<Response, Problem> {
         location,
         body,
     } = reply;
-    let body = body.ok_or_else(|| {
-        Problem::repeated("carried out before; the answer held a secret that is shown once")
+    let body = body.ok_or_else(|| match &location {
+        Some(location) => Problem::repeated(&format!(
+            "carried out before; the answer is not kept: see {location}"
+        )),
+        None => {
+            Problem::repeated("carried out before; the answer held a secret that is shown once")
+        }
     })?;
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     let mut response = (status, body).into_response();

@@ -1,6 +1,5 @@
 //! Invitations.
 
-use crate::cookie::SessionCookie;
 use crate::extract::{Body, Caller, Path, Query};
 use crate::member::MemberView;
 use crate::names::RoleName;
@@ -15,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use control_app::{App, Joined, NewAccount};
 use control_auth::{Password, Secret};
 use control_domain::Invitation;
+use control_http::SessionCookie;
 use control_wire::{InvitationId, OrgId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -216,8 +216,8 @@ pub(crate) async fn accept(
     };
     let path = format!("/orgs/{}/members/{}", view.org, view.user);
     let mut response = Resource::secret(1, view).at(&path).into_response();
-    if let Ok(cookie) = cookie.set(&session) {
-        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    for field in cookie.set_all(&session) {
+        response.headers_mut().append(header::SET_COOKIE, field);
     }
     Ok(response)
 }

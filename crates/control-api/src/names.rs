@@ -3,7 +3,7 @@
 use control_domain::{
     ApiKeyState, ApprovalRule, BatchState, BundleState, CertificateState, DriftResolution,
     DriftState, EnrolmentTokenState, LoadBalancing, NodeState, OnFailure, Role, RolloutState,
-    Scope, SigningKeyState,
+    Scope, SignInMethod, SigningKeyState,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -54,7 +54,20 @@ names! {
 }
 
 names! {
-    /// What a user may do in an organization.
+    /// How the user proved its identity.
+    SignInMethodName of SignInMethod {
+        Password = "password",
+        PasswordTotp = "password+totp",
+        PasswordRecovery = "password+recovery_code",
+        Oidc = "oidc",
+        Saml = "saml",
+        OidcTotp = "oidc+totp",
+        SamlTotp = "saml+totp",
+    }
+}
+
+names! {
+    /// What a user may do in an organization or a project.
     RoleName of Role {
         Reader = "reader",
         Operator = "operator",
@@ -189,4 +202,12 @@ names! {
         Manual = "manual",
         Rollout = "rollout",
     }
+}
+
+/// Another name.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RenameRequest {
+    #[schema(min_length = 1, max_length = 100)]
+    pub(crate) name: String,
 }

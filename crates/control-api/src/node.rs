@@ -4,14 +4,14 @@
 use crate::extract::{Body, Caller, Path, Query};
 use crate::names::NodeStateName;
 use crate::node_view::{NodeDetailView, NodeView, revision};
-use crate::page::{List, PageQuery};
+use crate::page::{List, OrderName, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::{App, KeyRotation, NodeCounts, NodeFilter, Versioned};
-use control_domain::{Node, NodeState};
+use control_domain::{LabelSelector, Node, NodeState};
 use control_wire::{BundleId, NodeEvent, NodeEventId, NodeId, ProjectId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,19 @@ pub(crate) struct NodeQuery {
     label: Option<String>,
     /// Only nodes in this state.
     state: Option<NodeStateName>,
+    /// Only nodes with labels that fulfil all of up to 16 conditions with commas between: `name=value`, `name!=value`,
+    /// `name` (it is there) and `!name` (it is not).
+    #[param(example = "tier=edge,zone!=eu")]
+    selector: Option<String>,
+    /// Only nodes of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Only nodes that say that they run this bundle.
+    bundle: Option<BundleId>,
+    /// Only nodes with this version of the proxy, or one that begins so if it ends in `*`.
+    version: Option<String>,
+    /// Which end the list begins with; without it, the oldest.
+    #[param(inline)]
+    order: Option<OrderName>,
     /// How many items at most.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
@@ -128,13 +141,21 @@ pub(crate) async fn list(
     let NodeQuery {
         label,
         state,
+        selector,
+        name,
+        bundle,
+        version,
+        order,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.page()?;
+    let page = PageQuery { limit, cursor }.oldest_page(order)?;
     let filter = NodeFilter {
-        label: label.as_deref().map(pair).transpose()?,
+        selector: self::selector(label.as_deref(), selector.as_deref())?,
         state: state.map(NodeState::from),
+        name,
+        bundle,
+        version,
     };
     let found = app.nodes(&call, project, &filter, page).await?;
     let view =
@@ -144,10 +165,19 @@ pub(crate) async fn list(
     Ok(Json(List::new(page, views, |view: &NodeView| view.id.0)))
 }
 
-fn pair(label: &str) -> Result<(String, String), Problem> {
-    let pair = label.split_once('=');
-    let (name, value) = pair.ok_or_else(|| Problem::bad_query("label: is not name=value"))?;
-    Ok((name.to_owned(), value.to_owned()))
+/// The conditions of both parameters.
+fn selector(label: Option<&str>, selector: Option<&str>) -> Result<LabelSelector, Problem> {
+    let mut all = LabelSelector::default();
+    if let Some(label) = label {
+        let pair = label.split_once('=');
+        let (name, value) = pair.ok_or_else(|| Problem::bad_query("label: is not name=value"))?;
+        all = LabelSelector::equals(name, value);
+    }
+    if let Some(text) = selector {
+        let parsed = LabelSelector::parse(text);
+        all = all.and(parsed.map_err(|refusal| Problem::bad_query(&refusal.to_string()))?);
+    }
+    Ok(all)
 }
 
 /// How many nodes a project has, by state and by bundle.

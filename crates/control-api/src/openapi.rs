@@ -1,9 +1,9 @@
 //! The description: what the handlers say, and what is the same for all of them.
 
-use crate::cookie::SessionCookie;
 use crate::route::{PREFIX, Route};
 use axum::http::Method;
 use control_domain::{Access, ScopeRule};
+use control_http::SessionCookie;
 use control_wire::ErrorResponse;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
@@ -190,7 +190,7 @@ fn security_of(access: Access) -> Value {
         Access::SignedIn | Access::Enrolment | Access::Member { .. } => {
             json!([{"bearer": []}, {"session": []}])
         }
-        Access::Session | Access::InstanceAdmin => json!([{"session": []}]),
+        Access::Session | Access::FreshSession | Access::InstanceAdmin => json!([{"session": []}]),
         Access::OwnNode => json!([{"bearer": []}, {"nodeKey": []}]),
         Access::OwnNodeKey => json!([{"nodeKey": []}]),
         Access::SetUp | Access::Invitee | Access::System => json!([{"bearer": []}]),
@@ -205,6 +205,9 @@ fn access_text(access: Access) -> String {
         Access::Invitee => "the bearer of an invitation".to_owned(),
         Access::SignedIn => "any user, any API key".to_owned(),
         Access::Session => "any user".to_owned(),
+        Access::FreshSession => {
+            "any user, after a proof of identity in the last 10 minutes".to_owned()
+        }
         Access::InstanceAdmin => "an administrator of the installation".to_owned(),
         Access::Enrolment => {
             let actors = access_text(Access::WRITE_NODES);
@@ -213,13 +216,18 @@ fn access_text(access: Access) -> String {
         Access::OwnNode => "the node itself".to_owned(),
         Access::OwnNodeKey => "the node itself, by its key".to_owned(),
         Access::System => "the control plane itself".to_owned(),
-        Access::Member { scope, role } => {
+        Access::Member { scope, role, fresh } => {
             let key = match scope {
                 ScopeRule::Any => "any API key".to_owned(),
                 ScopeRule::Has(scope) => format!("an API key with the scope {scope}"),
                 ScopeRule::Unlimited => "an API key without scopes".to_owned(),
             };
-            format!("the role {role}, or {key}")
+            let proof = if fresh {
+                " and a proof of identity in the last 10 minutes"
+            } else {
+                ""
+            };
+            format!("the role {role}{proof}, or {key}")
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use axum::Json;
-use control_app::{Page, Versioned};
+use control_app::{Page, PageOrder, Versioned};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -22,7 +22,15 @@ pub(crate) struct PageQuery {
     pub(crate) cursor: Option<Uuid>,
 }
 
-/// A page of a list. Items are in the order of their creation.
+/// Which end a list begins with, by the creation of its items.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OrderName {
+    Oldest,
+    Newest,
+}
+
+/// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct List<T> {
     items: Vec<T>,
@@ -33,10 +41,25 @@ pub(crate) struct List<T> {
 impl PageQuery {
     /// One more than asked for: whether it comes says whether there is a next page.
     pub(crate) fn page(self) -> Result<Page, Problem> {
+        self.page_in(PageOrder::Oldest)
+    }
+
+    /// Like [`PageQuery::page`], of a list in the order that is asked for, or else the newest first.
+    pub(crate) fn newest_page(self, order: Option<OrderName>) -> Result<Page, Problem> {
+        self.page_in(order.map_or(PageOrder::Newest, PageOrder::from))
+    }
+
+    /// Like [`PageQuery::page`], of a list in the order that is asked for, or else the oldest first.
+    pub(crate) fn oldest_page(self, order: Option<OrderName>) -> Result<Page, Problem> {
+        self.page_in(order.map_or(PageOrder::Oldest, PageOrder::from))
+    }
+
+    fn page_in(self, order: PageOrder) -> Result<Page, Problem> {
         let limit = Self::wanted(self.limit)?;
         Ok(Page {
             after: self.cursor,
             limit: limit + 1,
+            order,
         })
     }
 
@@ -47,6 +70,15 @@ impl PageQuery {
             return Err(Problem::bad_query("limit: is not 1 to 200"));
         }
         Ok(i64::from(limit))
+    }
+}
+
+impl From<OrderName> for PageOrder {
+    fn from(order: OrderName) -> Self {
+        match order {
+            OrderName::Oldest => Self::Oldest,
+            OrderName::Newest => Self::Newest,
+        }
     }
 }
 

@@ -61,6 +61,25 @@ impl Problem {
         }
     }
 
+    /// 422: these fields of the body are wrong; the message tells of the first.
+    pub(crate) fn invalid_fields(details: Vec<ErrorDetail>) -> Self {
+        let first = details.first().map_or_else(String::new, |detail| {
+            let ErrorDetail { field, reason } = detail;
+            format!(": {field}: {reason}")
+        });
+        let more = match details.len() {
+            0 | 1 => String::new(),
+            2 => "; and 1 more field".to_owned(),
+            count => format!("; and {} more fields", count - 1),
+        };
+        let message = format!("Request validation failed{first}{more}");
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Self {
+            details,
+            ..Self::new(status, ErrorCode::RequestValidation, message)
+        }
+    }
+
     /// 400: the body has no form.
     pub(crate) fn unreadable(message: &str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, ErrorCode::Parse, message)
@@ -256,19 +275,28 @@ impl From<Refusal> for Problem {
             | Refusal::WrongCredential
             | Refusal::OwnApproval
             | Refusal::UnknownPerson
+            | Refusal::SharedMember
+            | Refusal::NotFresh
+            | Refusal::NoSecondFactor
             | Refusal::MoreThanOwn(_) => {
                 let message = format!("Authorization failed: {refusal}");
-                let code = ErrorCode::AuthorizationFailed;
+                let code = match refusal {
+                    Refusal::NotFresh => ErrorCode::StepUpRequired,
+                    Refusal::NoSecondFactor => ErrorCode::SecondFactorRequired,
+                    _ => ErrorCode::AuthorizationFailed,
+                };
                 return Self::new(StatusCode::FORBIDDEN, code, message);
             }
             Refusal::Ended => return Self::unauthenticated(),
             Refusal::WrongState { .. }
             | Refusal::NoSigningKey
+            | Refusal::NoPassword
             | Refusal::Held
             | Refusal::NeedsApproval => (StatusCode::CONFLICT, ErrorCode::WrongState),
             Refusal::InUse(_) | Refusal::Taken(_) | Refusal::LastAdmin => {
                 (StatusCode::CONFLICT, ErrorCode::Conflict)
             }
+            Refusal::Quota { .. } => (StatusCode::CONFLICT, ErrorCode::QuotaExceeded),
             Refusal::Invalid { field, reason } => return Self::invalid(field, reason),
         };
         Self::new(status, code, refusal.to_string())
@@ -280,6 +308,12 @@ impl From<Error> for Problem {
         use control_app::StoreError::{Conflict, Reference, Stale};
         match error {
             Error::Unauthenticated => Self::unauthenticated(),
+            Error::WrongSignIn => {
+                let message = format!("Authentication failed: {error}");
+                let status = StatusCode::UNAUTHORIZED;
+                Self::new(status, ErrorCode::AuthenticationFailed, message)
+            }
+            Error::TooManyTries { retry_after_secs } => Self::rate_limited(retry_after_secs),
             Error::Refused(refusal) => refusal.into(),
             Error::Precondition => {
                 let status = StatusCode::PRECONDITION_FAILED;
@@ -288,7 +322,17 @@ impl From<Error> for Problem {
             Error::Store(Stale | Conflict | Reference) => {
                 Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, error.to_string())
             }
-            Error::TooManyWaiters | Error::TooManyUploads => Self::busy(&error.to_string()),
+            Error::TooManyWaiters | Error::TooManyUploads | Error::TooManySignIns => {
+                Self::busy(&error.to_string())
+            }
+            Error::SsoRefused | Error::SsoEmailTaken => {
+                let message = format!("Authorization failed: {error}");
+                Self::new(
+                    StatusCode::FORBIDDEN,
+                    ErrorCode::AuthorizationFailed,
+                    message,
+                )
+            }
             Error::Files(wrong) => Self::invalid("files", &wrong.to_string()),
             Error::Definition { field, reason } => Self::invalid(field, &reason),
             Error::Certificate(wrong) => {

@@ -3,13 +3,14 @@
 
 use crate::extract::{Body, Caller, Path, Query};
 use crate::names::{OnFailureName, RolloutStateName};
-use crate::page::{List, PageQuery};
+use crate::page::{List, OrderName, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use crate::rollout_view::{GateSettings, RolloutNodeView, RolloutSummary, RolloutView};
 use axum::Json;
 use axum::extract::State;
-use control_app::{App, Call, NodeSelection};
+use axum::http::StatusCode;
+use control_app::{App, Call, NodeSelection, RolloutFilter};
 use control_domain::{BatchSize, Gate, NewRollout, OnFailure, RolloutCommand, Strategy};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
@@ -72,6 +73,11 @@ pub(crate) struct NewRolloutRequest {
 pub(crate) struct RolloutQuery {
     /// Only rollouts in this state.
     state: Option<RolloutStateName>,
+    /// Only rollouts of this bundle.
+    bundle: Option<BundleId>,
+    /// Which end the list begins with; without it, the newest.
+    #[param(inline)]
+    order: Option<OrderName>,
     /// How many items at most.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
@@ -152,13 +158,15 @@ pub(crate) async fn list(
 ) -> Result<Json<List<RolloutSummary>>, Problem> {
     let RolloutQuery {
         state,
+        bundle,
+        order,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.page()?;
-    let found = app
-        .rollouts(&call, project, state.map(Into::into), page)
-        .await?;
+    let page = PageQuery { limit, cursor }.newest_page(order)?;
+    let state = state.map(Into::into);
+    let filter = RolloutFilter { state, bundle };
+    let found = app.rollouts(&call, project, &filter, page).await?;
     Ok(List::from_found(page, &found, |view: &RolloutSummary| {
         view.id.0
     }))
@@ -315,4 +323,18 @@ async fn command(
     let changed = app.command_rollout(call, place, command).await?;
     let view = RolloutSummary::from(&changed.value);
     Ok(Resource::found(changed.version, view))
+}
+
+/// Deletes a rollout that is planned or has ended.
+#[utoipa::path(
+    delete, path = "/projects/{project}/rollouts/{rollout}", operation_id = "delete_rollout",
+    tag = "rollouts", responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, RolloutId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_rollout(&call, place).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -93,9 +93,16 @@ pub(crate) struct GateSettings {
     /// By how much the mean CPU of a node may grow; 100 is one core.
     #[schema(default = 50, minimum = 0)]
     max_cpu_increase_percent: i64,
-    /// Failures of a reason that the nodes compared with do not have.
+    /// The mean latency of a route may grow by so much, in percent.
+    #[schema(default = 20, minimum = 0)]
+    max_latency_increase_percent: i64,
+    /// Failures of one reason that pass in any case, however few the nodes compared with have.
     #[schema(default = 0, minimum = 0)]
     max_new_failures: i64,
+    /// Change of a route's part of all requests that passes, in thousandths of all requests; 1000 looks at none.
+    /// For a bundle that moves requests to other routes on purpose.
+    #[schema(default = 50, minimum = 0, maximum = 1000)]
+    max_mix_shift_permille: i64,
 }
 
 /// Nodes that are switched together.
@@ -140,6 +147,8 @@ struct FiguresView {
     batch: SideView,
     /// Nodes that were not moved yet, since the batch was opened; for the last batch, itself before.
     rest: SideView,
+    /// The verdict in one sentence, with the routes that it says nothing of.
+    verdict: Option<String>,
 }
 
 /// What nodes report together.
@@ -247,7 +256,7 @@ impl From<&RolloutProgress> for RolloutView {
             submitted_by: rollout.submitted_by,
             submitted_person: rollout.submitted_person,
             batches: batches.iter().map(BatchView::from).collect(),
-            progress: counts.map(|counts| ProgressView::new(counts, *figures)),
+            progress: counts.map(|counts| ProgressView::new(counts, figures.clone())),
         }
     }
 }
@@ -272,6 +281,8 @@ impl From<Gate> for GateSettings {
             p99_slack_ms,
             max_cpu_increase_percent,
             max_new_failures,
+            max_mix_shift_permille,
+            max_latency_increase_percent,
         } = gate;
         Self {
             min_requests,
@@ -280,6 +291,8 @@ impl From<Gate> for GateSettings {
             p99_slack_ms,
             max_cpu_increase_percent,
             max_new_failures,
+            max_mix_shift_permille,
+            max_latency_increase_percent,
         }
     }
 }
@@ -299,6 +312,8 @@ impl From<GateSettings> for Gate {
             p99_slack_ms,
             max_cpu_increase_percent,
             max_new_failures,
+            max_mix_shift_permille,
+            max_latency_increase_percent,
         } = settings;
         Self {
             min_requests,
@@ -307,6 +322,8 @@ impl From<GateSettings> for Gate {
             p99_slack_ms,
             max_cpu_increase_percent,
             max_new_failures,
+            max_mix_shift_permille,
+            max_latency_increase_percent,
         }
     }
 }
@@ -361,10 +378,15 @@ impl ProgressView {
 
 impl From<StoredFigures> for FiguresView {
     fn from(figures: StoredFigures) -> Self {
-        let StoredFigures { batch, rest } = figures;
+        let StoredFigures {
+            batch,
+            rest,
+            verdict,
+        } = figures;
         Self {
             batch: SideView::from(batch),
             rest: SideView::from(rest),
+            verdict,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! One row of the table of routes.
 
-use crate::rate::RateClass;
 use axum::http::Method;
 use control_app::App;
 use control_domain::Access;
+use control_http::RateClass;
 use std::sync::Arc;
 use utoipa_axum::router::UtoipaMethodRouter;
 

@@ -1,11 +1,10 @@
 //! The one table of routes.
 
-use crate::cookie::SessionCookie;
 use crate::route::{PREFIX, Route, row};
 use crate::{
     admission, answer, api_key, audit, bundle, bundle_archive, certificate, docs, drift,
     enrolment_token, invitation, member, node, node_session, openapi, org, project, rollout,
-    service, setup, signing_key, upstream, user,
+    second_factor, service, session, setup, sign_in, signing_key, sso, sso_browser, upstream, user,
 };
 use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
@@ -13,6 +12,7 @@ use axum::routing::any;
 use axum::{Extension, Router};
 use control_app::App;
 use control_domain::Access;
+use control_http::SessionCookie;
 use serde_json::Value;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
@@ -20,6 +20,8 @@ use utoipa_axum::routes;
 
 /// 500 routes with their counters, and 100 diagnostics.
 const HEARTBEAT_BYTES: usize = 512 * 1024;
+/// An address with a password or a code.
+const SIGN_IN_BYTES: usize = 16 * 1024;
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
@@ -33,25 +35,44 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/setup", Access::SetUp, || routes!(setup::set_up)).strict()
         .creates("/orgs/{org}"),
 
+    row(POST, "/sign-in", Access::Public, || routes!(sign_in::sign_in)).strict().with_body(SIGN_IN_BYTES),
+    row(POST, "/sign-in/code", Access::Public, || routes!(sign_in::code)).strict().with_body(SIGN_IN_BYTES),
+    row(POST, "/sign-in/recovery", Access::Public, || routes!(sign_in::recovery)).strict().with_body(SIGN_IN_BYTES),
+    row(POST, "/sign-out", Access::Session, || routes!(session::sign_out)),
+
     row(GET, "/users/me", Access::SignedIn, || routes!(user::me)),
+    row(PATCH, "/users/me", Access::Session, || routes!(user::rename)),
+    row(POST, "/users/me/password", Access::FreshSession, || routes!(user::change_password)).strict(),
+    row(POST, "/users/me/strong", Access::Session, || routes!(sign_in::prove_again)).strict(),
+    row(GET, "/users/me/sessions", Access::Session, || routes!(session::list)),
+    row(DELETE, "/users/me/sessions", Access::Session, || routes!(session::revoke_others)),
+    row(DELETE, "/users/me/sessions/{session}", Access::Session, || routes!(session::revoke)),
+    row(GET, "/users/me/totp", Access::Session, || routes!(second_factor::view)),
+    row(POST, "/users/me/totp", Access::FreshSession, || routes!(second_factor::start)),
+    row(POST, "/users/me/totp/confirm", Access::FreshSession, || routes!(second_factor::confirm)).strict(),
+    row(DELETE, "/users/me/totp", Access::FreshSession, || routes!(second_factor::remove)),
+    row(POST, "/users/me/recovery-codes", Access::FreshSession, || routes!(second_factor::renew_codes)),
+
+    row(GET, "/users/me/identities", Access::Session, || routes!(sso::identities)),
+    row(DELETE, "/users/me/identities/{identity}", Access::FreshSession, || routes!(sso::unlink)),
 
     row(GET, "/orgs", Access::SignedIn, || routes!(org::list)),
     row(POST, "/orgs", Access::InstanceAdmin, || routes!(org::create))
         .creates("/orgs/{org}"),
     row(GET, "/orgs/{org}", Access::READ_ORG, || routes!(org::view)),
     row(PATCH, "/orgs/{org}", Access::ADMINISTER, || routes!(org::rename)),
-    row(DELETE, "/orgs/{org}", Access::ADMINISTER, || routes!(org::delete)),
+    row(DELETE, "/orgs/{org}", Access::CONTROL, || routes!(org::delete)),
 
     row(GET, "/orgs/{org}/members", Access::ADMINISTER, || routes!(member::list)),
     row(GET, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::view)),
-    row(PATCH, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::change_role)),
-    row(DELETE, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::remove)),
+    row(PATCH, "/orgs/{org}/members/{user}", Access::CONTROL, || routes!(member::change_role)),
+    row(DELETE, "/orgs/{org}/members/{user}", Access::CONTROL, || routes!(member::remove)),
 
     row(GET, "/orgs/{org}/invitations", Access::ADMINISTER, || routes!(invitation::list)),
-    row(POST, "/orgs/{org}/invitations", Access::ADMINISTER, || routes!(invitation::create))
+    row(POST, "/orgs/{org}/invitations", Access::CONTROL, || routes!(invitation::create))
         .creates("/orgs/{org}/invitations/{invitation}"),
     row(GET, "/orgs/{org}/invitations/{invitation}", Access::ADMINISTER, || routes!(invitation::view)),
-    row(DELETE, "/orgs/{org}/invitations/{invitation}", Access::ADMINISTER, || routes!(invitation::delete)),
+    row(DELETE, "/orgs/{org}/invitations/{invitation}", Access::CONTROL, || routes!(invitation::delete)),
     row(POST, "/invitations/accept", Access::Invitee, || routes!(invitation::accept)).strict()
         .creates("/orgs/{org}/members/{user}"),
     row(POST, "/invitations/join", Access::Session, || routes!(invitation::join)).strict()
@@ -60,10 +81,15 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/orgs/{org}/audit", Access::ADMINISTER, || routes!(audit::list)),
     row(GET, "/orgs/{org}/audit/export", Access::ADMINISTER, || routes!(audit::export)),
 
+    row(GET, "/orgs/{org}/sso", Access::ADMINISTER, || routes!(sso::view)),
+    row(PUT, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::update)),
+    row(DELETE, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::delete)),
+    row(PUT, "/orgs/{org}/sso/domains", Access::InstanceAdmin, || routes!(sso::set_domains)),
+
     row(GET, "/orgs/{org}/signing-keys", Access::READ_ORG, || routes!(signing_key::list)),
-    row(POST, "/orgs/{org}/signing-keys", Access::ADMINISTER, || routes!(signing_key::create)),
-    row(POST, "/orgs/{org}/signing-keys/rotate", Access::ADMINISTER, || routes!(signing_key::rotate)),
-    row(POST, "/orgs/{org}/signing-keys/{signing_key}/deactivate", Access::ADMINISTER, || routes!(signing_key::deactivate)),
+    row(POST, "/orgs/{org}/signing-keys", Access::CONTROL, || routes!(signing_key::create)),
+    row(POST, "/orgs/{org}/signing-keys/rotate", Access::CONTROL, || routes!(signing_key::rotate)),
+    row(POST, "/orgs/{org}/signing-keys/{signing_key}/deactivate", Access::CONTROL, || routes!(signing_key::deactivate)),
     row(GET, "/orgs/{org}/jwks.json", Access::Public, || routes!(signing_key::jwks)),
 
     row(GET, "/orgs/{org}/projects", Access::READ_ORG, || routes!(project::list)),
@@ -71,11 +97,13 @@ pub static ROUTES: &[Route] = &[
         .creates("/projects/{project}"),
     row(GET, "/projects/{project}", Access::READ_ORG, || routes!(project::view)),
     row(PATCH, "/projects/{project}", Access::WRITE_PROJECTS, || routes!(project::rename)),
-    row(DELETE, "/projects/{project}", Access::ADMINISTER, || routes!(project::delete)),
+    row(DELETE, "/projects/{project}", Access::CONTROL, || routes!(project::delete)),
     row(PUT, "/projects/{project}/policy", Access::ADMINISTER, || routes!(project::set_policy)),
 
     row(GET, "/projects/{project}/enrolment-tokens", Access::READ_NODES, || routes!(enrolment_token::list)),
     row(POST, "/projects/{project}/enrolment-tokens", Access::WRITE_NODES, || routes!(enrolment_token::create)),
+    row(PATCH, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::rename)),
+    row(DELETE, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::delete)),
     row(POST, "/projects/{project}/enrolment-tokens/{enrolment_token}/revoke", Access::WRITE_NODES, || routes!(enrolment_token::revoke)),
 
     row(GET, "/projects/{project}/nodes", Access::READ_NODES, || routes!(node::list)),
@@ -101,6 +129,8 @@ pub static ROUTES: &[Route] = &[
         .with_body(bundle::MAX_BODY_BYTES)
         .creates("/projects/{project}/bundles/{bundle}"),
     row(GET, "/projects/{project}/bundles/{bundle}", Access::READ_BUNDLES, || routes!(bundle::view)),
+    row(PATCH, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::rename)),
+    row(DELETE, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::delete)),
     row(POST, "/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || routes!(bundle::revoke)),
     row(POST, "/projects/{project}/bundles/{bundle}/assign", Access::WRITE_BUNDLES, || routes!(bundle::assign)),
     row(GET, "/projects/{project}/bundles/{bundle}/download", Access::READ_BUNDLES, || routes!(bundle_archive::download)),
@@ -112,6 +142,7 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/projects/{project}/rollouts", Access::WRITE_ROLLOUTS, || routes!(rollout::create))
         .creates("/projects/{project}/rollouts/{rollout}"),
     row(GET, "/projects/{project}/rollouts/{rollout}", Access::READ_ROLLOUTS, || routes!(rollout::view)),
+    row(DELETE, "/projects/{project}/rollouts/{rollout}", Access::WRITE_ROLLOUTS, || routes!(rollout::delete)),
     row(GET, "/projects/{project}/rollouts/{rollout}/nodes", Access::READ_ROLLOUTS, || routes!(rollout::nodes)),
     row(POST, "/projects/{project}/rollouts/{rollout}/start", Access::WRITE_ROLLOUTS, || routes!(rollout::start)),
     row(POST, "/projects/{project}/rollouts/{rollout}/approve", Access::WRITE_ROLLOUTS, || routes!(rollout::approve)),
@@ -145,12 +176,13 @@ pub static ROUTES: &[Route] = &[
     row(PUT, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::update)),
     row(DELETE, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::delete)),
 
-    row(GET, "/api-keys", Access::API_KEYS, || routes!(api_key::list)),
-    row(POST, "/api-keys", Access::API_KEYS, || routes!(api_key::create))
+    row(GET, "/api-keys", Access::READ_API_KEYS, || routes!(api_key::list)),
+    row(POST, "/api-keys", Access::WRITE_API_KEYS, || routes!(api_key::create))
         .creates("/api-keys/{api_key}"),
-    row(GET, "/api-keys/{api_key}", Access::API_KEYS, || routes!(api_key::view)),
-    row(POST, "/api-keys/{api_key}/revoke", Access::API_KEYS, || routes!(api_key::revoke)),
-    row(DELETE, "/api-keys/{api_key}", Access::API_KEYS, || routes!(api_key::delete)),
+    row(GET, "/api-keys/{api_key}", Access::READ_API_KEYS, || routes!(api_key::view)),
+    row(PATCH, "/api-keys/{api_key}", Access::WRITE_API_KEYS, || routes!(api_key::rename)),
+    row(POST, "/api-keys/{api_key}/revoke", Access::WRITE_API_KEYS, || routes!(api_key::revoke)),
+    row(DELETE, "/api-keys/{api_key}", Access::WRITE_API_KEYS, || routes!(api_key::delete)),
 ];
 
 /// The description of the interface, as `/api/v1/openapi.json` serves it.
@@ -159,7 +191,8 @@ pub fn description() -> Value {
     for row in ROUTES {
         api = api.routes((row.handler)());
     }
-    let api: OpenApiRouter<Arc<App>> = OpenApiRouter::new().nest(PREFIX, api);
+    let whole = OpenApiRouter::with_openapi(openapi::base());
+    let api: OpenApiRouter<Arc<App>> = whole.nest(PREFIX, api);
     let (_, document) = api.split_for_parts();
     openapi::complete(&document, ROUTES)
 }
@@ -174,13 +207,14 @@ pub fn router(app: &Arc<App>, beside: Router, cookie: SessionCookie) -> Router {
             methods.route_layer(from_fn_with_state((Arc::clone(app), row), admission::admit));
         api = api.routes((schemas, paths, methods));
     }
-    let api = OpenApiRouter::new()
+    let api = OpenApiRouter::with_openapi(openapi::base())
         .nest(PREFIX, api)
         .with_state(Arc::clone(app));
     let (router, document) = api.split_for_parts();
     let document = openapi::complete(&document, ROUTES);
     router
         .merge(docs::router(&document))
+        .merge(sso_browser::router(app))
         // Not a fallback: merged with other routers, that would be theirs or ours for all paths.
         .route("/api/v1/{*path}", any(async || StatusCode::NOT_FOUND))
         .merge(beside)

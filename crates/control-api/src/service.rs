@@ -1,19 +1,22 @@
 //! Services.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::extract::{Body, Caller, Path, Query};
-use crate::page::{List, PageQuery};
+use crate::page::{List, OrderName, PageQuery};
 use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::App;
+use control_app::{App, ServiceFilter};
 use control_domain::{Service, ServiceSettings};
 use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
 const DEFAULT_PRIORITY: i32 = 50;
 
@@ -27,6 +30,9 @@ pub(crate) struct ServiceView {
     priority: i32,
     upstream: UpstreamId,
     certificate: Option<CertificateId>,
+    /// Further settings of its route, with the names of the configuration.
+    #[schema(value_type = Object)]
+    settings: Value,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
@@ -51,10 +57,34 @@ pub(crate) struct ServiceRequest {
     upstream: UpstreamId,
     /// The certificate for its host: one of the project.
     certificate: Option<CertificateId>,
+    /// Further settings of the block `route` of a configuration, with its names and values: `policies`, `agents`,
+    /// `retry` and more, in the form of an upstream's. At most 16 KiB.
+    #[serde(default)]
+    #[schema(value_type = Object, example = json!({
+        "policies": {"rate-limit": {"requests-per-second": 10}, "max-body-size": "1MB"}
+    }))]
+    settings: Map<String, Value>,
 }
 
 fn default_priority() -> i32 {
     DEFAULT_PRIORITY
+}
+
+/// Which services, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ServiceQuery {
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Which end the list begins with; without it, the oldest.
+    #[param(inline)]
+    order: Option<OrderName>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<Uuid>,
 }
 
 impl From<&Service> for ServiceView {
@@ -68,6 +98,7 @@ impl From<&Service> for ServiceView {
             priority,
             upstream,
             certificate,
+            settings,
             created_at,
         } = service;
         Self {
@@ -78,6 +109,7 @@ impl From<&Service> for ServiceView {
             priority: *priority,
             upstream: *upstream,
             certificate: *certificate,
+            settings: serde_json::from_str(settings).unwrap_or_default(),
             created_at: *created_at,
         }
     }
@@ -92,6 +124,7 @@ impl From<ServiceRequest> for ServiceSettings {
             priority,
             upstream,
             certificate,
+            settings,
         } = request;
         Self {
             name,
@@ -100,6 +133,7 @@ impl From<ServiceRequest> for ServiceSettings {
             priority,
             upstream,
             certificate,
+            settings: Value::Object(settings).to_string(),
         }
     }
 }
@@ -107,16 +141,23 @@ impl From<ServiceRequest> for ServiceSettings {
 /// The services of a project.
 #[utoipa::path(
     get, path = "/projects/{project}/services", operation_id = "list_services",
-    tag = "services", params(PageQuery), responses((status = 200, body = List<ServiceView>))
+    tag = "services", params(ServiceQuery), responses((status = 200, body = List<ServiceView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(project): Path<ProjectId>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<ServiceQuery>,
 ) -> Result<Json<List<ServiceView>>, Problem> {
-    let page = query.page()?;
-    let found = app.services(&call, project, page).await?;
+    let ServiceQuery {
+        name,
+        order,
+        limit,
+        cursor,
+    } = query;
+    let page = PageQuery { limit, cursor }.oldest_page(order)?;
+    let filter = ServiceFilter { name };
+    let found = app.services(&call, project, &filter, page).await?;
     let views = found.iter().map(|found| ServiceView::from(&found.value));
     let views = views.collect();
     Ok(Json(List::new(page, views, |view: &ServiceView| view.id.0)))

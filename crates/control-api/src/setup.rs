@@ -1,7 +1,6 @@
 //! The first start.
 
 use crate::api_key::CreatedApiKey;
-use crate::cookie::SessionCookie;
 use crate::extract::{Body, Caller};
 use crate::org::OrgView;
 use crate::problem::Problem;
@@ -14,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use control_app::{App, Installation, NewInstallation, Versioned};
 use control_auth::Password;
 use control_domain::NewUser;
+use control_http::SessionCookie;
 use control_wire::UserId;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -96,8 +96,8 @@ pub(crate) async fn set_up(
     };
     let path = format!("/orgs/{}", org.id);
     let mut response = Resource::secret(1, view).at(&path).into_response();
-    if let Ok(cookie) = cookie.set(&session) {
-        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    for field in cookie.set_all(&session) {
+        response.headers_mut().append(header::SET_COOKIE, field);
     }
     Ok(response)
 }

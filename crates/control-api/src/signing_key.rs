@@ -146,6 +146,9 @@ pub(crate) async fn jwks(
     Path(org): Path<OrgId>,
 ) -> Result<Json<JsonWebKeySet>, Problem> {
     let keys = app.verifying_keys(org).await?;
-    let keys = keys.iter().map(web_key).collect();
-    Ok(Json(JsonWebKeySet { keys }))
+    let ended = app.ended_keys(org).await?;
+    Ok(Json(JsonWebKeySet {
+        keys: keys.iter().map(web_key).collect(),
+        ended: ended.iter().map(web_key).collect(),
+    }))
 }

@@ -13,6 +13,7 @@ use control_domain::{Target, Upstream, UpstreamSettings, UpstreamTls};
 use control_wire::{ProjectId, UpstreamId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -25,6 +26,9 @@ pub(crate) struct UpstreamView {
     targets: Vec<TargetBody>,
     /// TLS towards the targets; absent: plaintext.
     tls: Option<UpstreamTlsBody>,
+    /// Further settings, with the names of the configuration.
+    #[schema(value_type = Object)]
+    settings: Value,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
@@ -44,6 +48,14 @@ pub(crate) struct UpstreamRequest {
     targets: Vec<TargetBody>,
     /// TLS towards the targets; absent: plaintext, whatever the port.
     tls: Option<UpstreamTlsBody>,
+    /// Further settings of the block `upstream` of a configuration, with its names and values: `health-check`,
+    /// `timeouts`, `connection-pool`, `protocol` and more. A list has several values, and an object behind them is
+    /// the block; a list of lists is a setting that stands several times. At most 16 KiB.
+    #[serde(default)]
+    #[schema(value_type = Object, example = json!({
+        "health-check": {"type": ["http", {"path": "/healthz"}]}, "timeouts": {"connect-secs": 2}
+    }))]
+    settings: Map<String, Value>,
 }
 
 /// One place where requests can be sent.
@@ -85,6 +97,7 @@ impl From<&Upstream> for UpstreamView {
             load_balancing,
             targets,
             tls,
+            settings,
             created_at,
         } = upstream;
         let targets = targets.iter().map(|Target { address, weight }| TargetBody {
@@ -99,6 +112,7 @@ impl From<&Upstream> for UpstreamView {
             tls: tls.as_ref().map(|tls| UpstreamTlsBody {
                 server_name: tls.server_name.clone(),
             }),
+            settings: serde_json::from_str(settings).unwrap_or_default(),
             created_at: *created_at,
         }
     }
@@ -111,6 +125,7 @@ impl From<UpstreamRequest> for UpstreamSettings {
             load_balancing,
             targets,
             tls,
+            settings,
         } = request;
         let target = |TargetBody { address, weight }| Target { address, weight };
         Self {
@@ -118,6 +133,7 @@ impl From<UpstreamRequest> for UpstreamSettings {
             load_balancing: load_balancing.into(),
             targets: targets.into_iter().map(target).collect(),
             tls: tls.map(|UpstreamTlsBody { server_name }| UpstreamTls { server_name }),
+            settings: Value::Object(settings).to_string(),
         }
     }
 }

@@ -1,14 +1,19 @@
 //! Users.
 
-use crate::extract::Caller;
+use crate::extract::{Body, Caller};
 use crate::names::{RoleName, ScopeName};
 use crate::problem::Problem;
-use axum::Json;
+use crate::sign_in::renewed;
 use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::{Extension, Json};
 use control_app::{App, Identity};
+use control_auth::Password;
+use control_http::SessionCookie;
 use control_wire::{ApiKeyId, OrgId, ProjectId, UserId};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -43,6 +48,23 @@ pub(crate) enum IdentityView {
 pub(crate) struct MembershipView {
     org: OrgId,
     role: RoleName,
+}
+
+/// What may change of the user.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RenameRequest {
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+}
+
+/// The next password.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PasswordRequest {
+    /// None of the most common passwords, and not made of the address, the name or the organization.
+    #[schema(format = "password", min_length = 12, max_length = 256)]
+    password: String,
 }
 
 /// The identity of the caller, and what it may do.
@@ -82,4 +104,33 @@ pub(crate) async fn me(
         },
     };
     Ok(Json(view))
+}
+
+/// Gives the user another name.
+#[utoipa::path(
+    patch, path = "/users/me", operation_id = "update_me", tag = "users",
+    request_body = RenameRequest, responses((status = 200, body = IdentityView))
+)]
+pub(crate) async fn rename(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Body(RenameRequest { name }): Body<RenameRequest>,
+) -> Result<Json<IdentityView>, Problem> {
+    app.rename_user(&call, &name).await?;
+    me(State(app), Caller(call)).await
+}
+
+/// Gives the user another password. All other sessions end; this one has another cookie from then on.
+#[utoipa::path(
+    post, path = "/users/me/password", operation_id = "change_password", tag = "users",
+    request_body = PasswordRequest, responses((status = 204))
+)]
+pub(crate) async fn change_password(
+    State(app): State<Arc<App>>,
+    Extension(cookie): Extension<SessionCookie>,
+    Caller(call): Caller,
+    Body(PasswordRequest { password }): Body<PasswordRequest>,
+) -> Result<Response, Problem> {
+    let secret = app.change_password(&call, Password::new(password)).await?;
+    Ok(renewed(cookie, &secret, StatusCode::NO_CONTENT))
 }

@@ -5,7 +5,7 @@ use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::Secret;
-use control_domain::{Access, ApiKey, NewApiKey, Refusal, Tenant};
+use control_domain::{Access, ApiKey, NewApiKey, QuotaKind, Refusal, Tenant};
 use control_store::{Page, Transaction, Versioned};
 use control_wire::{ApiKeyId, OrgId, ProjectId};
 
@@ -36,6 +36,8 @@ impl App {
         let key = ApiKey::create(&call.actor, tenant, id, new, call.now)?;
         let secret = self.new_secret();
         tx.insert_api_key(&key, &secret.hash()).await?;
+        self.hold_quota(&mut tx, tenant.org, QuotaKind::ApiKeys)
+            .await?;
         tx.note_change(created(&key));
         self.commit(tx, call, "api_key.created", tenant, id.0)
             .await?;
@@ -55,7 +57,7 @@ impl App {
     ) -> Result<Vec<Versioned<ApiKey>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = resolve(&mut tx, call, place).await?;
-        call.actor.require(Access::API_KEYS, tenant)?;
+        call.actor.require(Access::READ_API_KEYS, tenant)?;
         Ok(tx.api_keys(tenant.org, tenant.project, page).await?)
     }
 
@@ -66,7 +68,8 @@ impl App {
     /// [`Error`]
     pub async fn api_key(&self, call: &Call, id: ApiKeyId) -> Result<Versioned<ApiKey>, Error> {
         let found = find(&mut self.store.read().await?, id).await?;
-        call.actor.require(Access::API_KEYS, found.value.tenant)?;
+        call.actor
+            .require(Access::READ_API_KEYS, found.value.tenant)?;
         Ok(found)
     }
 
@@ -88,6 +91,29 @@ impl App {
         let version = tx.update_api_key(&value, found.version).await?;
         tx.note_change(changed(&before, &value));
         self.commit(tx, call, "api_key.revoked", value.tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Gives a key another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rename_api_key(
+        &self,
+        call: &Call,
+        id: ApiKeyId,
+        name: &str,
+    ) -> Result<Versioned<ApiKey>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, id).await?;
+        let before = found.value.audited();
+        let value = found.value.rename(&call.actor, name)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_api_key(&value, found.version).await?;
+        tx.note_change(changed(&before, &value));
+        self.commit(tx, call, "api_key.renamed", value.tenant, id.0)
             .await?;
         Ok(Versioned { value, version })
     }
@@ -119,7 +145,7 @@ async fn resolve(tx: &mut Transaction, call: &Call, place: ApiKeyPlace) -> Resul
     let project = project.or(call.actor.only_project());
     if let Some(project) = project {
         let found = tenant(tx, project).await?;
-        call.actor.require(Access::API_KEYS, found)?;
+        call.actor.require(Access::READ_API_KEYS, found)?;
         if org.is_some_and(|org| org != found.org) {
             return Err(Refusal::invalid("project", "belongs to another organization").into());
         }

@@ -1,24 +1,28 @@
 //! The application: what every handler needs.
 
+mod quota;
+
 use crate::audit_event::AuditEvent;
 use crate::call::Call;
 use crate::changes::Changes;
 use crate::error::Error;
 use crate::metric;
 use crate::order_signals::OrderSignals;
+use crate::password_places::PasswordPlaces;
+use crate::places::{HeavyPlaces, UploadPlace, UploadPlaces};
 use crate::rate_limit::{Allowance, RateLimiter};
-use crate::upload_places::{UploadPlace, UploadPlaces};
+use crate::sso_site::{SsoDocuments, SsoSite};
 use crate::write_queue::WriteQueue;
 use control_auth::{AuditKey, Sealer, Secret};
-use control_domain::{Actor, HeartbeatInterval, Refusal, Tenant};
+use control_domain::{Access, Actor, HeartbeatInterval, Quotas, Refusal, Retention, Tenant};
 use control_store::{Objects, Rate, Store, StoreError, Transaction};
-use control_wire::{CertificateId, NodeId, ProjectId};
+use control_wire::{CertificateId, NodeId, OrgId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
 use metrics::{counter, gauge};
 use quick_cache::sync::Cache;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
@@ -50,18 +54,28 @@ pub struct App {
     pub(crate) refused_certificates: Cache<(NodeId, CertificateId), Timestamp>,
     pub(crate) writes: WriteQueue,
     pub(crate) orders: OrderSignals,
-    heavy_tasks: Semaphore,
+    pub(crate) heavy_places: HeavyPlaces,
     /// Whether this replica's clock differs from the database's by more than [`MAX_CLOCK_OFFSET`].
     is_clock_wrong: AtomicBool,
     /// When the database last took no write of this replica, in milliseconds since 1970.
     write_failed_at: AtomicI64,
     uploads: UploadPlaces,
+    pub(crate) passwords: PasswordPlaces,
+    /// When a refused sign-in of an account was noted last.
+    pub(crate) refused_sign_ins: Cache<String, Timestamp>,
     /// Held while an archive is read for the certificates that it names.
     pub(crate) listing: Mutex<()>,
+    pub(crate) sso_documents: SsoDocuments,
+    /// The place of this installation among identity providers and browsers.
+    pub sso_site: SsoSite,
     /// Wakes long polls and live pages.
     pub changes: Changes,
     /// What nodes are told of the time between two heartbeats; replicas have the same.
     pub heartbeat_interval: HeartbeatInterval,
+    /// The quotas of each organization; replicas have the same.
+    pub quotas: Quotas,
+    /// For how long values that have ended are kept; replicas have the same.
+    pub retention: Retention,
 }
 
 /// The clock and the random bytes. The program has the real ones, a test its own.
@@ -97,13 +111,19 @@ impl App {
             audit_key: OnceLock::new(),
             refused_certificates: Cache::new(ENDED_USES),
             orders: OrderSignals::default(),
-            heavy_tasks: Semaphore::new(HEAVY_TASKS),
+            heavy_places: HeavyPlaces::new(HEAVY_TASKS),
             is_clock_wrong: AtomicBool::new(false),
             write_failed_at: AtomicI64::new(i64::MIN),
             uploads: UploadPlaces::default(),
+            passwords: PasswordPlaces::default(),
+            refused_sign_ins: Cache::new(ENDED_USES),
             listing: Mutex::new(()),
+            sso_documents: SsoDocuments::default(),
+            sso_site: SsoSite::default(),
             changes: Changes::default(),
             heartbeat_interval: HeartbeatInterval::default(),
+            quotas: Quotas::default(),
+            retention: Retention::default(),
         }
     }
 
@@ -128,23 +148,36 @@ impl App {
         Secret::new(self.environment.random())
     }
 
-    /// Runs what takes long or much memory beside the threads that serve, few at a time.
+    /// Runs work on a whole configuration beside the threads that serve: few at a time, one of an organization.
     pub(crate) async fn heavy<T: Send + 'static>(
         &self,
+        org: OrgId,
         task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let permit = self.heavy_tasks.acquire().await;
-        let _permit = permit.map_err(|_| Error::Stopped)?;
-        spawn_blocking(task).await.map_err(|_| Error::Stopped)
+        let place = self.heavy_places.take(org.0).await?;
+        // The work goes on when its caller is gone, and so does its hold on the place.
+        let task = spawn_blocking(move || {
+            let done = task();
+            drop(place);
+            done
+        });
+        task.await.map_err(|_| Error::Stopped)
     }
 
-    /// A place among the uploads of the user behind `actor`, to be held until the bundle is stored.
+    /// A place for an upload to `project` among those of its organization and of the user behind `actor`, to be held
+    /// until the bundle is stored.
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyUploads`] if none becomes free in time.
-    pub async fn upload_place(&self, actor: &Actor) -> Result<UploadPlace, Error> {
-        self.uploads.take(actor.quota_owner()).await
+    /// [`Error::TooManyUploads`] if none becomes free in time; [`Error::Refused`] if the actor may make no bundle there.
+    pub async fn upload_place(
+        &self,
+        actor: &Actor,
+        project: ProjectId,
+    ) -> Result<UploadPlace, Error> {
+        let tenant = tenant(&mut self.store.read().await?, project).await?;
+        actor.require(Access::WRITE_BUNDLES, tenant)?;
+        self.uploads.take(tenant.org, actor.quota_owner()).await
     }
 
     /// Whether this replica has to leave: its clock is wrong, and what it writes would be, too.

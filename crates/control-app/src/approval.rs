@@ -1,7 +1,6 @@
 //! Whether a project's policy wants a second person to approve what its nodes shall run.
 
 use crate::app::App;
-use crate::configuration::{Checked, check};
 use crate::configuration_diff::is_risky;
 use crate::error::Error;
 use control_domain::{ApprovalRule, Refusal};
@@ -78,21 +77,9 @@ impl App {
         if !own(&before.value) || !own(&after.value) {
             return Ok(true);
         }
-        let (before, after) = (
-            self.contents(&before.value).await,
-            self.contents(&after.value).await,
-        );
-        let (Ok(before), Ok(after)) = (before, after) else {
-            return Ok(true);
-        };
-        let (before, after) = (before.files, after.files);
-        let judged = self.heavy(move || {
-            let Checked { model: old, .. } = check(&before);
-            let Checked { model: new, .. } = check(&after);
-            let models = old.zip(new);
-            models.is_none_or(|(old, new)| is_risky((&old, &before), (&new, &after)))
-        });
-        judged.await
+        let bundles = (&before.value, &after.value);
+        let judged = self.compare_contents(bundles, is_risky).await;
+        Ok(judged.ok().flatten().unwrap_or(true))
     }
 }
 

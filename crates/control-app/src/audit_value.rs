@@ -1,8 +1,9 @@
 //! Values as the audit log has them: what a person would ask about, and no secrets.
 
 use control_domain::{
-    ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Invitation, Labels, Membership, Node, Org,
-    Project, Rollout, Scope, Service, SigningKey, Target, Upstream, UpstreamTls,
+    ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Invitation, Labels, LinkedIdentity,
+    Membership, Node, Org, Project, Rollout, Scope, Service, SigningKey, SsoConnection,
+    SsoSettings, Target, Upstream, UpstreamTls,
 };
 use control_store::AuditChange;
 use serde_json::{Value, json};
@@ -69,6 +70,39 @@ impl Audited for Project {
             "approve": self.policy.approve.name(),
             "weaker": weaker.map(|weaker| weaker.approve.name()),
         })
+    }
+}
+
+impl Audited for SsoConnection {
+    fn audited(&self) -> Value {
+        let mapping: serde_json::Map<String, Value> = self
+            .settings
+            .group_mapping()
+            .entries()
+            .map(|(group, role)| (group.to_owned(), role.into()))
+            .collect();
+        let (provider, client) = match &self.settings {
+            SsoSettings::Oidc(settings) => (Some(&settings.issuer), &settings.client_id),
+            SsoSettings::Saml(settings) => {
+                let named = settings.idp_entity_id.as_ref();
+                (
+                    named.or(settings.idp_metadata_url.as_ref()),
+                    &settings.sp_entity_id,
+                )
+            }
+        };
+        json!({
+            "protocol": self.settings.protocol(),
+            "provider": provider,
+            "client": client,
+            "group_mapping": mapping,
+        })
+    }
+}
+
+impl Audited for LinkedIdentity {
+    fn audited(&self) -> Value {
+        json!({"issuer": self.issuer, "subject": self.subject})
     }
 }
 
@@ -150,6 +184,10 @@ impl Audited for Drift {
     }
 }
 
+fn settings(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
 impl Audited for Upstream {
     fn audited(&self) -> Value {
         let target = |target: &Target| json!([target.address, target.weight]);
@@ -160,6 +198,7 @@ impl Audited for Upstream {
             "load_balancing": self.load_balancing.name(),
             "targets": targets,
             "tls": self.tls.as_ref().map(tls),
+            "settings": settings(&self.settings),
         })
     }
 }
@@ -173,6 +212,7 @@ impl Audited for Service {
             "priority": self.priority,
             "upstream": self.upstream,
             "certificate": self.certificate,
+            "settings": settings(&self.settings),
         })
     }
 }

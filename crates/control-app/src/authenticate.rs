@@ -21,6 +21,9 @@ pub enum Presented<'a> {
     NodeKey(&'a str),
     /// The session cookie.
     Session(&'a str),
+    /// The session cookie with a request that only keeps a page live: it does not count as use of the session, else
+    /// a forgotten tab would never end.
+    LiveSession(&'a str),
 }
 
 impl std::fmt::Debug for Presented<'_> {
@@ -29,6 +32,7 @@ impl std::fmt::Debug for Presented<'_> {
             Self::Bearer(_) => "Bearer(…)",
             Self::NodeKey(_) => "NodeKey(…)",
             Self::Session(_) => "Session(…)",
+            Self::LiveSession(_) => "LiveSession(…)",
         })
     }
 }
@@ -36,9 +40,10 @@ impl std::fmt::Debug for Presented<'_> {
 impl Presented<'_> {
     fn secret(self) -> Secret {
         match self {
-            Self::Bearer(text) | Self::NodeKey(text) | Self::Session(text) => {
-                Secret::presented(text)
-            }
+            Self::Bearer(text)
+            | Self::NodeKey(text)
+            | Self::Session(text)
+            | Self::LiveSession(text) => Secret::presented(text),
         }
     }
 }
@@ -68,6 +73,7 @@ impl App {
             Presented::Bearer(_) => self.bearer(&hash, client_ip, now).await,
             Presented::NodeKey(_) => self.node_by_key(&hash).await,
             Presented::Session(_) => self.session_actor(&hash, now).await,
+            Presented::LiveSession(_) => self.live_actor(&hash, now).await,
         };
         match &found {
             Ok(_) if self.known_credentials.get(&hash).is_none() => {

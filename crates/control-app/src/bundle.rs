@@ -1,14 +1,16 @@
 //! Bundles: from files or services to a signed archive.
 
 use crate::app::{App, tenant};
-use crate::audit_value::{Audited, changed, created};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::compiler::{self, Definitions, ListenAddresses};
 use crate::configuration::{self, Checked, Diagnostic};
 use crate::error::Error;
 use control_bundle::{BundleError, Files, Requirements, certificates, digest, pack, sign};
-use control_domain::{Access, Bundle, BundleArchive, BundleSignature, BundleState, Refusal};
-use control_store::{Page, Transaction, Upload, Versioned};
+use control_domain::{Access, Bundle, BundleArchive, BundleSignature, QuotaKind, Refusal};
+use control_store::{
+    BundleFilter, CertificateFilter, Page, PageOrder, ServiceFilter, Transaction, Upload, Versioned,
+};
 use control_wire::{BundleId, CertificateId, ProjectId};
 use jiff::Timestamp;
 
@@ -75,9 +77,11 @@ impl App {
             }
         };
         let certificates = certificates(&files);
+        self.check_quota(&mut tx, tenant.org, (QuotaKind::Bundles, 1))
+            .await?;
         // Neither a connection nor, on SQLite, the writer's place is held while files are checked.
         drop(tx);
-        let built = self.heavy(move || build(&files)).await?;
+        let built = self.heavy(tenant.org, move || build(&files)).await?;
         let Built {
             archive,
             diagnostics,
@@ -99,7 +103,38 @@ impl App {
         self.insert_bundle(call, validated, &certificates).await
     }
 
-    /// The bundles of a project, perhaps only those in one state.
+    /// Checks files, and keeps nothing of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]; [`Error::Files`] for files that cannot be a bundle at all.
+    pub async fn check_files(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        files: Files,
+    ) -> Result<Vec<Diagnostic>, Error> {
+        let tenant = tenant(&mut self.store.read().await?, project).await?;
+        call.actor.require(Access::WRITE_BUNDLES, tenant)?;
+        let built = self.heavy(tenant.org, move || build(&files)).await?;
+        Ok(built.map_err(Error::Files)?.diagnostics)
+    }
+
+    /// The files of a bundle. Secrets are not in them: they are named, and kept apart.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn bundle_files(
+        &self,
+        call: &Call,
+        place: (ProjectId, BundleId),
+    ) -> Result<Files, Error> {
+        let found = self.bundle(call, place).await?;
+        Ok(self.contents(&found.value).await?.files)
+    }
+
+    /// The bundles of a project.
     ///
     /// # Errors
     ///
@@ -108,13 +143,13 @@ impl App {
         &self,
         call: &Call,
         project: ProjectId,
-        state: Option<BundleState>,
+        filter: &BundleFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Bundle>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_BUNDLES, tenant)?;
-        Ok(tx.bundles(project, state, page).await?)
+        Ok(tx.bundles(project, filter, page).await?)
     }
 
     /// One bundle.
@@ -157,6 +192,52 @@ impl App {
         // The bundle is revoked, whatever comes of this: background work goes on with it.
         drop(self.recall_bundles(call.now).await);
         Ok(Versioned { value, version })
+    }
+
+    /// Gives a bundle another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rename_bundle(
+        &self,
+        call: &Call,
+        place: (ProjectId, BundleId),
+        name: &str,
+    ) -> Result<Versioned<Bundle>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, place).await?;
+        let before = found.value.audited();
+        let value = found.value.rename(&call.actor, name)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_bundle(&value, found.version).await?;
+        tx.note_change(changed(&before, &value));
+        self.commit(tx, call, "bundle.renamed", value.tenant, value.id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Deletes a bundle that nothing needs, with its archive.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_bundle(
+        &self,
+        call: &Call,
+        place: (ProjectId, BundleId),
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        // No order is made meanwhile.
+        tx.lock_audit().await?;
+        let found = find(&mut tx, place).await?;
+        let is_used = tx.is_bundle_used(found.value.id).await?;
+        found.value.delete(&call.actor, is_used)?;
+        call.expect_version(found.version)?;
+        let (tenant, id) = (found.value.tenant, found.value.id);
+        tx.delete_bundle(id, found.version).await?;
+        tx.note_change(deleted(&found.value));
+        self.commit(tx, call, "bundle.deleted", tenant, id.0).await
     }
 
     async fn note_upload(
@@ -202,6 +283,9 @@ impl App {
             None => bundle,
         };
         tx.insert_bundle(&bundle).await?;
+        for kind in [QuotaKind::Bundles, QuotaKind::ArchiveBytes] {
+            self.hold_quota(&mut tx, bundle.tenant.org, kind).await?;
+        }
         let mut action = "bundle.rejected";
         if bundle.archive.is_some() {
             tx.list_certificates(bundle.id, certificates).await?;
@@ -229,10 +313,15 @@ async fn definitions(tx: &mut Transaction, project: ProjectId) -> Result<Definit
     let page = Page {
         after: None,
         limit: MAX_DEFINITIONS + 1,
+        order: PageOrder::Oldest,
     };
-    let services = tx.services(project, page).await?;
+    let services = tx
+        .services(project, &ServiceFilter::default(), page)
+        .await?;
     let upstreams = tx.upstreams(project, page).await?;
-    let certificates = tx.certificates(project, page).await?;
+    let certificates = tx
+        .certificates(project, &CertificateFilter::default(), page)
+        .await?;
     let most = services.len().max(upstreams.len()).max(certificates.len());
     if i64::try_from(most).is_ok_and(|most| most > MAX_DEFINITIONS) {
         let reason = "the project has more than 1000 services, upstreams or certificates";

@@ -7,13 +7,15 @@ use crate::configuration::{Checked, check};
 use crate::configuration_diff::{Comparison, compare};
 use crate::error::Error;
 use control_bundle::{
-    BundleError, Contents, MAX_ARCHIVE_BYTES, certificates, digest, unpack, verify,
+    BundleError, Contents, Files, MAX_ARCHIVE_BYTES, certificates, digest, unpack, verify,
 };
 use control_domain::{Access, Actor, Bundle, BundleArchive, BundleSignature, Refusal, SigningKey};
 use control_store::{ObjectBytes, ObjectError};
 use control_wire::{BundleId, NodeId, ProjectId};
+use proxy_model::Model;
 use serde_json::Value;
 use std::fmt;
+use tokio::task::spawn_blocking;
 
 /// An archive on its way out.
 pub struct Archive {
@@ -135,7 +137,7 @@ impl App {
         );
         let bytes = if is_lost { Vec::new() } else { bytes? };
         let look = move || (digest(&bytes), unpack(&bytes).err());
-        let (found, fault) = self.heavy(look).await?;
+        let (found, fault) = self.heavy(bundle.tenant.org, look).await?;
         let signed = verify(
             &archive.digest,
             signature.kid,
@@ -171,16 +173,34 @@ impl App {
             }
             error
         })?;
-        let old = self.contents(&old.value).await?.files;
-        let new = self.contents(&new.value).await?.files;
-        let compared = self.heavy(move || {
-            let Checked { model: before, .. } = check(&old);
-            let Checked { model: after, .. } = check(&new);
-            Some(compare((&before?, &old), (&after?, &new)))
-        });
-        // What was signed once had no errors, to the code of that time.
+        let compared = self.compare_contents((&old.value, &new.value), compare);
+        // Valid by the checks of the release that signed it.
         let refused = Refusal::invalid("before", "is refused by this version of the checks");
         Ok(compared.await?.ok_or(refused)?)
+    }
+
+    /// Compares the contents of two bundles; `None` if the checks of this version refuse one of them. Both are read and
+    /// unpacked in one place for heavy work: comparisons that wait hold nothing.
+    pub(crate) async fn compare_contents<T: Send + 'static>(
+        &self,
+        (before, after): (&Bundle, &Bundle),
+        compare: fn((&Model, &Files), (&Model, &Files)) -> T,
+    ) -> Result<Option<T>, Error> {
+        let place = self.heavy_places.take(after.tenant.org.0).await?;
+        let (old, old_digest) = self.archive_and_digest(before).await?;
+        let (new, new_digest) = self.archive_and_digest(after).await?;
+        let compared = spawn_blocking(move || {
+            let old = unpack_verified(&old, &old_digest)?.files;
+            let new = unpack_verified(&new, &new_digest)?.files;
+            let Checked { model: before, .. } = check(&old);
+            let Checked { model: after, .. } = check(&new);
+            let models = before.zip(after);
+            let compared = models.map(|(before, after)| compare((&before, &old), (&after, &new)));
+            drop(place);
+            Ok(compared)
+        });
+        let compared = compared.await.map_err(|_| Error::Stopped)?;
+        compared.map_err(Error::Archive)
     }
 
     /// Reads the archives of bundles made before certificates were noted, and notes their certificates.
@@ -227,20 +247,32 @@ impl App {
 
     /// The files of a bundle, compared with its digest and its manifest.
     pub(crate) async fn contents(&self, bundle: &Bundle) -> Result<Contents, Error> {
-        let Some(BundleArchive { digest: wanted, .. }) = bundle.archive.clone() else {
+        let place = self.heavy_places.take(bundle.tenant.org.0).await?;
+        let (bytes, wanted) = self.archive_and_digest(bundle).await?;
+        let opened = spawn_blocking(move || {
+            let opened = unpack_verified(&bytes, &wanted);
+            drop(place);
+            opened
+        });
+        let opened = opened.await.map_err(|_| Error::Stopped)?;
+        opened.map_err(Error::Archive)
+    }
+
+    async fn archive_and_digest(&self, bundle: &Bundle) -> Result<(Vec<u8>, String), Error> {
+        let Some(BundleArchive { digest, .. }) = bundle.archive.clone() else {
             return Err(bundle.without_archive("be unpacked").into());
         };
-        let bytes = self.archive_bytes(bundle).await?;
-        let opened = self.heavy(move || {
-            let same = digest(&bytes) == wanted;
-            same.then_some(()).ok_or(BundleError::Digest)?;
-            unpack(&bytes)
-        });
-        opened.await?.map_err(Error::Archive)
+        Ok((self.archive_bytes(bundle).await?, digest))
     }
 
     async fn archive_bytes(&self, bundle: &Bundle) -> Result<Vec<u8>, Error> {
         let object = bundle.archive_object()?;
         Ok(self.objects.get(&object, MAX_ARCHIVE_BYTES).await?)
     }
+}
+
+fn unpack_verified(bytes: &[u8], wanted: &str) -> Result<Contents, BundleError> {
+    let same = digest(bytes) == wanted;
+    same.then_some(()).ok_or(BundleError::Digest)?;
+    unpack(bytes)
 }

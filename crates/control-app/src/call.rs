@@ -13,6 +13,8 @@ pub struct Call {
     pub actor: Actor,
     /// The address of the client.
     pub client_ip: Option<IpAddr>,
+    /// The browser's name, shortened; empty for other programs.
+    pub browser: String,
     /// The one time of the request, in whole milliseconds.
     pub now: Timestamp,
     /// The name of the request in answers, logs and the audit log.
@@ -29,6 +31,7 @@ impl Call {
         Self {
             actor: Actor::System,
             client_ip: None,
+            browser: String::new(),
             now,
             correlation_id: String::new(),
             if_match: None,

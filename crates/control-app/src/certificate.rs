@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::error::Error;
 use control_auth::CheckedCertificate;
 use control_domain::{Access, Certificate, CertificateFacts, Labels, Node, Refusal, Tenant};
-use control_store::{Page, Transaction, Versioned};
+use control_store::{CertificateFilter, Page, Transaction, Versioned};
 use control_wire::{CertificateId, NodeCertificate, NodeId, ProjectId};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,12 +59,13 @@ impl App {
         &self,
         call: &Call,
         project: ProjectId,
+        filter: &CertificateFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Certificate>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_SERVICES, tenant)?;
-        Ok(tx.certificates(project, page).await?)
+        Ok(tx.certificates(project, filter, page).await?)
     }
 
     /// One certificate.

@@ -3,6 +3,9 @@
 //! The text is written by the `kdl` crate from a tree, under the names of the proxy's own registry
 //! of settings; it is then read back like any other configuration.
 
+pub(crate) mod block_settings;
+
+use block_settings::{SERVICE_FIELDS, UPSTREAM_FIELDS};
 use control_bundle::{ENTRY_FILE, Files, chain_file, key_file};
 use control_domain::{Certificate, Refusal, Service, Target, Upstream, UpstreamTls};
 use control_wire::{CertificateId, UpstreamId};
@@ -70,12 +73,15 @@ pub(crate) fn compile(
         .collect();
 
     let mut document = KdlDocument::new();
-    let routes = services.iter().map(|service| route(service, &names));
-    let targets = upstreams.iter().map(|upstream| self::upstream(upstream));
+    let routes: Result<_, _> = services
+        .iter()
+        .map(|service| route(service, &names))
+        .collect();
+    let targets: Result<_, _> = upstreams.iter().map(|one| upstream(one)).collect();
     *document.nodes_mut() = vec![
         block(top::LISTENERS.name(), listeners_of(listen, &certificates)?),
-        block(top::ROUTES.name(), routes.collect()),
-        block(top::UPSTREAMS.name(), targets.collect()),
+        block(top::ROUTES.name(), routes?),
+        block(top::UPSTREAMS.name(), targets?),
     ];
     document.autoformat();
     let text = document.to_string().into_bytes();
@@ -143,7 +149,7 @@ fn certificate(certificate: &Certificate) -> KdlNode {
     block(listener_tls::CERTIFICATE.name(), files)
 }
 
-fn route(service: &Service, upstreams: &BTreeMap<UpstreamId, &str>) -> KdlNode {
+fn route(service: &Service, upstreams: &BTreeMap<UpstreamId, &str>) -> Result<KdlNode, Refusal> {
     let Service {
         id: _,
         tenant: _,
@@ -153,6 +159,7 @@ fn route(service: &Service, upstreams: &BTreeMap<UpstreamId, &str>) -> KdlNode {
         priority,
         upstream,
         certificate: _, // The listener has it.
+        settings: further,
         created_at: _,
     } = service;
     let mut settings = vec![value(
@@ -171,10 +178,17 @@ fn route(service: &Service, upstreams: &BTreeMap<UpstreamId, &str>) -> KdlNode {
     }
     let upstream = upstreams.get(upstream).copied().unwrap_or_default();
     settings.push(value(routes::UPSTREAM.name(), upstream));
-    named(routes::ROUTE.name(), name.as_str(), settings)
+    settings.append(&mut further_nodes(further, SERVICE_FIELDS)?);
+    Ok(named(routes::ROUTE.name(), name.as_str(), settings))
 }
 
-fn upstream(upstream: &Upstream) -> KdlNode {
+/// Settings that were checked when they were written.
+fn further_nodes(settings: &str, fields: &[&str]) -> Result<Vec<KdlNode>, Refusal> {
+    let nodes = block_settings::nodes(settings, fields);
+    nodes.map_err(|_| Refusal::invalid("services", "have settings that are none any more"))
+}
+
+fn upstream(upstream: &Upstream) -> Result<KdlNode, Refusal> {
     let Upstream {
         id: _,
         tenant: _,
@@ -182,6 +196,7 @@ fn upstream(upstream: &Upstream) -> KdlNode {
         load_balancing,
         targets,
         tls,
+        settings: further,
         created_at: _,
     } = upstream;
     let mut settings = vec![
@@ -199,7 +214,8 @@ fn upstream(upstream: &Upstream) -> KdlNode {
             server_name.into_iter().collect(),
         ));
     }
-    named(upstreams::UPSTREAM.name(), name.as_str(), settings)
+    settings.append(&mut further_nodes(further, UPSTREAM_FIELDS)?);
+    Ok(named(upstreams::UPSTREAM.name(), name.as_str(), settings))
 }
 
 fn target(Target { address, weight }: &Target) -> KdlNode {

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Diagnostics that are kept of one configuration.
 const MAX_DIAGNOSTICS: usize = 100;
+/// Their texts together, in bytes: a message may quote a text of any length.
+const MAX_DIAGNOSTIC_BYTES: usize = 64 * 1024;
 
 /// One thing that is wrong with a configuration, or doubtful.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +82,12 @@ fn diagnostics(report: &Report) -> Vec<Diagnostic> {
             label: found.label.clone(),
             help: found.help.clone(),
         }
+    });
+    let mut bytes = 0;
+    let kept = kept.take_while(|found: &Diagnostic| {
+        let help = found.help.as_ref().map_or(0, String::len);
+        bytes += found.message.len() + found.label.len() + help;
+        bytes <= MAX_DIAGNOSTIC_BYTES
     });
     kept.collect()
 }

@@ -1,12 +1,15 @@
 //! Services and upstreams are checked as they are written: one that no proxy reads would spoil every
 //! bundle of its project.
 
+use crate::compiler::block_settings::{self, SERVICE_FIELDS, UPSTREAM_FIELDS};
 use crate::compiler::{Definitions, ListenAddresses, compile};
 use crate::configuration::check;
 use crate::error::Error;
 use control_domain::{LoadBalancing, Name, Service, Target, Upstream};
 use control_wire::ServiceId;
 
+/// No settings.
+const NONE: &str = "{}";
 /// Never connected to.
 const LISTEN: &str = "127.0.0.1:80";
 
@@ -16,6 +19,7 @@ const LISTEN: &str = "127.0.0.1:80";
 ///
 /// [`Error::Definition`] with the field that it does not read.
 pub(crate) fn check_service(service: &Service) -> Result<(), Error> {
+    check_form(&service.settings, SERVICE_FIELDS)?;
     let upstream = Upstream {
         id: service.upstream,
         tenant: service.tenant,
@@ -23,6 +27,7 @@ pub(crate) fn check_service(service: &Service) -> Result<(), Error> {
         load_balancing: LoadBalancing::RoundRobin,
         targets: vec![any_target()],
         tls: None,
+        settings: NONE.to_owned(),
         created_at: service.created_at,
     };
     let whole = Service {
@@ -37,7 +42,12 @@ pub(crate) fn check_service(service: &Service) -> Result<(), Error> {
         path_prefix: None,
         priority: 0,
         certificate: None,
+        settings: NONE.to_owned(),
         ..service.clone()
+    };
+    let settings = Service {
+        settings: service.settings.clone(),
+        ..plain.clone()
     };
     let host = Service {
         host: service.host.clone(),
@@ -56,6 +66,7 @@ pub(crate) fn check_service(service: &Service) -> Result<(), Error> {
         ("host", host),
         ("path_prefix", path_prefix),
         ("priority", priority),
+        ("settings", settings),
     ];
     for (field, service) in fields {
         read(field, service, upstream.clone())?;
@@ -69,6 +80,7 @@ pub(crate) fn check_service(service: &Service) -> Result<(), Error> {
 ///
 /// [`Error::Definition`] with the field that it does not read.
 pub(crate) fn check_upstream(upstream: &Upstream) -> Result<(), Error> {
+    check_form(&upstream.settings, UPSTREAM_FIELDS)?;
     let service = Service {
         id: ServiceId(upstream.id.0),
         tenant: upstream.tenant,
@@ -78,6 +90,7 @@ pub(crate) fn check_upstream(upstream: &Upstream) -> Result<(), Error> {
         priority: 0,
         upstream: upstream.id,
         certificate: None,
+        settings: NONE.to_owned(),
         created_at: upstream.created_at,
     };
     if read("upstream", service.clone(), upstream.clone()).is_ok() {
@@ -86,7 +99,12 @@ pub(crate) fn check_upstream(upstream: &Upstream) -> Result<(), Error> {
     let plain = Upstream {
         targets: vec![any_target()],
         tls: None,
+        settings: NONE.to_owned(),
         ..upstream.clone()
+    };
+    let settings = Upstream {
+        settings: upstream.settings.clone(),
+        ..plain.clone()
     };
     let targets = Upstream {
         targets: upstream.targets.clone(),
@@ -100,11 +118,21 @@ pub(crate) fn check_upstream(upstream: &Upstream) -> Result<(), Error> {
         ("name", plain),
         ("targets", targets),
         ("tls.server_name", tls),
+        ("settings", settings),
     ];
     for (field, upstream) in fields {
         read(field, service.clone(), upstream)?;
     }
     Ok(())
+}
+
+/// Whether the text is an object of settings without one that has a field of its own.
+fn check_form(settings: &str, fields: &[&str]) -> Result<(), Error> {
+    let nodes = block_settings::nodes(settings, fields);
+    nodes.map(drop).map_err(|reason| Error::Definition {
+        field: "settings",
+        reason,
+    })
 }
 
 fn any_target() -> Target {
@@ -128,7 +156,8 @@ fn read(field: &'static str, service: Service, upstream: Upstream) -> Result<(),
     if found.model.is_some() {
         return Ok(());
     }
-    let first = found.diagnostics.into_iter().next();
+    let mut found = found.diagnostics.into_iter();
+    let first = found.find(|found| found.severity == "error");
     let reason = first.map_or_else(String::new, |found| match found.help {
         Some(help) => format!("{}: {help}", found.message),
         None => found.message,

@@ -10,7 +10,7 @@ use crate::metric;
 use crate::order::OrderTarget;
 use crate::private_keys::require_holders;
 use control_domain::{Access, Actor, BundleState, DRIFT_GRACE, Drift, DriftState, Refusal, Tenant};
-use control_store::{Divergence, Page, StoreError, Transaction, Versioned};
+use control_store::{Divergence, DriftFilter, Page, StoreError, Transaction, Versioned};
 use control_wire::{BundleId, DriftId, ProjectId};
 use jiff::Timestamp;
 use metrics::counter;
@@ -39,13 +39,13 @@ impl App {
         &self,
         call: &Call,
         project: ProjectId,
-        state: Option<DriftState>,
+        filter: &DriftFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Drift>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_NODES, tenant)?;
-        Ok(tx.drifts(project, state, page).await?)
+        Ok(tx.drifts(project, filter, page).await?)
     }
 
     /// One drift.

@@ -1,7 +1,7 @@
 //! Enrolment tokens.
 
 use crate::app::{App, tenant};
-use crate::audit_value::{Audited, changed, created};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use crate::private_keys::require_labels;
@@ -77,5 +77,54 @@ impl App {
         self.commit(tx, call, "enrolment_token.revoked", tenant, id.0)
             .await?;
         Ok(Versioned { value, version })
+    }
+
+    /// Gives a token another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rename_enrolment_token(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, EnrolmentTokenId),
+        name: &str,
+    ) -> Result<Versioned<EnrolmentToken>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = tx.enrolment_token(id).await?;
+        let found = found.filter(|token| token.value.tenant.project == Some(project));
+        let found = found.ok_or(Refusal::NotFound)?;
+        let before = found.value.audited();
+        let value = found.value.rename(&call.actor, name)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_enrolment_token(&value, found.version).await?;
+        tx.note_change(changed(&before, &value));
+        self.commit(tx, call, "enrolment_token.renamed", value.tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Deletes a token; it admits no node from then on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_enrolment_token(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        id: EnrolmentTokenId,
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = tx.enrolment_token(id).await?;
+        let found = found.filter(|token| token.value.tenant.project == Some(project));
+        let found = found.ok_or(Refusal::NotFound)?;
+        found.value.delete(&call.actor)?;
+        call.expect_version(found.version)?;
+        tx.delete_enrolment_token(id, found.version).await?;
+        let tenant = found.value.tenant;
+        tx.note_change(deleted(&found.value));
+        self.commit(tx, call, "enrolment_token.deleted", tenant, id.0)
+            .await
     }
 }

@@ -11,6 +11,18 @@ pub enum Error {
     /// The identity of the actor could not be established.
     #[error("no valid credential")]
     Unauthenticated,
+    /// The address, the password or the code is wrong; which one is not said.
+    #[error("wrong address, password or code")]
+    WrongSignIn,
+    /// Too many wrong passwords or codes for this account.
+    #[error("too many tries")]
+    TooManyTries {
+        /// Seconds until the next try.
+        retry_after_secs: u64,
+    },
+    /// As many passwords are compared as this replica does at once.
+    #[error("too many sign-ins at once")]
+    TooManySignIns,
     /// The domain refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -52,6 +64,12 @@ pub enum Error {
     /// As many bundles are uploaded as this replica takes at once.
     #[error("too many bundles are uploaded at once")]
     TooManyUploads,
+    /// A sign-in through an identity provider broke a rule; the log and the connection's administrators have it.
+    #[error("sign-in was refused")]
+    SsoRefused,
+    /// The provider vouched for a new user, and another user has its address.
+    #[error("a user with this address exists")]
+    SsoEmailTaken,
     /// A task was cancelled because the program stops.
     #[error("the program stops")]
     Stopped,

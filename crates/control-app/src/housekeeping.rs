@@ -3,17 +3,25 @@
 use crate::app::App;
 use crate::error::Error;
 use crate::metric;
+use control_domain::{KnownBrowser, Retention};
 use jiff::{SignedDuration, Timestamp};
-use metrics::counter;
+use metrics::{counter, gauge};
 use uuid::Uuid;
 
 const LEASE: SignedDuration = SignedDuration::from_secs(60);
 const CHUNK: i64 = 1_000;
 
+/// A session without a request for so long has ended by any rule.
+const SESSION_MEMORY: SignedDuration = SignedDuration::from_hours(8 * 24);
 /// An archive without a stored bundle after this time was left behind.
 const UPLOAD_GRACE: SignedDuration = SignedDuration::from_hours(1);
 /// Archives that one round deletes.
 const UPLOADS: i64 = 20;
+
+/// Rollouts that one round deletes: each may have rows of the whole fleet.
+const ROLLOUTS: usize = 10;
+/// Bundles that one round deletes.
+const BUNDLES: i64 = 100;
 
 impl App {
     /// One round; `replica` names this process. Gives the number of rows deleted.
@@ -35,10 +43,74 @@ impl App {
         let buckets = tx.purge_buckets(now, CHUNK).await?;
         let replies = tx.purge_replies(now, CHUNK).await?;
         let invitations = tx.purge_invitations(now, CHUNK).await?;
+        let sso = tx.purge_sso(now, CHUNK).await?;
+        let pending = tx.purge_pending_sign_ins(now, CHUNK).await?;
+        let browsers = tx.purge_browsers(KnownBrowser::horizon(now), CHUNK).await?;
+        let sessions = tx.purge_sessions(now - SESSION_MEMORY, CHUNK).await?;
         tx.commit().await?;
-        let deleted = buckets + replies + invitations;
+        let retained = self.clean_up_ended(now).await?;
+        let people = pending + browsers + sessions + sso;
+        let deleted = buckets + replies + invitations + people + retained;
         counter!(metric::HOUSEKEEPING_DELETED).increment(deleted);
         Ok(deleted)
+    }
+
+    /// Deletes what has ended and was kept as long as the settings say; a piece of each kind.
+    async fn clean_up_ended(&self, now: Timestamp) -> Result<u64, Error> {
+        let Retention {
+            rollouts,
+            bundles,
+            drift,
+            tokens,
+        } = self.retention;
+        let mut deleted = 0;
+        if let Some(before) = Retention::cutoff(rollouts, now) {
+            for _ in 0..ROLLOUTS {
+                let mut tx = self.store.begin().await?;
+                let gone = tx.purge_rollout(before).await?;
+                tx.commit().await?;
+                deleted += gone;
+                if gone == 0 {
+                    break;
+                }
+            }
+        }
+        if let Some(before) = Retention::cutoff(bundles, now) {
+            let mut tx = self.store.begin().await?;
+            // No order is made meanwhile, and no rollout.
+            tx.lock_audit().await?;
+            for (bundle, version) in tx.unused_bundles(before, BUNDLES).await? {
+                tx.delete_bundle(bundle, version).await?;
+                deleted += 1;
+            }
+            tx.commit().await?;
+        }
+        let mut tx = self.store.begin().await?;
+        if let Some(before) = Retention::cutoff(drift, now) {
+            deleted += tx.purge_drift(before, CHUNK).await?;
+        }
+        if let Some(before) = Retention::cutoff(tokens, now) {
+            deleted += tx.purge_tokens(before, CHUNK).await?;
+        }
+        tx.commit().await?;
+        Ok(deleted)
+    }
+
+    /// Measures what is stored; to be called every few minutes, for it reads indexes whole.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts fit")]
+    pub async fn measure_storage(&self) -> Result<(), Error> {
+        let mut tx = self.store.read().await?;
+        for (table, rows) in tx.count_rows().await? {
+            gauge!(metric::STORED_ROWS, "table" => table).set(rows as f64);
+        }
+        let (database, archives) = tx.stored_bytes().await?;
+        gauge!(metric::DATABASE_BYTES).set(database as f64);
+        gauge!(metric::ARCHIVE_BYTES).set(archives as f64);
+        Ok(())
     }
 
     /// Deletes archives in the object store without a bundle in the database: those of a

@@ -4,9 +4,11 @@ use crate::app::{App, taken};
 use crate::audit_value::{created, deleted};
 use crate::call::Call;
 use crate::error::Error;
+use crate::session::NewSession;
 use control_auth::{Password, Secret};
 use control_domain::{
-    Access, Actor, Email, Invitation, Membership, NewUser, Refusal, Role, Tenant, User,
+    Access, Actor, Email, Invitation, Membership, NewUser, Refusal, Role, SignInMethod, Tenant,
+    User,
 };
 use control_store::{Member, Page, Transaction, Versioned};
 use control_wire::{InvitationId, OrgId, UserId};
@@ -30,8 +32,8 @@ pub struct Joined {
     pub user: User,
     /// The membership in the organization that invited.
     pub membership: Membership,
-    /// A session of the user; its secret is for the cookie.
-    pub session: Secret,
+    /// A session of the user.
+    pub session: NewSession,
 }
 
 impl App {
@@ -101,7 +103,7 @@ impl App {
         org: OrgId,
         id: InvitationId,
     ) -> Result<(), Error> {
-        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        call.actor.require(Access::CONTROL, Tenant::org(org))?;
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (org, id)).await?;
         found.delete(&call.actor)?;
@@ -124,8 +126,7 @@ impl App {
     ) -> Result<Joined, Error> {
         call.actor.holds(Access::Invitee)?;
         let id = InvitationId(call.actor.id());
-        let read = self.store.read().await?.invitation(id).await?;
-        let invited = read.ok_or(Error::Unauthenticated)?.email;
+        let (invited, org_name) = self.invited(id).await?;
         let NewAccount {
             email,
             name,
@@ -136,8 +137,8 @@ impl App {
             name,
             password,
         };
-        new.check()?;
-        let hash = self.hash_password(&new).await?;
+        new.check(&org_name)?;
+        let hash = self.hash_password(&new.password).await?;
         let mut tx = self.store.begin().await?;
         let invitation = tx.invitation(id).await?;
         let invitation = invitation.ok_or(Error::Unauthenticated)?;
@@ -149,7 +150,10 @@ impl App {
         tx.insert_user(&user).await.map_err(taken("email"))?;
         let membership = invitation.membership(user.id, call.now);
         tx.insert_membership(membership).await?;
-        let (_, session) = self.start_session(&mut tx, &user, call.now).await?;
+        let (visit, method) = (call.visit(), SignInMethod::Password);
+        let session = self
+            .start_session(&mut tx, user.id, &visit, visit.origin(method))
+            .await?;
         let tenant = invitation.tenant();
         tx.note_change(created(&membership));
         self.commit(tx, call, "invitation.accepted", tenant, user.id.0)
@@ -159,6 +163,14 @@ impl App {
             membership,
             session,
         })
+    }
+
+    /// The address that was invited, and the name of the organization to join.
+    async fn invited(&self, id: InvitationId) -> Result<(Email, String), Error> {
+        let mut tx = self.store.read().await?;
+        let found = tx.invitation(id).await?.ok_or(Error::Unauthenticated)?;
+        let org = tx.org(found.org).await?.ok_or(Error::Unauthenticated)?;
+        Ok((found.email, org.value.name.to_string()))
     }
 
     /// A user that is signed in accepts the invitation with this secret, whatever address it was made for.

@@ -12,8 +12,9 @@ mod error;
 mod housekeeping;
 mod idempotency;
 mod order_signals;
+mod outbound;
+mod places;
 mod rate_limit;
-mod upload_places;
 mod write_queue;
 
 mod compiler;
@@ -41,16 +42,29 @@ mod node;
 mod node_session;
 mod order;
 mod org;
+mod password;
+mod password_places;
 mod private_keys;
 mod project;
+mod refused_sign_in;
 mod rollout;
 mod scheduler;
+mod second_factor;
 mod service;
 mod session;
 mod setup;
+mod sign_in;
 mod signing_key;
+mod sso_admission;
+mod sso_connection;
+mod sso_failure;
+mod sso_provider;
+mod sso_sign_in;
+mod sso_site;
 mod upstream;
 mod user;
+mod user_event;
+mod visit;
 
 pub use api_key::ApiKeyPlace;
 pub use app::{App, Environment};
@@ -68,17 +82,25 @@ pub use configuration_diff::{
 };
 pub use control_bundle::Files;
 pub use control_store::{
-    AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, Member, NodeCounts,
-    NodeFilter, ObjectBytes, ObjectError, Objects, Page, Rate, Reply, Reservation, RolloutNode,
-    StoreError, StoredBatch, Versioned,
+    AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, BundleFilter,
+    CertificateFilter, DriftFilter, Member, NodeCounts, NodeFilter, ObjectBytes, ObjectError,
+    Objects, Page, PageOrder, Rate, Reply, Reservation, RolloutFilter, RolloutNode, ServiceFilter,
+    SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
 };
 pub use drift::DriftRemedy;
 pub use error::Error;
 pub use invitation::{Joined, NewAccount};
 pub use node::{KeyRotation, RegisteredNode};
 pub use order::{OrderTarget, desired_tag};
+pub use places::UploadPlace;
 pub use rate_limit::Allowance;
 pub use rollout::{NodeSelection, RolloutProgress, StoredFigures, StoredSide};
+pub use second_factor::{NewSecondFactor, SecondFactor, TotpSetup};
+pub use session::{NewSession, SessionInfo};
 pub use setup::{Installation, NewInstallation};
-pub use upload_places::UploadPlace;
+pub use sign_in::{SignedIn, StrongProof};
+pub use sso_connection::{SsoOverview, acs_path};
+pub use sso_sign_in::{SamlArrival, SsoBrowser, SsoOutcome, SsoRequest, SsoStart};
+pub use sso_site::SsoSite;
 pub use user::Identity;
+pub use visit::Visit;

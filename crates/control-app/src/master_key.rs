@@ -2,8 +2,9 @@
 
 use crate::app::App;
 use crate::error::Error;
+use crate::second_factor::totp_place;
 use control_auth::Sealer;
-use control_store::{StoreError, StoredSecret};
+use control_store::{StoreError, StoredSecret, Transaction};
 use std::collections::BTreeSet;
 
 /// Secrets of one transaction.
@@ -37,7 +38,24 @@ impl App {
                 done => done?,
             }
         }
+        let resealed = secrets.len() + self.reseal_totp(&mut tx, &current).await?;
         tx.commit().await?;
+        Ok(resealed)
+    }
+
+    async fn reseal_totp(&self, tx: &mut Transaction, current: &str) -> Result<usize, Error> {
+        let secrets = tx.totp_not_sealed_with(current, CHUNK).await?;
+        for (user, before) in &secrets {
+            let place = totp_place(*user);
+            let bytes = self.sealer.open(&place, before)?;
+            let nonce = self.environment.random();
+            let sealed = self.sealer.seal(&place, nonce, &bytes)?;
+            match tx.reseal_totp(*user, (before, &sealed)).await {
+                // It was removed meanwhile.
+                Err(StoreError::Stale) => {}
+                done => done?,
+            }
+        }
         Ok(secrets.len())
     }
 

@@ -52,7 +52,7 @@ impl App {
         (org, user): (OrgId, UserId),
         role: Role,
     ) -> Result<Versioned<Member>, Error> {
-        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        call.actor.require(Access::CONTROL, Tenant::org(org))?;
         let mut tx = self.store.begin().await?;
         let other_admin = tx.has_other_admin(org, user).await?;
         let Versioned { value, version } = find(&mut tx, org, user).await?;
@@ -85,7 +85,7 @@ impl App {
         call: &Call,
         (org, user): (OrgId, UserId),
     ) -> Result<(), Error> {
-        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        call.actor.require(Access::CONTROL, Tenant::org(org))?;
         let mut tx = self.store.begin().await?;
         let other_admin = tx.has_other_admin(org, user).await?;
         let Versioned { value, version } = find(&mut tx, org, user).await?;
@@ -101,7 +101,7 @@ impl App {
     }
 
     /// Ends what the user made and may not make any more, each with an entry of the audit log.
-    async fn end_credentials(
+    pub(crate) async fn end_credentials(
         &self,
         tx: &mut Transaction,
         call: &Call,

@@ -74,8 +74,24 @@ metrics! {
     NODE_DUPLICATES "control_node_duplicates_total" Counter [] "Nodes of which a second running process was noticed: a copied data folder.";
     NODES_WITHOUT_WAY_BACK "control_nodes_without_way_back_total" Counter [] "Nodes that keep a revoked bundle, because they ran no other one that is signed still.";
     ARCHIVES_SWEPT "control_archives_swept_total" Counter [] "Archives that were deleted because their bundles never came into the database.";
+    STORED_ROWS "control_stored_rows" Gauge ["table"] "Rows of the tables that grow with use, counted every five minutes.";
+    DATABASE_BYTES "control_database_bytes" Gauge [] "Size of the database, measured every five minutes; space that deleted rows left is included.";
+    ARCHIVE_BYTES "control_archive_bytes" Gauge [] "Size of the archives of all bundles, measured every five minutes; bundles of the same bytes count each.";
     HOUSEKEEPING_DELETED "control_housekeeping_deleted_total" Counter [] "Rows that housekeeping has deleted.";
 }
+
+/// Values of the label `class`.
+pub const RATE_CLASSES: &[&str] = &["general", "strict"];
+/// Values of the label `task`.
+pub const BACKGROUND_TASKS: &[&str] = &[
+    "archives",
+    "drift",
+    "housekeeping",
+    "recall",
+    "relay",
+    "rollouts",
+    "storage",
+];
 
 /// Gives the recorder what each metric means, and begins those that tell of the program.
 #[expect(
@@ -108,10 +124,24 @@ pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
     for event in RolloutEvent::ALL {
         counter!(ROLLOUT_EVENTS, "event" => event.name()).increment(0);
     }
-    counter!(CONNECTIONS_REFUSED).increment(0);
-    counter!(NODE_DUPLICATES).increment(0);
-    counter!(NODES_WITHOUT_WAY_BACK).increment(0);
-    counter!(ARCHIVES_SWEPT).increment(0);
+    for counter in [
+        AUTHENTICATION_FAILURES,
+        CONNECTIONS_REFUSED,
+        TLS_HANDSHAKE_FAILURES,
+        ROWS_WRITTEN,
+        NODE_DUPLICATES,
+        NODES_WITHOUT_WAY_BACK,
+        ARCHIVES_SWEPT,
+        HOUSEKEEPING_DELETED,
+    ] {
+        counter!(counter).increment(0);
+    }
+    for class in RATE_CLASSES {
+        counter!(RATE_LIMITED, "class" => *class).increment(0);
+    }
+    for task in BACKGROUND_TASKS {
+        counter!(BACKGROUND_FAILURES, "task" => *task).increment(0);
+    }
     for event in ["opened", "resolved"] {
         counter!(DRIFT_EVENTS, "event" => event).increment(0);
     }

@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::private_keys::{require_credential, require_labels};
 use control_auth::Secret;
-use control_domain::{Access, Actor, Labels, NewNode, Node, Refusal, SigningKey};
+use control_domain::{Access, Actor, Labels, NewNode, Node, QuotaKind, Refusal, SigningKey};
 use control_store::{NodeCounts, NodeFilter, Page, Transaction, Versioned};
 use control_wire::{NodeEvent, NodeEventId, NodeId, ProjectId, RegisterRequest};
 use std::collections::BTreeMap;
@@ -76,6 +76,8 @@ impl App {
         let key = self.new_secret();
         let inserted = tx.insert_node(&node, &key.hash()).await;
         inserted.map_err(taken("name"))?;
+        self.hold_quota(&mut tx, tenant.org, QuotaKind::Nodes)
+            .await?;
         if let Actor::Enrolment { id: token, .. } = call.actor {
             tx.note_enrolment(id, (token, call.client_ip)).await?;
         }

@@ -1,10 +1,12 @@
 //! Projects.
 
+mod overview;
+
 use crate::app::{App, taken};
 use crate::audit_value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
-use control_domain::{Access, ApprovalRule, Project, Refusal, Role, Tenant};
+use control_domain::{Access, ApprovalRule, Project, QuotaKind, Refusal, Role, Tenant};
 use control_store::{Page, Transaction, Versioned};
 use control_wire::{OrgId, ProjectId};
 
@@ -24,6 +26,7 @@ impl App {
         let project = Project::create(&call.actor, org, id, name, call.now)?;
         let mut tx = self.store.begin().await?;
         tx.insert_project(&project).await.map_err(taken("name"))?;
+        self.hold_quota(&mut tx, org, QuotaKind::Projects).await?;
         tx.note_change(created(&project));
         self.commit(tx, call, "project.created", project.tenant(), id.0)
             .await?;

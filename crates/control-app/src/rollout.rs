@@ -2,7 +2,7 @@
 
 use crate::app::{App, tenant};
 use crate::approval::{Approval, MAX_BASES};
-use crate::audit_value::{Audited, changed, created};
+use crate::audit_value::{Audited, changed, created, deleted};
 use crate::bundle;
 use crate::call::Call;
 use crate::error::Error;
@@ -10,11 +10,12 @@ use crate::metric;
 use crate::order::OrderTarget;
 use crate::private_keys::require_chosen_holders;
 use control_domain::{
-    Access, BatchCounts, BundleState, Comparison, Figures, NewRollout, Observation, Refusal,
+    Access, BatchCounts, BundleState, Comparison, Figures, Gate, NewRollout, Observation, Refusal,
     Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, Weighed,
 };
 use control_store::{
-    NodeTarget, Page, Revert, RolloutNode, StoreError, StoredBatch, Transaction, Versioned,
+    NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError, StoredBatch, Transaction,
+    Versioned,
 };
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
@@ -50,12 +51,15 @@ pub struct RolloutProgress {
 }
 
 /// What a gate saw, in few numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredFigures {
     /// The nodes of the batch.
     pub batch: StoredSide,
     /// The nodes that they were compared with.
     pub rest: StoredSide,
+    /// The verdict in one sentence; none in batches of earlier releases.
+    #[serde(default)]
+    pub verdict: Option<String>,
 }
 
 /// One side of a gate.
@@ -73,12 +77,13 @@ pub struct StoredSide {
     pub cpu_percent: Option<f64>,
 }
 
-impl From<&Comparison> for StoredFigures {
-    fn from(compared: &Comparison) -> Self {
+impl StoredFigures {
+    fn new(gate: &Gate, compared: &Comparison) -> Self {
         let Comparison { batch, rest } = compared;
         Self {
             batch: StoredSide::new(batch, Trim::Lowest),
             rest: StoredSide::new(rest, Trim::BothEnds),
+            verdict: Some(gate.explain(compared)),
         }
     }
 }
@@ -203,13 +208,35 @@ impl App {
         &self,
         call: &Call,
         project: ProjectId,
-        state: Option<RolloutState>,
+        filter: &RolloutFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Rollout>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
-        Ok(tx.rollouts(project, state, page).await?)
+        Ok(tx.rollouts(project, filter, page).await?)
+    }
+
+    /// Deletes a rollout that is planned or has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_rollout(
+        &self,
+        call: &Call,
+        place: (ProjectId, RolloutId),
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        // A step of the rollout locks it before its rows.
+        tx.lock_audit().await?;
+        let found = find(&mut tx, place).await?;
+        found.value.delete(&call.actor)?;
+        call.expect_version(found.version)?;
+        let (tenant, id) = (found.value.tenant, found.value.id);
+        tx.delete_rollout(id, found.version).await?;
+        tx.note_change(deleted(&found.value));
+        self.commit(tx, call, "rollout.deleted", tenant, id.0).await
     }
 
     /// One rollout, with how it stands.
@@ -417,9 +444,9 @@ async fn progress(
     let (mut counts, mut figures) = (None, None);
     if is_open {
         counts = tx.count_batch(&rollout, since).await?;
-        if rollout.strategy.gate.is_some() {
+        if let Some(gate) = &rollout.strategy.gate {
             let compared = tx.compare_batch(&rollout, since).await?;
-            figures = Some(StoredFigures::from(&compared));
+            figures = Some(StoredFigures::new(gate, &compared));
         }
     }
     Ok(RolloutProgress {
@@ -443,7 +470,8 @@ async fn keep_figures(
     let (Some(batch), Some(counts)) = (ended, seen.batch) else {
         return Ok(());
     };
-    let figures = seen.compared.as_ref().map(StoredFigures::from);
+    let both = rollout.strategy.gate.as_ref().zip(seen.compared.as_ref());
+    let figures = both.map(|(gate, compared)| StoredFigures::new(gate, compared));
     let figures = figures.and_then(|figures| serde_json::to_string(&figures).ok());
     let counted = (counts.nodes, counts.ready);
     tx.keep_figures((rollout.id, batch.number), counted, figures)

@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::definition::check_service;
 use crate::error::Error;
 use control_domain::{Access, Refusal, Service, ServiceSettings, Tenant};
-use control_store::{Page, Transaction, Versioned};
+use control_store::{Page, ServiceFilter, Transaction, Versioned};
 use control_wire::{ProjectId, ServiceId};
 
 impl App {
@@ -43,12 +43,13 @@ impl App {
         &self,
         call: &Call,
         project: ProjectId,
+        filter: &ServiceFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Service>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_SERVICES, tenant)?;
-        Ok(tx.services(project, page).await?)
+        Ok(tx.services(project, filter, page).await?)
     }
 
     /// One service.

@@ -5,10 +5,11 @@ use crate::audit_event::AuditEvent;
 use crate::audit_value::{created, done};
 use crate::call::Call;
 use crate::error::Error;
+use crate::session::NewSession;
 use control_auth::Secret;
 use control_domain::{
-    Access, Actor, ApiKey, Membership, Name, NewApiKey, NewUser, Org, Project, Role, SetupLink,
-    Tenant, User,
+    Access, Actor, ApiKey, Membership, Name, NewApiKey, NewUser, Org, Project, Refusal, Role,
+    SetupLink, SignInMethod, Tenant, User,
 };
 use control_store::Transaction;
 use control_wire::{ApiKeyId, ProjectId, UserId};
@@ -40,7 +41,7 @@ pub struct Installation {
     /// The administrator.
     pub user: User,
     /// A session of the administrator.
-    pub session: Secret,
+    pub session: NewSession,
     /// The first API key.
     pub api_key: Option<(ApiKey, Secret)>,
 }
@@ -81,8 +82,8 @@ impl App {
     /// [`Error`]
     pub async fn set_up(&self, call: &Call, new: &NewInstallation) -> Result<Installation, Error> {
         call.actor.holds(Access::SetUp)?;
-        new.admin.check()?;
-        let hash = self.hash_password(&new.admin).await?;
+        new.admin.check(&new.org_name)?;
+        let hash = self.hash_password(&new.admin.password).await?;
         let mut tx = self.store.begin().await?;
         // A user that is made at the same time is either seen here, or made after this.
         tx.lock_audit().await?;
@@ -99,6 +100,23 @@ impl App {
         self.install(tx, call, new, (org, user)).await
     }
 
+    /// The name of the only organization; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Invalid`] if there are several.
+    pub async fn only_org_name(&self) -> Result<Option<String>, Error> {
+        let names = self.store.read().await?.first_org_names(2).await?;
+        let mut names = names.into_iter();
+        match (names.next(), names.next()) {
+            (_, Some(_)) => {
+                let reason = "has to be given: there are several organizations";
+                Err(Refusal::invalid("org_name", reason).into())
+            }
+            (only, None) => Ok(only),
+        }
+    }
+
     /// Makes an administrator on the command line, and the organization if it does not exist.
     ///
     /// # Errors
@@ -110,8 +128,8 @@ impl App {
         new: &NewInstallation,
     ) -> Result<Installation, Error> {
         call.actor.holds(Access::System)?;
-        new.admin.check()?;
-        let hash = self.hash_password(&new.admin).await?;
+        new.admin.check(&new.org_name)?;
+        let hash = self.hash_password(&new.admin.password).await?;
         let mut tx = self.store.begin().await?;
         // A set-up link of another replica is either ended here, or not made.
         tx.lock_audit().await?;
@@ -141,9 +159,12 @@ impl App {
             created_at: call.now,
         };
         tx.insert_membership(membership).await?;
-        let (session, session_secret) = self.start_session(&mut tx, &user, call.now).await?;
-        let roles = tx.roles(user.id).await?;
-        let admin = session.accept(&user, roles, call.now)?;
+        let (visit, method) = (call.visit(), SignInMethod::Password);
+        let started = self
+            .start_session(&mut tx, user.id, &visit, visit.origin(method))
+            .await?;
+        let rights = tx.rights(user.id).await?;
+        let admin = started.session.accept(&user, rights, call.now)?;
         let project = match &new.project_name {
             Some(name) => Some(
                 self.first_project(&mut tx, (&admin, call.now), &org, name)
@@ -168,7 +189,7 @@ impl App {
             org,
             project,
             user,
-            session: session_secret,
+            session: started,
             api_key,
         })
     }

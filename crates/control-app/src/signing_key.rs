@@ -10,6 +10,9 @@ use control_store::{Page, StoredSecret, Transaction, Versioned};
 use control_wire::{OrgId, SecretId, SigningKeyId, endorsed_text};
 use jiff::Timestamp;
 
+/// Deactivated keys that are published: as many as a node reads.
+const ENDED_KEYS: i64 = 64;
+
 impl App {
     /// Creates a key that is published, and signs after the next rotation.
     ///
@@ -58,6 +61,16 @@ impl App {
         Ok(keys)
     }
 
+    /// The deactivated keys by which nodes that were away find those that verify.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn ended_keys(&self, org: OrgId) -> Result<Vec<Versioned<SigningKey>>, Error> {
+        let mut tx = self.store.read().await?;
+        Ok(tx.ended_signing_keys(org, ENDED_KEYS).await?)
+    }
+
     /// Lets the key that waits sign from now on, or a new one if none waits. The key before still
     /// verifies.
     ///
@@ -69,7 +82,7 @@ impl App {
         call: &Call,
         org: OrgId,
     ) -> Result<Versioned<SigningKey>, Error> {
-        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        call.actor.require(Access::CONTROL, Tenant::org(org))?;
         let mut tx = self.store.begin().await?;
         let active = tx.active_signing_key(org).await?;
         let active = active.ok_or(Refusal::NotFound)?;

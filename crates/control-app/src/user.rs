@@ -3,12 +3,13 @@
 use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;
-use control_auth::PasswordHash;
-use control_domain::{Access, Actor, NewUser, Refusal, Role, Scope, Tenant, User};
+use crate::user_event::UserEvent;
+use control_domain::{Access, Actor, Refusal, Role, Scope, Tenant, User};
+use control_store::{Transaction, Versioned};
 use control_wire::{ApiKeyId, OrgId};
 use jiff::Timestamp;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use tokio::task::spawn_blocking;
 
 /// The identity of the actor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,10 +68,33 @@ impl App {
         }
     }
 
-    /// Hashes the password away from the threads that serve requests.
-    pub(crate) async fn hash_password(&self, new: &NewUser) -> Result<PasswordHash, Error> {
-        let (password, salt) = (new.password.clone(), self.environment.random());
-        let hashed = spawn_blocking(move || password.hash(salt)).await;
-        Ok(hashed.map_err(|_| Error::Stopped)??)
+    /// Gives the user of the session another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rename_user(&self, call: &Call, name: &str) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = own_user(&mut tx, call).await?;
+        let before = json!({"name": found.value.name.as_str()});
+        let user = found.value.rename(&call.actor, name)?;
+        tx.update_user(&user, found.version).await?;
+        let event = UserEvent {
+            action: "user.renamed",
+            user: user.id,
+            subject: user.id.0,
+            before: Some(&before),
+            after: Some(&json!({"name": user.name.as_str()})),
+        };
+        self.commit_for_user(tx, call, event).await
     }
+}
+
+/// The user of the session.
+pub(crate) async fn own_user(tx: &mut Transaction, call: &Call) -> Result<Versioned<User>, Error> {
+    call.actor.holds(Access::Session)?;
+    let Actor::User { id, .. } = call.actor else {
+        return Err(Refusal::WrongCredential.into());
+    };
+    Ok(tx.user(id).await?.ok_or(Refusal::NotFound)?)
 }

@@ -6,6 +6,9 @@ use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc};
 use std::fmt;
 use zeroize::Zeroizing;
 
+/// A hash of the same parameters that no known password has.
+const UNKNOWN: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
 /// A password in clear; wiped when dropped.
 #[derive(Clone)]
 pub struct Password(Zeroizing<String>);
@@ -15,9 +18,14 @@ pub struct Password(Zeroizing<String>);
 pub struct PasswordHash(String);
 
 impl Password {
-    /// Takes the text, however long; the domain says which lengths are good.
+    /// Takes the text, however long; [`Password::check`] has the rules for new ones.
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
+    }
+
+    /// The text, for rules about it.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
     }
 
     /// Number of characters.
@@ -50,6 +58,11 @@ impl PasswordHash {
         Self(text)
     }
 
+    /// For users that do not exist or have no password: no password matches, and finding that out takes as long.
+    pub fn unknown() -> Self {
+        Self(UNKNOWN.to_owned())
+    }
+
     /// The PHC string.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -80,6 +93,10 @@ mod tests {
         assert_eq!(hash.verify(&password), Ok(()));
         let wrong = Password::new("correct horsf".to_owned());
         assert_eq!(hash.verify(&wrong), Err(AuthError::Signature));
+        let unknown = PasswordHash::unknown();
+        assert_eq!(unknown.verify(&password), Err(AuthError::Signature));
+        let parameters = |hash: &str| hash.rsplitn(3, '$').last().unwrap().to_owned();
+        assert_eq!(parameters(unknown.as_str()), parameters(hash.as_str()));
         let broken = PasswordHash::stored("$argon2id$".to_owned());
         assert_eq!(broken.verify(&password), Err(AuthError::Malformed));
     }

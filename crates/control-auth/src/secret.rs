@@ -1,5 +1,6 @@
 //! Random secrets: shown once, stored as a hash.
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::fmt;
@@ -28,6 +29,18 @@ impl Secret {
     /// SHA-256 of the text in Base64-URL, as the database keeps it.
     pub fn hash(&self) -> String {
         sha256(self.0.as_bytes())
+    }
+
+    /// The token of forms that a browser with this secret in its cookie sends: a page of another site cannot read it,
+    /// and the secret does not follow from it.
+    pub fn form_token(&self) -> String {
+        sha256(&[b"csrf", self.0.as_bytes()].concat())
+    }
+
+    /// Whether a form has the token of this secret; compared in constant time.
+    pub fn matches_form_token(&self, presented: &str) -> bool {
+        let token = self.form_token();
+        verify_slices_are_equal(token.as_bytes(), presented.as_bytes()).is_ok()
     }
 }
 
@@ -63,6 +76,16 @@ mod tests {
         let secret = Secret::new([1; 32]);
         assert!(!secret.hash().contains(secret.reveal()));
         assert_eq!(format!("{secret:?}"), "Secret(…)");
+    }
+
+    #[test]
+    fn a_form_has_the_token_of_its_own_session() {
+        let (own, other) = (Secret::new([1; 32]), Secret::new([2; 32]));
+        assert!(own.matches_form_token(&own.form_token()));
+        assert_ne!(own.form_token(), own.hash());
+        for wrong in [other.form_token(), own.hash(), String::new()] {
+            assert!(!own.matches_form_token(&wrong));
+        }
     }
 
     #[test]

@@ -6,7 +6,8 @@ use control_bundle::{
 use control_wire::{CertificateId, Order};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -61,10 +62,49 @@ impl Bundle {
         })
     }
 
+    /// A check that `folder` still has the files of the bundle and nothing else; the reason names one that differs. An
+    /// `include` of several files would take in one that was added.
+    pub fn folder_check(
+        &self,
+        folder: &Path,
+    ) -> impl Fn() -> Result<(), String> + Send + Sync + 'static + use<> {
+        let files = self.files.iter();
+        let digests: BTreeMap<PathBuf, String> = files
+            .map(|(name, bytes)| (folder.join(name), digest(bytes)))
+            .collect();
+        let folder = folder.to_owned();
+        move || {
+            let is_changed = |(file, expected): &(&PathBuf, &String)| {
+                fs::read(file).map_or(true, |bytes| digest(&bytes) != **expected)
+            };
+            let changed = digests
+                .iter()
+                .find(is_changed)
+                .map(|(file, _)| file.clone());
+            let added = || files_below(&folder).find(|file| !digests.contains_key(file));
+            match changed.or_else(added) {
+                None => Ok(()),
+                Some(file) => Err(format!("`{}` is not as it was signed", file.display())),
+            }
+        }
+    }
+
     /// The certificates that are delivered apart from it.
     pub fn certificates(&self) -> Vec<CertificateId> {
         certificates(&self.files)
     }
+}
+
+/// Every entry below a folder that is no folder itself; of a bundle, with names of few levels.
+fn files_below(folder: &Path) -> Box<dyn Iterator<Item = PathBuf>> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    Box::new(entries.flat_map(|entry| {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files_below(&path),
+            Ok(_) | Err(_) => Box::new(std::iter::once(path)),
+        }
+    }))
 }
 
 impl Certificates {

@@ -6,9 +6,8 @@ use crate::settings::Settings;
 use crate::state::Identity;
 use control_bundle::MAX_ARCHIVE_BYTES;
 use control_wire::{
-    CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse, JsonWebKey,
-    JsonWebKeySet, NodeCertificate, NodeEvent, Order, OrgId, RegisterRequest, RegisterResponse,
-    TokenResponse,
+    CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse, JsonWebKeySet,
+    NodeCertificate, NodeEvent, Order, OrgId, RegisterRequest, RegisterResponse, TokenResponse,
 };
 use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
 use reqwest::header::{ETAG, IF_NONE_MATCH, RETRY_AFTER};
@@ -111,10 +110,9 @@ impl Channel {
     }
 
     /// The keys are public, and need no credential.
-    pub(crate) async fn keys(&self, org: OrgId) -> Result<Vec<JsonWebKey>, ChannelError> {
+    pub(crate) async fn keys(&self, org: OrgId) -> Result<JsonWebKeySet, ChannelError> {
         let request = self.client.get(self.url(&format!("orgs/{org}/jwks.json")));
-        let keys: JsonWebKeySet = read_json(send(request).await?).await?;
-        Ok(keys.keys)
+        read_json(send(request).await?).await
     }
 
     pub(crate) async fn heartbeat(

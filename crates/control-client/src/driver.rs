@@ -9,6 +9,7 @@ use crate::error::ClientError;
 use crate::event::RefusalReason;
 use crate::host::{Host, Measured, Observation, Started};
 use crate::machine::{Action, Machine, Outcome};
+use crate::sealed_certificates::SealedCertificates;
 use crate::settings::Settings;
 use crate::state::{Identity, PersistedState};
 use crate::storage::{Kept, Storage};
@@ -41,6 +42,8 @@ pub struct Client {
     certificates: Certificates,
     /// Those of the bundle in force.
     served: Certificates,
+    /// None for a node without a disk.
+    sealed: Option<SealedCertificates>,
     saved_identity: bool,
     saved: Option<PersistedState>,
     last_fault: Option<String>,
@@ -57,7 +60,7 @@ pub struct Client {
 
 impl Client {
     /// Opens the node's folder. The bundle to start with comes with it, if there is one that can be
-    /// used; its private keys are waited for, for ten seconds.
+    /// used; its private keys are those on the disk, or are waited for, for ten seconds.
     ///
     /// # Errors
     ///
@@ -70,7 +73,10 @@ impl Client {
             state,
             bundle,
         } = storage.load(versions(&settings));
+        let sealed =
+            SealedCertificates::new(&settings.data_dir, settings.machine_key_file.as_deref());
         let mut client = Self::new(settings, http, storage, (identity, state));
+        client.sealed = Some(sealed);
         let started = bundle.and_then(|bundle| client.prepare_start(bundle));
         Ok((client, started))
     }
@@ -102,6 +108,7 @@ impl Client {
             in_use: Vec::new(),
             certificates: Certificates::default(),
             served: Certificates::default(),
+            sealed: None,
             last_fault: None,
             events: Vec::new(),
             connected: false,
@@ -117,6 +124,7 @@ impl Client {
         if outcome.is_ok() {
             self.in_use.push(started.folder.clone());
             self.served = started.certificates.clone();
+            self.keep_served();
         }
         self.machine.started_with(&started.bundle, outcome);
     }
@@ -161,6 +169,7 @@ impl Client {
         };
         let needed = bundle.certificates();
         if !needed.is_empty()
+            && !self.open_sealed(&needed)
             && let Err(error) = self.certificates_at_start(&needed)
         {
             tracing::error!(error, "the last good bundle waits for its private keys");
@@ -325,6 +334,7 @@ impl Client {
             labels,
             url: _, // The channel has it, the storage has the folder, its TLS the roots.
             data_dir: _,
+            machine_key_file: _,
             ca_file: _,
             version: _,
             schema_version: _,
@@ -428,6 +438,7 @@ impl Client {
         let activated = host.activate(started).await;
         if activated.is_ok() {
             self.served = self.certificates.clone();
+            self.keep_served();
             self.in_use.push(self.folder.clone());
             // The one before is still read by requests under way.
             let surplus = self.in_use.len().saturating_sub(2);

@@ -16,6 +16,7 @@ pub mod reference;
 
 mod channel;
 mod driver;
+mod sealed_certificates;
 mod settings;
 mod storage;
 

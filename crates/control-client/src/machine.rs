@@ -16,7 +16,7 @@ use crate::event::{Event, EventKind, RefusalReason};
 use crate::state::{Identity, PersistedState};
 pub use action::Action;
 use control_bundle::Version;
-use control_wire::{JsonWebKey, NodeStatus, Order, RegisterResponse};
+use control_wire::{JsonWebKeySet, NodeStatus, Order, RegisterResponse};
 pub(crate) use phase::Phase;
 use served_certificates::ServedCertificates;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub enum Outcome {
     /// There is a new token.
     TokenIssued,
     /// The keys that are published.
-    Keys(Vec<JsonWebKey>),
+    Keys(JsonWebKeySet),
     /// The heartbeat was taken; the next one is wanted after this time.
     Reported(Duration),
     /// There is no other order; the answer took so long.
@@ -322,9 +322,9 @@ impl Machine {
         Action::FetchKeys(identity.org)
     }
 
-    fn take_keys(&mut self, order: Option<Order>, keys: &[JsonWebKey]) -> Action {
+    fn take_keys(&mut self, order: Option<Order>, keys: &JsonWebKeySet) -> Action {
         let trust = self.state.trust.as_mut();
-        if trust.is_some_and(|trust| trust.update(keys)) {
+        if trust.is_some_and(|trust| trust.update(&keys.keys, &keys.ended)) {
             let pinned = self
                 .state
                 .trust

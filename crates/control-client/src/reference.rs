@@ -97,7 +97,7 @@ impl Sample {
         vec![
             Outcome::Enrolled(self.registered.clone()),
             Outcome::TokenIssued,
-            Outcome::Keys(vec![self.key.clone()]),
+            Outcome::Keys(vec![self.key.clone()].into()),
             Outcome::Reported(Duration::from_secs(30)),
             assigned(self.order.clone(), 0),
             Outcome::Fetched(Arc::clone(&self.archive)),
@@ -155,7 +155,7 @@ impl Sample {
         vec![
             ("enrolled", Outcome::Enrolled(self.registered.clone())),
             ("token issued", Outcome::TokenIssued),
-            ("keys", Outcome::Keys(vec![self.key.clone()])),
+            ("keys", Outcome::Keys(vec![self.key.clone()].into())),
             ("heartbeat taken", Outcome::Reported(secs(30))),
             ("no other order, in time", Outcome::Unchanged(secs(30))),
             ("no other order, early", Outcome::Unchanged(secs(0))),

@@ -14,6 +14,8 @@ pub struct Settings {
     pub enrolment_token_file: Option<PathBuf>,
     /// The folder for identity, state and bundles.
     pub data_dir: PathBuf,
+    /// The key that seals private keys on the disk, 32 bytes; `None` for one in `data_dir`.
+    pub machine_key_file: Option<PathBuf>,
     /// Roots for the control plane's certificate; `None` for those of the system.
     pub ca_file: Option<PathBuf>,
     /// The node's name in its project.

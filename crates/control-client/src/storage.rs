@@ -199,7 +199,7 @@ fn unpack(folder: &Path, bundle: &Bundle) -> io::Result<()> {
     Ok(())
 }
 
-fn make_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
@@ -220,7 +220,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     None
 }
 
-fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // A folder or a pipe in the place of the file must not hold up the start.
     if !fs::metadata(path)?.is_file() {
@@ -236,7 +236,7 @@ fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     write(path, &serde_json::to_vec(value)?)
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     let written = write_synced(&beside, bytes).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
@@ -256,7 +256,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+pub(crate) fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let read = fs::read_dir(folder).into_iter().flatten();
     read.filter_map(|entry| Some(entry.ok()?.path()))
 }

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 const MAX_KEYS: usize = 16;
 /// Retired keys that are remembered; the oldest are forgotten first.
 const MAX_RETIRED: usize = 64;
+/// Deactivated keys of one answer that are looked at.
+const MAX_ENDED: usize = 64;
 
 /// The keys of one organization.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,12 +57,21 @@ impl Trust {
     /// Takes what the organization publishes: a key that a pinned key endorses is pinned, and a
     /// pinned key that is missing is retired. A set without any key that could be believed changes
     /// nothing, so an impostor of the control plane cannot take the last key away.
-    /// Returns whether something changed.
-    pub fn update(&mut self, published: &[JsonWebKey]) -> bool {
+    ///
+    /// Keys that have `ended` meanwhile are never pinned, but endorse: a node that was away while several keys followed
+    /// each other finds the newest one by them. Returns whether something changed.
+    pub fn update(&mut self, published: &[JsonWebKey], ended: &[JsonWebKey]) -> bool {
         let before = self.clone();
         let published = published.get(..MAX_KEYS).unwrap_or(published);
-        // An endorsed key may endorse the next one; each round pins at least one, or is the last.
-        while self.pin_endorsed(published) {}
+        let ended = ended.get(..MAX_ENDED).unwrap_or(ended);
+        let mut links = Vec::new();
+        // An endorsed key may endorse the next one; each round finds at least one, or is the last.
+        while let Some(key) = self.find_endorsed(ended, &links) {
+            links.push(key);
+        }
+        while let Some(key) = self.find_endorsed(published, &links) {
+            self.pinned.push(key);
+        }
         let listed = |key: &PinnedKey| {
             let same = |other: &JsonWebKey| other.kid == key.kid && other.x == key.x;
             published.iter().any(same)
@@ -75,27 +86,30 @@ impl Trust {
         *self != before
     }
 
-    fn pin_endorsed(&mut self, published: &[JsonWebKey]) -> bool {
-        let found = published.iter().find(|key| self.is_endorsed(key));
-        let Some(key) = found else { return false };
-        self.pinned.push(PinnedKey {
-            kid: key.kid,
-            x: key.x.clone(),
-        });
-        true
+    /// A key that is not known yet, endorsed by one that is pinned or linked.
+    fn find_endorsed(&self, keys: &[JsonWebKey], links: &[PinnedKey]) -> Option<PinnedKey> {
+        let found = keys.iter().find(|key| self.is_endorsed(key, links))?;
+        Some(PinnedKey {
+            kid: found.kid,
+            x: found.x.clone(),
+        })
     }
 
-    fn is_endorsed(&self, key: &JsonWebKey) -> bool {
-        let known = self.pinned.iter().any(|pinned| pinned.kid == key.kid);
-        if known || self.retired.contains(&key.kid) {
+    fn is_endorsed(&self, key: &JsonWebKey, links: &[PinnedKey]) -> bool {
+        let mut known = self.pinned.iter().chain(links);
+        if known.any(|known| known.kid == key.kid) || self.retired.contains(&key.kid) {
             return false;
         }
         let (Some(by), Some(endorsement)) = (key.endorsed_by, &key.endorsement) else {
             return false;
         };
         let text = endorsed_text(self.org, key.kid, &key.x);
-        let endorser = self.key(by);
-        endorser.is_some_and(|endorser| endorser.verify(text.as_bytes(), endorsement).is_ok())
+        let mut endorsers = self.pinned.iter().chain(links);
+        let endorser = endorsers.find(|endorser| endorser.kid == by);
+        endorser.is_some_and(|endorser| {
+            let endorser = PublicKey::from_text(endorser.x.clone());
+            endorser.verify(text.as_bytes(), endorsement).is_ok()
+        })
     }
 }
 
@@ -134,9 +148,9 @@ mod tests {
     #[test]
     fn endorsed_keys_are_pinned_in_a_chain() {
         let mut trust = Trust::pin(ORG, &[key(1)]);
-        assert!(trust.update(&[endorsed(3, 2), endorsed(2, 1), key(1)]));
+        assert!(trust.update(&[endorsed(3, 2), endorsed(2, 1), key(1)], &[]));
         assert_eq!(believed(&trust), [kid(1), kid(2), kid(3)]);
-        assert!(!trust.update(&[key(1), endorsed(2, 1), endorsed(3, 2)]));
+        assert!(!trust.update(&[key(1), endorsed(2, 1), endorsed(3, 2)], &[]));
     }
 
     #[test]
@@ -147,7 +161,7 @@ mod tests {
         foreign.endorsed_by = Some(kid(1));
         for key_set in [forged, foreign, key(2), endorsed(2, 4)] {
             let mut trust = Trust::pin(ORG, &[key(1)]);
-            assert!(!trust.update(&[key(1), key_set]));
+            assert!(!trust.update(&[key(1), key_set], &[]));
             assert_eq!(believed(&trust), [kid(1)]);
         }
     }
@@ -155,9 +169,9 @@ mod tests {
     #[test]
     fn a_key_that_is_no_longer_published_is_never_believed_again() {
         let mut trust = Trust::pin(ORG, &[key(1)]);
-        assert!(trust.update(&[endorsed(2, 1)]));
+        assert!(trust.update(&[endorsed(2, 1)], &[]));
         assert_eq!(believed(&trust), [kid(2)]);
-        assert!(!trust.update(&[endorsed(2, 1), endorsed(1, 2), endorsed(3, 1)]));
+        assert!(!trust.update(&[endorsed(2, 1), endorsed(1, 2), endorsed(3, 1)], &[]));
         assert_eq!(believed(&trust), [kid(2)]);
     }
 
@@ -166,8 +180,26 @@ mod tests {
         let mut trust = Trust::pin(ORG, &[key(1)]);
         let other_x = JsonWebKey::ed25519(kid(1), pair(9).public().as_str().to_owned());
         for published in [vec![], vec![key(2)], vec![other_x]] {
-            assert!(!trust.update(&published));
+            assert!(!trust.update(&published, &[]));
             assert_eq!(believed(&trust), [kid(1)]);
         }
+    }
+
+    #[test]
+    fn a_node_that_was_away_follows_keys_that_ended_meanwhile() {
+        let mut trust = Trust::pin(ORG, &[key(1)]);
+        let ended = [endorsed(3, 2), endorsed(2, 1), key(1)];
+        assert!(trust.update(&[endorsed(4, 3)], &ended));
+        assert_eq!(believed(&trust), [kid(4)]);
+        // Those that ended are not believed, nor one that a gap leads to.
+        let mut trust = Trust::pin(ORG, &[key(1)]);
+        assert!(!trust.update(&[endorsed(4, 3)], &[endorsed(3, 2), key(1)]));
+        assert!(!trust.update(&[key(4)], &ended));
+        assert_eq!(believed(&trust), [kid(1)]);
+        // A key that the node saw ending leads nowhere.
+        let mut trust = Trust::pin(ORG, &[key(1)]);
+        assert!(trust.update(&[endorsed(2, 1)], &[key(1)]));
+        assert!(!trust.update(&[endorsed(3, 1), endorsed(2, 1)], &[key(1)]));
+        assert_eq!(believed(&trust), [kid(2)]);
     }
 }

@@ -163,7 +163,7 @@ fn polling(sample: &Sample) -> Machine {
     for outcome in [
         Outcome::Enrolled(sample.registered.clone()),
         Outcome::TokenIssued,
-        Outcome::Keys(vec![sample.key.clone()]),
+        Outcome::Keys(vec![sample.key.clone()].into()),
         Outcome::Reported(Duration::from_secs(30)),
     ] {
         machine.next(outcome, NOW);
@@ -232,7 +232,7 @@ fn an_order_by_a_new_key_is_believed_once_a_pinned_key_endorses_it() {
     let asked = machine.next(assigned(order.clone(), 0), NOW);
     assert!(matches!(asked, Action::FetchKeys(_)), "{asked:?}");
     let keys = vec![sample.key.clone(), sample.next_key.clone()];
-    let action = machine.next(Outcome::Keys(keys), NOW);
+    let action = machine.next(Outcome::Keys(keys.into()), NOW);
     assert_eq!(action, Action::Fetch(order));
 }
 
@@ -244,7 +244,7 @@ fn an_order_by_a_key_that_nothing_endorses_is_refused_and_asked_for_later() {
     machine.next(assigned(order, 0), NOW);
     let mut bare = sample.next_key.clone();
     bare.endorsement = None;
-    let action = machine.next(Outcome::Keys(vec![sample.key.clone(), bare]), NOW);
+    let action = machine.next(Outcome::Keys(vec![sample.key.clone(), bare].into()), NOW);
     assert!(matches!(action, Action::Wait(_)), "{action:?}");
     let status = machine.status();
     assert_eq!(status.verdict, Some(Verdict::Rejected));
@@ -350,7 +350,7 @@ fn a_token_that_is_refused_as_soon_as_it_was_issued_is_asked_for_ever_more_rarel
         }
         assert_eq!(machine.next(Outcome::Waited, NOW), Action::ExchangeToken);
         machine.next(Outcome::TokenIssued, NOW);
-        machine.next(Outcome::Keys(vec![sample.key.clone()]), NOW);
+        machine.next(Outcome::Keys(vec![sample.key.clone()].into()), NOW);
         machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
     }
     assert_eq!(waits, [1, 2, 4, 8]);
@@ -407,7 +407,7 @@ fn a_node_that_rejected_the_newest_order_puts_the_bundle_before_in_force_after_a
         machine.started_with(&sample.bundle(&good), Err(away));
         machine.begin();
         machine.next(Outcome::TokenIssued, NOW);
-        machine.next(Outcome::Keys(vec![sample.key.clone()]), NOW);
+        machine.next(Outcome::Keys(vec![sample.key.clone()].into()), NOW);
         machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
         assert_eq!(machine.next(answer, NOW), Action::Fetch(good.clone()));
         machine.next(Outcome::Fetched(Arc::clone(&sample.good)), NOW);
@@ -455,7 +455,7 @@ fn a_node_whose_bundle_did_not_start_tries_it_again() {
     machine.started_with(&bundle, Err(vec!["the address is in use".to_owned()]));
     assert_eq!(machine.begin(), Action::ExchangeToken);
     machine.next(Outcome::TokenIssued, NOW);
-    machine.next(Outcome::Keys(vec![sample.key.clone()]), NOW);
+    machine.next(Outcome::Keys(vec![sample.key.clone()].into()), NOW);
     machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
     assert_eq!(machine.status().verdict, Some(Verdict::Rejected));
     let action = run(&mut machine, &order, &sample.good);

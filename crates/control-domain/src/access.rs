@@ -16,6 +16,8 @@ pub enum Access {
     SignedIn,
     /// Any user with a session: consent is a person's, not a program's.
     Session,
+    /// Any user with a session and a fresh sign-in: a stolen session must not change what the user signs in with.
+    FreshSession,
     /// Administrator of the whole installation.
     InstanceAdmin,
     /// The bearer of an enrolment token, and actors that could make one.
@@ -32,6 +34,8 @@ pub enum Access {
         scope: ScopeRule,
         /// The least role that a user needs.
         role: Role,
+        /// Whether a user needs a fresh sign-in; keys have none.
+        fresh: bool,
     },
 }
 
@@ -51,14 +55,18 @@ impl Access {
     pub const READ_ORG: Self = Self::member(ScopeRule::Any, Role::Reader);
     /// Creates and renames projects.
     pub const WRITE_PROJECTS: Self = Self::member(ScopeRule::Unlimited, Role::Operator);
-    /// Changes members and signing keys, deletes projects and the organization.
+    /// Sees members, invitations and the audit log, renames the organization, sets policies.
     pub const ADMINISTER: Self = Self::member(ScopeRule::Unlimited, Role::Admin);
+    /// Changes members, signing keys and single sign-on, deletes projects and the organization.
+    pub const CONTROL: Self = Self::fresh(ScopeRule::Unlimited, Role::Admin);
     /// Sees nodes and enrolment tokens.
     pub const READ_NODES: Self = Self::member(ScopeRule::Has(Scope::NodesRead), Role::Reader);
     /// Admits, labels and deletes nodes.
     pub const WRITE_NODES: Self = Self::member(ScopeRule::Has(Scope::NodesWrite), Role::Operator);
-    /// Manages API keys.
-    pub const API_KEYS: Self = Self::member(ScopeRule::Has(Scope::ApiKeysAdmin), Role::Admin);
+    /// Lists and views API keys.
+    pub const READ_API_KEYS: Self = Self::member(ScopeRule::Has(Scope::ApiKeysAdmin), Role::Admin);
+    /// Makes, revokes and deletes API keys.
+    pub const WRITE_API_KEYS: Self = Self::fresh(ScopeRule::Has(Scope::ApiKeysAdmin), Role::Admin);
     /// Lists, views, downloads, verifies and compares bundles.
     pub const READ_BUNDLES: Self = Self::member(ScopeRule::Has(Scope::BundlesRead), Role::Reader);
     /// Creates, assigns and revokes bundles.
@@ -81,12 +89,24 @@ impl Access {
     pub const DELIVER_KEYS: Self = Self::WRITE_SERVICES;
 
     const fn member(scope: ScopeRule, role: Role) -> Self {
-        Self::Member { scope, role }
+        Self::Member {
+            scope,
+            role,
+            fresh: false,
+        }
+    }
+
+    const fn fresh(scope: ScopeRule, role: Role) -> Self {
+        Self::Member {
+            scope,
+            role,
+            fresh: true,
+        }
     }
 }
 
 named! {
-    /// What a user may do in an organization; each role includes those before it.
+    /// What a user may do in an organization or a project; each role includes those before it.
     Role {
         /// Reads.
         Reader = "reader",

@@ -37,6 +37,12 @@ pub enum Actor {
         instance_admin: bool,
         /// The user's organizations.
         roles: BTreeMap<OrgId, Role>,
+        /// Projects in which the user has a role of its own; the higher one counts.
+        project_roles: BTreeMap<ProjectId, Role>,
+        /// Organizations that demand a second factor which this session lacks.
+        locked: BTreeSet<OrgId>,
+        /// Whether the user gave a proof of identity in the last 10 minutes.
+        is_fresh: bool,
     },
     /// An API key.
     ApiKey {
@@ -120,12 +126,12 @@ impl Actor {
         }
     }
 
-    /// The maker of what this actor makes in the organization; none if no user is known behind it.
-    pub fn maker(&self, org: OrgId) -> Option<Maker> {
+    /// The maker of what this actor makes for `tenant`; none if no user is known behind it.
+    pub fn maker(&self, tenant: Tenant) -> Option<Maker> {
         match self {
-            Self::User { id, roles, .. } => Some(Maker {
+            Self::User { id, .. } => Some(Maker {
                 user: *id,
-                role: roles.get(&org).copied(),
+                role: self.role(tenant),
             }),
             Self::ApiKey { made_by, .. } => *made_by,
             Self::System
@@ -134,6 +140,24 @@ impl Actor {
             | Self::Enrolment { .. }
             | Self::Node { .. } => None,
         }
+    }
+
+    /// The user's role: the higher of those in the organization and in the project. None for strangers, and for
+    /// actors that have no roles.
+    pub fn role(&self, tenant: Tenant) -> Option<Role> {
+        let Self::User {
+            roles,
+            project_roles,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let own = roles.get(&tenant.org).copied()?;
+        let of_project = tenant
+            .project
+            .and_then(|id| project_roles.get(&id).copied());
+        Some(of_project.map_or(own, |role| role.max(own)))
     }
 
     /// What is shared by all credentials of one user: the user's identifier. Keys whose user is not known
@@ -157,13 +181,18 @@ impl Actor {
         if !self.reaches(tenant) {
             return Err(Refusal::NotFound);
         }
+        if let Self::User { locked, .. } = self
+            && locked.contains(&tenant.org)
+        {
+            return Err(Refusal::NoSecondFactor);
+        }
         self.holds(access)?;
         match (self, access) {
             (Self::User { .. } | Self::ApiKey { .. }, Access::Enrolment) => {
                 self.require(Access::WRITE_NODES, tenant)
             }
-            (Self::User { roles, .. }, Access::Member { role, .. }) => {
-                let enough = roles.get(&tenant.org).is_some_and(|own| role <= *own);
+            (Self::User { .. }, Access::Member { role, .. }) => {
+                let enough = self.role(tenant).is_some_and(|own| role <= own);
                 enough.then_some(()).ok_or(Refusal::LowerRole(role))
             }
             (Self::ApiKey { tenant: own, .. }, Access::Member { scope, .. }) => {
@@ -194,6 +223,7 @@ impl Actor {
             | (Access::Invitee, Self::Invitee { .. })
             | (Access::SignedIn, Self::User { .. } | Self::ApiKey { .. })
             | (Access::Session, Self::User { .. })
+            | (Access::FreshSession, Self::User { is_fresh: true, .. })
             | (
                 Access::InstanceAdmin,
                 Self::User {
@@ -228,11 +258,22 @@ impl Actor {
                     };
                 enough.then_some(()).ok_or(Refusal::MissingScope(scope))
             }
-            (Access::Member { role, .. }, Self::User { roles, .. }) => {
-                let strongest = roles.values().max();
+            (
+                Access::Member { role, fresh, .. },
+                Self::User {
+                    roles,
+                    project_roles,
+                    is_fresh,
+                    ..
+                },
+            ) => {
+                let strongest = roles.values().chain(project_roles.values()).max();
                 let enough = strongest.is_some_and(|own| role <= *own);
-                enough.then_some(()).ok_or(Refusal::LowerRole(role))
+                enough.then_some(()).ok_or(Refusal::LowerRole(role))?;
+                let proven = *is_fresh || !fresh;
+                proven.then_some(()).ok_or(Refusal::NotFresh)
             }
+            (Access::FreshSession, Self::User { .. }) => Err(Refusal::NotFresh),
             (Access::InstanceAdmin, Self::User { .. }) => Err(Refusal::LowerRole(Role::Admin)),
             _ => Err(Refusal::WrongCredential),
         }
@@ -291,6 +332,9 @@ mod tests {
             session: SessionId(Uuid::from_u128(5)),
             instance_admin: false,
             roles: BTreeMap::from([(org, role)]),
+            project_roles: BTreeMap::new(),
+            locked: BTreeSet::new(),
+            is_fresh: true,
         }
     }
 
@@ -335,6 +379,7 @@ mod tests {
             let access = Access::Member {
                 scope: ScopeRule::Any,
                 role: needed,
+                fresh: false,
             };
             let refused = user(ORG, own).require(access, tenant);
             assert_eq!(refused, Err(Refusal::LowerRole(needed)));
@@ -347,22 +392,11 @@ mod tests {
     #[test]
     fn a_strong_role_elsewhere_gives_nothing_here() {
         let elsewhere = OrgId(Uuid::from_u128(9));
-        let Actor::User {
-            id,
-            session,
-            instance_admin,
-            mut roles,
-        } = user(ORG, Role::Reader)
-        else {
+        let mut user = user(ORG, Role::Reader);
+        let Actor::User { roles, .. } = &mut user else {
             unreachable!("made as a user")
         };
         roles.insert(elsewhere, Role::Admin);
-        let user = Actor::User {
-            id,
-            session,
-            instance_admin,
-            roles,
-        };
         assert_eq!(user.holds(Access::ADMINISTER), Ok(()));
         assert_eq!(
             user.require(Access::ADMINISTER, Tenant::org(ORG)),
@@ -378,9 +412,14 @@ mod tests {
         let scoped = key(Tenant::org(ORG), &[Scope::NodesRead]);
         let cases = [
             (&full, Access::ADMINISTER, Tenant::org(ORG), Ok(())),
-            (&full, Access::API_KEYS, other, Ok(())),
-            (&limited, Access::API_KEYS, own, Ok(())),
-            (&limited, Access::API_KEYS, other, Err(Refusal::NotFound)),
+            (&full, Access::WRITE_API_KEYS, other, Ok(())),
+            (&limited, Access::WRITE_API_KEYS, own, Ok(())),
+            (
+                &limited,
+                Access::WRITE_API_KEYS,
+                other,
+                Err(Refusal::NotFound),
+            ),
             (&limited, Access::READ_ORG, Tenant::org(ORG), Ok(())),
             (
                 &limited,
@@ -390,7 +429,7 @@ mod tests {
             ),
             (
                 &scoped,
-                Access::API_KEYS,
+                Access::WRITE_API_KEYS,
                 own,
                 Err(Refusal::MissingScope(ScopeRule::Has(Scope::ApiKeysAdmin))),
             ),

@@ -106,7 +106,7 @@ impl ApiKey {
         new: NewApiKey,
         now: Timestamp,
     ) -> Result<Self, Refusal> {
-        actor.require(Access::API_KEYS, tenant)?;
+        actor.require(Access::WRITE_API_KEYS, tenant)?;
         let NewApiKey {
             name,
             scopes,
@@ -123,7 +123,7 @@ impl ApiKey {
             created_at: now,
             expires_at,
             revoked_at: None,
-            made_by: actor.maker(tenant.org),
+            made_by: actor.maker(tenant),
         };
         key.within(actor)?;
         Ok(key)
@@ -158,13 +158,24 @@ impl ApiKey {
         }
     }
 
+    /// The key under another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_API_KEYS, self.tenant)?;
+        let name = Name::parse("name", name)?;
+        Ok(Self { name, ..self })
+    }
+
     /// The key, not accepted any more.
     ///
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or if it was revoked before.
     pub fn revoke(self, actor: &Actor, now: Timestamp) -> Result<Self, Refusal> {
-        actor.require(Access::API_KEYS, self.tenant)?;
+        actor.require(Access::WRITE_API_KEYS, self.tenant)?;
         self.step(ApiKeyEvent::Revoke, now)?;
         Ok(Self {
             revoked_at: Some(now),
@@ -178,7 +189,7 @@ impl ApiKey {
     ///
     /// [`Refusal`] without the permission, or if it was not revoked before.
     pub fn delete(&self, actor: &Actor, now: Timestamp) -> Result<(), Refusal> {
-        actor.require(Access::API_KEYS, self.tenant)?;
+        actor.require(Access::WRITE_API_KEYS, self.tenant)?;
         self.step(ApiKeyEvent::Delete, now)?;
         Ok(())
     }

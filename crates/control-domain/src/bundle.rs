@@ -210,6 +210,28 @@ impl Bundle {
         })
     }
 
+    /// The bundle under another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_BUNDLES, self.tenant)?;
+        let name = Name::parse("name", name)?;
+        Ok(Self { name, ..self })
+    }
+
+    /// Whether the actor may delete it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or while nodes or rollouts need it.
+    pub fn delete(&self, actor: &Actor, is_used: bool) -> Result<(), Refusal> {
+        actor.require(Access::WRITE_BUNDLES, self.tenant)?;
+        let used = Refusal::InUse("nodes or rollouts that need it");
+        (!is_used).then_some(()).ok_or(used)
+    }
+
     /// Whether a node may have the bytes: an order to it was signed while the bundle was.
     ///
     /// # Errors

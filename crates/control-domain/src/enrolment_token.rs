@@ -133,7 +133,7 @@ impl EnrolmentToken {
             created_at: now,
             expires_at,
             revoked_at: None,
-            made_by: actor.maker(tenant.org),
+            made_by: actor.maker(tenant),
         })
     }
 
@@ -148,6 +148,26 @@ impl EnrolmentToken {
         } else {
             Active
         }
+    }
+
+    /// The token under another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_NODES, self.tenant)?;
+        let name = Name::parse("name", name)?;
+        Ok(Self { name, ..self })
+    }
+
+    /// Whether the actor may delete it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission.
+    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+        actor.require(Access::WRITE_NODES, self.tenant)
     }
 
     /// The token, not accepted any more.

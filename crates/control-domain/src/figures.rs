@@ -2,14 +2,24 @@
 
 use crate::served::{Served, percentile_ms};
 use crate::weighing::{NodeCounts, Trim, Weighed, mean, weight_cap};
-use control_wire::{NodeId, RouteTraffic, Traffic};
+use control_wire::{ConnectionTraffic, LATENCY_BOUNDS_MS, NodeId, RouteTraffic, Traffic};
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
 /// Requests that no node serves in a second: a report above it is no report.
 const MAX_REQUESTS_PER_SEC: u64 = 10_000_000;
-/// Nodes that have to report a reason of failure before it is a known one.
-const MIN_REASON_NODES: usize = 2;
+/// Reports that are kept whole for the comparison of routes; later nodes count for all requests together, and by
+/// themselves.
+const MAX_REPORTS: usize = 100;
+
+/// The two sides of a gate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Comparison {
+    /// The nodes of the batch since they switched.
+    pub batch: Figures,
+    /// Nodes that were not moved yet, since the batch was opened; or the batch itself before.
+    pub rest: Figures,
+}
 
 /// Reports of several nodes: of a batch, or of the nodes that it is compared with.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,15 +35,12 @@ pub struct Figures {
     /// In percent of one core.
     cpus: Vec<f64>,
     all: NodeCounts,
-    routes: BTreeMap<String, NodeCounts>,
-    reasons: BTreeMap<String, Failures>,
-}
-
-/// Failures of one reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Failures {
-    count: u64,
-    nodes: usize,
+    /// What up to 100 nodes served.
+    pub(crate) reports: Vec<Traffic>,
+    /// What they served under the bundle before; of a batch only.
+    pub(crate) reports_before: Vec<Traffic>,
+    /// All of it was counted before the batch was opened.
+    pub(crate) is_earlier: bool,
 }
 
 /// What one node of a batch reports, in few numbers.
@@ -102,6 +109,7 @@ impl Figures {
             .map_or(0, |counted| total(counted).requests);
         let is_enough = u64::try_from(min_requests).is_ok_and(|min| min <= requests);
         if is_enough || self.serving() == 0 {
+            self.is_earlier |= self.serving() == 0;
             self.add_served(cpu_percent, counted);
         }
     }
@@ -116,17 +124,20 @@ impl Figures {
             same_bundle,
             has_reported,
         } = word;
-        let (before, old) = match sample {
+        let (before, mut old) = match sample {
             Some((cpu_percent, old)) => {
                 let requests = old.as_ref().map_or(0, |old| total(old).requests);
                 let before = NodeBefore {
                     requests,
                     cpu_percent,
                 };
-                (Some(before), old.filter(|_| same_bundle))
+                (Some(before), old)
             }
             None => (None, None),
         };
+        if !same_bundle && let Some(old) = old.take() {
+            keep_report(&mut self.reports_before, old);
+        }
         let served = self.served(traffic, old.as_ref());
         let all = served.as_ref().map(total).unwrap_or_default();
         self.each.push(NodeFigures {
@@ -153,32 +164,6 @@ impl Figures {
     /// CPU of a node; 100 is one core. None without nodes.
     pub fn mean_cpu_percent(&self, trim: Trim) -> Option<f64> {
         mean(self.cpus.clone(), trim)
-    }
-
-    /// The figures of each route.
-    pub(crate) fn routes(&self, trim: Trim) -> impl Iterator<Item = (&str, Weighed)> {
-        let routes = self.routes.iter();
-        routes.map(move |(name, nodes)| (name.as_str(), nodes.weigh(trim)))
-    }
-
-    /// The figures of a route that so many nodes serve as make a standard: three, or all where fewer serve.
-    pub(crate) fn standard(&self, route: &str) -> Option<Weighed> {
-        let nodes = self.routes.get(route)?;
-        let is_enough = self.serving().min(3) <= nodes.len();
-        is_enough.then(|| nodes.weigh(Trim::BothEnds))
-    }
-
-    /// Failures by reason.
-    pub(crate) fn failures(&self) -> impl Iterator<Item = (&str, u64)> {
-        let reasons = self.reasons.iter();
-        reasons.map(|(name, failures)| (name.as_str(), failures.count))
-    }
-
-    /// Whether two nodes report the reason, or the only one that serves.
-    pub(crate) fn knows_reason(&self, name: &str) -> bool {
-        let wanted = self.serving().clamp(1, MIN_REASON_NODES);
-        let failures = self.reasons.get(name);
-        failures.is_some_and(|failures| wanted <= failures.nodes)
     }
 
     /// The mean requests of a node before its batch was opened, where no node has more weight than the median.
@@ -208,18 +193,18 @@ impl Figures {
         };
         let all = total(&served);
         self.all.push(&all);
-        for (name, count) in all.reasons.into_iter().filter(|(_, count)| *count > 0) {
-            let failures = self.reasons.entry(name).or_default();
-            failures.count = failures.count.saturating_add(count);
-            failures.nodes += 1;
-        }
-        for (name, route) in served.routes {
-            self.routes.entry(name).or_default().push_route(&route);
-        }
+        keep_report(&mut self.reports, served);
     }
 }
 
-fn total(traffic: &Traffic) -> RouteTraffic {
+fn keep_report(reports: &mut Vec<Traffic>, served: Traffic) {
+    if reports.len() < MAX_REPORTS {
+        reports.push(served);
+    }
+}
+
+/// Requests, errors and latency of all routes of a node.
+pub(crate) fn total(traffic: &Traffic) -> RouteTraffic {
     let mut total = RouteTraffic::default();
     for route in traffic.routes.values() {
         add_route(&mut total, route);
@@ -232,43 +217,92 @@ fn difference(now: &Traffic, before: &Traffic) -> Option<Traffic> {
     let mut routes = now.routes.clone();
     for (name, old) in &before.routes {
         let route = routes.get_mut(name)?;
-        route.requests = route.requests.checked_sub(old.requests)?;
-        route.errors = route.errors.checked_sub(old.errors)?;
-        for (count, old) in route.latency.iter_mut().zip(old.latency) {
-            *count = count.checked_sub(old)?;
-        }
-        route.reasons = reasons_since(&route.reasons, &old.reasons)?;
+        *route = route_since(route, old)?;
     }
-    Some(Traffic { routes })
+    let connections = match (now.connections, before.connections) {
+        (Some(now), Some(before)) => Some(connections_since(now, before)?),
+        (now, _) => now,
+    };
+    Some(Traffic {
+        routes,
+        connections,
+    })
 }
 
-fn reasons_since(
-    now: &BTreeMap<String, u64>,
-    before: &BTreeMap<String, u64>,
-) -> Option<BTreeMap<String, u64>> {
-    let mut reasons = now.clone();
-    for (name, old) in before {
-        let count = reasons.get_mut(name)?;
-        *count = count.checked_sub(*old)?;
-    }
-    Some(reasons)
-}
-
-/// Counters come from nodes, which may say anything: sums stay at their limit.
-fn add_route(sum: &mut RouteTraffic, route: &RouteTraffic) {
+fn route_since(now: &RouteTraffic, before: &RouteTraffic) -> Option<RouteTraffic> {
     let RouteTraffic {
         requests,
         errors,
         reasons,
         latency,
-    } = route;
-    sum.requests = sum.requests.saturating_add(*requests);
-    sum.errors = sum.errors.saturating_add(*errors);
-    for (name, failures) in reasons {
-        let total = sum.reasons.entry(name.clone()).or_default();
-        *total = total.saturating_add(*failures);
+        statuses,
+        bytes_in,
+        bytes_out,
+        latency_us,
+        first_byte,
+    } = before;
+    let sum_since = |now: Option<u64>, before: Option<u64>| match (now, before) {
+        (Some(now), Some(before)) => now.checked_sub(before).map(Some),
+        (now, _) => Some(now),
+    };
+    Some(RouteTraffic {
+        requests: now.requests.checked_sub(*requests)?,
+        errors: now.errors.checked_sub(*errors)?,
+        reasons: counts_since(&now.reasons, reasons)?,
+        latency: buckets_since(now.latency, *latency)?,
+        statuses: counts_since(&now.statuses, statuses)?,
+        bytes_in: sum_since(now.bytes_in, *bytes_in)?,
+        bytes_out: sum_since(now.bytes_out, *bytes_out)?,
+        latency_us: sum_since(now.latency_us, *latency_us)?,
+        first_byte: match (now.first_byte, first_byte) {
+            (Some(now), Some(before)) => Some(buckets_since(now, *before)?),
+            (now, _) => now,
+        },
+    })
+}
+
+fn connections_since(
+    now: ConnectionTraffic,
+    before: ConnectionTraffic,
+) -> Option<ConnectionTraffic> {
+    let ConnectionTraffic {
+        accepted,
+        handshakes_completed,
+        handshakes_failed,
+    } = before;
+    Some(ConnectionTraffic {
+        accepted: now.accepted.checked_sub(accepted)?,
+        handshakes_completed: now.handshakes_completed.checked_sub(handshakes_completed)?,
+        handshakes_failed: now.handshakes_failed.checked_sub(handshakes_failed)?,
+    })
+}
+
+type Buckets = [u64; LATENCY_BOUNDS_MS.len() + 1];
+
+fn buckets_since(mut now: Buckets, before: Buckets) -> Option<Buckets> {
+    for (count, old) in now.iter_mut().zip(before) {
+        *count = count.checked_sub(old)?;
     }
-    for (total, count) in sum.latency.iter_mut().zip(latency) {
-        *total = total.saturating_add(*count);
+    Some(now)
+}
+
+fn counts_since<K: Ord + Clone>(
+    now: &BTreeMap<K, u64>,
+    before: &BTreeMap<K, u64>,
+) -> Option<BTreeMap<K, u64>> {
+    let mut counts = now.clone();
+    for (name, old) in before {
+        let count = counts.get_mut(name)?;
+        *count = count.checked_sub(*old)?;
+    }
+    Some(counts)
+}
+
+/// Counters come from nodes, which may say anything: sums stay at their limit.
+fn add_route(sum: &mut RouteTraffic, route: &RouteTraffic) {
+    sum.requests = sum.requests.saturating_add(route.requests);
+    sum.errors = sum.errors.saturating_add(route.errors);
+    for (total, count) in sum.latency.iter_mut().zip(route.latency) {
+        *total = total.saturating_add(count);
     }
 }

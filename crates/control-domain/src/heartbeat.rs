@@ -1,7 +1,10 @@
 //! What a node may say: heartbeats and events within their bounds.
 
 use crate::refusal::Refusal;
-use control_wire::{EventsRequest, HeartbeatRequest, NodeEvent, NodeStatus, RouteTraffic, Traffic};
+use control_wire::{
+    ConnectionTraffic, EventsRequest, HeartbeatRequest, NodeEvent, NodeStatus, RouteTraffic,
+    Traffic,
+};
 
 const MAX_CPU_PERCENT: f64 = 100_000.0;
 const VERSION_CHARS: usize = 100;
@@ -9,6 +12,7 @@ const MAX_DIAGNOSTICS: usize = 100;
 const MESSAGE_CHARS: usize = 1_000;
 const MAX_ROUTES: usize = 500;
 const MAX_REASONS: usize = 100;
+const MAX_STATUSES: usize = 100;
 const NAME_BYTES: usize = 256;
 /// More requests than a node serves in a year at ten million a second.
 const MAX_COUNT: u64 = 1_000_000_000_000_000;
@@ -95,30 +99,63 @@ fn check_status(status: &NodeStatus) -> Result<(), Refusal> {
 }
 
 fn check_traffic(traffic: &Traffic) -> Result<(), Refusal> {
-    let Traffic { routes } = traffic;
+    let Traffic {
+        routes,
+        connections,
+    } = traffic;
     if MAX_ROUTES < routes.len() || !routes.keys().all(|name| is_name(name)) {
         let reason = "are not up to 500 with names of 1 to 256 bytes";
         return Err(Refusal::invalid("traffic.routes", reason));
     }
-    for route in routes.values() {
-        let RouteTraffic {
-            requests,
-            errors,
-            reasons,
-            latency,
-        } = route;
-        let counts = [requests, errors].into_iter().chain(latency);
-        if counts
-            .chain(reasons.values())
-            .any(|count| MAX_COUNT < *count)
-        {
+    if let Some(connections) = connections {
+        let ConnectionTraffic {
+            accepted,
+            handshakes_completed,
+            handshakes_failed,
+        } = connections;
+        let counts = [accepted, handshakes_completed, handshakes_failed];
+        if counts.into_iter().any(|count| MAX_COUNT < *count) {
             let reason = "has a counter above 1000000000000000";
-            return Err(Refusal::invalid("traffic.routes", reason));
+            return Err(Refusal::invalid("traffic.connections", reason));
         }
-        if MAX_REASONS < reasons.len() || !reasons.keys().all(|name| is_name(name)) {
-            let reason = "are not up to 100 with names of 1 to 256 bytes";
-            return Err(Refusal::invalid("traffic.routes.reasons", reason));
-        }
+    }
+    routes.values().try_for_each(check_route)
+}
+
+fn check_route(route: &RouteTraffic) -> Result<(), Refusal> {
+    let RouteTraffic {
+        requests,
+        errors,
+        reasons,
+        latency,
+        statuses,
+        bytes_in,
+        bytes_out,
+        latency_us,
+        first_byte,
+    } = route;
+    let counts = [requests, errors].into_iter().chain(latency);
+    let counts = counts.chain(reasons.values()).chain(statuses.values());
+    let mut counts = counts.chain(first_byte.iter().flatten());
+    if counts.any(|count| MAX_COUNT < *count) {
+        let reason = "has a counter above 1000000000000000";
+        return Err(Refusal::invalid("traffic.routes", reason));
+    }
+    let mut sums = [bytes_in, bytes_out, latency_us].into_iter().flatten();
+    if sums.any(|sum| i64::try_from(*sum).is_err()) {
+        return Err(Refusal::invalid(
+            "traffic.routes",
+            "has a sum of 2^63 or more",
+        ));
+    }
+    if MAX_REASONS < reasons.len() || !reasons.keys().all(|name| is_name(name)) {
+        let reason = "are not up to 100 with names of 1 to 256 bytes";
+        return Err(Refusal::invalid("traffic.routes.reasons", reason));
+    }
+    let is_status = |status: &u16| (100..=999).contains(status);
+    if MAX_STATUSES < statuses.len() || !statuses.keys().all(is_status) {
+        let reason = "are not up to 100 of 100 to 999";
+        return Err(Refusal::invalid("traffic.routes.statuses", reason));
     }
     Ok(())
 }

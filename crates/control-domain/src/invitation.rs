@@ -44,7 +44,7 @@ impl Invitation {
         (email, role): (&str, Role),
         now: Timestamp,
     ) -> Result<Self, Refusal> {
-        actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        actor.require(Access::CONTROL, Tenant::org(org))?;
         Ok(Self {
             id,
             org,
@@ -52,7 +52,7 @@ impl Invitation {
             role,
             created_at: now,
             expires_at: now + LIFETIME,
-            made_by: actor.maker(org),
+            made_by: actor.maker(Tenant::org(org)),
         })
     }
 
@@ -62,7 +62,7 @@ impl Invitation {
     ///
     /// [`Refusal`] without the permission.
     pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
-        actor.require(Access::ADMINISTER, self.tenant())
+        actor.require(Access::CONTROL, self.tenant())
     }
 
     /// The actor that the link stands for.

@@ -1,6 +1,9 @@
 //! Labels: what nodes are chosen by.
 
+mod selector;
+
 use crate::refusal::Refusal;
+pub use selector::{LabelCondition, LabelSelector};
 use std::collections::BTreeMap;
 
 const MAX_LABELS: usize = 32;

@@ -19,7 +19,9 @@ mod drift;
 mod enrolment_token;
 mod figures;
 mod gate;
+mod group_mapping;
 mod heartbeat;
+mod identity;
 mod invitation;
 mod labels;
 mod membership;
@@ -32,7 +34,11 @@ mod served;
 mod service;
 mod session;
 mod setup_link;
+mod sign_in;
 mod signing_key;
+mod sso_attempt;
+mod sso_connection;
+mod sso_refusal;
 mod states;
 mod upstream;
 mod user;
@@ -50,19 +56,21 @@ pub use enrolment_token::{
     ENROLMENT_TOKEN_TRANSITIONS, EnrolmentToken, EnrolmentTokenEvent, EnrolmentTokenState,
     NewEnrolmentToken,
 };
-pub use figures::{BatchNode, Figures, NodeBefore, NodeFigures};
-pub use gate::{Comparison, Gate, GateFailure, GateVerdict};
+pub use figures::{BatchNode, Comparison, Figures, NodeBefore, NodeFigures};
+pub use gate::{Gate, GateFailure, GateVerdict};
+pub use group_mapping::GroupMapping;
 pub use heartbeat::{check_events, check_heartbeat};
+pub use identity::LinkedIdentity;
 pub use invitation::Invitation;
-pub use labels::Labels;
+pub use labels::{LabelCondition, LabelSelector, Labels};
 pub use machine::{Transition, next_state};
 pub use maker::Maker;
 pub use membership::Membership;
 pub use node::{
     DUPLICATE_MEMORY, DuplicateNode, HeartbeatInterval, NODE_TRANSITIONS, NewNode, Node,
-    NodeReport, NodeState, NodeTransitionEvent, OrderSummary,
+    NodeReport, NodeStanding, NodeState, NodeTransitionEvent, OrderSummary,
 };
-pub use org::Org;
+pub use org::{Org, QuotaKind, Quotas, Retention};
 pub use policy::{ApprovalRule, ProjectPolicy, WeakerRule};
 pub use project::Project;
 pub use refusal::Refusal;
@@ -73,9 +81,15 @@ pub use rollout::{
 };
 pub use served::{Served, p99_ms};
 pub use service::{Service, ServiceSettings};
-pub use session::Session;
+pub use session::{Session, SessionOrigin, SignInMethod, UserRights, shortened_browser};
 pub use setup_link::SetupLink;
+pub use sign_in::{KnownBrowser, PendingSignIn};
 pub use signing_key::{SIGNING_KEY_TRANSITIONS, SigningKey, SigningKeyEvent, SigningKeyState};
+pub use sso_attempt::{SSO_ATTEMPT_LIFETIME, SSO_TICKET_LIFETIME, SsoAttemptContents, return_path};
+pub use sso_connection::{
+    OidcSettings, PrivateAddresses, SamlSettings, SsoConnection, SsoSettings,
+};
+pub use sso_refusal::{SsoRefusal, mapped_role, new_user_email};
 pub use states::states_md;
 pub use text::{Email, Name};
 pub use upstream::{LoadBalancing, Target, Upstream, UpstreamSettings, UpstreamTls};

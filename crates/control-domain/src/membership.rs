@@ -31,7 +31,7 @@ impl Membership {
         role: Role,
         other_admin: bool,
     ) -> Result<Self, Refusal> {
-        actor.require(Access::ADMINISTER, self.tenant())?;
+        actor.require(Access::CONTROL, self.tenant())?;
         if role != Role::Admin {
             self.leave_admin(other_admin)?;
         }
@@ -44,7 +44,29 @@ impl Membership {
     ///
     /// [`Refusal`] without the permission, or if no administrator would be left.
     pub fn remove(&self, actor: &Actor, other_admin: bool) -> Result<(), Refusal> {
-        actor.require(Access::ADMINISTER, self.tenant())?;
+        actor.require(Access::CONTROL, self.tenant())?;
+        self.leave_admin(other_admin)
+    }
+
+    /// The member with the role that its groups at the identity provider give, given whether the organization has
+    /// another administrator.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::LastAdmin`] if no administrator would be left.
+    pub fn with_mapped_role(self, role: Role, other_admin: bool) -> Result<Self, Refusal> {
+        if role != Role::Admin {
+            self.leave_admin(other_admin)?;
+        }
+        Ok(Self { role, ..self })
+    }
+
+    /// Whether the membership may end because no group gives a role any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::LastAdmin`] if no administrator would be left.
+    pub fn may_end(&self, other_admin: bool) -> Result<(), Refusal> {
         self.leave_admin(other_admin)
     }
 

@@ -1,5 +1,9 @@
 //! A node: a proxy of the fleet.
 
+mod standing;
+
+pub use standing::NodeStanding;
+
 use crate::access::{Access, Tenant};
 use crate::actor::Actor;
 use crate::labels::Labels;

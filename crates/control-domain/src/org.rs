@@ -1,11 +1,16 @@
 //! An organization: what projects, members and keys belong to.
 
+mod quota;
+mod retention;
+
 use crate::access::{Access, Tenant};
 use crate::actor::Actor;
 use crate::refusal::Refusal;
 use crate::text::Name;
 use control_wire::OrgId;
 use jiff::Timestamp;
+pub use quota::{QuotaKind, Quotas};
+pub use retention::Retention;
 
 /// An organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +57,7 @@ impl Org {
     ///
     /// [`Refusal`] without the permission, or while it has projects.
     pub fn delete(&self, actor: &Actor, has_projects: bool) -> Result<(), Refusal> {
-        actor.require(Access::ADMINISTER, self.tenant())?;
+        actor.require(Access::CONTROL, self.tenant())?;
         (!has_projects)
             .then_some(())
             .ok_or(Refusal::InUse("projects"))

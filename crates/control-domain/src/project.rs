@@ -75,7 +75,7 @@ impl Project {
     ///
     /// [`Refusal`] without the permission, or while it has nodes.
     pub fn delete(&self, actor: &Actor, has_nodes: bool) -> Result<(), Refusal> {
-        actor.require(Access::ADMINISTER, self.tenant())?;
+        actor.require(Access::CONTROL, self.tenant())?;
         (!has_nodes).then_some(()).ok_or(Refusal::InUse("nodes"))
     }
 

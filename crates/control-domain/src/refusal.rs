@@ -17,6 +17,20 @@ pub enum Refusal {
     /// The user's role in this organization is lower.
     #[error("needs the role {0}")]
     LowerRole(Role),
+    /// The last proof of the user's identity in this session is older than 10 minutes.
+    #[error("needs the password or a code again: the last proof is older than 10 minutes")]
+    NotFresh,
+    /// The organization demands a second factor, and the session has none.
+    #[error("the organization demands a second factor: set one up, or prove it again")]
+    NoSecondFactor,
+    /// The member has rights elsewhere that the actor does not control.
+    #[error(
+        "the member belongs to other organizations, too: only the installation's administrator may do this"
+    )]
+    SharedMember,
+    /// The account has no password: its user signs in by a provider.
+    #[error("the account has no password")]
+    NoPassword,
     /// The role of the user that made the API key is lower by now.
     #[error("the user that made the API key lacks the role {0}")]
     MakerRole(Role),
@@ -60,6 +74,14 @@ pub enum Refusal {
     /// Another value has this field's value, which must be unique.
     #[error("{0} is taken")]
     Taken(&'static str),
+    /// The organization has all that it may have.
+    #[error("Quota exceeded: {kind} - an organization may have {limit}")]
+    Quota {
+        /// The kind of value.
+        kind: &'static str,
+        /// The most that an organization may have.
+        limit: u64,
+    },
     /// The organization has no active signing key.
     #[error("the organization has no active signing key")]
     NoSigningKey,

@@ -29,6 +29,8 @@ pub struct Service {
     pub upstream: UpstreamId,
     /// The certificate for its host.
     pub certificate: Option<CertificateId>,
+    /// JSON of further settings of its route, such as `policies`, with the names of the configuration.
+    pub settings: String,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -48,6 +50,8 @@ pub struct ServiceSettings {
     pub upstream: UpstreamId,
     /// The certificate for its host: one of the same project.
     pub certificate: Option<CertificateId>,
+    /// JSON of further settings of its route, with the names of the configuration.
+    pub settings: String,
 }
 
 impl Service {
@@ -71,6 +75,7 @@ impl Service {
             priority,
             upstream,
             certificate,
+            settings,
         } = settings;
         if !host.as_deref().is_none_or(is_host) {
             return Err(Refusal::invalid("host", "is no host name"));
@@ -90,6 +95,7 @@ impl Service {
             priority,
             upstream,
             certificate,
+            settings,
             created_at: now,
         })
     }

@@ -78,7 +78,7 @@ impl SigningKey {
     ///
     /// [`Refusal`] without the permission, or if there are 16.
     pub fn create(actor: &Actor, org: OrgId, verifying: usize) -> Result<(), Refusal> {
-        actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        actor.require(Access::CONTROL, Tenant::org(org))?;
         let full = MAX_VERIFYING <= verifying;
         let refusal = Refusal::InUse("16 signing keys that are not deactivated");
         (!full).then_some(()).ok_or(refusal)
@@ -90,7 +90,7 @@ impl SigningKey {
     ///
     /// [`Refusal`] without the permission, or if a key is in the wrong state.
     pub fn rotate(actor: &Actor, next: Self, active: Self) -> Result<(Self, Self), Refusal> {
-        actor.require(Access::ADMINISTER, Tenant::org(active.org))?;
+        actor.require(Access::CONTROL, Tenant::org(active.org))?;
         Ok((next.step(Activate)?, active.step(Retire)?))
     }
 
@@ -100,7 +100,7 @@ impl SigningKey {
     ///
     /// [`Refusal`] without the permission, or if it is active or was deactivated before.
     pub fn deactivate(self, actor: &Actor, now: Timestamp) -> Result<Self, Refusal> {
-        actor.require(Access::ADMINISTER, Tenant::org(self.org))?;
+        actor.require(Access::CONTROL, Tenant::org(self.org))?;
         Ok(Self {
             deactivated_at: Some(now),
             ..self.step(Deactivate)?

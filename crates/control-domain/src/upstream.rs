@@ -43,6 +43,8 @@ pub struct Upstream {
     pub targets: Vec<Target>,
     /// TLS towards the targets; none: plaintext.
     pub tls: Option<UpstreamTls>,
+    /// JSON of further settings, such as `health-check`, with the names of the configuration.
+    pub settings: String,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -74,6 +76,8 @@ pub struct UpstreamSettings {
     pub targets: Vec<Target>,
     /// TLS towards the targets; none: plaintext.
     pub tls: Option<UpstreamTls>,
+    /// JSON of further settings, with the names of the configuration.
+    pub settings: String,
 }
 
 impl Upstream {
@@ -96,6 +100,7 @@ impl Upstream {
             load_balancing,
             targets,
             tls,
+            settings,
         } = settings;
         Ok(Self {
             id,
@@ -104,6 +109,7 @@ impl Upstream {
             load_balancing,
             targets,
             tls,
+            settings,
             created_at: now,
         })
     }

@@ -8,8 +8,6 @@ use control_auth::{Password, PasswordHash};
 use control_wire::UserId;
 use jiff::Timestamp;
 
-const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 12..=256;
-
 /// A user of the installation; memberships say in which organizations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -39,22 +37,48 @@ pub struct NewUser {
 }
 
 impl NewUser {
-    /// Checks all fields before the password is hashed, which is slow.
+    /// Checks all fields before the password is hashed, which is slow; `org_name` is the organization to join.
     ///
     /// # Errors
     ///
     /// [`Refusal::Invalid`] for the first bad field.
-    pub fn check(&self) -> Result<(), Refusal> {
-        Email::parse("email", &self.email)?;
-        Name::parse("user_name", &self.name)?;
-        if !PASSWORD_CHARS.contains(&self.password.length()) {
-            return Err(Refusal::invalid("password", "needs 12 to 256 characters"));
-        }
-        Ok(())
+    pub fn check(&self, org_name: &str) -> Result<(), Refusal> {
+        let email = Email::parse("email", &self.email)?;
+        let name = Name::parse("user_name", &self.name)?;
+        check_password(&self.password, &[email.as_str(), name.as_str(), org_name])
     }
 }
 
+/// Whether the password may be a new one of a user that the `known` words describe.
+fn check_password(password: &Password, known: &[&str]) -> Result<(), Refusal> {
+    let checked = password.check(known);
+    checked.map_err(|fault| Refusal::invalid("password", fault.reason()))
+}
+
 impl User {
+    /// The user with another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] for any other actor, or for a bad name.
+    pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
+        actor.holds(Access::Session)?;
+        let name = Name::parse("name", name)?;
+        Ok(Self { name, ..self })
+    }
+
+    /// Whether `password` may be the user's next one; `orgs` are the names of its organizations.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Invalid`] with the rule that it breaks.
+    pub fn check_password(&self, password: &Password, orgs: &[Name]) -> Result<(), Refusal> {
+        let own = [self.email.as_str(), self.name.as_str()];
+        let orgs = orgs.iter().map(Name::as_str);
+        let known: Vec<&str> = own.into_iter().chain(orgs).collect();
+        check_password(password, &known)
+    }
+
     /// The user of an accepted invitation. `hash` is of the password.
     ///
     /// # Errors
@@ -89,6 +113,18 @@ impl User {
         Self::create(id, new, hash, true, now)
     }
 
+    /// A user of an identity provider, without a password.
+    pub fn provision(id: UserId, email: Email, name: Name, now: Timestamp) -> Self {
+        Self {
+            id,
+            email,
+            name,
+            password: None,
+            instance_admin: false,
+            created_at: now,
+        }
+    }
+
     fn create(
         id: UserId,
         new: &NewUser,
@@ -96,7 +132,6 @@ impl User {
         instance_admin: bool,
         now: Timestamp,
     ) -> Result<Self, Refusal> {
-        new.check()?;
         Ok(Self {
             id,
             email: Email::parse("email", &new.email)?,

@@ -5,8 +5,6 @@ use control_wire::RouteTraffic;
 
 /// A trimmed mean leaves out this part of the nodes at an end, and at least one node.
 const TRIMMED_PART: usize = 10;
-/// Nodes that are kept for each route; later ones count for all requests together only.
-const MAX_ROUTE_NODES: usize = 1_000;
 
 /// The nodes that a mean leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +50,6 @@ impl NodeCounts {
                 error_ppm: error_ppm(served),
                 p99_ms: p99_ms(served),
             });
-        }
-    }
-
-    /// Adds a node while there is room for the nodes of a route.
-    pub(crate) fn push_route(&mut self, served: &RouteTraffic) {
-        if self.nodes.len() < MAX_ROUTE_NODES {
-            self.push(served);
         }
     }
 

@@ -19,6 +19,9 @@ fn admin() -> Actor {
         session: SessionId(Uuid::from_u128(4)),
         instance_admin: false,
         roles: BTreeMap::from([(ORG, Role::Admin)]),
+        project_roles: BTreeMap::new(),
+        locked: BTreeSet::new(),
+        is_fresh: true,
     }
 }
 
@@ -166,6 +169,9 @@ fn only_admins_and_keys_with_the_scope_manage_keys() {
         session: SessionId(Uuid::from_u128(4)),
         instance_admin: true,
         roles: BTreeMap::from([(ORG, Role::Operator)]),
+        project_roles: BTreeMap::new(),
+        locked: BTreeSet::new(),
+        is_fresh: true,
     };
     let refused = create(&operator, Tenant::org(ORG), &[], None);
     assert_eq!(refused, Err(Refusal::LowerRole(Role::Admin)));

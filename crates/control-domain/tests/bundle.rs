@@ -20,6 +20,9 @@ fn user(role: Role) -> Actor {
         session: SessionId(Uuid::from_u128(4)),
         instance_admin: false,
         roles: BTreeMap::from([(ORG, role)]),
+        project_roles: BTreeMap::new(),
+        locked: BTreeSet::new(),
+        is_fresh: true,
     }
 }
 

@@ -39,7 +39,11 @@ fn figures(words: &[Word]) -> Figures {
     let mut figures = Figures::default();
     for Word { cpu_percent, route } in words {
         let routes = BTreeMap::from([("api".to_owned(), route.clone())]);
-        figures.add(*cpu_percent, Some(Traffic { routes }), None);
+        let traffic = Traffic {
+            routes,
+            ..Traffic::default()
+        };
+        figures.add(*cpu_percent, Some(traffic), None);
     }
     figures
 }

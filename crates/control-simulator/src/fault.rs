@@ -13,6 +13,16 @@ pub enum Fault {
     Cpu(u32),
     /// So many of 1000 requests fail with this reason.
     Reason(&'static str, u64),
+    /// So many of 1000 requests are answered with this status, without a reason of failure.
+    Status(u16, u64),
+    /// The first route serves the requests of the second one too.
+    Misrouted,
+    /// Every TLS handshake fails: the certificate is another one.
+    WrongCertificate,
+    /// The listener with TLS is gone.
+    LostTls,
+    /// The first byte of a stream comes in this latency bucket.
+    HeldBack(usize),
     /// The node cannot put the bundle in force, and says so.
     Invalid,
     /// The node never finishes putting the bundle in force.
@@ -83,7 +93,7 @@ const ON_ANY_SHARE: [(&str, Fault); 14] = [
 ];
 
 /// Faults that are small on each node, and hurt because they are on all of them.
-const ON_ALL: [(&str, Fault); 8] = [
+const ON_ALL: [(&str, Fault); 16] = [
     ("error-20-permille", Fault::Errors(20)),
     ("error-50-permille", Fault::Errors(50)),
     ("error-one-route", Fault::RouteErrors(300)),
@@ -92,6 +102,14 @@ const ON_ALL: [(&str, Fault); 8] = [
     ("reason-rare", Fault::Reason("tls_verify_failed", 1)),
     ("reason-unknown", Fault::Reason("a_reason_of_tomorrow", 5)),
     ("route-not-found", Fault::Reason("route_not_found", 100)),
+    ("status-404", Fault::Status(404, 300)),
+    ("status-413", Fault::Status(413, 100)),
+    ("status-429", Fault::Status(429, 300)),
+    ("status-302", Fault::Status(302, 500)),
+    ("misrouted", Fault::Misrouted),
+    ("wrong-certificate", Fault::WrongCertificate),
+    ("lost-tls", Fault::LostTls),
+    ("held-back", Fault::HeldBack(9)),
 ];
 
 /// Every planted fault: the large ones on all nodes, a half, a tenth and one, the small ones on all.
@@ -117,13 +135,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_fifty_different_hurts() {
+    fn there_are_seventy_different_hurts() {
         let all = hurts();
         let differ = |(index, hurt): (usize, &Hurt)| {
             let mut others = all.iter().skip(index + 1);
             others.all(|other| (other.fault, other.share) != (hurt.fault, hurt.share))
         };
-        assert!(all.len() >= 50);
+        assert!(all.len() >= 70);
         assert!(all.iter().enumerate().all(differ));
     }
 

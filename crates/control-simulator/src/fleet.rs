@@ -198,6 +198,7 @@ async fn live(
             project: Some(project.clone()),
             enrolment_token_file: Some(token.with_extension(group.to_string())),
             data_dir: PathBuf::new(),
+            machine_key_file: None,
             ca_file: None,
             name: format!("edge-{named}"),
             labels: BTreeMap::from([("group".to_owned(), group.to_string())]),

@@ -3,7 +3,7 @@
 use crate::fault::{Fault, Hurt};
 use arc_swap::ArcSwap;
 use control_client::{Host, Measured, Started};
-use control_wire::{BundleId, LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
+use control_wire::{BundleId, ConnectionTraffic, LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,6 +17,16 @@ const REQUESTS: u64 = 500;
 const USUAL_ERRORS: u64 = 1;
 /// Requests of each route that a proxy serves between two crashes.
 const REQUESTS_BEFORE_CRASH: u64 = 2;
+/// Requests of each route that some other node answers with 404, 413 and 429 too.
+const USUAL_STATUSES: [(u16, u64); 3] = [(404, 5), (413, 1), (429, 2)];
+/// Connections between two reports, half of them with TLS.
+const CONNECTIONS: u64 = 100;
+/// TLS handshakes that fail between two reports, without any fault.
+const USUAL_FAILED_HANDSHAKES: u64 = 1;
+/// The sum of durations of each route between two reports, in microseconds.
+const LATENCY_US: u64 = 1_270_000;
+/// Streams of each route between two reports, and the bucket of their first byte.
+const STREAMS: (u64, usize) = (50, 3);
 const USUAL_CPU_PERCENT: f64 = 20.0;
 const ROUTES: [&str; 2] = ["api", "web"];
 /// Reports in which a late fault does not show.
@@ -117,10 +127,32 @@ impl SimulatedHost {
             self.traffic = Traffic::default();
         }
         for name in ROUTES {
-            let route = self.traffic.routes.entry(name.to_owned()).or_default();
+            let first = ROUTES.first().copied().unwrap_or(name);
+            let served = if fault == Some(Fault::Misrouted) {
+                first
+            } else {
+                name
+            };
+            let route = self.traffic.routes.entry(served.to_owned()).or_default();
             serve_route(route, is_for(name, fault), self.reports);
         }
+        if fault != Some(Fault::Idle) {
+            let counts = self.traffic.connections.get_or_insert_default();
+            accept(counts, fault);
+        }
     }
+}
+
+fn accept(counts: &mut ConnectionTraffic, fault: Option<Fault>) {
+    let (mut tls, mut failed) = (CONNECTIONS / 2, USUAL_FAILED_HANDSHAKES);
+    match fault {
+        Some(Fault::LostTls) => (tls, failed) = (0, 0),
+        Some(Fault::WrongCertificate) => failed = tls,
+        Some(_) | None => {}
+    }
+    counts.accepted += CONNECTIONS / 2 + tls;
+    counts.handshakes_completed += tls - failed;
+    counts.handshakes_failed += failed;
 }
 
 fn is_for(route: &str, fault: Option<Fault>) -> Option<Fault> {
@@ -135,22 +167,37 @@ fn is_for(route: &str, fault: Option<Fault>) -> Option<Fault> {
 fn serve_route(route: &mut RouteTraffic, fault: Option<Fault>, reports: u64) {
     let mut served = LATENCY;
     let mut errors = USUAL_ERRORS;
+    let mut latency_us = LATENCY_US;
+    let (streams, mut first_byte) = STREAMS;
+    let mut statuses = BTreeMap::from(USUAL_STATUSES);
     match fault {
+        Some(Fault::Status(status, permille)) => {
+            *statuses.entry(status).or_default() += REQUESTS * permille / 1_000;
+        }
+        Some(Fault::HeldBack(bucket)) => first_byte = bucket,
         Some(Fault::Idle) => return,
         Some(Fault::CrashLoop) => {
             served = only(0, REQUESTS_BEFORE_CRASH);
             errors = 0;
+            latency_us = REQUESTS_BEFORE_CRASH;
+            statuses.clear();
         }
         Some(Fault::Errors(permille)) => errors += REQUESTS * permille / 1_000,
         Some(Fault::Flapping) if reports.is_multiple_of(2) => errors = REQUESTS,
         Some(Fault::Late) if WELL_REPORTS < reports => errors = REQUESTS,
-        Some(Fault::Slow(bucket)) => served = only(bucket, REQUESTS),
+        Some(Fault::Slow(bucket)) => {
+            served = only(bucket, REQUESTS);
+            latency_us = slow_us(bucket);
+        }
         Some(Fault::Reason(name, permille)) => {
             let failures = route.reasons.entry(name.to_owned()).or_default();
             *failures += (REQUESTS * permille / 1_000).max(1);
         }
         Some(
             Fault::RouteErrors(_)
+            | Fault::Misrouted
+            | Fault::WrongCertificate
+            | Fault::LostTls
             | Fault::Cpu(_)
             | Fault::Invalid
             | Fault::Stuck
@@ -167,6 +214,23 @@ fn serve_route(route: &mut RouteTraffic, fault: Option<Fault>, reports: u64) {
     for (total, count) in route.latency.iter_mut().zip(served) {
         *total += count;
     }
+    let other: u64 = statuses.values().sum();
+    statuses.insert(200, requests.saturating_sub(other + errors.min(requests)));
+    statuses.insert(500, errors.min(requests));
+    for (status, count) in statuses {
+        *route.statuses.entry(status).or_default() += count;
+    }
+    *route.latency_us.get_or_insert_default() += latency_us;
+    if let Some(count) = route.first_byte.get_or_insert_default().get_mut(first_byte) {
+        *count += streams;
+    }
+}
+
+/// The sum of durations of requests that end at the upper bound of a bucket, in microseconds.
+fn slow_us(bucket: usize) -> u64 {
+    let last = LATENCY_BOUNDS_MS.last().copied().unwrap_or_default();
+    let bound = LATENCY_BOUNDS_MS.get(bucket).copied().unwrap_or(last * 2);
+    REQUESTS * u64::from(bound) * 1_000
 }
 
 /// So many requests in one bucket.

@@ -104,15 +104,16 @@ impl Transaction {
         sql(list).bind(org).bind(only).page(self, page).await
     }
 
-    /// Updates the key that had `version`; gives the next one. Only its revocation ever changes.
+    /// Updates the key that had `version`; gives the next one. Only its name and its revocation ever change.
     ///
     /// # Errors
     ///
     /// [`StoreError::Stale`]
     pub async fn update_api_key(&mut self, key: &ApiKey, version: i64) -> Result<i64, StoreError> {
-        let update = "UPDATE api_keys SET revoked_at = $1, version = version + 1
-                      WHERE id = $2 AND version = $3";
-        let update = sql(update).bind(key.revoked_at).bind(key.id);
+        let update = "UPDATE api_keys SET revoked_at = $1, name = $2, version = version + 1
+                      WHERE id = $3 AND version = $4";
+        let update = sql(update).bind(key.revoked_at);
+        let update = update.bind(&key.name).bind(key.id);
         update.write(self, version).await
     }
 

@@ -1,9 +1,12 @@
 //! Bundles.
 
+mod retention;
+
 use crate::error::StoreError;
 use crate::row::{
     id, named, number, optional_id, optional_text, optional_time, text, time, versioned,
 };
+use crate::statement::list::ListQuery;
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
@@ -11,14 +14,32 @@ use control_domain::{Bundle, BundleArchive, BundleSignature, BundleState, Name, 
 use control_wire::{BundleId, ProjectId};
 use sqlx::any::AnyRow;
 
+/// `listed` leaves out the diagnostics, which no list shows.
 macro_rules! select {
+    (listed $rest:literal) => {
+        select!("'' AS diagnostics", $rest)
+    };
     ($rest:literal) => {
+        select!("diagnostics", $rest)
+    };
+    ($diagnostics:literal, $rest:literal) => {
         concat!(
             "SELECT id, org_id, project_id, name, state, digest, size_bytes, signing_key_id, ",
-            "signature, diagnostics, created_at, signed_at, revoked_at, version FROM bundles ",
+            "signature, created_at, signed_at, revoked_at, version, ",
+            $diagnostics,
+            " FROM bundles ",
             $rest
         )
     };
+}
+
+/// Which bundles of a project; absent fields admit all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BundleFilter {
+    /// Only those in this state.
+    pub state: Option<BundleState>,
+    /// Only those of this name, or of names that begin so if it ends in `*`.
+    pub name: Option<String>,
 }
 
 impl Transaction {
@@ -73,7 +94,7 @@ impl Transaction {
         sql(select!("WHERE id = $1")).bind(bundle).one(self).await
     }
 
-    /// The bundles of a project, perhaps only those in one state.
+    /// The bundles of a project.
     ///
     /// # Errors
     ///
@@ -81,19 +102,17 @@ impl Transaction {
     pub async fn bundles(
         &mut self,
         project: ProjectId,
-        state: Option<BundleState>,
+        filter: &BundleFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Bundle>>, StoreError> {
-        let Some(state) = state else {
-            let list = select!("WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
-            return sql(list).bind(project).page(self, page).await;
-        };
-        let list = select!("WHERE project_id = $1 AND state = $2 AND id > $3 ORDER BY id LIMIT $4");
-        let list = sql(list).bind(project).bind(state.name());
-        list.page(self, page).await
+        let BundleFilter { state, name } = filter;
+        let list = ListQuery::new(select!(listed "WHERE project_id = ?"), project)
+            .and("state = ?", state.map(BundleState::name))
+            .named("name", name.as_deref());
+        list.page(self, "id", page).await
     }
 
-    /// Updates the state of the bundle that had `version`; gives the next one.
+    /// Updates name and state of the bundle that had `version`; gives the next one.
     ///
     /// # Errors
     ///
@@ -103,11 +122,12 @@ impl Transaction {
         bundle: &Bundle,
         version: i64,
     ) -> Result<i64, StoreError> {
-        let update = "UPDATE bundles SET state = $1, revoked_at = $2, version = version + 1
-                      WHERE id = $3 AND version = $4";
+        let update = "UPDATE bundles SET state = $1, revoked_at = $2, name = $3,
+                        version = version + 1 WHERE id = $4 AND version = $5";
         let update = sql(update)
             .bind(bundle.state.name())
             .bind(bundle.revoked_at)
+            .bind(&bundle.name)
             .bind(bundle.id);
         update.write(self, version).await
     }

@@ -3,11 +3,13 @@
 use crate::error::StoreError;
 use crate::node::to_json;
 use crate::row::{id, json, number, text, time, versioned};
+use crate::statement::list::ListQuery;
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
 use control_domain::{Certificate, CertificateFacts, Labels, Name, Tenant};
 use control_wire::{CertificateId, ProjectId};
+use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
 macro_rules! select {
@@ -18,6 +20,15 @@ macro_rules! select {
             $rest
         )
     };
+}
+
+/// Which certificates of a project; absent fields admit all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateFilter {
+    /// Only those of this name, or of names that begin so if it ends in `*`.
+    pub name: Option<String>,
+    /// Only those that end before this time.
+    pub expires_before: Option<Timestamp>,
 }
 
 impl Transaction {
@@ -75,10 +86,13 @@ impl Transaction {
     pub async fn certificates(
         &mut self,
         project: ProjectId,
+        filter: &CertificateFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Certificate>>, StoreError> {
-        let list = select!("WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
-        sql(list).bind(project).page(self, page).await
+        let list = ListQuery::new(select!("WHERE project_id = ?"), project)
+            .named("name", filter.name.as_deref())
+            .and("not_after < ?", filter.expires_before);
+        list.page(self, "id", page).await
     }
 
     /// Updates the certificate that had `version`, and counts the renewal for its project's nodes; gives

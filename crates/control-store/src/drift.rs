@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::row::{id, named, optional_id, optional_text, optional_time, time, versioned};
+use crate::statement::list::ListQuery;
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
@@ -21,6 +22,15 @@ macro_rules! select {
             $rest
         )
     };
+}
+
+/// Which drift events of a project; absent fields admit all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriftFilter {
+    /// Only those in this state.
+    pub state: Option<DriftState>,
+    /// Only those of this node.
+    pub node: Option<NodeId>,
 }
 
 /// A node that differs from its order.
@@ -157,20 +167,14 @@ impl Transaction {
     pub async fn drifts(
         &mut self,
         project: ProjectId,
-        state: Option<DriftState>,
+        filter: &DriftFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Drift>>, StoreError> {
-        let Some(state) = state else {
-            let list =
-                select!("drift d WHERE d.project_id = $1 AND d.id > $2 ORDER BY d.id LIMIT $3");
-            return sql(list).bind(project).page(self, page).await;
-        };
-        let list = select!(
-            "drift d WHERE d.project_id = $1 AND d.state = $2 AND d.id > $3
-             ORDER BY d.id LIMIT $4"
-        );
-        let list = sql(list).bind(project).bind(state.name());
-        list.page(self, page).await
+        let DriftFilter { state, node } = filter;
+        let list = ListQuery::new(select!("drift d WHERE d.project_id = ?"), project)
+            .and("d.state = ?", state.map(DriftState::name))
+            .and("d.node_id = ?", *node);
+        list.page(self, "d.id", page).await
     }
 
     async fn mark_drifting(&mut self, node: NodeId, is_drifting: bool) -> Result<(), StoreError> {

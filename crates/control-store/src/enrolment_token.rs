@@ -122,7 +122,7 @@ impl Transaction {
         Ok(sql(update).bind(token).bind(now).run(self).await? == 1)
     }
 
-    /// Updates the token that had `version`; gives the next one. Only its revocation changes here.
+    /// Updates the token that had `version`; gives the next one. Only its name and its revocation change here.
     ///
     /// # Errors
     ///
@@ -132,9 +132,10 @@ impl Transaction {
         token: &EnrolmentToken,
         version: i64,
     ) -> Result<i64, StoreError> {
-        let update = "UPDATE enrolment_tokens SET revoked_at = $1, version = version + 1
-                      WHERE id = $2 AND version = $3";
-        let update = sql(update).bind(token.revoked_at).bind(token.id);
+        let update = "UPDATE enrolment_tokens SET revoked_at = $1, name = $2,
+                        version = version + 1 WHERE id = $3 AND version = $4";
+        let update = sql(update).bind(token.revoked_at);
+        let update = update.bind(&token.name).bind(token.id);
         update.write(self, version).await
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::node::{to_json, verdict_name};
+use crate::row::traffic::packed;
 use crate::row::{number, optional_id, optional_number};
 use crate::statement::sql;
 use crate::store::Transaction;
@@ -112,7 +113,7 @@ impl Transaction {
             .bind(now)
             .bind(health.cpu_percent)
             .bind(version.clone())
-            .bind(traffic.as_ref().map(to_json).transpose()?)
+            .bind(traffic.as_ref().map(packed).transpose()?)
             .bind(*instance)
             .bind(now - DUPLICATE_MEMORY);
         if let Some(status) = status {

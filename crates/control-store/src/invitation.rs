@@ -103,7 +103,11 @@ impl Transaction {
         let list = sql(select!(
             "WHERE org_id = $1 AND id > $2 ORDER BY id LIMIT $3"
         ));
-        let Page { after, limit } = page;
+        let Page {
+            after,
+            limit,
+            order: _,
+        } = page;
         let rows = list.bind(org).bind(after.unwrap_or_default()).bind(limit);
         rows.rows(self).await?.iter().map(read).collect()
     }

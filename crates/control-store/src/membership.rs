@@ -1,11 +1,11 @@
 //! Memberships.
 
 use crate::error::StoreError;
-use crate::row::{id, named, text, time, versioned};
+use crate::row::{id, named, optional_id, text, time, truth, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
-use control_domain::{Email, Membership, Name, Role};
+use control_domain::{Email, Membership, Name, Role, UserRights};
 use control_wire::{OrgId, UserId};
 use sqlx::any::AnyRow;
 use std::collections::BTreeMap;
@@ -58,11 +58,35 @@ impl Transaction {
     ///
     /// [`StoreError`]
     pub async fn roles(&mut self, user: UserId) -> Result<BTreeMap<OrgId, Role>, StoreError> {
-        let of_user = sql("SELECT org_id, role FROM memberships WHERE user_id = $1");
-        let rows = of_user.bind(user).rows(self).await?;
-        rows.iter()
-            .map(|row| Ok((id(row, "org_id")?, named(row, "role", Role::from_name)?)))
-            .collect()
+        Ok(self.rights(user).await?.roles)
+    }
+
+    /// The rights of a user at this moment.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn rights(&mut self, user: UserId) -> Result<UserRights, StoreError> {
+        let both = "SELECT m.org_id AS org_id, CAST(NULL AS TEXT) AS project_id, m.role AS role,
+                      o.second_factor AS second_factor
+                    FROM memberships m JOIN orgs o ON o.id = m.org_id WHERE m.user_id = $1
+                    UNION ALL
+                    SELECT CAST(NULL AS TEXT), r.project_id, r.role, 0
+                    FROM project_roles r WHERE r.user_id = $1";
+        let mut rights = UserRights::default();
+        for row in sql(both).bind(user).rows(self).await? {
+            let role = named(&row, "role", Role::from_name)?;
+            if let Some(project) = optional_id(&row, "project_id")? {
+                rights.project_roles.insert(project, role);
+                continue;
+            }
+            let org = id(&row, "org_id")?;
+            rights.roles.insert(org, role);
+            if truth(&row, "second_factor")? {
+                rights.guarded.insert(org);
+            }
+        }
+        Ok(rights)
     }
 
     /// One member, if the user is one.

@@ -1,6 +1,7 @@
 //! Nodes.
 
 use crate::error::StoreError;
+use crate::row::traffic::optional_traffic;
 use crate::row::{
     id, json, number, optional_id, optional_json, optional_text, optional_time, real, text, time,
     versioned,
@@ -14,17 +15,29 @@ use jiff::Timestamp;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-/// The columns of a node with its report and its order; `$from` joins `n`, `h` and `o`.
+/// The columns of a node with its report and its order; `$from` joins `n`, `h` and `o`. `listed` leaves out the large
+/// ones, which no list shows: 200 nodes have 100 MB of traffic.
 macro_rules! select_nodes {
+    (listed $from:literal) => {
+        select_nodes!("CAST(NULL AS TEXT)", "CAST(NULL AS TEXT)", $from)
+    };
     ($from:literal) => {
+        select_nodes!("h.diagnostics", "h.traffic", $from)
+    };
+    ($diagnostics:literal, $traffic:literal, $from:literal) => {
         concat!(
             "SELECT n.id AS id, n.org_id AS org_id, n.project_id AS project_id, n.name AS name,
-               n.labels AS labels, n.requested_labels AS requested_labels, n.next_key_hash AS next_key_hash, n.created_at AS created_at,
+               n.labels AS labels, n.requested_labels AS requested_labels,
+               n.next_key_hash AS next_key_hash, n.created_at AS created_at,
                n.version AS version, h.seen_at AS seen_at, h.cpu_percent AS cpu_percent,
                h.software AS software, h.desired_bundle_id AS desired,
                h.staged_bundle_id AS staged, h.active_bundle_id AS active,
                h.last_good_bundle_id AS last_good, h.verdict_order AS verdict_order,
-               h.verdict AS verdict, h.diagnostics AS diagnostics, h.traffic AS traffic,
+               h.verdict AS verdict, ",
+            $diagnostics,
+            " AS diagnostics, ",
+            $traffic,
+            " AS traffic,
                h.duplicated_since AS duplicated_since, h.duplicated_at AS duplicated_at,
                o.counter AS order_counter, o.bundle_id AS order_bundle, o.made_at AS order_made_at
              FROM ",
@@ -172,7 +185,7 @@ fn report(row: &AnyRow) -> Result<Option<NodeReport>, StoreError> {
             verdict: verdict.as_deref().map(verdict_of).transpose()?,
             diagnostics: optional_json(row, "diagnostics")?.unwrap_or_default(),
         },
-        traffic: optional_json(row, "traffic")?,
+        traffic: optional_traffic(row, "traffic")?,
         duplicate: duplicate(row)?,
     }))
 }

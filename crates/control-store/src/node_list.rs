@@ -1,25 +1,36 @@
 //! Lists of nodes, and counts of them.
 
+mod standing;
+
+pub use standing::StandingCounts;
+
 use crate::error::StoreError;
 use crate::node::select_nodes;
 use crate::row::{id, number};
+use crate::statement::list::ListQuery;
 use crate::statement::sql;
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
-use control_domain::{Node, NodeState};
+use control_domain::{LabelCondition, LabelSelector, Node, NodeState};
 use control_wire::{BundleId, ProjectId};
 use jiff::Timestamp;
 
 /// Bundles that are counted, those of most nodes first.
 const MAX_BUNDLES: i64 = 50;
 
-/// Which nodes of a project.
+/// Which nodes of a project; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFilter {
-    /// Only those with this label of this value.
-    pub label: Option<(String, String)>,
+    /// Only those with these labels.
+    pub selector: LabelSelector,
     /// Only those in this state.
     pub state: Option<NodeState>,
+    /// Only those of this name, or of names that begin so if it ends in `*`.
+    pub name: Option<String>,
+    /// Only those that say that they run this bundle.
+    pub bundle: Option<BundleId>,
+    /// Only those with this version of the proxy, or one that begins so if it ends in `*`.
+    pub version: Option<String>,
 }
 
 /// How many nodes there are.
@@ -33,6 +44,45 @@ pub struct NodeCounts {
     pub online: i64,
     /// By the bundle that they run, at most 50.
     pub active: Vec<(BundleId, i64)>,
+}
+
+/// Lists begin with the table that has the fewest rows of what is looked for.
+const BY_NODE: &str = select_nodes!(
+    listed "nodes n JOIN node_heartbeats h ON h.node_id = n.id
+     LEFT JOIN node_orders o ON o.node_id = n.id WHERE n.project_id = ?"
+);
+const BY_HEARTBEAT: &str = select_nodes!(
+    listed "node_heartbeats h JOIN nodes n ON n.id = h.node_id
+     LEFT JOIN node_orders o ON o.node_id = h.node_id WHERE h.project_id = ?"
+);
+const BY_LABEL: &str = select_nodes!(
+    listed "node_labels l JOIN nodes n ON n.id = l.node_id
+     JOIN node_heartbeats h ON h.node_id = l.node_id
+     LEFT JOIN node_orders o ON o.node_id = l.node_id WHERE l.project_id = ?"
+);
+
+/// Adds a condition on a label.
+fn labelled(list: ListQuery, condition: &LabelCondition) -> ListQuery {
+    match condition {
+        LabelCondition::Equals(name, value) => list.and(
+            "EXISTS (SELECT 1 FROM node_labels e WHERE e.node_id = n.id
+               AND e.name || '=' || e.value = ?)",
+            Some(format!("{name}={value}")),
+        ),
+        LabelCondition::Differs(name, value) => list.and(
+            "NOT EXISTS (SELECT 1 FROM node_labels e WHERE e.node_id = n.id
+               AND e.name || '=' || e.value = ?)",
+            Some(format!("{name}={value}")),
+        ),
+        LabelCondition::Exists(name) => list.and(
+            "EXISTS (SELECT 1 FROM node_labels e WHERE e.node_id = n.id AND e.name = ?)",
+            Some(name.as_str()),
+        ),
+        LabelCondition::Absent(name) => list.and(
+            "NOT EXISTS (SELECT 1 FROM node_labels e WHERE e.node_id = n.id AND e.name = ?)",
+            Some(name.as_str()),
+        ),
+    }
 }
 
 impl Transaction {
@@ -60,33 +110,30 @@ impl Transaction {
             Some(NodeState::Deleted) => return Ok(Vec::new()),
         };
         let rare = matches!(filter.state, Some(NodeState::Enrolled | NodeState::Offline));
-        let statement = match (&filter.label, rare) {
-            (Some(_), _) => select_nodes!(
-                "node_labels l JOIN nodes n ON n.id = l.node_id
-                 JOIN node_heartbeats h ON h.node_id = l.node_id
-                 LEFT JOIN node_orders o ON o.node_id = l.node_id
-                 WHERE l.project_id = $1 AND h.seen_at > $2 AND h.seen_at <= $3
-                   AND l.name = $4 AND l.value = $5
-                   AND l.node_id > $6 ORDER BY l.node_id LIMIT $7"
-            ),
-            (None, true) => select_nodes!(
-                "node_heartbeats h JOIN nodes n ON n.id = h.node_id
-                 LEFT JOIN node_orders o ON o.node_id = h.node_id
-                 WHERE h.project_id = $1 AND h.seen_at > $2 AND h.seen_at <= $3
-                   AND h.node_id > $4 ORDER BY h.node_id LIMIT $5"
-            ),
-            (None, false) => select_nodes!(
-                "nodes n JOIN node_heartbeats h ON h.node_id = n.id
-                 LEFT JOIN node_orders o ON o.node_id = n.id
-                 WHERE n.project_id = $1 AND h.seen_at > $2 AND h.seen_at <= $3
-                   AND n.id > $4 ORDER BY n.id LIMIT $5"
-            ),
+        let conditions = filter.selector.conditions().iter();
+        let first = conditions.clone().find_map(|condition| {
+            let LabelCondition::Equals(name, value) = condition else {
+                return None;
+            };
+            Some((name, value))
+        });
+        let (list, id) = match (first, rare) {
+            (Some((name, value)), _) => {
+                let list = ListQuery::new(BY_LABEL, project);
+                let list = list.and("l.name = ?", Some(name.as_str()));
+                (list.and("l.value = ?", Some(value.as_str())), "l.node_id")
+            }
+            (None, true) => (ListQuery::new(BY_HEARTBEAT, project), "h.node_id"),
+            (None, false) => (ListQuery::new(BY_NODE, project), "n.id"),
         };
-        let mut list = sql(statement).bind(project).bind(after).bind(up_to);
-        if let Some((name, value)) = &filter.label {
-            list = list.bind(name.as_str()).bind(value.as_str());
-        }
-        list.page(self, page).await
+        let list = list
+            .and("h.seen_at > ?", Some(after))
+            .and("h.seen_at <= ?", Some(up_to))
+            .and("h.active_bundle_id = ?", filter.bundle)
+            .named("n.name", filter.name.as_deref())
+            .named("h.software", filter.version.as_deref());
+        let list = conditions.fold(list, labelled);
+        list.page(self, id, page).await
     }
 
     /// Counts the nodes of a project.

@@ -1,5 +1,7 @@
 //! Organizations.
 
+mod quota;
+
 use crate::error::StoreError;
 use crate::row::{id, text, time, versioned};
 use crate::statement::{Record, sql};
@@ -11,6 +13,9 @@ use sqlx::any::AnyRow;
 
 /// What an organization without projects still has, in the order of its references.
 const BELONGINGS: &[&str] = &[
+    "DELETE FROM identities WHERE org_id = $1",
+    "DELETE FROM org_domains WHERE org_id = $1",
+    "DELETE FROM sso_connections WHERE org_id = $1",
     "DELETE FROM api_keys WHERE org_id = $1",
     "DELETE FROM invitations WHERE org_id = $1",
     "DELETE FROM memberships WHERE org_id = $1",
@@ -54,6 +59,17 @@ impl Transaction {
     pub async fn org_by_name(&mut self, name: &Name) -> Result<Option<Versioned<Org>>, StoreError> {
         let by_name = sql("SELECT id, name, created_at, version FROM orgs WHERE name = $1");
         by_name.bind(name).one(self).await
+    }
+
+    /// The names of the first organizations, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn first_org_names(&mut self, limit: i64) -> Result<Vec<String>, StoreError> {
+        let names = sql("SELECT name FROM orgs ORDER BY id LIMIT $1");
+        let rows = names.bind(limit).rows(self).await?;
+        rows.iter().map(|row| text(row, "name")).collect()
     }
 
     /// The organizations that a user is a member of.

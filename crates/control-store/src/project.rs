@@ -107,6 +107,7 @@ impl Transaction {
         project: ProjectId,
         version: i64,
     ) -> Result<(), StoreError> {
+        self.leave_archives(project).await?;
         let services = sql("DELETE FROM services WHERE project_id = $1");
         services.bind(project).run(self).await?;
         let certificates = "DELETE FROM certificates WHERE project_id = $1 RETURNING secret_id";

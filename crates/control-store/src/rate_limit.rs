@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::row::number;
-use crate::statement::Write;
+use crate::statement::{Write, sql};
 use crate::store::Transaction;
 use jiff::Timestamp;
 use sqlx::query;
@@ -107,6 +107,23 @@ impl Transaction {
             taken: 0,
             full_at_micros: number(&row, "full_at")?,
         })
+    }
+
+    /// Puts `count` tokens of a bucket back, as if they had not been taken.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn return_tokens(
+        &mut self,
+        name: &str,
+        rate: Rate,
+        count: i64,
+    ) -> Result<(), StoreError> {
+        let earlier = sql("UPDATE rate_limits SET full_at = full_at - $1 WHERE name = $2");
+        let earlier = earlier.bind(rate.token_micros() * count).bind(name);
+        earlier.run(self).await?;
+        Ok(())
     }
 
     /// Deletes at most `limit` buckets that were full before `now`; how many.

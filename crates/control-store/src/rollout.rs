@@ -6,6 +6,7 @@ use crate::row::{
     id, json, named, number, optional_id, optional_number, optional_text, optional_time, time,
     truth, versioned,
 };
+use crate::statement::list::ListQuery;
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
@@ -29,6 +30,8 @@ macro_rules! select {
                r.gate_error_permille AS gate_error_permille,
                r.gate_p99_percent AS gate_p99_percent, r.gate_p99_slack_ms AS gate_p99_slack_ms,
                r.gate_cpu_percent AS gate_cpu_percent, r.gate_new_failures AS gate_new_failures,
+               r.gate_mix_permille AS gate_mix_permille,
+               r.gate_latency_percent AS gate_latency_percent,
                r.needs_approval AS needs_approval, r.on_failure AS on_failure,
                r.labels AS labels, r.nodes AS nodes, r.batch_size AS batch_size,
                r.batch AS batch, r.reason AS reason, r.not_before AS not_before,
@@ -43,6 +46,15 @@ macro_rules! select {
             $rest
         )
     };
+}
+
+/// Which rollouts of a project; absent fields admit all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RolloutFilter {
+    /// Only those in this state.
+    pub state: Option<RolloutState>,
+    /// Only those of this bundle.
+    pub bundle: Option<BundleId>,
 }
 
 /// A batch as it was kept when it ended.
@@ -102,9 +114,10 @@ impl Transaction {
                         batch_percent, max_unavailable, deadline_secs, soak_secs, needs_approval,
                         on_failure, labels, nodes, batch_size, not_before, created_by, created_at,
                         gate_min_requests, gate_error_permille, gate_p99_percent,
-                        gate_p99_slack_ms, gate_cpu_percent, gate_new_failures, version)
+                        gate_p99_slack_ms, gate_cpu_percent, gate_new_failures,
+                        gate_mix_permille, gate_latency_percent, version)
                       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-                        $16, $17, $18, $19, $20, $21, $22, $23, $24, 1)";
+                        $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, 1)";
         let insert = sql(insert)
             .bind(*id)
             .bind(*org)
@@ -129,7 +142,9 @@ impl Transaction {
             .bind(gate.map(|gate| gate.max_p99_percent))
             .bind(gate.map(|gate| gate.p99_slack_ms))
             .bind(gate.map(|gate| gate.max_cpu_increase_percent))
-            .bind(gate.map(|gate| gate.max_new_failures));
+            .bind(gate.map(|gate| gate.max_new_failures))
+            .bind(gate.map(|gate| gate.max_mix_shift_permille))
+            .bind(gate.map(|gate| gate.max_latency_increase_percent));
         insert.run(self).await?;
         Ok(())
     }
@@ -155,18 +170,14 @@ impl Transaction {
     pub async fn rollouts(
         &mut self,
         project: ProjectId,
-        state: Option<RolloutState>,
+        filter: &RolloutFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Rollout>>, StoreError> {
-        let Some(state) = state else {
-            let list = select!("WHERE r.project_id = $1 AND r.id > $2 ORDER BY r.id LIMIT $3");
-            return sql(list).bind(project).page(self, page).await;
-        };
-        let list = select!(
-            "WHERE r.project_id = $1 AND r.state = $2 AND r.id > $3 ORDER BY r.id LIMIT $4"
-        );
-        let list = sql(list).bind(project).bind(state.name());
-        list.page(self, page).await
+        let RolloutFilter { state, bundle } = filter;
+        let list = ListQuery::new(select!("WHERE r.project_id = ?"), project)
+            .and("r.state = ?", state.map(RolloutState::name))
+            .and("r.bundle_id = ?", *bundle);
+        list.page(self, "r.id", page).await
     }
 
     /// Up to 1 000 rollouts behind `after` that the scheduler has to look at. A paused one is among them if
@@ -350,6 +361,8 @@ fn gate(row: &AnyRow) -> Result<Option<Gate>, StoreError> {
         p99_slack_ms: number(row, "gate_p99_slack_ms")?,
         max_cpu_increase_percent: number(row, "gate_cpu_percent")?,
         max_new_failures: number(row, "gate_new_failures")?,
+        max_mix_shift_permille: number(row, "gate_mix_permille")?,
+        max_latency_increase_percent: number(row, "gate_latency_percent")?,
     }))
 }
 

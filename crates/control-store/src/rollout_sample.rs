@@ -2,7 +2,8 @@
 
 use crate::error::StoreError;
 use crate::rollout_node::ready;
-use crate::row::{id, optional_id, optional_json, real, time};
+use crate::row::traffic::optional_traffic;
+use crate::row::{id, optional_id, real, time};
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_domain::{BatchNode, Comparison, Figures, Rollout};
@@ -171,7 +172,7 @@ impl Transaction {
             let page = sql(list).bind(rollout.id).bind(rollout.bundle).bind(number);
             let rows = page.bind(last.as_str()).bind(CHUNK).rows(self).await?;
             for row in &rows {
-                let traffic: Option<Traffic> = optional_json(row, "traffic")?;
+                let traffic: Option<Traffic> = optional_traffic(row, "traffic")?;
                 figures.add_earlier(real(row, "cpu")?, traffic, min_requests);
             }
             match rows.last() {
@@ -186,7 +187,7 @@ impl Transaction {
 fn batch_node(row: &AnyRow, switched_at: Option<Timestamp>) -> Result<BatchNode, StoreError> {
     let sampled: Option<NodeId> = optional_id(row, "sampled")?;
     let sample = match sampled {
-        Some(_) => Some((real(row, "old_cpu")?, optional_json(row, "old_traffic")?)),
+        Some(_) => Some((real(row, "old_cpu")?, optional_traffic(row, "old_traffic")?)),
         None => None,
     };
     let active: Option<BundleId> = optional_id(row, "active")?;
@@ -194,7 +195,7 @@ fn batch_node(row: &AnyRow, switched_at: Option<Timestamp>) -> Result<BatchNode,
     Ok(BatchNode {
         node: id(row, "node_id")?,
         cpu_percent: real(row, "cpu")?,
-        traffic: optional_json(row, "traffic")?,
+        traffic: optional_traffic(row, "traffic")?,
         sample,
         same_bundle: active == optional_id(row, "old_active")?,
         has_reported: switched_at.is_none_or(|switched_at| switched_at <= seen_at),
@@ -204,8 +205,8 @@ fn batch_node(row: &AnyRow, switched_at: Option<Timestamp>) -> Result<BatchNode,
 fn add(figures: &mut Figures, row: &AnyRow) -> Result<(), StoreError> {
     let active: Option<BundleId> = optional_id(row, "active")?;
     let same = active == optional_id(row, "old_active")?;
-    let now: Option<Traffic> = optional_json(row, "traffic")?;
-    let before: Option<Traffic> = optional_json(row, "old_traffic")?;
+    let now: Option<Traffic> = optional_traffic(row, "traffic")?;
+    let before: Option<Traffic> = optional_traffic(row, "old_traffic")?;
     let before = before.as_ref().filter(|_| same);
     figures.add(real(row, "cpu")?, now, before);
     Ok(())

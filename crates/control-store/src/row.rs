@@ -1,5 +1,7 @@
 //! Columns as the domain's values.
 
+pub(crate) mod traffic;
+
 use crate::error::StoreError;
 use crate::versioned::Versioned;
 use control_domain::{Maker, Role};
@@ -7,6 +9,7 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use sqlx::Row;
 use sqlx::any::{AnyQueryResult, AnyRow};
+use std::net::IpAddr;
 use uuid::Uuid;
 
 pub(crate) fn text(row: &AnyRow, column: &'static str) -> Result<String, StoreError> {
@@ -73,6 +76,13 @@ pub(crate) fn optional_id<T: From<Uuid>>(
     Ok(Some(id.into()))
 }
 
+/// An optional address of a client.
+pub(crate) fn address(row: &AnyRow, column: &'static str) -> Result<Option<IpAddr>, StoreError> {
+    let text = optional_text(row, column)?;
+    let address = text.map(|text| text.parse()).transpose();
+    address.map_err(|_| StoreError::Corrupt(column))
+}
+
 pub(crate) fn time(row: &AnyRow, column: &'static str) -> Result<Timestamp, StoreError> {
     let millis = number(row, column)?;
     Timestamp::from_millisecond(millis).map_err(|_| StoreError::Corrupt(column))
@@ -112,11 +122,6 @@ pub(crate) fn maker(row: &AnyRow) -> Result<Option<Maker>, StoreError> {
 pub(crate) fn versioned<T>(value: T, row: &AnyRow) -> Result<Versioned<T>, StoreError> {
     let version = number(row, "version")?;
     Ok(Versioned { value, version })
-}
-
-/// What an optional time is in a column.
-pub(crate) fn millis(time: Option<Timestamp>) -> Option<i64> {
-    time.map(Timestamp::as_millisecond)
 }
 
 /// [`StoreError::Stale`] unless a row of this version was there.

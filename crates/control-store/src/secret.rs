@@ -90,7 +90,7 @@ impl Transaction {
     ///
     /// [`StoreError`]
     pub async fn master_keys_in_use(&mut self) -> Result<BTreeSet<String>, StoreError> {
-        let rows = query("SELECT DISTINCT master_key FROM secrets")
+        let rows = query("SELECT master_key FROM secrets UNION SELECT master_key FROM totp")
             .fetch_all(self.connection())
             .await?;
         rows.iter().map(|row| text(row, "master_key")).collect()

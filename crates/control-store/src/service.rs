@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::row::{id, number, optional_id, optional_text, text, time, versioned};
+use crate::statement::list::ListQuery;
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
@@ -13,10 +14,17 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, org_id, project_id, name, host, path_prefix, priority, upstream_id, ",
-            "certificate_id, created_at, version FROM services ",
+            "certificate_id, settings, created_at, version FROM services ",
             $rest
         )
     };
+}
+
+/// Which services of a project; absent fields admit all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceFilter {
+    /// Only those of this name, or of names that begin so if it ends in `*`.
+    pub name: Option<String>,
 }
 
 impl Transaction {
@@ -35,11 +43,12 @@ impl Transaction {
             priority,
             upstream,
             certificate,
+            settings,
             created_at,
         } = service;
         let insert = "INSERT INTO services (id, org_id, project_id, name, host, path_prefix,
-                      priority, upstream_id, certificate_id, created_at, version)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1)";
+                      priority, upstream_id, certificate_id, created_at, settings,
+                      version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1)";
         let insert = sql(insert).bind(*id).bind(*org).bind(*project).bind(name);
         let insert = insert
             .bind(host.as_deref())
@@ -47,7 +56,8 @@ impl Transaction {
             .bind(i64::from(*priority))
             .bind(*upstream)
             .bind(*certificate)
-            .bind(*created_at);
+            .bind(*created_at)
+            .bind(settings.as_str());
         insert.run(self).await?;
         Ok(())
     }
@@ -72,10 +82,12 @@ impl Transaction {
     pub async fn services(
         &mut self,
         project: ProjectId,
+        filter: &ServiceFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Service>>, StoreError> {
-        let list = select!("WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
-        sql(list).bind(project).page(self, page).await
+        let list = ListQuery::new(select!("WHERE project_id = ?"), project)
+            .named("name", filter.name.as_deref());
+        list.page(self, "id", page).await
     }
 
     /// Updates the service that had `version`; gives the next one.
@@ -97,17 +109,19 @@ impl Transaction {
             priority,
             upstream,
             certificate,
+            settings,
             created_at: _,
         } = service;
         let update = "UPDATE services SET name = $1, host = $2, path_prefix = $3, priority = $4,
-                      upstream_id = $5, certificate_id = $6, version = version + 1
-                      WHERE id = $7 AND version = $8";
+                      upstream_id = $5, certificate_id = $6, settings = $7, version = version + 1
+                      WHERE id = $8 AND version = $9";
         let update = sql(update).bind(name).bind(host.as_deref());
         let update = update
             .bind(path_prefix.as_deref())
             .bind(i64::from(*priority))
             .bind(*upstream)
             .bind(*certificate)
+            .bind(settings.as_str())
             .bind(*id);
         update.write(self, version).await
     }
@@ -140,6 +154,7 @@ impl Record for Service {
             priority: priority.map_err(|_| StoreError::Corrupt("priority"))?,
             upstream: id(row, "upstream_id")?,
             certificate: optional_id(row, "certificate_id")?,
+            settings: text(row, "settings")?,
             created_at: time(row, "created_at")?,
         };
         versioned(service, row)

@@ -1,14 +1,23 @@
 //! Sessions.
 
 use crate::error::StoreError;
-use crate::row::{id, millis, optional_time, time};
-use crate::statement::Write;
+use crate::row::{address, id, named, optional_id, optional_time, text, time, written_rows};
+use crate::statement::sql;
 use crate::store::Transaction;
-use control_domain::Session;
-use control_wire::SessionId;
+use control_domain::{Session, SessionOrigin, SignInMethod};
+use control_wire::{SessionId, UserId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
-use sqlx::query;
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, user_id, method, provider_org_id, address, browser, created_at, seen_at,
+             strong_until, ends_at, revoked_at FROM sessions ",
+            $rest
+        )
+    };
+}
 
 impl Transaction {
     /// Inserts a new session under the hash of its secret.
@@ -18,27 +27,35 @@ impl Transaction {
     /// [`StoreError`]
     pub async fn insert_session(
         &mut self,
-        session: Session,
+        session: &Session,
         secret_hash: &str,
     ) -> Result<(), StoreError> {
         let Session {
             id,
             user,
+            origin,
             created_at,
             seen_at,
+            strong_until,
+            ends_at,
             revoked_at,
         } = session;
-        let sql = "INSERT INTO sessions (id, user_id, secret_hash, created_at, seen_at, revoked_at)
-                   VALUES ($1, $2, $3, $4, $5, $6)";
-        query(sql)
-            .bind(id.to_string())
-            .bind(user.to_string())
-            .bind(secret_hash)
-            .bind(created_at.as_millisecond())
-            .bind(seen_at.as_millisecond())
-            .bind(millis(revoked_at))
-            .write_in(self)
-            .await?;
+        let SessionOrigin {
+            method,
+            provider,
+            address,
+            browser,
+        } = origin;
+        let insert = "INSERT INTO sessions (id, user_id, secret_hash, method, provider_org_id,
+                      address, browser, created_at, seen_at, strong_until, ends_at, revoked_at)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+        let insert = sql(insert).bind(*id).bind(*user).bind(secret_hash);
+        let insert = insert.bind(method.name()).bind(*provider);
+        let insert = insert.bind(address.map(|address| address.to_string()));
+        let insert = insert.bind(browser.as_str());
+        let insert = insert.bind(*created_at).bind(*seen_at);
+        let insert = insert.bind(*strong_until).bind(*ends_at);
+        insert.bind(*revoked_at).run(self).await?;
         Ok(())
     }
 
@@ -51,13 +68,38 @@ impl Transaction {
         &mut self,
         secret_hash: &str,
     ) -> Result<Option<Session>, StoreError> {
-        let sql = "SELECT id, user_id, created_at, seen_at, revoked_at FROM sessions
-                   WHERE secret_hash = $1";
-        let row = query(sql)
-            .bind(secret_hash)
-            .fetch_optional(self.connection())
-            .await?;
+        let by_secret = sql(select!("WHERE secret_hash = $1"));
+        let row = by_secret.bind(secret_hash).row(self).await?;
         row.as_ref().map(read).transpose()
+    }
+
+    /// The session, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn session(&mut self, session: SessionId) -> Result<Option<Session>, StoreError> {
+        let by_id = sql(select!("WHERE id = $1"));
+        let row = by_id.bind(session).row(self).await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// The newest 100 sessions of a user that were not revoked and do not end by `now`, the newest first. Those that
+    /// were idle too long are among them.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn sessions_of_user(
+        &mut self,
+        user: UserId,
+        now: Timestamp,
+    ) -> Result<Vec<Session>, StoreError> {
+        let list = sql(select!(
+            "WHERE user_id = $1 AND revoked_at IS NULL AND ends_at > $2 ORDER BY id DESC LIMIT 100"
+        ));
+        let rows = list.bind(user).bind(now).rows(self).await?;
+        rows.iter().map(read).collect()
     }
 
     /// Notes a request of the session.
@@ -70,12 +112,42 @@ impl Transaction {
         session: SessionId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        query("UPDATE sessions SET seen_at = $1 WHERE id = $2 AND seen_at < $1")
-            .bind(now.as_millisecond())
-            .bind(session.to_string())
-            .write_in(self)
-            .await?;
+        let see = sql("UPDATE sessions SET seen_at = $1 WHERE id = $2 AND seen_at < $1");
+        see.bind(now).bind(session).run(self).await?;
         Ok(())
+    }
+
+    /// Lets the session end at `ends_at`, unless it ends earlier.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn shorten_session(
+        &mut self,
+        session: SessionId,
+        ends_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let shorten = sql("UPDATE sessions SET ends_at = $1 WHERE id = $2 AND ends_at > $1");
+        shorten.bind(ends_at).bind(session).run(self).await?;
+        Ok(())
+    }
+
+    /// Stores another proof of identity, and the hash of the secret that the browser has from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] if the session was revoked.
+    pub async fn strengthen_session(
+        &mut self,
+        session: &Session,
+        secret_hash: &str,
+    ) -> Result<(), StoreError> {
+        let strengthen = "UPDATE sessions SET secret_hash = $1, method = $2, strong_until = $3
+                          WHERE id = $4 AND revoked_at IS NULL";
+        let strengthen = sql(strengthen).bind(secret_hash);
+        let strengthen = strengthen.bind(session.origin.method.name());
+        let strengthen = strengthen.bind(session.strong_until).bind(session.id);
+        written_rows(strengthen.run(self).await?)
     }
 
     /// Ends the session.
@@ -88,12 +160,46 @@ impl Transaction {
         session: SessionId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        query("UPDATE sessions SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL")
-            .bind(now.as_millisecond())
-            .bind(session.to_string())
-            .write_in(self)
-            .await?;
+        let revoke = "UPDATE sessions SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL";
+        sql(revoke).bind(now).bind(session).run(self).await?;
         Ok(())
+    }
+
+    /// Ends the sessions of a user but `kept`, and its sign-ins that wait for a second factor; gives the number of
+    /// sessions.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn revoke_sessions(
+        &mut self,
+        user: UserId,
+        kept: Option<SessionId>,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let pending = sql("DELETE FROM pending_sign_ins WHERE user_id = $1");
+        pending.bind(user).run(self).await?;
+        let revoke = "UPDATE sessions SET revoked_at = $1
+                      WHERE user_id = $2 AND id <> $3 AND revoked_at IS NULL AND ends_at > $1";
+        let kept = kept.map(|id| id.to_string()).unwrap_or_default();
+        let revoke = sql(revoke).bind(now).bind(user).bind(kept);
+        revoke.run(self).await
+    }
+
+    /// Deletes at most `limit` sessions without a request since `before`; how many.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn purge_sessions(
+        &mut self,
+        before: Timestamp,
+        limit: i64,
+    ) -> Result<u64, StoreError> {
+        let delete = "DELETE FROM sessions WHERE id IN
+                      (SELECT id FROM sessions WHERE seen_at < $1 ORDER BY seen_at LIMIT $2)
+                      AND seen_at < $1";
+        sql(delete).bind(before).bind(limit).run(self).await
     }
 }
 
@@ -101,8 +207,16 @@ fn read(row: &AnyRow) -> Result<Session, StoreError> {
     Ok(Session {
         id: id(row, "id")?,
         user: id(row, "user_id")?,
+        origin: SessionOrigin {
+            method: named(row, "method", SignInMethod::from_name)?,
+            provider: optional_id(row, "provider_org_id")?,
+            address: address(row, "address")?,
+            browser: text(row, "browser")?,
+        },
         created_at: time(row, "created_at")?,
         seen_at: time(row, "seen_at")?,
+        strong_until: time(row, "strong_until")?,
+        ends_at: time(row, "ends_at")?,
         revoked_at: optional_time(row, "revoked_at")?,
     })
 }

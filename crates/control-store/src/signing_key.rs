@@ -4,7 +4,7 @@ use crate::error::StoreError;
 use crate::row::{id, named, optional_id, optional_text, optional_time, text, time, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{Page, PageOrder, Versioned};
 use control_auth::PublicKey;
 use control_domain::{SigningKey, SigningKeyState};
 use control_wire::{OrgId, SigningKeyId};
@@ -111,8 +111,24 @@ impl Transaction {
         let all = Page {
             after: None,
             limit: 100,
+            order: PageOrder::Oldest,
         };
         list.bind(org).page(self, all).await
+    }
+
+    /// The newest deactivated keys of an organization, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn ended_signing_keys(
+        &mut self,
+        org: OrgId,
+        limit: i64,
+    ) -> Result<Vec<Versioned<SigningKey>>, StoreError> {
+        let list = select!("WHERE org_id = $1 AND state = 'deactivated' ORDER BY id DESC LIMIT $2");
+        let rows = sql(list).bind(org).bind(limit).rows(self).await?;
+        rows.iter().map(SigningKey::read).collect()
     }
 
     /// The keys of an organization.

@@ -1,14 +1,16 @@
 //! A statement with its arguments, and the ways in which nouns use one.
 
+pub(crate) mod list;
+
 use crate::error::StoreError;
 use crate::row::written;
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
 use control_domain::Name;
 use control_wire::{
-    ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, InstanceId, InvitationId,
-    NodeEventId, NodeId, OrgId, ProjectId, RolloutId, SecretId, ServiceId, SessionId, SigningKeyId,
-    UpstreamId, UserId,
+    ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, IdentityId, InstanceId,
+    InvitationId, NodeEventId, NodeId, OrgId, ProjectId, RolloutId, SecretId, ServiceId, SessionId,
+    SigningKeyId, UpstreamId, UserId,
 };
 use jiff::Timestamp;
 use sqlx::any::{AnyArguments, AnyQueryResult, AnyRow};
@@ -110,7 +112,11 @@ impl Statement {
         tx: &mut Transaction,
         page: Page,
     ) -> Result<Vec<Versioned<T>>, StoreError> {
-        let Page { after, limit } = page;
+        let Page {
+            after,
+            limit,
+            order: _, // Lists that are read from both ends are made by `ListQuery`.
+        } = page;
         let rows = self.bind(after.unwrap_or_default()).bind(limit);
         rows.rows(tx).await?.iter().map(T::read).collect()
     }
@@ -158,6 +164,6 @@ arguments! {
 }
 
 ids! {
-    Uuid, ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, InstanceId, InvitationId, NodeEventId, NodeId, OrgId,
+    Uuid, ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, IdentityId, InstanceId, InvitationId, NodeEventId, NodeId, OrgId,
     ProjectId, RolloutId, SecretId, ServiceId, SessionId, SigningKeyId, UpstreamId, UserId,
 }

@@ -247,7 +247,7 @@ impl Transaction {
     ///
     /// [`StoreError`]
     pub async fn database_time(&mut self) -> Result<Option<Timestamp>, StoreError> {
-        if self.connection().backend_name() == "SQLite" {
+        if self.is_sqlite() {
             return Ok(None);
         }
         let time =
@@ -255,6 +255,10 @@ impl Transaction {
         let row = query(time).fetch_one(self.connection()).await?;
         let time = Timestamp::from_microsecond(number(&row, "micros")?);
         Ok(Some(time.map_err(|_| StoreError::Corrupt("micros"))?))
+    }
+
+    pub(crate) fn is_sqlite(&mut self) -> bool {
+        self.connection().backend_name() == "SQLite"
     }
 
     pub(crate) fn count_written(&self, rows: u64) {
@@ -275,7 +279,7 @@ mod tests {
     use std::fmt::Write;
 
     /// The beginning of each migration's SHA-384. A database that ran another text refuses to start.
-    const RELEASED: [(i64, &str); 18] = [
+    const RELEASED: [(i64, &str); 24] = [
         (1, "733d2674e568d31b"),
         (2, "f87873b2f26b8fd5"),
         (3, "b61231e418b52ecb"),
@@ -294,6 +298,12 @@ mod tests {
         (16, "2291bfc158c9d6e3"),
         (17, "2c07d89b4182ed0c"),
         (18, "e8c27f8b711533d4"),
+        (19, "2e706c1e8717980f"),
+        (20, "bfd66885ad96e180"),
+        (21, "363f6d28e5b812f2"),
+        (22, "40a470a0f23ed36b"),
+        (24, "bfbd77ea886366c7"),
+        (25, "b630d7926bad94e2"),
     ];
 
     #[test]

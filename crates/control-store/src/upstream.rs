@@ -14,7 +14,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, org_id, project_id, name, load_balancing, tls, tls_server_name, ",
-            "created_at, version FROM upstreams ",
+            "created_at, settings, version FROM upstreams ",
             $rest
         )
     };
@@ -34,17 +34,19 @@ impl Transaction {
             load_balancing,
             targets,
             tls,
+            settings,
             created_at,
         } = upstream;
         let insert = "INSERT INTO upstreams (id, org_id, project_id, name, load_balancing, tls,
-                      tls_server_name, created_at, version)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)";
+                      tls_server_name, created_at, settings, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)";
         let insert = sql(insert).bind(*id).bind(*org).bind(*project).bind(name);
         let insert = insert
             .bind(load_balancing.name())
             .bind(tls.is_some())
             .bind(server_name(tls.as_ref()))
-            .bind(*created_at);
+            .bind(*created_at)
+            .bind(settings.as_str());
         insert.run(self).await?;
         self.insert_targets(*id, targets).await
     }
@@ -117,13 +119,16 @@ impl Transaction {
             load_balancing,
             targets,
             tls,
+            settings,
             created_at: _,
         } = upstream;
         let update = "UPDATE upstreams SET name = $1, load_balancing = $2, tls = $3,
-                      tls_server_name = $4, version = version + 1 WHERE id = $5 AND version = $6";
+                      tls_server_name = $4, settings = $5, version = version + 1
+                      WHERE id = $6 AND version = $7";
         let update = sql(update).bind(name).bind(load_balancing.name());
         let update = update.bind(tls.is_some()).bind(server_name(tls.as_ref()));
-        let version = update.bind(*id).write(self, version).await?;
+        let update = update.bind(settings.as_str()).bind(*id);
+        let version = update.write(self, version).await?;
         let delete = sql("DELETE FROM upstream_targets WHERE upstream_id = $1");
         delete.bind(*id).run(self).await?;
         self.insert_targets(*id, targets).await?;
@@ -183,6 +188,7 @@ impl Record for Upstream {
             load_balancing: named(row, "load_balancing", LoadBalancing::from_name)?,
             targets: Vec::new(),
             tls: truth(row, "tls")?.then_some(UpstreamTls { server_name }),
+            settings: text(row, "settings")?,
             created_at: time(row, "created_at")?,
         };
         versioned(upstream, row)

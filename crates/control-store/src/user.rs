@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::row::{id, optional_text, text, time, truth, versioned};
-use crate::statement::Write;
+use crate::statement::{Write, sql};
 use crate::store::Transaction;
 use crate::versioned::Versioned;
 use control_auth::PasswordHash;
@@ -38,6 +38,50 @@ impl Transaction {
             .write_in(self)
             .await?;
         Ok(())
+    }
+
+    /// Updates the name and the password of the user that had `version`; gives the next one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn update_user(&mut self, user: &User, version: i64) -> Result<i64, StoreError> {
+        let update = "UPDATE users SET name = $1, password_hash = $2, version = version + 1
+                      WHERE id = $3 AND version = $4";
+        let update = sql(update).bind(&user.name);
+        let update = update.bind(user.password.as_ref().map(PasswordHash::as_str));
+        update.bind(user.id).write(self, version).await
+    }
+
+    /// Whether the user still has this password. Until this transaction ends, none of the same kind continues: a
+    /// sign-in by an old password either fails here, or is ended by the change.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn lock_password(
+        &mut self,
+        user: UserId,
+        password: &PasswordHash,
+    ) -> Result<bool, StoreError> {
+        // Writes nothing new: PostgreSQL locks the row, and a writer of SQLite is alone anyway.
+        let lock = "UPDATE users SET version = version WHERE id = $1 AND password_hash = $2";
+        let lock = sql(lock).bind(user).bind(password.as_str());
+        Ok(0 < lock.run(self).await?)
+    }
+
+    /// The names of the user's organizations, at most 20.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn org_names_of_user(&mut self, user: UserId) -> Result<Vec<Name>, StoreError> {
+        let names = "SELECT o.name AS name FROM orgs o JOIN memberships m ON m.org_id = o.id
+                     WHERE m.user_id = $1 ORDER BY o.id LIMIT 20";
+        let rows = sql(names).bind(user).rows(self).await?;
+        rows.iter()
+            .map(|row| Ok(Name::stored(text(row, "name")?)))
+            .collect()
     }
 
     /// The user, if there is one.

@@ -18,11 +18,34 @@ impl<T> Versioned<T> {
     }
 }
 
-/// Which part of a list: in the order of identifiers, which only grow.
+/// Which part of a list, by identifiers, which only grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The last identifier of the page before.
     pub after: Option<Uuid>,
     /// At most so many, 1 or more.
     pub limit: i64,
+    /// Which end the list begins with.
+    pub order: PageOrder,
+}
+
+/// Which end a list begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageOrder {
+    /// In the order of creation.
+    #[default]
+    Oldest,
+    /// The newest first.
+    Newest,
+}
+
+impl Page {
+    /// The page of a list with the newest first that follows the item `before`.
+    pub fn newest(before: Option<Uuid>, limit: i64) -> Self {
+        Self {
+            after: before,
+            limit,
+            order: PageOrder::Newest,
+        }
+    }
 }

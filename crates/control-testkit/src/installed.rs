@@ -1,4 +1,4 @@
-//! Programs that `cargo xtask setup` installs into the target folder.
+//! Programs and files that `cargo xtask setup` installs into the target folder.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -7,12 +7,12 @@
 
 use std::path::PathBuf;
 
-/// The path of a program in the target folder, which this program lies in.
+/// The path of a program or file in the target folder, which this program lies in.
 ///
 /// # Panics
 ///
 /// If it is not installed.
-pub(crate) fn installed(program: &str) -> PathBuf {
+pub fn installed(program: &str) -> PathBuf {
     let own = std::env::current_exe().expect("the path of this program");
     let places = own.ancestors().map(|folder| folder.join(program));
     let mut found = places.filter(|place| place.is_file());

@@ -80,12 +80,18 @@ codes! {
     Parse = "PARSE",
     /// 412: the value is not of the version in `If-Match`.
     PreconditionFailed = "PRECONDITION_FAILED",
+    /// 409: the organization has all that it may have of this.
+    QuotaExceeded = "QUOTA_EXCEEDED",
     /// 429: the rate limit is exceeded.
     RateLimitExceeded = "RATE_LIMIT_EXCEEDED",
     /// 400, 415 or 422: a field, a parameter or the media type is wrong.
     RequestValidation = "REQUEST_VALIDATION",
+    /// 403: the organization demands a second factor, and the session has none.
+    SecondFactorRequired = "SECOND_FACTOR_REQUIRED",
     /// 503: the database is away, or the program stops.
     ServiceUnavailable = "SERVICE_UNAVAILABLE",
+    /// 403: the password or a code is needed again, by `POST /users/me/strong`.
+    StepUpRequired = "STEP_UP_REQUIRED",
     /// 408: the body came too slowly.
     Timeout = "TIMEOUT",
     /// 409: the state of the value forbids this step.

@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 use uuid::{Builder, Uuid};
 
 macro_rules! id {
-    ($($name:ident: $noun:literal),* $(,)?) => {$(
-        #[doc = concat!("Names ", $noun, ".")]
+    ($($(#[$doc:meta])* $name:ident,)*) => {$(
+        $(#[$doc])*
         ///
         /// The first 48 bits are the time of creation, so identifiers sort by age.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,24 +48,44 @@ macro_rules! id {
 }
 
 id! {
-    ApiKeyId: "an API key",
-    BundleId: "a bundle",
-    CertificateId: "a certificate",
-    DriftId: "a drift event",
-    EnrolmentTokenId: "an enrolment token",
-    InstanceId: "a running process of a node",
-    NodeEventId: "an event of a node",
-    InvitationId: "an invitation",
-    NodeId: "a node",
-    OrgId: "an organization",
-    ProjectId: "a project",
-    RolloutId: "a rollout",
-    SecretId: "a sealed secret",
-    ServiceId: "a service",
-    SessionId: "a session",
-    SigningKeyId: "a signing key",
-    UpstreamId: "an upstream",
-    UserId: "a user",
+    /// Names an API key.
+    ApiKeyId,
+    /// Names a bundle.
+    BundleId,
+    /// Names a certificate.
+    CertificateId,
+    /// Names a drift event.
+    DriftId,
+    /// Names an enrolment token.
+    EnrolmentTokenId,
+    /// Names a running process of a node.
+    InstanceId,
+    /// Names an event of a node.
+    NodeEventId,
+    /// Names a user at an identity provider.
+    IdentityId,
+    /// Names an invitation.
+    InvitationId,
+    /// Names a node.
+    NodeId,
+    /// Names an organization.
+    OrgId,
+    /// Names a project.
+    ProjectId,
+    /// Names a rollout.
+    RolloutId,
+    /// Names a sealed secret.
+    SecretId,
+    /// Names a service.
+    ServiceId,
+    /// Names a session.
+    SessionId,
+    /// Names a signing key.
+    SigningKeyId,
+    /// Names an upstream.
+    UpstreamId,
+    /// Names a user.
+    UserId,
 }
 
 #[cfg(test)]

@@ -9,6 +9,18 @@ use utoipa::ToSchema;
 pub struct JsonWebKeySet {
     /// The keys that verify, in the order of their creation.
     pub keys: Vec<JsonWebKey>,
+    /// Deactivated keys, the newest 64. They verify nothing: by their endorsements a node that was away finds the way
+    /// from a key that it pins to one that verifies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<JsonWebKey>,
+}
+
+impl From<Vec<JsonWebKey>> for JsonWebKeySet {
+    /// Keys that verify, without any that was deactivated.
+    fn from(keys: Vec<JsonWebKey>) -> Self {
+        let ended = Vec::new();
+        Self { keys, ended }
+    }
 }
 
 /// A public key of an organization.

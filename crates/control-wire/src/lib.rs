@@ -12,13 +12,14 @@ pub mod rfc3339;
 pub use certificate::NodeCertificate;
 pub use error::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};
 pub use id::{
-    ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, InstanceId, InvitationId,
-    NodeEventId, NodeId, OrgId, ProjectId, RolloutId, SecretId, ServiceId, SessionId, SigningKeyId,
-    UpstreamId, UserId,
+    ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, IdentityId, InstanceId,
+    InvitationId, NodeEventId, NodeId, OrgId, ProjectId, RolloutId, SecretId, ServiceId, SessionId,
+    SigningKeyId, UpstreamId, UserId,
 };
 pub use jwk::{JsonWebKey, JsonWebKeySet, endorsed_text};
 pub use node::{
-    EventsRequest, Health, HeartbeatRequest, HeartbeatResponse, LATENCY_BOUNDS_MS, NodeEvent,
-    NodeStatus, RegisterRequest, RegisterResponse, RouteTraffic, TokenResponse, Traffic, Verdict,
+    ConnectionTraffic, EventsRequest, Health, HeartbeatRequest, HeartbeatResponse,
+    LATENCY_BOUNDS_MS, NodeEvent, NodeStatus, RegisterRequest, RegisterResponse, RouteTraffic,
+    TokenResponse, Traffic, Verdict,
 };
 pub use order::{DesiredState, Order};

@@ -123,6 +123,21 @@ pub const LATENCY_BOUNDS_MS: [u32; 11] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 10
 pub struct Traffic {
     /// By route: at most 500.
     pub routes: BTreeMap<String, RouteTraffic>,
+    /// Connections of clients; absent from nodes that do not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionTraffic>,
+}
+
+/// Connections that clients made to all listeners.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectionTraffic {
+    /// All that were accepted.
+    pub accepted: u64,
+    /// TLS handshakes that were completed.
+    pub handshakes_completed: u64,
+    /// TLS handshakes that failed, such as for a certificate that the client does not trust.
+    pub handshakes_failed: u64,
 }
 
 /// What one route served.
@@ -139,6 +154,23 @@ pub struct RouteTraffic {
     /// Requests by duration: up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000 ms, and longer.
     #[schema(value_type = Vec<u64>, min_items = 12, max_items = 12)]
     pub latency: [u64; LATENCY_BOUNDS_MS.len() + 1],
+    /// Requests by status: at most 100. Empty from nodes that do not count them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub statuses: BTreeMap<u16, u64>,
+    /// Body bytes received from clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_in: Option<u64>,
+    /// Body bytes sent to clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_out: Option<u64>,
+    /// The sum of all durations, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_us: Option<u64>,
+    /// Streamed answers by the time to the first byte of their body, in the buckets of `latency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<u64>>, min_items = 12, max_items = 12)]
+    pub first_byte: Option<[u64; LATENCY_BOUNDS_MS.len() + 1]>,
 }
 
 /// The answer to a heartbeat.
@@ -185,5 +217,30 @@ impl std::fmt::Debug for RegisterResponse {
 impl std::fmt::Debug for TokenResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "TokenResponse(…, {})", self.expires_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_of_an_earlier_release_is_understood_and_stays_as_it_was() {
+        let text = r#"{"routes":{"api":{"requests":3,"errors":1,"reasons":{},"latency":[3,0,0,0,0,0,0,0,0,0,0,0]}}}"#;
+        let read: Traffic = serde_json::from_str(text).unwrap();
+        let route = read.routes.get("api").unwrap();
+        assert_eq!((route.requests, route.statuses.len()), (3, 0));
+        assert_eq!((route.bytes_out, route.first_byte), (None, None));
+        assert_eq!(read.connections, None);
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+
+    #[test]
+    fn statuses_are_keys_of_an_object() {
+        let mut route = RouteTraffic::default();
+        route.statuses.insert(404, 7);
+        let text = serde_json::to_string(&route).unwrap();
+        assert!(text.contains(r#""statuses":{"404":7}"#), "{text}");
+        assert_eq!(serde_json::from_str::<RouteTraffic>(&text).unwrap(), route);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::plan_documents::PlanDocuments;
 use arc_swap::ArcSwap;
-use proxy_limits::{ConcurrencyLimit, MemoryLimit};
+use proxy_limits::MemoryLimit;
 use proxy_plan::Plan;
 use proxy_telemetry::{Lifecycle, Registry};
 use proxy_upstream::TargetChanges;
@@ -33,14 +33,8 @@ pub struct Sources {
     pub lifecycle: Arc<Lifecycle>,
     /// Metrics of the workers.
     pub registry: Arc<Registry>,
-    /// Requests in flight over all workers.
-    pub in_flight: ConcurrencyLimit,
     /// Whether the process uses too much memory.
     pub memory: Arc<MemoryLimit>,
-    /// Requests that wait for a place among those.
-    pub queued: ConcurrencyLimit,
-    /// Client connections over all workers.
-    pub connections: ConcurrencyLimit,
     /// Told when a target was changed here: all workers are to look again.
     pub health_changes: Arc<Notify>,
     /// Counts those changes, for workers that choose a target before they are told.

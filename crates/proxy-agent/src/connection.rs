@@ -56,6 +56,8 @@ struct State {
     next_id: u64,
     /// By id of the request.
     waiting: HashMap<u64, Waiting>,
+    /// Sessions of requests on it.
+    sessions: usize,
     /// Calls in `waiting` about a large body.
     large_bodies: usize,
     /// Answers that may come to calls that were given up.
@@ -105,6 +107,7 @@ impl Connection {
                 outbox: Outbox::default(),
                 next_id: 1,
                 waiting: HashMap::new(),
+                sessions: 0,
                 large_bodies: 0,
                 late: 0,
                 expired: 0,
@@ -172,12 +175,31 @@ impl Connection {
         }
     }
 
-    /// A new request's id.
-    pub(crate) fn next_id(&self) -> Result<RequestId, CallError> {
+    /// A new request's id. [`Self::end_session`] ends its session.
+    pub(crate) fn begin_session(&self) -> Result<RequestId, CallError> {
         let mut state = self.state.borrow_mut();
         let id = RequestId::new(state.next_id).ok_or(CallError::Closed)?;
         state.next_id += 1;
+        state.sessions += 1;
         Ok(id)
+    }
+
+    /// Ends the session of a request. The last one on a draining connection ends it too.
+    pub(crate) fn end_session(&self) {
+        let mut state = self.state.borrow_mut();
+        state.sessions = state.sessions.saturating_sub(1);
+        let is_last = state.sessions == 0;
+        drop(state);
+        if is_last && !self.takes_requests() {
+            self.wake_driver();
+        }
+    }
+
+    /// Whether the agent takes no further requests, and knows the end of all it has.
+    pub(crate) fn is_drained(&self) -> bool {
+        let state = self.state.borrow();
+        let is_draining = matches!(&state.phase, Phase::Ready(agreement) if agreement.draining);
+        is_draining && state.sessions == 0 && state.outbox.unsent() == 0
     }
 
     /// Sends `event` when it is its turn, and expects an answer to it.
@@ -395,16 +417,16 @@ impl Connection {
     }
 
     /// Answers the call of request `id` alone, from the beginning of a decision of which the rest is
-    /// wrong, for the cause `text`: a denial stands, anything else is a failure.
+    /// wrong: a denial stands, anything else fails with `error`.
     pub(crate) fn answer_prefix(
         &self,
         (id, prefix): (RequestId, DecisionPrefix),
-        text: &str,
+        error: CallError,
     ) -> Result<(), CallError> {
         if prefix.denies {
             return self.answer((id, prefix.seq), Ok(Decision::Block(Block::default())));
         }
-        self.answer((id, None), Err(bad(text)))
+        self.answer((id, None), Err(error))
     }
 
     /// Notes that a denial has begun to arrive: it stands if the rest does not come.

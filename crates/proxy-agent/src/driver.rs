@@ -111,6 +111,9 @@ fn poll(
         return Poll::Ready(CallError::Closed);
     }
     for _ in 0..MAX_READS {
+        if connection.is_drained() {
+            return Poll::Ready(CallError::Closed);
+        }
         let polled = ready!(input.poll_read(reader, cx));
         // Frames before the end count.
         if let Err(error) = take_frames(connection, input) {
@@ -181,7 +184,9 @@ fn take_frame(
         prefix = DecisionPrefix::read(frame.payload, encoding);
     }
     match error.request.or(prefix.id) {
-        Some(id) if connection.is_ready() => connection.answer_prefix((id, prefix), &error.detail),
+        Some(id) if connection.is_ready() => {
+            connection.answer_prefix((id, prefix), bad(&error.detail))
+        }
         Some(_) | None => Err(bad(&error.detail)),
     }
 }
@@ -207,8 +212,8 @@ fn take_long(
         return Ok(false);
     }
     let prefix = decision_prefix(rest, encoding);
-    let id = prefix.id.ok_or_else(|| bad(&text))?;
-    connection.answer_prefix((id, prefix), &text)?;
+    let id = prefix.id.ok_or_else(|| CallError::TooLarge(text.clone()))?;
+    connection.answer_prefix((id, prefix), CallError::TooLarge(text))?;
     Ok(true)
 }
 

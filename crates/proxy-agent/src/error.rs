@@ -17,6 +17,9 @@ pub enum CallError {
     /// The agent broke the protocol, or answered what was not asked.
     #[error("{0}")]
     BadReply(String),
+    /// The answer is larger than `max-agent-response-bytes`.
+    #[error("{0}")]
+    TooLarge(String),
     /// The agent speaks HTTP and has answered 5xx: what it answered, for the client.
     #[error("the server answers {}", .0.status.unwrap_or_default())]
     ServerError(Box<Block>),

@@ -133,7 +133,7 @@ impl IncomingMessage<'_> {
         self.bytes.extend_from_slice(fitting);
         if fitting.len() < data.len() {
             let text = format!("an answer of more than {limit} bytes");
-            return Err(CallError::BadReply(text));
+            return Err(CallError::TooLarge(text));
         }
         Ok(())
     }

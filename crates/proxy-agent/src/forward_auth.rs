@@ -83,7 +83,9 @@ impl ForwardAuthClient {
             }
             match connection.send(self.request(head), denial).await {
                 Ok(response) => return self.finish(connection, response, denial).await,
-                Err(error @ CallError::BadReply(_)) => return Err(error),
+                Err(error @ (CallError::BadReply(_) | CallError::TooLarge(_))) => {
+                    return Err(error);
+                }
                 Err(error) if connection.guard.denying_status().is_some() => return Err(error),
                 Err(_) => {}
             }

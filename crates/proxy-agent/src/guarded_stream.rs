@@ -44,11 +44,19 @@ impl AnswerGuard {
     }
 
     /// The failure of the call, if the guard refused its answer.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "any other fault is no matter of size"
+    )]
     pub(crate) fn bad_reply(&self) -> Option<CallError> {
         // Data without a request is no answer: it only ends the connection.
         let refused = self.refused.get();
         let refused = refused.filter(|error| *error != FramingError::UnexpectedData)?;
-        Some(CallError::BadReply(refused.to_string()))
+        let text = refused.to_string();
+        Some(match refused {
+            FramingError::HeaderSize { .. } => CallError::TooLarge(text),
+            _ => CallError::BadReply(text),
+        })
     }
 
     /// The status of the answer, whole or not, if it denies.

@@ -3,7 +3,7 @@
 use crate::error::CallError;
 use agent_protocol::{Block, BodyData, Challenge, Decision, Header, Redirect};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body;
 
 /// The status of a denial that names none a client could get.
@@ -74,6 +74,11 @@ where
 {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let collected = Limited::new(body, limit).collect().await;
-    let collected = collected.map_err(|error| CallError::BadReply(error.to_string()))?;
+    let collected = collected.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            return CallError::TooLarge(error.to_string());
+        }
+        CallError::BadReply(error.to_string())
+    })?;
     Ok(collected.to_bytes())
 }

@@ -55,7 +55,7 @@ type Answer = oneshot::Receiver<Result<Decision, CallError>>;
 
 impl Session {
     pub(crate) fn new(connection: Rc<Connection>, agreement: Agreement) -> Result<Self, CallError> {
-        let id = connection.next_id()?;
+        let id = connection.begin_session()?;
         Ok(Self {
             connection,
             id,
@@ -216,6 +216,7 @@ impl Drop for Session {
         if !self.is_over && (self.awaits_answer || self.expects_more()) {
             self.connection.cancel(self.id);
         }
+        self.connection.end_session();
     }
 }
 

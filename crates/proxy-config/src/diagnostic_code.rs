@@ -44,6 +44,8 @@ macro_rules! fault_codes {
 fault_codes! {
     /// A file cannot be read.
     UnreadableFile = "unreadable-file", Error;
+    /// A file of a bundle on the node's disk is not as the control plane signed it.
+    ChangedFile = "changed-file", Error;
     /// A file is larger than 16 MiB, or all files together are larger than 64 MiB.
     FileTooLarge = "file-too-large", Error;
     /// A file is not UTF-8; nothing after that place is read.
@@ -74,6 +76,12 @@ fault_codes! {
     BadValue = "bad-value", Error;
     /// The regular expression does not compile.
     BadRegex = "bad-regex", Error;
+    /// All regular expressions together take more than 96 MiB of memory.
+    RegexesTooLarge = "regexes-too-large", Error;
+    /// The hosts and paths of routes make more than 500 000 pairs together.
+    TooManyConditions = "too-many-conditions", Error;
+    /// The tests would compare their requests with too many routes.
+    TooManyTests = "too-many-tests", Error;
     /// A required setting is absent.
     MissingSetting = "missing-setting", Error;
     /// A setting is written without its value, or a block without its name.

@@ -61,8 +61,6 @@ struct Bodies {
     peak_bytes: u64,
     /// Growth of bodies since the reader was called.
     unread_bytes: u64,
-    /// Tasks that wait until evicted bodies are dropped.
-    paused: Vec<Waker>,
     entries: Vec<Entry>,
     free: Vec<usize>,
 }
@@ -74,6 +72,8 @@ struct Entry {
     is_evicted: Arc<AtomicBool>,
     /// The task that reads the body.
     waker: Option<Waker>,
+    /// The task waits until evicted bodies are dropped.
+    is_paused: bool,
 }
 
 impl Default for BodyMemory {
@@ -85,7 +85,6 @@ impl Default for BodyMemory {
                 evicted_bytes: 0,
                 peak_bytes: 0,
                 unread_bytes: 0,
-                paused: Vec::new(),
                 entries: Vec::new(),
                 free: Vec::new(),
             }),
@@ -156,6 +155,7 @@ impl BodyReservation {
             is_growing: true,
             is_evicted: Arc::clone(&is_evicted),
             waker: None,
+            is_paused: false,
         });
         Self {
             memory: Arc::clone(memory),
@@ -192,7 +192,7 @@ impl BodyReservation {
         if self.memory.evicted_bytes.load(Ordering::Relaxed) == 0 {
             return Poll::Ready(());
         }
-        self.memory.bodies().poll_room(waker)
+        self.memory.bodies().poll_room(self.slot, waker)
     }
 
     /// Whether the body was evicted: it has to end.
@@ -235,15 +235,14 @@ impl Bodies {
             return Vec::new();
         };
         let bytes = std::mem::take(&mut entry.bytes);
-        entry.is_growing = false;
-        entry.waker = None;
+        entry.end();
         self.free.push(slot);
         if !is_evicted {
             self.held_bytes -= bytes;
             return Vec::new();
         }
         self.evicted_bytes -= bytes;
-        std::mem::take(&mut self.paused)
+        self.take_paused()
     }
 
     /// Excludes a body from eviction. Returns the tasks that waited for it.
@@ -251,24 +250,36 @@ impl Bodies {
         let Some(entry) = self.entries.get_mut(slot) else {
             return Vec::new();
         };
-        entry.is_growing = false;
-        entry.waker = None;
+        entry.end();
         if !entry.is_evicted.swap(false, Ordering::Relaxed) {
             return Vec::new();
         }
         // Counted as evicted, it would hold up other bodies for as long as it is sent.
         self.evicted_bytes -= entry.bytes;
         self.held_bytes += entry.bytes;
-        std::mem::take(&mut self.paused)
+        self.take_paused()
     }
 
-    fn poll_room(&mut self, waker: &Waker) -> Poll<()> {
+    fn poll_room(&mut self, slot: usize, waker: &Waker) -> Poll<()> {
         let used = self.held_bytes.saturating_add(self.evicted_bytes);
         if self.evicted_bytes == 0 || used <= self.max_bytes {
             return Poll::Ready(());
         }
-        self.paused.push(waker.clone());
+        if let Some(entry) = self.entries.get_mut(slot) {
+            entry.watch(waker);
+            entry.is_paused = true;
+        }
         Poll::Pending
+    }
+
+    /// The tasks that wait until evicted bodies are dropped.
+    fn take_paused(&mut self) -> Vec<Waker> {
+        let entries = self.entries.iter_mut();
+        let paused = entries.filter_map(|entry| {
+            let is_paused = std::mem::take(&mut entry.is_paused);
+            is_paused.then(|| entry.waker.clone()).flatten()
+        });
+        paused.collect()
     }
 
     fn grow(
@@ -280,10 +291,8 @@ impl Bodies {
         let Some(entry) = self.entries.get_mut(slot) else {
             return Err(BodyMemoryFull);
         };
-        if let Some(waker) = waker
-            && !entry.waker.as_ref().is_some_and(|it| it.will_wake(waker))
-        {
-            entry.waker = Some(waker.clone());
+        if let Some(waker) = waker {
+            entry.watch(waker);
         }
         let wanted = entry.bytes.saturating_add(bytes);
         while self.held_bytes.saturating_add(bytes) > self.max_bytes {
@@ -332,6 +341,21 @@ impl Bodies {
         entry.is_growing = false;
         entry.is_evicted.store(true, Ordering::Relaxed);
         entry.waker.take()
+    }
+}
+
+impl Entry {
+    fn watch(&mut self, waker: &Waker) {
+        if !self.waker.as_ref().is_some_and(|it| it.will_wake(waker)) {
+            self.waker = Some(waker.clone());
+        }
+    }
+
+    /// Ends the reading of the body.
+    fn end(&mut self) {
+        self.is_growing = false;
+        self.waker = None;
+        self.is_paused = false;
     }
 }
 
@@ -399,6 +423,23 @@ mod tests {
         assert!(small.poll_room(&waker).is_ready());
         assert_eq!((memory.held_bytes(), memory.take_peak_bytes()), (41, 101));
         assert_eq!(memory.take_peak_bytes(), 41);
+    }
+
+    #[test]
+    fn a_body_that_is_polled_again_and_again_while_it_pauses_is_woken_once() {
+        let memory = memory(100);
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let (small, large) = (body(&memory, 30), body(&memory, 60));
+        small.grow(20, None).unwrap();
+
+        for _ in 0..1_000 {
+            assert!(small.poll_room(&waker).is_pending());
+        }
+        drop(large);
+
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert!(small.poll_room(&waker).is_ready());
     }
 
     #[test]

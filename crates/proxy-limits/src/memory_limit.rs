@@ -24,6 +24,8 @@ pub struct MemoryLimitSettings {
 pub struct MemoryLimit {
     /// 0 is without limit.
     max_bytes: AtomicU64,
+    /// The limit is the one in percent.
+    is_by_percent: AtomicBool,
     shedding: AtomicBool,
     used_bytes: AtomicU64,
     bodies: Arc<BodyMemory>,
@@ -68,20 +70,28 @@ impl MemoryLimit {
     #[must_use]
     pub fn new(settings: MemoryLimitSettings, total_bytes: u64) -> Self {
         let limit = Self::default();
-        limit.max_bytes.store(
-            settings.max_bytes_of(total_bytes).unwrap_or(0),
-            Ordering::Relaxed,
-        );
+        limit.set_max(settings, total_bytes);
         limit
     }
 
     /// Applies `settings` from now on, on a machine, or in a control group, of `total_bytes`. Gives what
     /// the last reading means under them.
     pub fn apply(&self, settings: MemoryLimitSettings, total_bytes: u64) -> MemoryChange {
+        self.set_max(settings, total_bytes);
+        self.observe(self.used_bytes())
+    }
+
+    fn set_max(&self, settings: MemoryLimitSettings, total_bytes: u64) {
         let max_bytes = settings.max_bytes_of(total_bytes);
+        let is_by_percent = settings.max_bytes.is_none_or(|max| max_bytes < Some(max));
+        self.is_by_percent.store(is_by_percent, Ordering::Relaxed);
         self.max_bytes
             .store(max_bytes.unwrap_or(0), Ordering::Relaxed);
-        self.observe(self.used_bytes())
+    }
+
+    /// Whether the limit in force is the one in percent, not the one in bytes.
+    pub fn is_by_percent(&self) -> bool {
+        self.is_by_percent.load(Ordering::Relaxed)
     }
 
     /// Reads the resident memory by `resident_bytes` whenever bodies have grown by a mebibyte as well, and
@@ -333,7 +343,9 @@ mod tests {
             (Some(1_000), Some(12.5), Some(250)),
         ];
         for (bytes, percent, max) in cases {
-            assert_eq!(limit(bytes, percent).max_bytes(), max);
+            let memory = limit(bytes, percent);
+            assert_eq!(memory.max_bytes(), max);
+            assert_eq!(memory.is_by_percent(), max != bytes || max.is_none());
         }
         let unlimited = limit(None, None);
         assert_eq!(unlimited.observe(u64::MAX), MemoryChange::Unchanged);

@@ -21,6 +21,8 @@ pub struct ControlPlane {
     pub enrolment_token_file: Option<Setting<PathBuf>>,
     /// The folder in which the node stores its identity and bundles.
     pub data_dir: Setting<PathBuf>,
+    /// The key that seals private keys in the folder; `None` for one in the folder.
+    pub machine_key_file: Option<Setting<PathBuf>>,
     /// Roots for the control plane's certificate; `None` for those of the system.
     pub ca_file: Option<Setting<PathBuf>>,
     /// The node's name; `None` for the host's.
@@ -66,6 +68,7 @@ impl ControlPlane {
             project,
             enrolment_token_file,
             data_dir,
+            machine_key_file,
             ca_file,
             node_name,
             labels,
@@ -76,6 +79,7 @@ impl ControlPlane {
             && value(project.as_ref()) == value(other.project.as_ref())
             && value(enrolment_token_file.as_ref()) == value(other.enrolment_token_file.as_ref())
             && data_dir.value == other.data_dir.value
+            && value(machine_key_file.as_ref()) == value(other.machine_key_file.as_ref())
             && value(ca_file.as_ref()) == value(other.ca_file.as_ref())
             && value(node_name.as_ref()) == value(other.node_name.as_ref())
             && labels

@@ -16,10 +16,12 @@ use crate::worker::active_plan::{ActivePlan, ActiveUpstream};
 use crate::worker::connection_info::{ConnectionInfo, RequestStream};
 use crate::worker::plan_parts::Origin;
 use crate::worker::state::Worker;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, HOST};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version};
+use http::{
+    Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version,
+};
 use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Blame, Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
@@ -34,7 +36,7 @@ use std::time::Duration;
 pub(crate) struct Exchange {
     pub(crate) head: InboundHead,
     pub(crate) body: Option<ClientBody>,
-    /// The client's `Content-Type` is gRPC's, whatever an agent writes there.
+    /// The client calls by gRPC: POST over HTTP/2 with gRPC's `Content-Type`, whatever an agent writes there.
     pub(crate) is_grpc: bool,
     /// All forwarding claims left in the head were set by agents; an untrusted client's have been removed.
     pub(crate) has_believed_claims: bool,
@@ -88,7 +90,9 @@ impl Exchange {
         };
         let html = headers.has(KnownHeaders::ACCEPTS_HTML);
         let accept = html.then(|| headers.as_map().get(ACCEPT).cloned());
-        let is_grpc = headers.has(KnownHeaders::GRPC);
+        let is_grpc = headers.has(KnownHeaders::GRPC)
+            && head.version == Version::HTTP_2
+            && head.method == Method::POST;
         let completion = Box::new(CompletionGuard {
             watch: worker.watch_reloads(),
             worker,
@@ -140,7 +144,7 @@ impl Exchange {
             },
         });
         Self {
-            is_grpc: head.headers.has(KnownHeaders::GRPC),
+            is_grpc: self.is_grpc,
             has_believed_claims: self.has_believed_claims,
             agent_fields: self.agent_fields.clone(),
             head,
@@ -347,11 +351,43 @@ impl Exchange {
         {
             response = replace_by_agent(reply, response, &self.head.method);
         }
+        if self.completion.record.access_head.is_none() {
+            self.completion.record.error_head = self.error_head().map(Box::new);
+        }
         let record = &mut self.completion.record;
         // A tunnel that was about to begin ends here: its response is not sent.
         record.upgrade = None;
         record.problem = Some(Box::new(problem));
         response
+    }
+
+    /// Takes back the target of a request that could not be forwarded, for its record.
+    pub(crate) fn take_back(&mut self, request: &mut Request<RequestBody>) {
+        self.head.uri = std::mem::take(request.uri_mut());
+        if let Some(raw) = request.extensions_mut().remove::<RawTarget>() {
+            self.head.extensions.insert(raw);
+        }
+        if let Some(host) = request.headers_mut().remove(HOST) {
+            self.head.headers.insert(HOST, host);
+        }
+    }
+
+    /// The encoded head for an error record.
+    fn error_head(&self) -> Option<AccessLogHead> {
+        let head = &self.head;
+        let forwarded = self.forwarded.as_ref();
+        let host = forwarded.and_then(|forwarded| forwarded.host.as_ref());
+        let host = host.or_else(|| head.headers.host());
+        let authority = head.uri.authority().map(|host| host.as_str().as_bytes());
+        let request = AccessLogRequest {
+            method: head.method.as_str().as_bytes(),
+            host: host.map(HeaderValue::as_bytes).or(authority),
+            path: path_as_sent(&head.uri, &head.extensions),
+            user_agent: None,
+            referer: None,
+        };
+        let errors = &mut self.worker().logs.borrow_mut().errors;
+        errors.access_head(&request, &self.active.error_format)
     }
 
     pub(crate) fn answer(&self, answer: Answer) -> Response<Body> {
@@ -385,21 +421,25 @@ fn access_head(
     head: LoggedHead<'_>,
 ) -> Option<AccessLogHead> {
     let format = active.access_format.as_ref()?;
-    let authority = || head.uri.authority().map(|host| host.as_str().as_bytes());
-    let target = head.uri.path_and_query();
-    let target = target.map_or("", PathAndQuery::as_str).as_bytes();
-    let raw = head.extensions.get::<RawTarget>();
-    let fields = head.headers;
+    let authority = head.uri.authority().map(|host| host.as_str().as_bytes());
     let request = AccessLogRequest {
         method: head.method.as_str().as_bytes(),
-        host: fields.host.map(HeaderValue::as_bytes).or_else(authority),
-        path: raw.map_or(target, |RawTarget(raw)| raw),
-        user_agent: fields.user_agent.map(HeaderValue::as_bytes),
-        referer: fields.referer.map(HeaderValue::as_bytes),
+        host: head.headers.host.map(HeaderValue::as_bytes).or(authority),
+        path: path_as_sent(head.uri, head.extensions),
+        user_agent: head.headers.user_agent.map(HeaderValue::as_bytes),
+        referer: head.headers.referer.map(HeaderValue::as_bytes),
     };
-    worker
-        .logs
-        .borrow_mut()
-        .access
-        .access_head(&request, format)
+    let access = &mut worker.logs.borrow_mut().access;
+    access.access_head(&request, format)
+}
+
+#[inline]
+fn path_as_sent<'h>(uri: &'h Uri, extensions: &'h Extensions) -> &'h [u8] {
+    match extensions.get::<RawTarget>() {
+        Some(RawTarget(raw)) => raw,
+        None => uri
+            .path_and_query()
+            .map_or("", PathAndQuery::as_str)
+            .as_bytes(),
+    }
 }

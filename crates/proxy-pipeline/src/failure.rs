@@ -120,7 +120,11 @@ pub(crate) fn connect_problem(fault: &ConnectError, upstream: &str, target: &str
         ConnectError::NoAddress => {
             Problem::new(Reason::DnsFailed, named(format!("{target}: {fault}")))
         }
-        ConnectError::LimitReached { .. } | ConnectError::NoDescriptor(_) => {
+        ConnectError::LimitReached { .. } => {
+            Problem::new(Reason::NoFreeConnection, named(fault.to_string()))
+                .with_setting("upstreams.upstream.connection-pool.max-connections")
+        }
+        ConnectError::NoDescriptor(_) => {
             Problem::new(Reason::NoFreeConnection, named(fault.to_string()))
         }
         ConnectError::TimedOut { timer, after } => timeout_problem(*timer, *after),
@@ -188,9 +192,17 @@ pub(crate) fn exchange_problem(
 fn send_problem(fault: &SendError, upstream: &str, body: Option<RequestBodyError>) -> Problem {
     let named = |text: String| Detail::named(upstream, text);
     match (fault, body) {
-        (_, Some(RequestBodyError::TooLarge { seen, limit })) => {
+        (
+            _,
+            Some(RequestBodyError::TooLarge {
+                seen,
+                limit,
+                setting,
+            }),
+        ) => {
             let current = seen;
-            Problem::new(Reason::BodySizeLimit, Detail::Limit { current, limit })
+            let problem = Problem::new(Reason::BodySizeLimit, Detail::Limit { current, limit });
+            problem.with_setting(setting)
         }
         (
             _,

@@ -267,7 +267,9 @@ impl Attempts<'_, '_> {
         circuit_breaker::settle(self.exchange, Some(failed));
     }
 
+    /// Settles the breaker's permit of a request that failed, and takes its head back for its record.
     fn settle_failure(&mut self, problem: &Problem) {
+        self.exchange.take_back(&mut self.request);
         let failed = self.is_targets_fault(problem.reason()).then_some(true);
         circuit_breaker::settle(self.exchange, failed);
     }
@@ -372,6 +374,7 @@ pub(crate) fn upload(
     };
     let limits = BodyLimits {
         max_bytes: route.max_body_bytes,
+        setting: route.max_body_setting,
         trailers: FieldLimits::from(&exchange.active().plan.model().limits),
     };
     RequestBody::new(body, limits, times, timers.clone())

@@ -4,6 +4,7 @@ use crate::exchange::Exchange;
 use crate::failure::panic;
 use crate::forward::destination::Destination;
 use crate::forward::shadow;
+use crate::headers::header_edits;
 use crate::local::{builtin, files};
 use crate::policy::in_flight::{self, Holders};
 use crate::policy::rate_limit::{self, Checked, Stage};
@@ -14,6 +15,7 @@ use crate::policy::{
 use crate::response::body::Body;
 use crate::response::upgradable_response::Reply;
 use crate::upload::client_body::ClientBody;
+use crate::worker::active_plan::ActivePlan;
 use crate::worker::balancer_view::WorkerView;
 use crate::worker::connection_info::RequestStream;
 use crate::worker::state::Worker;
@@ -52,19 +54,11 @@ pub fn handle(
 async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     // A request keeps the plan of its beginning, even across a reload.
     let active = Rc::clone(exchange.active());
-    let now = exchange.began();
-    http2_head::apply(exchange)?;
-    let head = exchange.request_head();
-    client_certificate::check(exchange.client(), &exchange.worker().time, now)?;
-    misdirected::check(exchange.client(), head.host)?;
-    let states = WorkerView {
-        worker: exchange.worker(),
-        active: &active,
-        now,
-    };
-    let decision = active.plan.decide(&head, &states, now);
-    let Some(route) = decision.route else {
-        return Err(refused(decision.outcome, || near_miss(exchange, &head)));
+    let adapted = http2_head::apply(exchange);
+    let decided = adapted.and_then(|()| decide(exchange, &active));
+    let (route, outcome, end_by) = match decided {
+        Ok(decided) => decided,
+        Err(problem) => return Err(count_unrouted(exchange, problem)),
     };
     exchange.set_route(route);
     let stage = Stage::BeforeAgents;
@@ -73,7 +67,6 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     }
     expectation::check(&exchange.head.headers)?;
     let compression = compression::negotiate(exchange, route);
-    let (outcome, end_by) = (decision.outcome, decision.end_by);
     let now = admit(exchange, route, &outcome, end_by).await?;
     let response = match &route.agents {
         None => {
@@ -87,6 +80,37 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         Some(wanted) => compression::apply(wanted, route, response?),
         None => response,
     }
+}
+
+/// The route of the request, the service that answers it, and the time by which it must end.
+#[inline]
+fn decide<'p>(
+    exchange: &Exchange,
+    active: &'p ActivePlan,
+) -> Result<(&'p RoutePlan, Outcome<'p>, Option<Duration>), Problem> {
+    let now = exchange.began();
+    let head = exchange.request_head();
+    client_certificate::check(exchange.client(), &exchange.worker().time, now)?;
+    misdirected::check(exchange.client(), head.host)?;
+    let states = WorkerView {
+        worker: exchange.worker(),
+        active,
+        now,
+    };
+    let decision = active.plan.decide(&head, &states, now);
+    match decision.route {
+        Some(route) => Ok((route, decision.outcome, decision.end_by)),
+        None => Err(refused(decision.outcome, || near_miss(exchange, &head))),
+    }
+}
+
+/// Counts a request without a route against the limits on the rates of all requests and of its client.
+/// Returns the problem of the limit that it is over, else `problem`.
+#[cold]
+fn count_unrouted(exchange: &mut Exchange, problem: Problem) -> Problem {
+    let index = exchange.active().unrouted();
+    let counted = rate_limit::check(exchange, index, Stage::BeforeAgents);
+    counted.err().unwrap_or(problem)
 }
 
 /// Carries out the plan's decision unless an agent refuses the request or its response.
@@ -120,7 +144,9 @@ async fn carry_out(
         Outcome::Refuse(problem) => Err(problem),
         Outcome::Answer(handler) => {
             let answer = builtin::answer(handler, exchange)?;
-            Ok(exchange.answer(answer))
+            let mut response = exchange.answer(answer);
+            header_edits::apply(&route.response_headers, response.headers_mut());
+            Ok(response)
         }
         Outcome::Files => files::answer(exchange, route, total).await,
         Outcome::Forward(upstream, choice) => {

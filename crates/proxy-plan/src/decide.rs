@@ -89,7 +89,7 @@ impl Plan {
         if let Some(announced) = head.content_length
             && announced > route.max_body_bytes
         {
-            let problem = body_too_large(announced, route.max_body_bytes);
+            let problem = body_too_large(announced, route);
             return Decision::refuse(Some(route), problem);
         }
         let outcome = match route.service {
@@ -254,9 +254,11 @@ impl<'a> NormalizedHead<'a> {
     }
 }
 
-/// The problem of a body of `current` bytes above `limit`.
-fn body_too_large(current: u64, limit: u64) -> Problem {
-    Problem::new(Reason::BodySizeLimit, Detail::Limit { current, limit })
+/// The problem of a body of `current` bytes, more than `route` takes.
+fn body_too_large(current: u64, route: &RoutePlan) -> Problem {
+    let limit = route.max_body_bytes;
+    let problem = Problem::new(Reason::BodySizeLimit, Detail::Limit { current, limit });
+    problem.with_setting(route.max_body_setting)
 }
 
 fn path_problem(fault: PathError) -> Problem {

@@ -26,6 +26,8 @@ pub struct RoutePlan {
     pub form: ErrorForm,
     /// Maximum size of a request body, in bytes.
     pub max_body_bytes: u64,
+    /// The setting of that maximum.
+    pub max_body_setting: &'static str,
     /// Whether request bodies are read whole before the upstream is asked.
     pub buffer_requests: bool,
     /// Whether response bodies are read whole before the client gets a byte.
@@ -119,6 +121,11 @@ impl RoutePlan {
             Service::Builtin(_) | Service::Static => None,
         };
         let policies = &route.policies;
+        let max_body_setting = if policies.max_body_size.is_some() {
+            "routes.route.policies.max-body-size"
+        } else {
+            "limits.max-body-size-bytes"
+        };
         Self {
             index,
             id: route.id.as_str().into(),
@@ -127,6 +134,7 @@ impl RoutePlan {
             max_body_bytes: policies
                 .max_body_size
                 .map_or(*limits.max_body_size_bytes, |max| *max),
+            max_body_setting,
             buffer_requests: *policies.buffer_requests,
             buffer_responses: *policies.buffer_responses,
             max_body_buffer_bytes: *limits.max_body_buffer_bytes,

@@ -36,6 +36,12 @@ impl IdleLimit {
         self.0.max.store(max, Ordering::Relaxed);
     }
 
+    /// Places that pools have taken for idle connections.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        self.0.held.load(Ordering::Relaxed)
+    }
+
     fn is_exceeded(&self) -> bool {
         let Idle { held, max } = &*self.0;
         max.load(Ordering::Relaxed) < held.load(Ordering::Relaxed)

@@ -124,3 +124,26 @@ fn a_server_that_hangs_is_waited_for_no_longer_than_allowed() {
     server.resume();
     first(&buckets, "a", SLOW);
 }
+
+#[test]
+fn a_server_that_refuses_writes_is_not_up() {
+    let server = RedisServer::start();
+    let buckets = buckets(&server.url(), AMPLE);
+    first(&buckets, "a", SLOW);
+    assert!(buckets.is_up());
+
+    server.run("CONFIG SET maxmemory 1");
+    while buckets.is_up() {
+        take(&buckets, "a", SLOW);
+    }
+    // It is connected to again after a second, and answers; a refused write follows.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(3) {
+        assert_eq!(take(&buckets, "a", SLOW), None);
+        assert!(!buckets.is_up(), "after {:?}", begun.elapsed());
+    }
+
+    server.run("CONFIG SET maxmemory 0");
+    first(&buckets, "a", SLOW);
+    assert!(buckets.is_up());
+}

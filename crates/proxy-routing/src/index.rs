@@ -11,11 +11,10 @@ mod regexes;
 mod table;
 
 use crate::host_pattern::{HostKind, HostPattern};
-use crate::path_pattern::{PathKind, PathPattern};
+use crate::path_pattern::{PathKind, PathPattern, PathRegex};
 use crate::rank::{Rank, narrow};
 use crate::rule::Rule;
 use host_rules::HostRulesBuilder;
-use regex::bytes::Regex;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
@@ -38,7 +37,7 @@ pub(crate) struct Index {
 }
 
 /// The index of `rules`, with the regexes that its groups refer to.
-pub(crate) fn file(rules: &[Rule]) -> (Index, Vec<Regex>) {
+pub(crate) fn file(rules: &[Rule]) -> (Index, Vec<PathRegex>) {
     let mut drafts: BTreeMap<Option<&HostKind>, HostRulesBuilder<'_>> = BTreeMap::new();
     let mut regexes = RegexList::default();
     for (index, rule) in rules.iter().enumerate() {
@@ -80,7 +79,7 @@ fn candidate(
 struct RegexList {
     ids: HashMap<String, usize>,
     texts: Vec<String>,
-    compiled: Vec<Regex>,
+    compiled: Vec<PathRegex>,
 }
 
 impl RegexList {

@@ -39,7 +39,7 @@ pub use host_pattern::HostPattern;
 pub use nearest::Nearest;
 pub use overlap::{NarrowerLoser, Reordered};
 pub use path::{PathError, canonical_path, forgiving_path};
-pub use path_pattern::PathPattern;
+pub use path_pattern::{PathPattern, RegexBudget};
 pub use pattern_error::PatternError;
 pub use query_condition::QueryCondition;
 pub use rank::Because;

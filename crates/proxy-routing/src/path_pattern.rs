@@ -1,20 +1,17 @@
 //! A `path`, `path-prefix` or `path-regex` condition.
 
+mod regex;
+
 use crate::path::{PathError, forgiving_path};
 use crate::pattern_error::PatternError;
 use crate::rank::narrow;
-use regex::bytes::{Regex, RegexBuilder};
+pub(crate) use regex::PathRegex;
+use regex::REGEX_NEST_LIMIT;
+pub use regex::RegexBudget;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::Hir;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-
-/// Maximum size of a compiled regex, in bytes.
-const REGEX_SIZE_LIMIT: usize = 1 << 20;
-/// Maximum size of a regex's search cache on one thread, in bytes.
-const REGEX_CACHE_LIMIT: usize = 1 << 18;
-/// Maximum nesting of groups in a regex.
-const REGEX_NEST_LIMIT: u32 = 64;
 
 /// Specificity of a regex: below an exact path, above every prefix.
 const REGEX_SPECIFICITY: u32 = u32::MAX - 1;
@@ -29,7 +26,7 @@ pub struct PathPattern {
 pub(crate) enum PathKind {
     Exact(Box<str>),
     Prefix(Box<str>),
-    Regex(Regex),
+    Regex(PathRegex),
 }
 
 impl PathPattern {
@@ -60,17 +57,15 @@ impl PathPattern {
     /// [`PatternError::RegexSyntax`], [`PatternError::RegexTooLarge`] (1 MiB compiled) or
     /// [`PatternError::RegexNotAscii`].
     pub fn regex(text: &str) -> Result<Self, PatternError> {
-        if !text.is_ascii() {
-            return Err(PatternError::RegexNotAscii);
-        }
-        let regex = RegexBuilder::new(text)
-            .unicode(false)
-            .size_limit(REGEX_SIZE_LIMIT)
-            .dfa_size_limit(REGEX_CACHE_LIMIT)
-            .nest_limit(REGEX_NEST_LIMIT)
-            .build()
-            .map_err(|fault| regex_fault(&fault))?;
-        let kind = PathKind::Regex(regex);
+        Self::regex_within(text, &mut RegexBudget::default())
+    }
+
+    /// Like [`PathPattern::regex`], for one of several regexes that share a budget of memory.
+    ///
+    /// # Errors
+    /// Those of [`PathPattern::regex`], and [`PatternError::RegexesTooLarge`].
+    pub fn regex_within(text: &str, budget: &mut RegexBudget) -> Result<Self, PatternError> {
+        let kind = PathKind::Regex(PathRegex::compile(text, budget)?);
         Ok(Self { kind })
     }
 
@@ -80,7 +75,7 @@ impl PathPattern {
         match &self.kind {
             PathKind::Exact(text) => **text == *path,
             PathKind::Prefix(text) => has_prefix(path, text),
-            PathKind::Regex(regex) => regex.is_match(path.as_bytes()),
+            PathKind::Regex(regex) => regex.is_match(path),
         }
     }
 
@@ -137,14 +132,6 @@ impl PathPattern {
 
     pub(crate) fn kind(&self) -> &PathKind {
         &self.kind
-    }
-}
-
-fn regex_fault(fault: &regex::Error) -> PatternError {
-    if let regex::Error::CompiledTooBig(limit) = fault {
-        PatternError::RegexTooLarge(*limit)
-    } else {
-        PatternError::RegexSyntax(fault.to_string())
     }
 }
 

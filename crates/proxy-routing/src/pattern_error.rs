@@ -30,6 +30,9 @@ pub enum PatternError {
     /// The compiled regex exceeds this size, in bytes.
     #[error("the compiled regex is larger than {0} bytes")]
     RegexTooLarge(usize),
+    /// All regexes of the configuration together exceed this size, in bytes.
+    #[error("the regexes up to here take more than {0} bytes together")]
+    RegexesTooLarge(usize),
     /// The text is not a header name.
     #[error("not a header name")]
     HeaderName,

@@ -2,10 +2,9 @@
 
 use crate::head::Head;
 use crate::index::{self, Index};
-use crate::path_pattern::PathPattern;
+use crate::path_pattern::{PathPattern, PathRegex};
 use crate::rule::Rule;
 use crate::search::{Search, Work};
-use regex::bytes::Regex;
 use std::sync::Arc;
 
 /// Rules with an index, so that a search does not visit every rule.
@@ -15,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Router {
     filed: Arc<Filed>,
-    regexes: Vec<Regex>,
+    regexes: Vec<PathRegex>,
 }
 
 #[derive(Debug)]
@@ -91,7 +90,7 @@ impl Router {
         &self.filed.paths
     }
 
-    pub(crate) fn regexes(&self) -> &[Regex] {
+    pub(crate) fn regexes(&self) -> &[PathRegex] {
         &self.regexes
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::head::Head;
 use crate::index::{Bucket, Candidate, HostRules, Index};
+use crate::path_pattern::PathRegex;
 use crate::rank::Rank;
 use crate::rule::Rule;
-use regex::bytes::Regex;
 
 /// Number of rules and regexes that a search visited, for tests of its growth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,13 +19,13 @@ pub struct Work {
 pub(crate) struct Search<'a> {
     head: &'a Head<'a>,
     rules: &'a [Rule],
-    regexes: &'a [Regex],
+    regexes: &'a [PathRegex],
     best: Option<Rank>,
     work: Work,
 }
 
 impl<'a> Search<'a> {
-    pub(crate) fn new(head: &'a Head<'a>, rules: &'a [Rule], regexes: &'a [Regex]) -> Self {
+    pub(crate) fn new(head: &'a Head<'a>, rules: &'a [Rule], regexes: &'a [PathRegex]) -> Self {
         Self {
             head,
             rules,
@@ -72,7 +72,7 @@ impl<'a> Search<'a> {
     fn regex_matches(&mut self, regex: usize) -> bool {
         self.work.regexes += 1;
         let regex = self.regexes.get(regex);
-        regex.is_some_and(|regex| regex.is_match(self.head.path.as_bytes()))
+        regex.is_some_and(|regex| regex.is_match(self.head.path))
     }
 
     fn bucket(&mut self, bucket: Option<&Bucket>) {

@@ -65,10 +65,7 @@ impl Admin {
             },
             lifecycle: Arc::clone(lifecycle),
             registry: Arc::clone(registry),
-            in_flight: shared.in_flight.places().clone(),
             memory: Arc::clone(&shared.memory),
-            queued: shared.in_flight.waiting().clone(),
-            connections: shared.connections.clone(),
             health_changes: Arc::clone(&shared.health_changes),
             target_changes: Arc::clone(&shared.target_changes),
         };

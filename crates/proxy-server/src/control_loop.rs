@@ -35,7 +35,8 @@ const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
 /// manager.
 pub(crate) async fn run(options: &Options, inherited: InheritedSockets) -> Result<(), StartError> {
     let disk = DiskThread::start()?;
-    let outcome = serve_until_end(options, &disk, inherited).await;
+    // Boxed: it is large.
+    let outcome = Box::pin(serve_until_end(options, &disk, inherited)).await;
     // All sockets are closed: the thread has to remove their files.
     disk.settle().await;
     outcome

@@ -26,7 +26,7 @@ mod observe;
 mod runtime;
 
 pub use config::delivery::{
-    Deliveries, Delivery, Follow, Follower, PrivateKeys, StartClient, Stop,
+    BundleCheck, Deliveries, Delivery, Follow, Follower, PrivateKeys, StartClient, Stop,
 };
 pub use config::options::{Build, Options, Source};
 pub use config::worst_case::WorstCase;

@@ -404,9 +404,11 @@ impl WorkerLoop {
         }
         let waiting = worker.admission.waiting();
         worker.metrics.requests_queued.set(waiting as u64);
+        let places_taken = worker.admission.in_flight();
+        worker.metrics.places_taken.set(u64::from(places_taken));
         worker.timers.run(worker.clock.now());
         worker.end_removed();
-        worker.logs.borrow_mut().flush();
+        worker.logs.borrow_mut().flush(worker.time.unix(now));
         self.ticks = self.ticks.wrapping_add(1);
         if self.ticks.is_multiple_of(TICKS_PER_SECOND) {
             worker.pool.sweep();
@@ -422,7 +424,8 @@ impl WorkerLoop {
         let worker = &self.worker;
         worker.pool.clear();
         worker.active().publish_pools(&worker.pool);
-        worker.logs.borrow_mut().flush();
+        let now = worker.time.unix(worker.time.elapsed());
+        worker.logs.borrow_mut().flush(now);
     }
 }
 

@@ -5,6 +5,8 @@ pub mod names;
 
 mod exposition;
 mod lifecycle;
+mod limit_setting;
+mod limit_use;
 mod log;
 mod metric;
 mod metrics;
@@ -19,7 +21,12 @@ mod vocabulary;
 
 pub use exposition::{Build, Format, Scrape};
 pub use lifecycle::{Lifecycle, timestamp};
-pub use log::{Destination, EventLog, LogCounters, LogCounts, LogError, LogWriter, WorkerLog};
+pub use limit_setting::LimitSetting;
+pub use limit_use::{LimitSource, LimitUse, Quantity};
+pub use log::{
+    Destination, EventLog, LogCounters, LogCounts, LogError, LogWriter, Repeated, Repetitions,
+    WorkerLog,
+};
 pub use metric::{CounterOf, GaugeOf, Kind, Metric};
 pub use metrics::{
     AgentMetrics, AgentTotal, BOUNDS_NS, Counter, Gauge, Histogram, HistogramTotal, Outcome,
@@ -35,5 +42,5 @@ pub use record::{
 pub use registry::{DEFAULT_MAX_SERIES, GaugeSource, Registry, RegistrySettings};
 pub use route_table::{RouteTable, UNMATCHED};
 pub use snapshot::{Snapshot, TargetName};
-pub use stats::{LimitUse, MemoryUse};
+pub use stats::MemoryUse;
 pub use vocabulary::{AgentDecision, AgentEvent, Limit, Protocol};

@@ -3,6 +3,7 @@
 mod family;
 mod series;
 
+use crate::limit_use::LimitSource;
 use crate::metric::{CounterOf, GaugeOf};
 use crate::metrics::{
     AgentMetrics, Gauge, MetricGroup, RouteMetrics, SharedCounter, TargetMetrics, UpstreamMetrics,
@@ -62,6 +63,7 @@ struct State {
     targets: Family<TargetName, TargetMetrics>,
     agents: Family<Arc<str>, AgentMetrics>,
     series: SeriesTable,
+    limits: Option<Arc<dyn LimitSource>>,
     refused: u64,
     next_sweep: u64,
 }
@@ -172,6 +174,11 @@ impl Registry {
         }
     }
 
+    /// Reads the use of limits from `source` from now on.
+    pub fn set_limits(&self, source: Arc<dyn LimitSource>) {
+        self.lock().limits = Some(source);
+    }
+
     /// All metrics, summed over workers.
     pub fn snapshot(&self) -> Snapshot {
         let mut state = self.lock();
@@ -182,22 +189,26 @@ impl Registry {
         let agents = state.agents.view();
         let series = state.series.values();
         let series_dropped = state.refused;
+        let limits = state.limits.clone();
         drop(state);
 
         let mut total = WorkerTotal::default();
         for metrics in &workers {
             metrics.add_to(&mut total);
         }
-        Snapshot {
+        let mut snapshot = Snapshot {
             workers: total,
             routes: routes.totals(),
             upstreams: upstreams.totals(),
             targets: targets.totals(),
             agents: agents.totals(),
+            limits: Vec::new(),
             reasons: self.reasons,
             series_dropped,
             series,
-        }
+        };
+        snapshot.limits = limits.map_or_else(Vec::new, |limits| limits.uses(&snapshot));
+        snapshot
     }
 
     fn metrics<K: Name, C: MetricGroup>(

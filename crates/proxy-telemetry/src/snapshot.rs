@@ -1,6 +1,7 @@
 //! The metrics of all workers, summed at one moment.
 
 use crate::exposition::text::labels_text;
+use crate::limit_use::LimitUse;
 use crate::metrics::reason_counters::ReasonTotals;
 use crate::metrics::{AgentTotal, RouteTotal, TargetTotal, UpstreamTotal, WorkerTotal};
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ pub struct Snapshot {
     pub targets: Vec<(TargetName, TargetTotal)>,
     /// By agent name.
     pub agents: Vec<(Arc<str>, AgentTotal)>,
+    /// The use of every limit; empty without a source.
+    pub limits: Vec<LimitUse>,
     /// Names of the reasons, by index.
     pub reasons: &'static [&'static str],
     /// Number of names without series of their own.

@@ -1,22 +1,10 @@
 //! The document of `/admin/stats`.
 
+use crate::limit_use::{LimitUse, Quantity};
 use crate::metrics::{HistogramTotal, RouteTotal};
 use crate::snapshot::Snapshot;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-
-/// The use of one limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LimitUse<'a> {
-    /// The limit's name, as in the configuration.
-    pub name: &'a str,
-    /// Current use, in the limit's unit; `None` for a limit on each single request.
-    pub current: Option<u64>,
-    /// Maximum; `None` if unlimited.
-    pub limit: Option<u64>,
-    /// Requests or connections refused because of it.
-    pub rejected: u64,
-}
 
 /// The use of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,8 +19,8 @@ pub struct MemoryUse {
 
 impl Snapshot {
     /// The document of `/admin/stats`: totals, the same by status class, route and reason, and the
-    /// use of `limits` and `memory`.
-    pub fn stats(&self, limits: &[LimitUse<'_>], memory: MemoryUse) -> Value {
+    /// use of limits and `memory`.
+    pub fn stats(&self, memory: MemoryUse) -> Value {
         let MemoryUse {
             rss_bytes,
             limit_bytes,
@@ -47,12 +35,25 @@ impl Snapshot {
             "by_status": by_class(self.routes.iter().map(|(_, total)| total)),
             "by_route": object(self.routes.iter().map(|(id, total)| (id, route(total)))),
             "by_reason": self.failures(),
-            "limits": object(limits.iter().map(|used| (used.name, limit(used)))),
+            "limits": object(self.limits.iter().map(|used| (used.setting.name(), self.limit(used)))),
             "memory": {
                 "rss_bytes": rss_bytes,
                 "limit_bytes": limit_bytes,
                 "shedding": shedding,
             },
+        })
+    }
+
+    fn limit(&self, used: &LimitUse) -> Value {
+        let LimitUse {
+            setting,
+            current,
+            maximum,
+        } = *used;
+        json!({
+            "current": current.map(Quantity::json),
+            "limit": maximum.map(Quantity::json),
+            "rejected": self.workers.rejected(setting),
         })
     }
 
@@ -86,16 +87,6 @@ fn route(total: &RouteTotal) -> Value {
             "p99": millis(&total.duration, 990),
         },
     })
-}
-
-fn limit(used: &LimitUse<'_>) -> Value {
-    let LimitUse {
-        name: _,
-        current,
-        limit,
-        rejected,
-    } = *used;
-    json!({ "current": current, "limit": limit, "rejected": rejected })
 }
 
 /// A quantile in milliseconds, to the microsecond; null without a recorded duration.

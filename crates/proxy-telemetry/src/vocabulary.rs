@@ -12,7 +12,7 @@ pub enum Protocol {
 }
 
 /// A type of limit, as in the interface contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// Bytes of all header fields, of one name or of one value.
     HeaderSize,

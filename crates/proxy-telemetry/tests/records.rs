@@ -9,6 +9,7 @@ use proxy_telemetry::{
 };
 use serde_json::{Value, json};
 use std::io::{self, Write};
+use std::net::Ipv4Addr;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
@@ -241,8 +242,10 @@ fn an_error_record_has_the_fields_of_the_interface_in_order() {
         message: "Upstream error: app - \"refused\"",
         reason: "connect_refused",
         upstream: Some("app"),
+        target: Some("10.0.0.1:80"),
         route: Some("api"),
         client_ip: "192.0.2.1",
+        head: None,
         took: Duration::from_millis(12),
         field: Some("x-long"),
         setting: Some("limits.max-header-count"),
@@ -256,7 +259,8 @@ fn an_error_record_has_the_fields_of_the_interface_in_order() {
             r#"{"level":"ERROR","timestamp":"2023-11-14T22:13:20.000Z","correlation_id":"c-1","#,
             r#""error_type":"Upstream","http_status":502,"#,
             r#""message":"Upstream error: app - \"refused\"","reason":"connect_refused","#,
-            r#""upstream":"app","route":"api","client_ip":"192.0.2.1","duration_ms":12.000,"#,
+            r#""upstream":"app","target":"10.0.0.1:80","route":"api","client_ip":"192.0.2.1","#,
+            r#""duration_ms":12.000,"#,
             r#""field":"x-long","setting":"limits.max-header-count"}"#,
             "\n"
         )
@@ -264,18 +268,110 @@ fn an_error_record_has_the_fields_of_the_interface_in_order() {
 }
 
 #[test]
-fn a_limit_record_says_what_was_allowed_and_what_was_met() {
-    let record = LimitRecord {
+fn an_error_record_names_its_request_without_what_is_redacted() {
+    let format = AccessFormat {
+        fields: Vec::new(),
+        redact_query: vec!["token".to_owned()],
+    };
+    let line = written(|log| {
+        let head = log.access_head(&asked(), &format);
+        log.error(&ErrorRecord {
+            level: Level::Warn,
+            at: Duration::ZERO,
+            correlation_id: "c-1",
+            error_type: "RouteNotFound",
+            http_status: 404,
+            message: "",
+            reason: "route_not_found",
+            upstream: None,
+            target: None,
+            route: None,
+            client_ip: "192.0.2.1",
+            head: head.as_ref(),
+            took: Duration::ZERO,
+            field: None,
+            setting: None,
+        });
+    });
+
+    let record = parsed(&line);
+    assert_eq!(record["client_ip"], "192.0.2.1");
+    assert_eq!(record["method"], "POST");
+    assert_eq!(record["host"], "example.com");
+    assert_eq!(record["path"], "/a/b?c=d&token=REDACTED");
+    assert_eq!(record["duration_ms"], 0.0);
+}
+
+fn header_count() -> LimitRecord<'static> {
+    LimitRecord {
         at: Duration::ZERO,
         message: "too many header fields",
+        repeated: 0,
         limit_type: Limit::HeaderCount,
         limit: 100,
         actual: 120,
-        client_ip: "192.0.2.1",
+        client_ip: Ipv4Addr::new(192, 0, 2, 1).into(),
         trace_id: Some("c-1"),
         correlation_id: Some("d-1"),
         setting: Some("limits.max-header-count"),
-    };
+    }
+}
+
+#[test]
+fn a_flood_over_a_limit_is_a_few_lines_and_their_number() {
+    let second = Duration::from_secs(1);
+    let lines = written(|log| {
+        for number in 0..1_000 {
+            log.limit(&LimitRecord {
+                actual: number,
+                ..header_count()
+            });
+        }
+        log.limit(&LimitRecord {
+            client_ip: Ipv4Addr::new(192, 0, 2, 2).into(),
+            ..header_count()
+        });
+        log.sum_up(4 * second);
+        log.sum_up(5 * second);
+        log.limit(&LimitRecord {
+            at: 6 * second,
+            ..header_count()
+        });
+    });
+
+    let records: Vec<_> = lines.split_inclusive('\n').map(parsed).collect();
+    let told = |record: &Value| (record["actual"].clone(), record.get("repeated").cloned());
+    let told: Vec<_> = records.iter().map(told).collect();
+    let mut expected: Vec<_> = (0..5).map(|actual| (json!(actual), None)).collect();
+    expected.push((json!(120), None));
+    expected.push((json!(999), Some(json!(995))));
+    expected.push((json!(120), None));
+    assert_eq!(told, expected);
+    let message = "too many header fields … repeated 995 times";
+    assert_eq!(records[6]["message"], message);
+    assert_eq!(records[6]["client_ip"], "192.0.2.1");
+}
+
+#[test]
+fn repetitions_are_told_at_the_latest_when_the_log_ends() {
+    let lines = written(|log| {
+        // More clients than are told apart.
+        for client in 0..2_000_u32 {
+            log.limit(&LimitRecord {
+                client_ip: Ipv4Addr::from(client).into(),
+                ..header_count()
+            });
+        }
+    });
+
+    let records: Vec<_> = lines.split_inclusive('\n').map(parsed).collect();
+    assert_eq!(records.len(), 256 + 5 + 1);
+    assert_eq!(records.last().unwrap()["repeated"], 2_000 - 256 - 5);
+}
+
+#[test]
+fn a_limit_record_says_what_was_allowed_and_what_was_met() {
+    let record = header_count();
 
     let line = written(|log| log.limit(&record));
 

@@ -1,8 +1,32 @@
 //! The document of `/admin/stats`.
 
-use proxy_telemetry::{LimitUse, MemoryUse, Outcome, Registry, RegistrySettings};
+use proxy_telemetry::{
+    LimitSetting, LimitSource, LimitUse, MemoryUse, Outcome, Quantity, Registry, RegistrySettings,
+    Snapshot,
+};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
+
+#[derive(Debug)]
+struct Fixed;
+
+impl LimitSource for Fixed {
+    fn uses(&self, snapshot: &Snapshot) -> Vec<LimitUse> {
+        vec![
+            LimitUse {
+                setting: LimitSetting::MaxInFlightRequests,
+                current: Some(Quantity::Count(snapshot.workers.requests_in_flight)),
+                maximum: Some(Quantity::Count(10_000)),
+            },
+            LimitUse {
+                setting: LimitSetting::MaxMemoryPercent,
+                current: None,
+                maximum: Some(Quantity::Decimal(12.5)),
+            },
+        ]
+    }
+}
 
 #[test]
 fn the_document_has_the_documented_shape() {
@@ -27,19 +51,15 @@ fn the_document_has_the_documented_shape() {
     registry.worker(0).requests_of_former_configurations.add(1);
     registry.worker(1).connections_active.add(2);
     registry.worker(1).connections_idle.add(3);
-    let limits = [LimitUse {
-        name: "max-in-flight-requests",
-        current: Some(1),
-        limit: Some(10_000),
-        rejected: 0,
-    }];
+    registry.worker(1).rejected(LimitSetting::MaxMemoryPercent);
+    registry.set_limits(Arc::new(Fixed));
     let memory = MemoryUse {
         rss_bytes: Some(4096),
         limit_bytes: None,
         shedding: false,
     };
 
-    let document = registry.snapshot().stats(&limits, memory);
+    let document = registry.snapshot().stats(memory);
 
     let expected = json!({
         "requests_total": 4,
@@ -61,7 +81,10 @@ fn the_document_has_the_documented_shape() {
             },
         },
         "by_reason": {"connect_refused": 1},
-        "limits": {"max-in-flight-requests": {"current": 1, "limit": 10_000, "rejected": 0}},
+        "limits": {
+            "max-in-flight-requests": {"current": 1, "limit": 10_000, "rejected": 0},
+            "max-memory-percent": {"current": null, "limit": 12.5, "rejected": 1},
+        },
         "memory": {"rss_bytes": 4096, "limit_bytes": null, "shedding": false},
     });
     assert_eq!(document, expected);

@@ -3,6 +3,7 @@
 use crate::patience::EVENT_TIMEOUT;
 use crate::ports::free_port;
 use rustix::process::{Pid, Signal, kill_process};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -48,6 +49,20 @@ impl RedisServer {
     #[track_caller]
     pub fn start_again(&mut self) {
         self.process = spawn(self.port);
+    }
+
+    /// Runs a command that is answered by `OK`.
+    ///
+    /// # Panics
+    /// It is answered otherwise.
+    #[track_caller]
+    pub fn run(&self, command: &str) {
+        let stream = TcpStream::connect(("127.0.0.1", self.port));
+        let mut stream = stream.expect("the server listens");
+        let mut reply = [0; 5];
+        let asked = stream.write_all(format!("{command}\r\n").as_bytes());
+        let answered = asked.and_then(|()| stream.read_exact(&mut reply));
+        assert!(answered.is_ok() && &reply == b"+OK\r\n", "{reply:?}");
     }
 
     /// Stops the process without closing its connections.

@@ -44,7 +44,7 @@ impl Control {
             folder,
         };
         say(format!(
-            "demo: controld's one-time link, which the next command uses up:\n  {}/setup?token={}",
+            "demo: controld's one-time link, which the next command uses up:\n  {}/set-up?token={}",
             control.url(),
             control.key
         ));

@@ -78,6 +78,18 @@ const PACKAGES: &[Package] = &[
         bench_only: false,
     },
     Package {
+        name: "chromium",
+        program: "chromium",
+        reason: "tests look at every page of the control plane in it",
+        bench_only: false,
+    },
+    Package {
+        name: "npm",
+        program: "npm",
+        reason: "it installs the modules that drive the browser",
+        bench_only: false,
+    },
+    Package {
         name: "libmodsecurity3",
         program: LIBMODSECURITY,
         reason: "the example of a web application firewall runs it",

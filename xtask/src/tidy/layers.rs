@@ -23,8 +23,8 @@ const ROWS: &[Row] = &[
             &["proxy-server", "proxy-pipeline"],
             &["proxy-server", "proxy-admin"],
             &["proxy-admin"],
-            &["control-api", "control-app"],
-            &["control-ui", "control-app"],
+            &["control-api", "control-http", "control-app"],
+            &["control-ui", "control-http", "control-app"],
         ],
     },
     Row {
@@ -50,6 +50,7 @@ const ROWS: &[Row] = &[
             &["proxy-plan", "proxy-config", "proxy-model"],
             &["proxy-telemetry"],
             &["control-domain", "control-auth"],
+            &["control-domain", "control-sso"],
             &["control-bundle", "control-auth"],
         ],
     },

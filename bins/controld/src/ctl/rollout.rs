@@ -100,6 +100,9 @@ fn line(found: &Value) -> String {
             side(figures, "rest")
         )
         .unwrap_or_default();
+        if let Some(verdict) = figures.get("verdict").and_then(Value::as_str) {
+            write!(line, "\n  gate:   {verdict}").unwrap_or_default();
+        }
     }
     if text(found, "state") == "awaiting_approval" {
         let id = text(found, "id");

@@ -1,7 +1,7 @@
 //! `proxyd diff`: the difference between two configurations.
 
 use crate::cli::Diff;
-use crate::terminal::{complain_of, say};
+use crate::terminal::{print_report, say};
 use proxy_config::Loaded;
 use proxy_model::registry::{self, MachinePart};
 use proxy_model::{Model, effective};
@@ -49,7 +49,7 @@ fn plan(file: &Path) -> Option<Plan> {
             &mut TargetRegistry::default().begin(),
         )),
         Err(report) => {
-            complain_of(&report);
+            print_report(&report);
             None
         }
     }

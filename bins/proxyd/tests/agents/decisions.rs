@@ -128,19 +128,3 @@ fn the_agents_after_one_that_refuses_are_not_asked() {
     assert_eq!(proxyd.connect().ask(get("/", &[])).status, 403);
     assert!(second.events().is_empty());
 }
-
-#[test]
-fn a_caller_by_grpc_is_told_in_trailers() {
-    let (_upstream, _agent, proxyd) = started(Decision::Block(Block {
-        body: Some(BodyData::from(b"not here".to_vec())),
-        ..Block::default()
-    }));
-
-    let response = proxyd
-        .connect()
-        .ask(get("/", &[("Content-Type", "application/grpc")]));
-
-    assert_eq!(response.status, 200);
-    assert_eq!(response.fields.get("grpc-status"), Some("7"));
-    assert!(response.body.is_empty());
-}

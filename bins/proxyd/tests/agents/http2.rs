@@ -3,7 +3,7 @@
 use crate::http2_client::{Answer, Http2, ask, get, send_all, send_some};
 use crate::runtime::live;
 use crate::stage::{AMPLE, Phase, Stage, wait_for_metric};
-use agent_protocol::ProxyMessage;
+use agent_protocol::{Block, BodyData, Decision, ProxyMessage};
 use proxy_testkit::{AgentReply, Proxyd};
 use std::thread;
 
@@ -74,6 +74,34 @@ fn a_block_at_each_phase_ends_its_stream_alone() {
         let forwarded = stage.upstream.requests().len();
         assert_eq!(forwarded, 1 + usize::from(phase.is_response()), "{phase:?}");
     }
+}
+
+#[test]
+fn a_caller_by_grpc_is_told_in_trailers() {
+    let block = Decision::Block(Block {
+        body: Some(BodyData::from(b"not here".to_vec())),
+        ..Block::default()
+    });
+    let reply = AgentReply::Decide(block);
+    let stage = start(Phase::RequestHeaders, reply, AMPLE, "");
+    stage.chosen.choose(0);
+
+    live(async {
+        let mut http = Http2::knowing(stage.proxyd.address()).await;
+        let call = |method: &str| {
+            let mut request = ask(method, "/a.B/C");
+            let kind = "application/grpc".parse().unwrap();
+            request.headers_mut().insert("content-type", kind);
+            request
+        };
+        let answer: Answer = http.ask(call("POST")).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("grpc-status"), Some("7"));
+        assert!(answer.body.is_empty());
+        // No call of gRPC is by GET.
+        let answer: Answer = http.ask(call("GET")).await;
+        assert_eq!((answer.status.as_u16(), answer.text()), (403, "not here"));
+    });
 }
 
 #[test]

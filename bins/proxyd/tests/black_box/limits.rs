@@ -2,9 +2,10 @@
 
 use crate::installed::Installed;
 use crate::support::{
-    BINARY, Config, METRICS, metric, pause, post, reason, refusal, request, target,
+    BINARY, Config, METRICS, admin, metric, pause, post, reason, refusal, request, target,
 };
-use proxy_testkit::{End, Gate, Launch, Upstream, get};
+use proxy_testkit::{End, Gate, Launch, Proxyd, Response, Upstream, get};
+use serde_json::json;
 use std::fs;
 
 fn limited(upstream: &Upstream, limits: &str) -> Config {
@@ -447,4 +448,97 @@ fn what_is_no_request_is_recorded_as_far_as_it_can_be_read() {
     for line in proxyd.stdout().lines() {
         assert!(!line.contains("s3cret"), "{line}");
     }
+}
+
+/// A proxy with one place, and a route with a limit of its own.
+fn listing_limits(upstream: &Upstream) -> Proxyd {
+    let own = r#"matches { path "/own" }; upstream "u"; policies { max-body-size 5 }"#;
+    let limits = "max-body-size-bytes 3; max-header-count 9; max-queued-requests 0
+        max-in-flight-requests-per-worker 1; max-memory-percent 99.5";
+    limited(upstream, limits)
+        .route("own", &format!("priority 90; {own}"))
+        .route("metrics", &format!("priority 100; {METRICS}"))
+        .top("admin { address \"127.0.0.1:0\" }")
+        .start()
+}
+
+fn setting(proxyd: &Proxyd, response: &Response) -> String {
+    let record = proxyd.limit_record(&response.correlation_id());
+    record.text("setting").to_owned()
+}
+
+#[test]
+fn every_limit_is_listed_with_its_use() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let proxyd = listing_limits(&upstream);
+    let mut held = proxyd.connect();
+    held.send(get("/", &[]));
+    upstream.wait_for_requests(1);
+
+    let refused = proxyd.connect().ask(get("/", &[]));
+
+    let in_flight = "limits.max-in-flight-requests-per-worker";
+    assert_eq!(setting(&proxyd, &refused), in_flight);
+    let listed = || admin(&proxyd, "/admin/stats")["limits"].clone();
+    // Of a worker as of its last tick.
+    while listed()["max-in-flight-requests-per-worker"]["current"] != 1 {}
+    let limits = listed();
+    let names: Vec<_> = limits.as_object().unwrap().keys().collect();
+    assert_eq!(names.len(), 24, "{names:?}");
+    for (name, limit, rejected) in [
+        ("max-header-count", json!(9), 0),
+        ("max-header-size-bytes", json!(8192), 0),
+        ("max-in-flight-requests-per-worker", json!(1), 1),
+        ("max-queued-requests", json!(0), 0),
+        ("max-decompression-ratio", json!(100.0), 0),
+        ("max-requests-per-second-global", json!(null), 0),
+        ("max-memory-percent", json!(99.5), 0),
+    ] {
+        assert_eq!(limits[name]["limit"], limit, "{name}");
+        assert_eq!(limits[name]["rejected"], rejected, "{name}");
+    }
+    assert_eq!(limits["max-in-flight-requests"]["current"], 1);
+    assert_eq!(limits["max-connections-per-route"]["current"], 1);
+    assert_eq!(limits["max-body-size-bytes"]["current"], json!(null));
+    assert!(limits["max-memory-bytes"]["current"].as_u64() > Some(1 << 20));
+    let mut client = proxyd.connect();
+    let setting = |name: &str, setting: &str| format!("{name}{{setting=\"{setting}\"}}");
+    for (name, value) in [
+        (setting("proxy_limit_maximum", "max-memory-percent"), 99.5),
+        (setting("proxy_limit_use", "max-in-flight-requests"), 1.0),
+    ] {
+        let told = metric(&mut client, &name);
+        assert!((told - value).abs() < f64::EPSILON, "{name} {told}");
+    }
+    gate.open();
+    assert_eq!(held.response().status, 200);
+}
+
+#[test]
+fn every_refusal_is_counted_for_its_setting_which_its_record_names() {
+    let upstream = Upstream::echo();
+    let proxyd = listing_limits(&upstream);
+    let fields: String = (0..20).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let chunks = "Transfer-Encoding: chunked\r\n";
+    let grown = request("POST /", chunks, "2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n");
+    for (request, path) in [
+        (post("/", "four"), "limits.max-body-size-bytes"),
+        (grown, "limits.max-body-size-bytes"),
+        (
+            post("/own", "sixsix"),
+            "routes.route.policies.max-body-size",
+        ),
+        (request("GET /", &fields, ""), "limits.max-header-count"),
+    ] {
+        let response = proxyd.connect().ask(request);
+        assert_eq!(setting(&proxyd, &response), path);
+    }
+
+    let limits = admin(&proxyd, "/admin/stats")["limits"].clone();
+    assert_eq!(limits["max-body-size-bytes"]["rejected"], 2);
+    assert_eq!(limits["max-header-count"]["rejected"], 1);
+    let name = "proxy_limit_rejections_total{setting=\"max-body-size-bytes\"}";
+    let told = metric(&mut proxyd.connect(), name);
+    assert!((told - 2.0).abs() < f64::EPSILON, "{told}");
 }

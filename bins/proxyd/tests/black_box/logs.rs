@@ -52,15 +52,20 @@ fn an_access_record_tells_the_whole_request() {
 
 #[test]
 fn an_error_record_has_the_fields_of_the_contract() {
-    let config = Config::new().route("all", r#"upstream "u""#);
+    let (address, config) = (closed_port(), Config::new());
     let proxyd = config
-        .upstream("u", &format!("target \"{}\"", closed_port()))
+        .route("all", r#"upstream "u""#)
+        .upstream("u", &format!("target \"{address}\""))
         .start();
 
-    let response = proxyd.connect().ask(get("/", &[]));
+    let response = proxyd.connect().ask(get("/a?b=c", &[]));
 
     let record = proxyd.error_record(&response.correlation_id());
     for (field, value) in [
+        ("target", address.to_string().as_str()),
+        ("method", "GET"),
+        ("host", "a.test"),
+        ("path", "/a?b=c"),
         ("level", "ERROR"),
         ("correlation_id", response.correlation_id().as_str()),
         ("error_type", "Upstream"),
@@ -410,4 +415,46 @@ fn lines_of_two_logs_in_one_slow_pipe_stay_whole() {
     for line in &lines {
         assert!(Record::parse(line).is_some(), "{line}");
     }
+}
+
+#[test]
+fn error_records_name_their_requests_though_no_access_log_does() {
+    let hanging_up = Upstream::start(|served| drop(served.request()));
+    let (refused, other) = (closed_port(), hanging_up.address());
+    let logs = r#"observability { access-log { enabled #false }; redact-query "token" }"#;
+    let proxyd = Config::new()
+        .route(
+            "refused",
+            r#"matches { path "/refused" }; upstream "refused""#,
+        )
+        .route(
+            "edited",
+            r#"matches { path "/edited" }; upstream "other"
+               request-headers { set "X-A" "1" }"#,
+        )
+        .upstream("refused", &format!("target \"{refused}\""))
+        .upstream("other", &format!("target \"{other}\""))
+        .top(logs)
+        .start();
+    for (path, target) in [
+        ("/none", None),
+        ("/refused", Some(refused)),
+        ("/edited", Some(other)),
+    ] {
+        let asked = format!("{path}?token=s3cret");
+        let response = proxyd.connect().ask(get(&asked, &[]));
+
+        let record = proxyd.error_record(&response.correlation_id());
+        assert_eq!(record.text("method"), "GET");
+        assert_eq!(record.text("host"), "a.test");
+        assert_eq!(record.text("path"), format!("{path}?token=REDACTED"));
+        let target = target.map(|target| target.to_string());
+        let told = record.has("target").then(|| record.text("target"));
+        assert_eq!(told, target.as_deref(), "{path}");
+    }
+    let response = proxyd
+        .connect()
+        .ask("GET /bad HTTP/1.1\r\nHost: a.test\r\nX : 1\r\n\r\n");
+    let record = proxyd.error_record(&response.correlation_id());
+    assert_eq!(record.text("path"), "/bad");
 }

@@ -6,6 +6,7 @@ use proxy_testkit::{Launch, Proxyd, free_port};
 use rcgen::{CertifiedKey, KeyPair};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 /// A certificate of the control plane, and a service that a node serves with it.
@@ -96,7 +97,7 @@ fn request(made: &CertifiedKey<KeyPair>) -> Value {
 }
 
 #[test]
-fn a_private_key_reaches_the_node_and_no_disk() {
+fn a_private_key_lies_on_no_disk_in_the_clear() {
     let made = made();
     let (service, _) = TlsService::start(&made);
     assert!(service.shows(&made));
@@ -106,6 +107,38 @@ fn a_private_key_reaches_the_node_and_no_disk() {
         .arg(service.world.folder.path().join("node"))
         .output();
     assert_eq!(found.unwrap().stdout, b"", "the key is on the disk");
+}
+
+#[test]
+fn a_node_that_restarts_while_the_control_plane_is_away_serves_tls() {
+    let made = made();
+    let (mut service, _) = TlsService::start(&made);
+    assert!(service.shows(&made));
+    service.world.kill();
+    service.proxyd.terminate();
+    service.proxyd.wait();
+    service.proxyd = service.world.node("node");
+    until("the certificate is served again", || service.shows(&made));
+}
+
+#[test]
+fn another_key_of_the_machine_opens_no_private_key() {
+    let made = made();
+    let (mut service, _) = TlsService::start(&made);
+    let world = &mut service.world;
+    world.kill();
+    service.proxyd.terminate();
+    service.proxyd.wait();
+    let key = world.folder.path().join("other.key");
+    fs::write(&key, [7; 32]).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let setting = format!("machine-key-file \"{}\"\n    url", key.display());
+    let own = world.own("node", &world.url).replacen("url", &setting, 1);
+    service.proxyd = Launch::new(PROXYD, &own).start();
+    let waits = "the last good bundle waits for its private keys";
+    let told = service.proxyd.stderr();
+    told.find(0, |record| record.text("message") == waits);
+    assert!(!service.shows(&made));
 }
 
 #[test]

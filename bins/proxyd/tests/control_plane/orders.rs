@@ -185,6 +185,30 @@ fn a_reload_keeps_the_bundle_and_takes_the_nodes_own_settings() {
 }
 
 #[test]
+fn an_edited_bundle_on_the_disk_is_not_served() {
+    let running = Running::start();
+    let (world, proxyd) = (&running.world, &running.proxyd);
+    let own = world.own("node", &world.url);
+    let active = world.folder.path().join("node/active");
+    let mut folders = std::fs::read_dir(active).unwrap();
+    let folder = folders.next().unwrap().unwrap().path();
+    let entry = folder.join("proxy.kdl");
+    let signed = std::fs::read_to_string(&entry).unwrap();
+    std::fs::write(&entry, format!("{signed}// edited\n")).unwrap();
+    let refused = |reload| match reload {
+        Reload::Refused(reason) => assert!(reason.contains("is not as it was signed"), "{reason}"),
+        Reload::Applied => panic!("an edited bundle is in force"),
+    };
+    refused(proxyd.reload(&own));
+    assert_eq!(running.said(), "one");
+    std::fs::write(&entry, &signed).unwrap();
+    std::fs::write(folder.join("more.kdl"), "").unwrap();
+    refused(proxyd.reload(&own));
+    std::fs::remove_file(folder.join("more.kdl")).unwrap();
+    assert_eq!(proxyd.reload(&own), Reload::Applied);
+}
+
+#[test]
 fn an_upgraded_process_follows_with_the_bundle_of_before() {
     let mut running = Running::start();
     assert_eq!(running.proxyd.upgrade(), Upgrade::Done);

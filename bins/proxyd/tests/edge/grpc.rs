@@ -208,6 +208,8 @@ fn a_call_that_breaks_off_is_told_in_trailers() {
         assert!(response.data().await.is_none());
         let trailers = response.trailers().await.unwrap().unwrap();
         assert_eq!(trailers["grpc-status"], "14");
+        let message = "Upstream error: response failed";
+        assert_eq!(trailers["grpc-message"], message, "no name of an upstream");
         assert!(!trailers.contains_key("content-type"));
     });
 }

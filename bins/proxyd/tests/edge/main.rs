@@ -26,6 +26,7 @@ mod http2_websocket;
 mod open_connections;
 mod permits;
 mod slow_clients;
+mod stalled_streams;
 mod static_files;
 mod tls_agents;
 mod tls_certificates;

@@ -1,6 +1,7 @@
 //! Every route against every wrong actor, and against the right one.
 
-use crate::world::{Credential, Ended, World, sample, worlds};
+use crate::people::authenticator;
+use crate::world::{Credential, Ended, PASSWORD, World, sample, worlds};
 use axum::http::{Method, StatusCode};
 use control_api::{ROUTES, Route};
 use control_domain::{
@@ -59,6 +60,16 @@ pub(crate) async fn target(world: &World, route: &Route) -> String {
         let token = world.enrolment_token(world.tenant());
         world.store_enrolment_token(&token).await;
         path = path.replace("{enrolment_token}", &token.id.to_string());
+    }
+    // Of no user: the right actor is asked for its own.
+    path = path.replace("{session}", &Uuid::now_v7().to_string());
+    path = path.replace("{identity}", &Uuid::now_v7().to_string());
+    if route.path == "/orgs/{org}/sso" {
+        let connected = sample(route.path);
+        let admin = world.user(world.org, Role::Admin).await;
+        world
+            .send(&Method::PUT, route.path, &admin, &connected, &[])
+            .await;
     }
     if path.contains("{signing_key}") {
         let key = world.standby_key().await;
@@ -197,12 +208,14 @@ pub(crate) async fn right(world: &World, access: Access) -> Vec<Credential> {
         Access::SetUp => right.push(world.setup_link(SignedDuration::ZERO).await),
         Access::Invitee => right.push(world.invitation(SignedDuration::ZERO).await.1),
         Access::InstanceAdmin => right.push(world.instance_admin().await),
-        Access::Session => right.push(world.user(world.org, Role::Reader).await),
+        Access::Session | Access::FreshSession => {
+            right.push(world.user(world.org, Role::Reader).await);
+        }
         Access::SignedIn => {
             right.push(world.full_key().await);
             right.push(world.user(world.org, Role::Reader).await);
         }
-        Access::Member { scope, role } => {
+        Access::Member { scope, role, .. } => {
             let scopes: Vec<Scope> = match scope {
                 ScopeRule::Any => vec![Scope::NodesRead],
                 ScopeRule::Has(scope) => vec![scope],
@@ -255,6 +268,14 @@ async fn wrong(world: &World, access: Access) -> Vec<Case> {
     }
     cases.extend(nodes(world, access).await);
     cases.extend(lacking(world, access).await);
+    let needs_proof = match access {
+        Access::Member { fresh, .. } => fresh,
+        _ => access == Access::FreshSession,
+    };
+    if needs_proof {
+        let stale = world.store_user(world.org, Role::Admin, true, Some(Ended::Proof));
+        cases.push(("a proof that is not fresh", stale.await, forbidden));
+    }
     cases
 }
 
@@ -263,7 +284,7 @@ async fn lacking(world: &World, access: Access) -> Vec<Case> {
     let forbidden = StatusCode::FORBIDDEN;
     let mut cases = Vec::new();
     match member(access) {
-        Access::Member { scope, role } => {
+        Access::Member { scope, role, .. } => {
             for lower in Role::ALL.iter().copied().filter(|lower| *lower < role) {
                 let user = world.user(world.org, lower).await;
                 cases.push(("a lower role", user, forbidden));
@@ -280,7 +301,7 @@ async fn lacking(world: &World, access: Access) -> Vec<Case> {
             cases.push(("an organization's administrator", admin, forbidden));
             cases.push(("a full key", world.full_key().await, forbidden));
         }
-        Access::Session => {
+        Access::Session | Access::FreshSession => {
             cases.push(("a full key", world.full_key().await, forbidden));
         }
         Access::SetUp | Access::Invitee | Access::OwnNode | Access::OwnNodeKey => {
@@ -439,6 +460,61 @@ pub(crate) async fn fresh_body(world: &World, path: &str) -> Value {
     body(world, path).await
 }
 
+/// The path and the body for what belongs to the user of the credential.
+async fn own_target(
+    world: &World,
+    route: &Route,
+    by: &Credential,
+    (path, body): (String, Value),
+) -> (String, Value) {
+    let user = async || {
+        let id = world.get("/users/me", by).await.text("id");
+        id.parse().unwrap()
+    };
+    let is_delete = route.method == Method::DELETE;
+    match route.path {
+        "/sign-in" => {
+            let person = world.person(world.org, Role::Reader).await;
+            (path, json!({"email": person.email, "password": PASSWORD}))
+        }
+        "/sign-in/code" | "/sign-in/recovery" => {
+            let person = world.person(world.org, Role::Reader).await;
+            let session = world.sign_in(&person).await.session;
+            let (app, codes, _) = world.enable_totp(&session).await;
+            let code = if path.ends_with("code") {
+                world.next_code(&app)
+            } else {
+                codes[0].clone()
+            };
+            let sign_in = world.pending(&person).await;
+            (path, json!({"sign_in": sign_in, "code": code}))
+        }
+        "/users/me/sessions/{session}" => {
+            let listed = world.get("/users/me/sessions", by).await;
+            let id = listed.body["items"][0]["id"].as_str().unwrap();
+            (format!("/users/me/sessions/{id}"), body)
+        }
+        "/users/me/identities/{identity}" => {
+            let identity = world.link_identity(user().await).await;
+            (format!("/users/me/identities/{identity}"), body)
+        }
+        "/users/me/totp/confirm" => {
+            let started = world.post("/users/me/totp", by, Value::Null).await;
+            let app = authenticator(&started.text("secret"));
+            (path, json!({"code": world.code(&app)}))
+        }
+        "/users/me/recovery-codes" => {
+            world.give_totp(user().await).await;
+            (path, body)
+        }
+        "/users/me/totp" if is_delete => {
+            world.give_totp(user().await).await;
+            (path, body)
+        }
+        _ => (path, body),
+    }
+}
+
 #[tokio::test]
 async fn the_right_actor_passes_every_route() {
     for world in worlds().await {
@@ -446,9 +522,11 @@ async fn the_right_actor_passes_every_route() {
             let right = right(&world, route.access).await;
             assert!(!right.is_empty(), "{} {}", route.method, route.path);
             for credential in right {
+                world.change_address();
                 let world_path = target(&world, route).await;
                 let path = fresh_project(&world, route, world_path).await;
                 let body = fresh_body(&world, route.path).await;
+                let (path, body) = own_target(&world, route, &credential, (path, body)).await;
                 let answer = world
                     .send(&route.method, &path, &credential, &body, &[])
                     .await;

@@ -494,3 +494,63 @@ async fn verify_says_when_the_signing_key_was_deactivated() {
         assert_eq!(done.text("deactivated_at"), at);
     }
 }
+
+#[tokio::test]
+async fn what_has_a_name_gets_another() {
+    for world in worlds().await {
+        let key = world.full_key().await;
+        let tokens = "/projects/{project}/enrolment-tokens";
+        for (path, list) in [
+            (BUNDLES, BUNDLES),
+            (tokens, tokens),
+            ("/api-keys", "/api-keys"),
+        ] {
+            let made = world.post(path, &key, sample(path)).await;
+            assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+            let place = format!("{path}/{}", made.text("id"));
+            let (good, blank) = (json!({"name": "other"}), json!({"name": " "}));
+            let renamed = world.send(&Method::PATCH, &place, &key, &good, &[]);
+            assert_eq!(renamed.await.text("name"), "other", "{path}");
+            let bad = world.send(&Method::PATCH, &place, &key, &blank, &[]);
+            assert_eq!(bad.await.status, StatusCode::UNPROCESSABLE_ENTITY, "{path}");
+            let listed = world.get(list, &key).await.body;
+            let mut items = listed["items"].as_array().unwrap().iter();
+            let found = items.any(|item| item["id"] == made.body["id"] && item["name"] == "other");
+            assert!(found, "{path} {listed}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_begins_with_the_newest_and_is_filtered_by_name() {
+    for world in worlds().await {
+        let key = world.full_key().await;
+        for name in ["edge-1", "edge-2", "inner"] {
+            let mut body = sample(BUNDLES);
+            body["name"] = json!(name);
+            assert_eq!(
+                world.post(BUNDLES, &key, body).await.status,
+                StatusCode::CREATED
+            );
+        }
+        let names = async |query: &str| {
+            let list = world.get(&format!("{BUNDLES}?{query}"), &key).await.body;
+            let items = list["items"].as_array().unwrap_or_else(|| panic!("{list}"));
+            let names = items
+                .iter()
+                .map(|item| item["name"].as_str().unwrap().to_owned());
+            (names.collect::<Vec<_>>(), list["next_cursor"].clone())
+        };
+        let (first, cursor) = names("limit=2").await;
+        assert_eq!(first, ["inner", "edge-2"]);
+        let cursor = cursor.as_str().unwrap().to_owned();
+        let (second, end) = names(&format!("limit=2&cursor={cursor}")).await;
+        assert_eq!((second, end), (vec!["edge-1".to_owned()], Value::Null));
+        assert_eq!(names("order=oldest").await.0, ["edge-1", "edge-2", "inner"]);
+        assert_eq!(names("name=edge-*").await.0, ["edge-2", "edge-1"]);
+        assert_eq!(names("name=inner&state=signed").await.0, ["inner"]);
+        assert_eq!(names("name=inner&state=rejected").await.0, [""; 0]);
+        let wrong = world.get(&format!("{BUNDLES}?order=random"), &key).await;
+        assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+    }
+}

@@ -18,7 +18,7 @@ use control_wire::{
 };
 use jiff::Timestamp;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row, query};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -198,6 +198,9 @@ impl Copy {
             session: SessionId(Uuid::from_u128(user)),
             instance_admin: false,
             roles: BTreeMap::from([(org, Role::Operator)]),
+            project_roles: BTreeMap::new(),
+            locked: BTreeSet::new(),
+            is_fresh: true,
         };
         Call {
             actor,

@@ -140,3 +140,29 @@ async fn the_page_is_read_by_keyboard_and_by_ear() {
     // A browser opens what a link leads into, not what it leads to.
     assert_eq!(count("<details id="), 0);
 }
+
+#[tokio::test]
+async fn the_description_is_of_this_program_alone() {
+    let world = worlds().await.remove(0);
+    let document = world.get("/openapi.json", &Credential::None).await.body;
+    assert_eq!(document["info"]["title"], "Control plane");
+    assert_eq!(document["info"]["contact"], Value::Null);
+    assert_eq!(document, control_api::description());
+    assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
+}
+
+#[tokio::test]
+async fn every_id_says_what_it_names() {
+    let document = control_api::description();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let ids = schemas
+        .iter()
+        .filter(|(name, schema)| name.ends_with("Id") && schema["format"] == "uuid");
+    let mut count = 0;
+    for (name, schema) in ids {
+        let text = schema["description"].as_str().unwrap();
+        assert!(text.starts_with("Names a"), "{name}: {text}");
+        count += 1;
+    }
+    assert!(12 < count, "{count}");
+}

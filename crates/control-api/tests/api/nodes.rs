@@ -435,3 +435,34 @@ async fn an_enrolment_whose_answer_was_lost_is_finished_by_asking_again() {
         assert_eq!(exchange(&again).await, StatusCode::OK);
     }
 }
+
+#[tokio::test]
+async fn nodes_are_chosen_by_a_selector() {
+    for world in worlds().await {
+        let key = world.full_key().await;
+        let path = format!("/projects/{{project}}/nodes/{}", world.node);
+        let labels = json!({"labels": {"zone": "eu", "tier": "edge"}});
+        let labelled = world.send(&Method::PATCH, &path, &key, &labels, &[]).await;
+        assert_eq!(labelled.status, StatusCode::OK, "{}", labelled.body);
+        for (selector, count) in [
+            ("zone=eu,tier=edge", 1),
+            ("zone=eu,tier!=edge", 0),
+            ("zone!=us", 1),
+            ("zone,!spare", 1),
+            ("!zone", 0),
+        ] {
+            let list = format!("/projects/{{project}}/nodes?selector={selector}");
+            let found = world.get(&list, &key).await.body;
+            assert_eq!(
+                found["items"].as_array().map(Vec::len),
+                Some(count),
+                "{selector}"
+            );
+        }
+        let wrong = world
+            .get("/projects/{project}/nodes?selector==eu", &key)
+            .await;
+        assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+        assert!(wrong.text.contains("selector"), "{}", wrong.text);
+    }
+}

@@ -5,8 +5,8 @@ use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use axum::routing::get;
 use axum::{Json, Router};
-use control_api::SessionCookie;
 use control_domain::Role;
+use control_http::SessionCookie;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

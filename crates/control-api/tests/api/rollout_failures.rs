@@ -17,7 +17,7 @@ fn bad_batches() -> Vec<(&'static str, Value, &'static str)> {
         ),
         (
             "dead upstream",
-            served(1_000, 5, 3, &json!({"connect_refused": 5})),
+            served(1_000, 5, 3, &json!({"connect_refused": 60})),
             "the reason connect_refused",
         ),
         (
@@ -60,6 +60,8 @@ async fn a_bad_batch_is_stopped_and_comes_back() {
             assert_eq!(view["batches"][0]["state"], "failed", "{name}");
             let told = view["reason"].as_str().unwrap();
             assert!(told.contains(reason), "{name}: {told}");
+            let verdict = view["batches"][0]["figures"]["verdict"].as_str().unwrap();
+            assert!(verdict.contains(reason), "{name}: {verdict}");
             assert_eq!(view["batch"], 1, "{name}: no second batch");
             for (index, orders) in [(0, 3), (1, 3), (2, 1), (3, 1)] {
                 let order = fleet.order(index).await.unwrap();

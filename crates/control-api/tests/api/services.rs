@@ -202,3 +202,72 @@ async fn a_deleted_project_takes_its_services_and_keys_along() {
         assert!(tx.certificate(id).await.unwrap().is_none());
     }
 }
+
+#[tokio::test]
+async fn an_upstream_and_a_service_have_the_settings_of_a_configuration() {
+    const UPSTREAMS: &str = "/projects/{project}/upstreams";
+    const SERVICES: &str = "/projects/{project}/services";
+    for world in worlds().await {
+        let key = world.full_key().await;
+        let settings = json!({
+            "health-check": {"type": ["http", {"path": "/healthz"}]},
+            "timeouts": {"connect-secs": 2},
+        });
+        let with = |settings: &Value| {
+            let targets = json!([{"address": "10.0.0.1:80"}]);
+            json!({"name": "u", "targets": targets, "settings": settings})
+        };
+        for (wrong, reason) in [
+            (json!({"timeouts": {"conect-secs": 2}}), "conect-secs"),
+            (json!({"timeouts": {"connect-secs": -1}}), "connect-secs"),
+            (json!({"tls": {}}), "`tls` has a field of its own"),
+            (json!({"protocol": null}), "`protocol` is null"),
+        ] {
+            let refused = world.post(UPSTREAMS, &key, with(&wrong)).await;
+            assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{wrong}");
+            let detail = &refused.body["error"]["details"][0];
+            assert_eq!(detail["field"], "settings", "{detail}");
+            assert!(
+                detail["reason"].as_str().unwrap().contains(reason),
+                "{detail}"
+            );
+        }
+        let made = world.post(UPSTREAMS, &key, with(&settings)).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+        assert_eq!(made.body["settings"], settings);
+        let policies = json!({"policies": {"rate-limit": {"requests-per-second": 10}}});
+        let service = json!({"name": "s", "upstream": made.body["id"], "settings": policies});
+        let service = world.post(SERVICES, &key, service).await;
+        assert_eq!(service.body["settings"], policies, "{}", service.body);
+        let bundle = json!({"name": "b", "services": {"http": "0.0.0.0:8080"}});
+        let bundle = world
+            .post("/projects/{project}/bundles", &key, bundle)
+            .await;
+        assert_eq!(bundle.body["state"], "signed", "{}", bundle.body);
+    }
+}
+
+#[tokio::test]
+async fn certificates_are_found_by_their_end() {
+    for world in worlds().await {
+        let key = world.full_key().await;
+        let made = world.post(CERTIFICATES, &key, sample(CERTIFICATES)).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+        for (query, count) in [
+            ("expires_before=2000-01-01T00:00:00Z", 0),
+            ("expires_before=9000-01-01T00:00:00Z", 1),
+            ("name=nothing", 0),
+            ("name=*", 1),
+        ] {
+            let found = world
+                .get(&format!("{CERTIFICATES}?{query}"), &key)
+                .await
+                .body;
+            assert_eq!(
+                found["items"].as_array().map(Vec::len),
+                Some(count),
+                "{query} {found}"
+            );
+        }
+    }
+}

@@ -182,6 +182,11 @@ async fn a_deactivated_signing_key_verifies_nothing() {
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
         let jwks = world.get("/orgs/{org}/jwks.json", &Credential::None).await;
         assert_eq!(jwks.body["keys"], json!([keys[1]]));
+        assert_eq!(
+            jwks.body["ended"],
+            json!([keys[0]]),
+            "it leads to the next one"
+        );
         let renewed = world.token(world.node, world.tenant()).await;
         assert_eq!(heartbeat(&world, &renewed).await.status, StatusCode::OK);
         let again = world

@@ -4,30 +4,35 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
-use control_api::{SessionCookie, router};
-use control_app::{App, Call, Environment, Objects};
-use control_auth::{MasterKey, Sealer, Secret, SigningPair};
+use control_api::router;
+use control_app::{App, Call, Environment, Objects, SsoSite};
+use control_auth::{MasterKey, Password, PasswordHash, Sealer, Secret, SigningPair};
 use control_domain::{
-    Actor, ApiKey, Email, EnrolmentToken, Invitation, Labels, Maker, Membership, Name, Node,
-    NodeCredential, Org, Project, ProjectPolicy, Role, Scope, Session, SetupLink, SigningKey,
-    SigningKeyState, Tenant, User,
+    Actor, ApiKey, Email, EnrolmentToken, Invitation, Labels, LinkedIdentity, Maker, Membership,
+    Name, Node, NodeCredential, Org, PrivateAddresses, Project, ProjectPolicy, Quotas, Role, Scope,
+    Session, SessionOrigin, SetupLink, SigningKey, SigningKeyState, Tenant, User,
 };
+use control_http::SessionCookie;
 use control_store::{Store, StoredSecret, Transaction};
 use control_testkit::{Database, databases};
 use control_wire::{
-    ApiKeyId, EnrolmentTokenId, InvitationId, NodeId, OrgId, ProjectId, SecretId, SessionId,
-    SigningKeyId, UserId,
+    ApiKeyId, EnrolmentTokenId, IdentityId, InvitationId, NodeId, OrgId, ProjectId, SecretId,
+    SessionId, SigningKeyId, UserId,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, from_slice, json};
+use sqlx::{AnyConnection, Connection};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 use tower::ServiceExt;
 use uuid::Uuid;
+
+/// The password of every user.
+pub(crate) const PASSWORD: &str = "correct horse battery";
 
 /// A control plane with two organizations, the second one only to be kept out of.
 pub(crate) struct World {
@@ -100,8 +105,26 @@ pub(crate) async fn app_with_clock(
 ) -> (Arc<App>, Store) {
     let store = Store::open(url).await.unwrap();
     let objects = Objects::in_folder(objects).unwrap();
-    let app = App::new(store.clone(), objects, sealer(), Environment { now, fill });
+    let mut app = App::new(store.clone(), objects, sealer(), Environment { now, fill });
+    app.sso_site.public_url = Some("https://controld.test".to_owned());
     (Arc::new(app), store)
+}
+
+/// Another replica of `world`, which browsers reach at `public_url`.
+pub(crate) fn app_with_sso(world: &World, public_url: &str) -> Arc<App> {
+    let objects = Objects::in_folder(world.objects.path()).unwrap();
+    let now = Timestamp::now;
+    let mut app = App::new(
+        world.store.clone(),
+        objects,
+        sealer(),
+        Environment { now, fill },
+    );
+    app.sso_site = SsoSite {
+        public_url: Some(public_url.to_owned()),
+        private_addresses: PrivateAddresses::Allowed,
+    };
+    Arc::new(app)
 }
 
 impl World {
@@ -126,6 +149,19 @@ impl World {
             objects,
             address: AtomicU32::new(0x0a00_0001),
         }
+    }
+
+    /// Serves the same state with other quotas from now on.
+    pub(crate) fn set_quotas(&mut self, quotas: Quotas) {
+        let environment = Environment {
+            now: Timestamp::now,
+            fill,
+        };
+        let objects = Objects::in_folder(self.objects.path()).unwrap();
+        let mut app = App::new(self.store.clone(), objects, sealer(), environment);
+        app.quotas = quotas;
+        self.app = Arc::new(app);
+        self.router = router(&self.app, Router::new(), SessionCookie::Tls);
     }
 
     /// The next request comes from another address.
@@ -199,9 +235,11 @@ impl World {
             role,
             created_at: now,
         };
-        let mut session = Session::start(SessionId(Uuid::now_v7()), id, now);
+        let origin = SessionOrigin::default();
+        let mut session = Session::start(SessionId(Uuid::now_v7()), id, origin, now);
         match ended {
             Some(Ended::Revoked) => session.revoked_at = Some(now),
+            Some(Ended::Proof) => session.strong_until = now,
             Some(Ended::Expired) => session.seen_at = now - SignedDuration::from_hours(13),
             None => {}
         }
@@ -209,9 +247,43 @@ impl World {
         let mut tx = self.store.begin().await.unwrap();
         tx.insert_user(&user).await.unwrap();
         tx.insert_membership(membership).await.unwrap();
-        tx.insert_session(session, &secret.hash()).await.unwrap();
+        tx.insert_session(&session, &secret.hash()).await.unwrap();
         tx.commit().await.unwrap();
         Credential::Session(secret.reveal().to_owned())
+    }
+
+    /// Makes the user's proofs of identity so much older.
+    pub(crate) async fn age_proofs(&self, user: UserId, by: SignedDuration) {
+        let mut tx = self.store.begin().await.unwrap();
+        let sessions = tx.sessions_of_user(user, self.app.now()).await.unwrap();
+        drop(tx);
+        let mut database = AnyConnection::connect(&self.database.url).await.unwrap();
+        for session in sessions {
+            let earlier = session.strong_until - by;
+            let age = "UPDATE sessions SET strong_until = $1 WHERE id = $2";
+            let age = sqlx::query(age).bind(earlier.as_millisecond());
+            let age = age.bind(session.id.to_string());
+            age.execute(&mut database).await.unwrap();
+        }
+    }
+
+    /// An identity of the user at the organization's provider.
+    pub(crate) async fn link_identity(&self, user: UserId) -> IdentityId {
+        let now = self.app.now();
+        let id = IdentityId(Uuid::now_v7());
+        let identity = LinkedIdentity {
+            id,
+            org: self.org,
+            issuer: "https://idp.test".to_owned(),
+            subject: id.to_string(),
+            user,
+            created_at: now,
+            seen_at: now,
+        };
+        let mut tx = self.store.begin().await.unwrap();
+        tx.insert_identity(&identity).await.unwrap();
+        tx.commit().await.unwrap();
+        id
     }
 
     /// A user that is not stored yet, with a new address.
@@ -221,7 +293,7 @@ impl World {
             id,
             email: Email::stored(format!("{id}@example.com")),
             name: Name::stored("Ann".to_owned()),
-            password: None,
+            password: Some(password_hash()),
             instance_admin,
             created_at: self.app.now(),
         }
@@ -423,6 +495,8 @@ impl World {
 pub(crate) enum Ended {
     Revoked,
     Expired,
+    /// The session is open, and its proof of identity is not fresh any more.
+    Proof,
 }
 
 /// A body without fault for a route.
@@ -432,7 +506,16 @@ pub(crate) fn sample(path: &str) -> Value {
             "org_name": Uuid::now_v7().to_string(), "email": "a@example.com", "user_name": "Ann",
             "password": "correct horse",
         }),
-        "/orgs" | "/orgs/{org}" | "/orgs/{org}/projects" | "/projects/{project}" => {
+        "/users/me" => json!({"name": "Ann"}),
+        "/users/me/password" => json!({"password": "another good one"}),
+        "/users/me/strong" => json!({"password": PASSWORD}),
+        "/orgs"
+        | "/orgs/{org}"
+        | "/orgs/{org}/projects"
+        | "/projects/{project}"
+        | "/projects/{project}/bundles/{bundle}"
+        | "/projects/{project}/enrolment-tokens/{enrolment_token}"
+        | "/api-keys/{api_key}" => {
             json!({"name": Uuid::now_v7().to_string()})
         }
         "/projects/{project}/policy" => json!({"approve": "none"}),
@@ -446,6 +529,11 @@ pub(crate) fn sample(path: &str) -> Value {
         "/nodes/{node}/events" => {
             json!({"events": [{"at": "2026-01-01T00:00:00Z", "kind": "proxy.started"}]})
         }
+        "/orgs/{org}/sso" => json!({"oidc": {
+            "client_id": "controld", "client_secret": "secret", "issuer": "https://idp.test",
+            "group_mapping": {"default": "reader"},
+        }}),
+        "/orgs/{org}/sso/domains" => json!({"domains": ["example.test"]}),
         "/orgs/{org}/members/{user}" => json!({"role": "reader"}),
         "/orgs/{org}/invitations" => json!({
             "email": format!("{}@example.com", Uuid::now_v7()), "role": "reader",
@@ -543,8 +631,15 @@ async fn insert_node(tx: &mut Transaction, tenant: Tenant) -> (NodeId, Credentia
     (id, Credential::NodeKey(key.reveal().to_owned()))
 }
 
-fn sealer() -> Sealer {
+pub(crate) fn sealer() -> Sealer {
     Sealer::new(vec![MasterKey::new(&[1; 32]).unwrap()]).unwrap()
+}
+
+/// Computed once, for it takes long.
+fn password_hash() -> PasswordHash {
+    static HASH: OnceLock<PasswordHash> = OnceLock::new();
+    let hash = || Password::new(PASSWORD.to_owned()).hash([7; 16]).unwrap();
+    HASH.get_or_init(hash).clone()
 }
 
 fn secret() -> Secret {

@@ -22,6 +22,7 @@ fn upstream_of(id: u128, name: &str, targets: &[&str]) -> Upstream {
         load_balancing: LoadBalancing::RoundRobin,
         targets: targets.iter().map(target).collect(),
         tls: None,
+        settings: "{}".to_owned(),
         created_at: NOW,
     }
 }
@@ -36,6 +37,7 @@ fn service_of(id: u128, name: &str, upstream: u128) -> Service {
         priority: 50,
         upstream: UpstreamId(Uuid::from_u128(upstream)),
         certificate: None,
+        settings: "{}".to_owned(),
         created_at: NOW,
     }
 }
@@ -203,5 +205,47 @@ fn an_address_that_is_needed_is_asked_for() {
             panic!("{refused:?}");
         };
         assert_eq!(found, field);
+    }
+}
+
+#[test]
+fn further_settings_are_those_of_the_configuration() {
+    let upstream = r#"{
+        "health-check": {"type": ["http", {"path": "/healthz"}], "interval-secs": 5},
+        "timeouts": {"connect-secs": 2, "read-secs": 30},
+        "connection-pool": {"max-connections": 7, "max-idle": 3},
+        "protocol": "h2"
+    }"#;
+    let service = r#"{
+        "policies": {"rate-limit": {"requests-per-second": 10, "burst": 20}, "max-body-size": "1MB"}
+    }"#;
+    let definitions = Definitions {
+        services: vec![Service {
+            settings: service.to_owned(),
+            ..service_of(1, "a", 10)
+        }],
+        upstreams: vec![Upstream {
+            settings: upstream.to_owned(),
+            ..upstream_of(10, "u", &["10.0.0.1:80"])
+        }],
+        certificates: Vec::new(),
+    };
+    let files = compile(&definitions, &http()).unwrap();
+    let text = String::from_utf8_lossy(&files[ENTRY_FILE]).into_owned();
+    let checked = check(&files);
+    assert_eq!(checked.diagnostics, [], "{text}");
+    let model = checked.model.unwrap();
+    let effective = proxy_model::effective(&model);
+    for (path, value) in [
+        (
+            "upstreams.upstream[\"u\"].connection-pool.max-connections",
+            "7",
+        ),
+        ("upstreams.upstream[\"u\"].protocol", "\"h2\""),
+        ("routes.route[\"a\"].policies.rate-limit.burst", "20"),
+    ] {
+        let found = effective.iter().find(|setting| setting.path == path);
+        let found = found.unwrap_or_else(|| panic!("{path}: {text}"));
+        assert_eq!(found.value.to_string(), value, "{path}");
     }
 }

@@ -15,6 +15,31 @@ use zeroize::Zeroizing;
 const KEYS_AT_START: Duration = Duration::from_secs(10);
 
 impl Client {
+    /// Takes the certificates from the disk; whether all are there. They may have been renewed since: that is asked with
+    /// the first answer of the control plane.
+    pub(super) fn open_sealed(&mut self, needed: &[CertificateId]) -> bool {
+        let (Some(sealed), Some(own)) = (&self.sealed, self.machine.identity()) else {
+            return false;
+        };
+        let Some(certificates) = sealed.load(own.node, needed) else {
+            return false;
+        };
+        self.certificates = certificates;
+        true
+    }
+
+    /// Keeps the certificates that are served for the next start. Without them it waits for the control plane.
+    pub(super) fn keep_served(&mut self) {
+        let (Some(sealed), Some(own)) = (&self.sealed, self.machine.identity()) else {
+            return;
+        };
+        if let Err(error) = sealed.save(own.node, &self.served) {
+            self.complain(&format!(
+                "private keys cannot be kept for the next start: {error}"
+            ));
+        }
+    }
+
     pub(super) fn certificates_at_start(&mut self, needed: &[CertificateId]) -> Result<(), String> {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_all().build();
@@ -42,6 +67,7 @@ impl Client {
         match host.renew(renewed).await {
             Ok(()) => {
                 self.served = self.certificates.clone();
+                self.keep_served();
                 Outcome::Renewed(true)
             }
             Err(diagnostics) => Outcome::Rejected(diagnostics),

@@ -132,8 +132,8 @@ impl Sample {
         vec![
             Outcome::Enrolled(self.registered.clone()),
             Outcome::TokenIssued,
-            Outcome::Keys(vec![self.key.clone(), self.next_key.clone()]),
-            Outcome::Keys(Vec::new()),
+            Outcome::Keys(vec![self.key.clone(), self.next_key.clone()].into()),
+            Outcome::Keys(Vec::new().into()),
             Outcome::Reported(Duration::from_secs(30)),
             Outcome::Unchanged(Duration::from_secs(30)),
             Outcome::Unassigned("\"0\"".to_owned()),

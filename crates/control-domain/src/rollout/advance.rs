@@ -2,7 +2,8 @@
 
 use crate::access::Access;
 use crate::actor::Actor;
-use crate::gate::{Comparison, GateVerdict};
+use crate::figures::Comparison;
+use crate::gate::GateVerdict;
 use crate::refusal::Refusal;
 use crate::rollout::command::{Batch, BatchState, Rollout, RolloutChange};
 use crate::rollout::state::{RolloutEvent, RolloutState};

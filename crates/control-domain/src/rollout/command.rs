@@ -124,6 +124,21 @@ pub struct RolloutChange {
 }
 
 impl Rollout {
+    /// Whether the actor may delete it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or unless it is planned or has ended.
+    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+        actor.require(Access::WRITE_ROLLOUTS, self.tenant)?;
+        let may = self.state.is_final() || self.state == RolloutState::Planned;
+        may.then_some(()).ok_or(Refusal::WrongState {
+            noun: "a rollout",
+            state: self.state.name(),
+            event: "be deleted",
+        })
+    }
+
     /// A new rollout; its nodes are counted by [`Rollout::plan`].
     ///
     /// # Errors

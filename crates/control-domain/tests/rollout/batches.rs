@@ -19,7 +19,11 @@ fn figures(requests: u64, errors: u64) -> Figures {
         ..RouteTraffic::default()
     };
     let routes = BTreeMap::from([("api".to_owned(), route)]);
-    figures.add(1.0, Some(control_wire::Traffic { routes }), None);
+    let traffic = control_wire::Traffic {
+        routes,
+        ..control_wire::Traffic::default()
+    };
+    figures.add(1.0, Some(traffic), None);
     figures
 }
 

@@ -30,6 +30,9 @@ fn user(role: Role) -> Actor {
         session: SessionId(Uuid::from_u128(5)),
         instance_admin: false,
         roles: BTreeMap::from([(ORG, role)]),
+        project_roles: BTreeMap::new(),
+        locked: BTreeSet::new(),
+        is_fresh: true,
     }
 }
 

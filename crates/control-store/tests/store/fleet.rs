@@ -2,8 +2,10 @@
 
 use crate::stores::{NOW, TestStore, enrolment_token, node, org, project, signing_key, stores};
 use control_auth::Sealed;
-use control_domain::{DuplicateNode, Labels, Node, NodeState};
-use control_store::{NodeFilter, Page, StoreError, StoredSecret, Transaction, Versioned};
+use control_domain::{DuplicateNode, LabelSelector, Labels, Node, NodeState};
+use control_store::{
+    NodeFilter, Page, PageOrder, StoreError, StoredSecret, Transaction, Versioned,
+};
 use control_wire::{
     BundleId, Health, HeartbeatRequest, InstanceId, NodeEvent, NodeEventId, NodeId, NodeStatus,
     Order, ProjectId, SecretId, SigningKeyId, Traffic, Verdict,
@@ -15,6 +17,7 @@ use uuid::Uuid;
 const ALL: Page = Page {
     after: None,
     limit: 10,
+    order: PageOrder::Oldest,
 };
 
 /// A transaction in a store with one project; its nodes have these names.
@@ -145,6 +148,7 @@ async fn one_by_one(tx: &mut Transaction, project: ProjectId, filter: &NodeFilte
         let page = Page {
             after: after_id,
             limit: 1,
+            order: PageOrder::Oldest,
         };
         let found = tx.nodes(project, filter, after(10), page).await.unwrap();
         let Some(one) = found.first() else {
@@ -178,7 +182,7 @@ async fn nodes_are_listed_by_state_and_label() {
             };
             assert_eq!(tx.update_node(&labelled, 1).await.unwrap(), 2);
         }
-        let label = |value: &str| Some(("zone".to_owned(), value.to_owned()));
+        let label = |value: &str| Some(LabelSelector::equals("zone", value));
         let cases = [
             (None, None, vec![new.id, old.id, there.id]),
             (None, Some(NodeState::Enrolled), vec![new.id]),
@@ -190,8 +194,20 @@ async fn nodes_are_listed_by_state_and_label() {
             (label("us"), None, vec![]),
         ];
         for (label, state, expected) in cases {
-            let filter = NodeFilter { label, state };
+            let filter = NodeFilter {
+                selector: label.unwrap_or_default(),
+                state,
+                ..NodeFilter::default()
+            };
             let found = tx.nodes(project, &filter, after(10), ALL).await.unwrap();
+            let reports = found.iter().filter_map(|node| node.value.report.as_ref());
+            for report in reports {
+                assert_eq!(
+                    report.traffic, None,
+                    "a list reads none of what it does not show"
+                );
+                assert_eq!(report.status.diagnostics, [""; 0]);
+            }
             let found: Vec<NodeId> = found.iter().map(|node| node.value.id).collect();
             assert_eq!(found, expected, "{filter:?} on {}", store.database.kind);
             let paged = one_by_one(&mut tx, project, &filter).await;
@@ -201,6 +217,66 @@ async fn nodes_are_listed_by_state_and_label() {
         assert_eq!((counts.total, counts.enrolled, counts.online), (3, 1, 1));
         let active = full().status.unwrap().active.unwrap();
         assert_eq!(counts.active, [(active, 1)]);
+    }
+}
+
+#[tokio::test]
+async fn nodes_are_chosen_by_selector_name_bundle_and_version() {
+    for store in stores().await {
+        let (mut tx, mut nodes) = fleet(&store, &["a", "b", "c"]).await;
+        let project = nodes[0].tenant.project.unwrap();
+        nodes.sort_by_key(|node| node.id);
+        let [new, old, there] = &nodes[..] else {
+            unreachable!("three nodes were made")
+        };
+        tx.write_heartbeat(there.id, &full(), after(100))
+            .await
+            .unwrap();
+        for node in [new, there] {
+            let zone = BTreeMap::from([("zone".to_owned(), "eu".to_owned())]);
+            let labels = Labels::stored(zone);
+            let node = node.clone();
+            tx.update_node(&Node { labels, ..node }, 1).await.unwrap();
+        }
+        let select = |text: &str| NodeFilter {
+            selector: LabelSelector::parse(text).unwrap(),
+            ..NodeFilter::default()
+        };
+        let running = full().status.unwrap().active;
+        let filters = [
+            (select("zone=eu,zone!=us"), vec![new.id, there.id]),
+            (select("zone!=eu"), vec![old.id]),
+            (select("!zone"), vec![old.id]),
+            (select("zone,zone=us"), vec![]),
+            (select("zone"), vec![new.id, there.id]),
+        ];
+        let by = |name: Option<&str>, bundle, version: Option<&str>| NodeFilter {
+            name: name.map(str::to_owned),
+            bundle,
+            version: version.map(str::to_owned),
+            ..NodeFilter::default()
+        };
+        let own = new.name.as_str();
+        let more = [
+            (by(Some(own), None, None), vec![new.id]),
+            (by(Some("*"), None, None), vec![new.id, old.id, there.id]),
+            (by(Some("nothing*"), None, None), vec![]),
+            (by(None, running, None), vec![there.id]),
+            (by(None, None, Some("1.2.3")), vec![there.id]),
+            (by(None, None, Some("1.*")), vec![there.id]),
+            (by(None, None, Some("2.*")), vec![]),
+        ];
+        for (filter, expected) in filters.into_iter().chain(more) {
+            let paged = one_by_one(&mut tx, project, &filter).await;
+            assert_eq!(paged, expected, "{filter:?} on {}", store.database.kind);
+            let newest = Page {
+                order: PageOrder::Newest,
+                ..ALL
+            };
+            let found = tx.nodes(project, &filter, after(10), newest).await.unwrap();
+            let found = found.iter().rev().map(|node| node.value.id);
+            assert_eq!(found.collect::<Vec<_>>(), expected, "the newest first");
+        }
     }
 }
 
@@ -362,6 +438,7 @@ async fn the_newest_events_of_a_node_are_kept() {
         let all = Page {
             after: None,
             limit: 2_000,
+            order: PageOrder::Oldest,
         };
         let kept = tx.node_events(nodes[0].id, all).await.unwrap();
         assert_eq!(kept.len(), 1_000);

@@ -2,8 +2,8 @@
 
 use crate::stores::{NOW, api_key, org, project, signing_key, stores, user};
 use control_auth::Sealed;
-use control_domain::{Membership, Name, Role, Scope, Session, SetupLink, Tenant};
-use control_store::{Page, StoreError, StoredSecret, Versioned};
+use control_domain::{Membership, Name, Role, Scope, Session, SessionOrigin, SetupLink, Tenant};
+use control_store::{Page, PageOrder, StoreError, StoredSecret, Versioned};
 use control_wire::{SecretId, SessionId};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -11,6 +11,7 @@ use uuid::Uuid;
 const ALL: Page = Page {
     after: None,
     limit: 10,
+    order: PageOrder::Oldest,
 };
 
 #[tokio::test]
@@ -93,7 +94,11 @@ async fn pages_follow_each_other() {
         all.sort_unstable();
         let (mut after, mut seen) = (None, Vec::new());
         loop {
-            let page = Page { after, limit: 2 };
+            let page = Page {
+                after,
+                limit: 2,
+                order: PageOrder::Oldest,
+            };
             let found = tx.projects(org.id, None, page).await.unwrap();
             let Some(last) = found.last() else { break };
             after = Some(last.value.id.0);
@@ -171,9 +176,17 @@ async fn a_user_has_roles_and_sessions() {
         let orgs = tx.orgs_of_user(user.id, ALL).await.unwrap();
         assert_eq!(orgs, [Versioned::new(org)]);
 
-        let session = Session::start(SessionId(Uuid::from_u128(5)), user.id, NOW);
-        tx.insert_session(session, "hash").await.unwrap();
-        assert_eq!(tx.session_by_secret("hash").await.unwrap(), Some(session));
+        let session = Session::start(
+            SessionId(Uuid::from_u128(5)),
+            user.id,
+            SessionOrigin::default(),
+            NOW,
+        );
+        tx.insert_session(&session, "hash").await.unwrap();
+        assert_eq!(
+            tx.session_by_secret("hash").await.unwrap(),
+            Some(session.clone())
+        );
         let later = NOW + jiff::SignedDuration::from_secs(1);
         tx.see_session(session.id, later).await.unwrap();
         tx.revoke_session(session.id, later).await.unwrap();

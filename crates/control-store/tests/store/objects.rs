@@ -3,8 +3,13 @@
 use control_store::{ObjectError, Objects};
 use control_testkit::ObjectServer;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 use tempfile::TempDir;
+use tokio::time::timeout;
 
 const LIMIT: usize = 1024 * 1024;
 
@@ -99,6 +104,87 @@ async fn a_store_that_is_away_is_told_in_time() {
     drop(server);
     let away = objects.put("a", vec![1]).await;
     assert!(matches!(away, Err(ObjectError::Failed(_))), "{away:?}");
+}
+
+/// What a faulty server does with each request.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// It never answers.
+    Silence,
+    /// The key may not read.
+    Denial,
+    /// It fails.
+    Failure,
+    /// It closes the connection within the body.
+    Cut,
+}
+
+impl Fault {
+    fn answer(self) -> Option<&'static str> {
+        match self {
+            Self::Silence => None,
+            Self::Denial => Some(
+                "HTTP/1.1 403 Forbidden\r\ncontent-length: 38\r\nconnection: close\r\n\r\n\
+                 <Error><Code>AccessDenied</Code></Error>",
+            ),
+            Self::Failure => {
+                Some("HTTP/1.1 500 Failed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            }
+            Self::Cut => Some(
+                "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\netag: \"a\"\r\n\
+                 last-modified: Wed, 01 Jan 2025 00:00:00 GMT\r\nconnection: close\r\n\r\nhalf",
+            ),
+        }
+    }
+}
+
+/// A store behind a server with this fault; the server ends with the test.
+fn faulty(fault: Fault) -> Objects {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("s3://a?endpoint=http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        let mut silent = Vec::new();
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            let mut head = [0; 4096];
+            drop(stream.read(&mut head));
+            match fault.answer() {
+                Some(answer) => drop(stream.write_all(answer.as_bytes())),
+                None => silent.push(stream),
+            }
+        }
+    });
+    Objects::by_url(&url, ObjectServer::variables().into_iter()).unwrap()
+}
+
+#[tokio::test]
+async fn a_store_with_a_fault_fails_and_gives_no_half_of_an_object() {
+    let faults = [Fault::Silence, Fault::Denial, Fault::Failure, Fault::Cut];
+    let tried = faults.map(|fault| async move {
+        let objects = faulty(fault);
+        let (read, written, deleted) = tokio::join!(
+            objects.get("a", LIMIT),
+            objects.put("a", vec![1]),
+            objects.delete("a")
+        );
+        assert!(
+            matches!(read, Err(ObjectError::Failed(_))),
+            "{fault:?} {read:?}"
+        );
+        if !matches!(fault, Fault::Cut) {
+            assert!(
+                matches!(written, Err(ObjectError::Failed(_))),
+                "{fault:?} {written:?}"
+            );
+            assert!(
+                matches!(deleted, Err(ObjectError::Failed(_))),
+                "{fault:?} {deleted:?}"
+            );
+        }
+    });
+    let deadline = Duration::from_mins(2);
+    let tried = timeout(deadline, futures_util::future::join_all(tried)).await;
+    tried.expect("a silent store is given up");
 }
 
 #[test]

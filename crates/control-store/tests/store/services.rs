@@ -6,13 +6,16 @@ use control_domain::{
     Bundle, BundleArchive, BundleSignature, BundleState, Certificate, CertificateFacts, Labels,
     LoadBalancing, Name, Service, Target, Tenant, Upstream, UpstreamTls,
 };
-use control_store::{Page, StoreError, StoredSecret, Transaction};
+use control_store::{
+    BundleFilter, Page, PageOrder, ServiceFilter, StoreError, StoredSecret, Transaction,
+};
 use control_wire::{BundleId, CertificateId, SecretId, ServiceId, UpstreamId};
 use uuid::Uuid;
 
 const ALL: Page = Page {
     after: None,
     limit: 10,
+    order: PageOrder::Oldest,
 };
 const SECRET: SecretId = SecretId(Uuid::from_u128(10));
 
@@ -28,6 +31,7 @@ fn upstream(tenant: Tenant, id: u128, addresses: &[&str]) -> Upstream {
         load_balancing: LoadBalancing::IpHash,
         targets: addresses.iter().map(target).collect(),
         tls: Some(UpstreamTls { server_name: None }),
+        settings: "{\"protocol\":\"h2\"}".to_owned(),
         created_at: NOW,
     }
 }
@@ -60,6 +64,7 @@ fn service(tenant: Tenant, upstream: &Upstream) -> Service {
         priority: -5,
         upstream: upstream.id,
         certificate: None,
+        settings: "{\"policies\":{}}".to_owned(),
         created_at: NOW,
     }
 }
@@ -100,6 +105,7 @@ async fn an_upstream_keeps_its_targets_in_order() {
         let first = Page {
             after: None,
             limit: 1,
+            order: PageOrder::Oldest,
         };
         let page = tx.upstreams(project, first).await.unwrap();
         assert_eq!(page.len(), 1);
@@ -107,6 +113,7 @@ async fn an_upstream_keeps_its_targets_in_order() {
         let second = Page {
             after: Some(one.id.0),
             limit: 5,
+            order: PageOrder::Oldest,
         };
         assert_eq!(tx.upstreams(project, second).await.unwrap()[0].value, two);
         let changed = Upstream {
@@ -151,7 +158,12 @@ async fn a_service_holds_its_upstream_and_certificate() {
         tx.delete_service(secure.id, 2).await.unwrap();
         tx.delete_upstream(upstream.id, 1).await.unwrap();
         tx.delete_certificate(certificate.id, 1).await.unwrap();
-        assert_eq!(tx.services(tenant.project.unwrap(), ALL).await.unwrap(), []);
+        assert_eq!(
+            tx.services(tenant.project.unwrap(), &ServiceFilter::default(), ALL)
+                .await
+                .unwrap(),
+            []
+        );
     }
 }
 
@@ -191,10 +203,12 @@ async fn a_bundle_is_stored_as_it_is() {
             assert_eq!(&found.value, bundle);
         }
         let project = tenant.project.unwrap();
-        let only = Some(BundleState::Signed);
-        let found = tx.bundles(project, only, ALL).await.unwrap();
+        let state = Some(BundleState::Signed);
+        let only = BundleFilter { state, name: None };
+        let found = tx.bundles(project, &only, ALL).await.unwrap();
         assert_eq!(found.len(), 1);
-        assert_eq!(tx.bundles(project, None, ALL).await.unwrap().len(), 2);
+        let all = tx.bundles(project, &BundleFilter::default(), ALL).await;
+        assert_eq!(all.unwrap().len(), 2);
         let revoked = Bundle {
             state: BundleState::Revoked,
             revoked_at: Some(NOW),

@@ -1,9 +1,10 @@
 //! A running admin interface, and a client that sends raw bytes.
 
 use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources, Token, serve};
-use proxy_limits::ConcurrencyLimit;
 use proxy_plan::{Plan, TargetRegistry};
-use proxy_telemetry::{Lifecycle, Registry, RegistrySettings};
+use proxy_telemetry::{
+    Lifecycle, LimitSetting, LimitSource, LimitUse, Registry, RegistrySettings, Snapshot,
+};
 use serde_json::Value;
 use std::io;
 use std::net::SocketAddr;
@@ -35,6 +36,21 @@ pub(crate) fn plan(generation: u64, text: &str) -> Arc<Plan> {
     ))
 }
 
+/// No limit is set, and none is used.
+#[derive(Debug)]
+struct NoLimits;
+
+impl LimitSource for NoLimits {
+    fn uses(&self, _: &Snapshot) -> Vec<LimitUse> {
+        let uses = LimitSetting::ALL.iter().map(|setting| LimitUse {
+            setting: *setting,
+            current: None,
+            maximum: None,
+        });
+        uses.collect()
+    }
+}
+
 /// An admin interface on a port of its own.
 #[derive(Debug)]
 pub(crate) struct Admin {
@@ -61,6 +77,7 @@ impl Admin {
             reasons: &[],
             max_series: 1_000,
         }));
+        registry.set_limits(Arc::new(NoLimits));
         let names = (BUILD.version, BUILD.commit);
         let started = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         let lifecycle = Lifecycle::new(names, Arc::clone(&registry), started);
@@ -68,10 +85,7 @@ impl Admin {
             build: BUILD,
             lifecycle: Arc::new(lifecycle),
             registry,
-            in_flight: ConcurrencyLimit::new(500),
             memory: Arc::default(),
-            queued: ConcurrencyLimit::new(300),
-            connections: ConcurrencyLimit::new(1_000),
             health_changes: Arc::default(),
             target_changes: Arc::default(),
         };

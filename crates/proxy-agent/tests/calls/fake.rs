@@ -2,8 +2,8 @@
 //! does.
 
 use agent_protocol::{
-    AgentMessage, Allow, BODY_PARTS, BodyMode, Decision, DecisionMessage, Encoding, ProxyMessage,
-    RequestId, Wants, Welcome, read_frame,
+    AgentMessage, Allow, BODY_PARTS, BodyMode, Decision, DecisionMessage, Drain, Encoding,
+    ProxyMessage, RequestId, Wants, Welcome, read_frame,
 };
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -20,6 +20,8 @@ const MAX_FRAME_BYTES: usize = 64 << 20;
 pub(crate) enum Reaction {
     Allow,
     Ignore,
+    /// Allows, and takes no further requests on the connection.
+    Drain,
     /// Reads nothing more on the connection until [`FakeAgent::resume`].
     Pause,
 }
@@ -150,10 +152,15 @@ async fn react(shared: &Shared, message: ProxyMessage<'static>) -> Vec<u8> {
     if reaction == Reaction::Pause && shared.is_paused.get() {
         resumed.await;
     }
-    match number {
+    let mut answer = match number {
         Some(number) if reaction != Reaction::Ignore => allow(number),
         _ => Vec::new(),
+    };
+    if reaction == Reaction::Drain {
+        let id = RequestId::CONNECTION;
+        answer.extend(encoded(&AgentMessage::Drain(Drain { id })));
     }
+    answer
 }
 
 fn welcome(features: Vec<String>) -> Vec<u8> {

@@ -288,3 +288,30 @@ fn a_connection_on_which_the_agent_lets_time_pass_is_closed() {
             .await;
     });
 }
+
+#[test]
+fn a_drained_connection_is_closed_when_its_last_request_has_ended() {
+    run(async {
+        let is_first = Cell::new(true);
+        let agent = FakeAgent::start(false, move |event| match event {
+            ProxyMessage::RequestHeaders(_) if is_first.take() => Reaction::Drain,
+            _ => Reaction::Allow,
+        });
+        let client = own(&agent);
+
+        let session = begin(&client, false).await.unwrap().session.unwrap();
+        // The response of the request is still to be shown.
+        let other = begin(&client, false).await.unwrap().session.unwrap();
+        assert_eq!((agent.connections(), agent.ended_connections()), (2, 0));
+        drop(session);
+
+        agent
+            .wait_until(|agent| agent.ended_connections() == 1)
+            .await;
+        let told = |event: &ProxyMessage<'_>| matches!(event, ProxyMessage::Cancel(_));
+        assert!(agent.events().iter().any(told), "its end was told before");
+        drop(other);
+        assert!(begin(&client, false).await.is_ok());
+        assert_eq!((agent.connections(), agent.ended_connections()), (2, 1));
+    });
+}

@@ -18,6 +18,8 @@ pub(super) fn control_plane<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Optio
     // The token is used once, and its file may be gone afterwards.
     let enrolment_token_file = b.path(d, &spec::ENROLMENT_TOKEN_FILE);
     let data_dir = b.setting(d, &spec::DATA_DIR);
+    // Looked at when keys are sealed: the node starts without it.
+    let machine_key_file = b.path(d, &spec::MACHINE_KEY_FILE);
     let ca_file = b.file(d, &spec::CA_FILE);
     let node_name = b.optional(d, &spec::NODE_NAME);
     let labels = b.values(d, &spec::LABELS);
@@ -30,6 +32,7 @@ pub(super) fn control_plane<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Optio
         project,
         enrolment_token_file,
         data_dir,
+        machine_key_file,
         ca_file,
         node_name,
         labels,

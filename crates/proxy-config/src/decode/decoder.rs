@@ -9,6 +9,7 @@ use crate::files::Files;
 use crate::kdl::{Node, Span};
 use crate::read::{Texts, beside};
 use proxy_model::{FileId, Place, Sources};
+use proxy_routing::RegexBudget;
 use std::path::PathBuf;
 
 pub(crate) struct Decoder<'t, 'f> {
@@ -16,6 +17,8 @@ pub(crate) struct Decoder<'t, 'f> {
     files: Files<'f>,
     pub(super) known: Known,
     pub(super) names: Names<'t>,
+    /// For the regexes of all routes.
+    pub(super) regexes: RegexBudget,
     faults: Diagnostics,
 }
 
@@ -26,6 +29,7 @@ impl<'t, 'f> Decoder<'t, 'f> {
             files,
             known: Known::new(),
             names: Names::default(),
+            regexes: RegexBudget::default(),
             faults: Diagnostics::default(),
         }
     }

@@ -58,8 +58,17 @@ fn regexes<'t>(
                 d.push(modifier_of_nginx(expression, place));
                 continue;
             }
-            match PathPattern::regex(text) {
+            let is_spent = d.regexes.is_spent();
+            match PathPattern::regex_within(text, &mut d.regexes) {
                 Ok(pattern) => patterns.push(Setting::at(pattern, place)),
+                // Told once: none of those that follow is compiled.
+                Err(PatternError::RegexesTooLarge(_)) if is_spent => {}
+                Err(fault @ PatternError::RegexesTooLarge(_)) => {
+                    let code = DiagnosticCode::RegexesTooLarge;
+                    let message = "the regular expressions are too large together";
+                    let fault = Diagnostic::new(code, place, message).label(fault.to_string());
+                    d.push(fault.help("write `path` or `path-prefix` where they say the same"));
+                }
                 Err(fault) => d.push(bad_regex(&fault, place)),
             }
         }

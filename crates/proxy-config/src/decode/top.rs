@@ -1,6 +1,8 @@
 //! The top level of a configuration: its blocks, decoded in the order in which they refer to each
 //! other.
 
+mod work;
+
 use super::agents::agent;
 use super::block::Block;
 use super::config_tests::config_test;
@@ -47,6 +49,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     no_two_alike(d, &model.listeners);
     no_listener_at_admin(d, &model);
     no_https_test_without_tls(d, &model);
+    work::check(d, &model);
     model
 }
 

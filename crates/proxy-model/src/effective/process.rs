@@ -129,6 +129,7 @@ pub(super) fn control_plane(list: &mut List, control_plane: &ControlPlane) {
         project,
         enrolment_token_file,
         data_dir,
+        machine_key_file,
         ca_file,
         node_name,
         labels,
@@ -143,6 +144,11 @@ pub(super) fn control_plane(list: &mut List, control_plane: &ControlPlane) {
         path,
     );
     list.put(&control_spec::DATA_DIR, data_dir, path);
+    list.put_any(
+        &control_spec::MACHINE_KEY_FILE,
+        machine_key_file.as_ref(),
+        path,
+    );
     list.put_any(&control_spec::CA_FILE, ca_file.as_ref(), path);
     list.put_any(&control_spec::NODE_NAME, node_name.as_ref(), text);
     list.put_all(&control_spec::LABELS, labels, text);

@@ -56,7 +56,7 @@ settings! {
         .or(104_857_600)
         .enforced("proxy-pipeline", "a_body_that_grows_beyond_its_limits_is_refused_though_larger_ones_pass");
     /// Connections from one client address; IPv6 counts by /64. Over it new ones are answered 503 and
-    /// closed. Peers among `trusted-proxies` are not limited: a PROXY protocol header names the client
+    /// closed; with TLS they are closed before the handshake, without an answer. Peers among `trusted-proxies` are not limited: a PROXY protocol header names the client
     /// that is.
     MAX_CONNECTIONS_PER_CLIENT: Integer<u32>, Given<u32> =
         integer("limits.max-connections-per-client", 1, MAX_COUNT, "connections")
@@ -68,7 +68,8 @@ settings! {
         integer("limits.max-connections-per-route", 1, MAX_COUNT, "connections")
             .or(1_000)
             .enforced("proxy-pipeline", "a_route_serves_so_many_connections_at_once_and_others_go_on");
-    /// Connections from all clients. Over it new ones are answered 503 and closed. At most the file
+    /// Connections from all clients. Over it new ones are answered 503 and closed; on listeners with TLS or
+    /// the PROXY protocol they are closed at once, without an answer. At most the file
     /// descriptors that the process may have, less 100: what is set beyond that has no effect, which is
     /// told by a warning.
     MAX_TOTAL_CONNECTIONS: Integer<u32>, Given<u32> =
@@ -141,7 +142,8 @@ settings! {
         integer("limits.max-requests-per-second-per-route", 1, MAX_COUNT, "requests a second")
             .optional("no limit")
             .enforced("proxy-pipeline", "each_route_has_a_rate_of_its_own");
-    /// Resident memory of the process. Over it new connections are answered 503 and closed, waiting
+    /// Resident memory of the process. Over it new connections are answered 503 and closed, with TLS or the
+    /// PROXY protocol closed without an answer, waiting
     /// requests are answered 503, idle connections to targets are closed, and an alert goes to the logs
     /// and to `proxy_memory_shedding`, until less than 90 % is used. Bodies are buffered while less than
     /// 85 % is used; beyond that the largest are answered 503, and responses stream.

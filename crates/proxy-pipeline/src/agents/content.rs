@@ -7,6 +7,7 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::BodyReservation;
 use proxy_model::Limits;
 use proxy_plan::AgentPlan;
+use proxy_telemetry::LimitSetting;
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -185,9 +186,16 @@ impl Content {
 
 /// The problem of a body that exceeds a decompression limit, whatever `on-oversize` says: it is an attack.
 fn problem(error: DecodingError) -> Problem {
+    let limited = |(current, limit), setting: LimitSetting| {
+        let problem = Problem::new(Reason::DecompressionLimit, Detail::Limit { current, limit });
+        problem.with_setting(setting.path())
+    };
     match error {
-        DecodingError::Size { limit, current } | DecodingError::Ratio { limit, current } => {
-            Problem::new(Reason::DecompressionLimit, Detail::Limit { current, limit })
+        DecodingError::Size { limit, current } => {
+            limited((current, limit), LimitSetting::MaxDecompressedSize)
+        }
+        DecodingError::Ratio { limit, current } => {
+            limited((current, limit), LimitSetting::MaxDecompressionRatio)
         }
         DecodingError::Malformed | DecodingError::Unsupported => {
             let detail = Detail::text(error.to_string());

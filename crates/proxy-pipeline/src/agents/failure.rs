@@ -6,7 +6,7 @@ use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::LimitReached;
 use proxy_plan::AgentPlan;
-use proxy_telemetry::{AgentEvent, AgentMetrics};
+use proxy_telemetry::{AgentEvent, AgentMetrics, LimitSetting};
 use std::time::Duration;
 
 /// Why a call has no decision.
@@ -36,7 +36,7 @@ impl AgentFailure {
             Self::Call(CallError::Overloaded(_)) => AgentOutcome::Overloaded,
             Self::Call(CallError::Unreachable(_)) => AgentOutcome::Unreachable,
             Self::Call(CallError::Closed) => AgentOutcome::Closed,
-            Self::Call(CallError::BadReply(_)) => AgentOutcome::BadReply,
+            Self::Call(CallError::BadReply(_) | CallError::TooLarge(_)) => AgentOutcome::BadReply,
             Self::Call(CallError::ServerError(_)) => AgentOutcome::ServerError,
         }
     }
@@ -71,6 +71,10 @@ impl AgentFailure {
             }
             Self::QueueFull(LimitReached { held, max }) => {
                 named(format!("{held} calls without an answer, {max} allowed"))
+                    .with_setting(LimitSetting::MaxAgentQueueDepth.path())
+            }
+            Self::Call(error @ CallError::TooLarge(_)) => {
+                named(error.to_string()).with_setting(LimitSetting::MaxAgentResponse.path())
             }
             Self::Call(error) => named(error.to_string()),
         }

@@ -70,9 +70,10 @@ impl Attempts<'_, '_> {
     /// The request; a copy is kept if another target may have to be tried.
     fn request_for_call(&mut self) -> Request<RequestBody> {
         let request = std::mem::take(&mut self.request);
+        // For the error record.
+        *self.request.uri_mut() = request.uri().clone();
         if self.keeps_request() {
             *self.request.method_mut() = request.method().clone();
-            *self.request.uri_mut() = request.uri().clone();
             *self.request.headers_mut() = request.headers().clone();
             *self.request.version_mut() = request.version();
         }

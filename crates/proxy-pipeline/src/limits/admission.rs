@@ -266,6 +266,11 @@ impl Admission {
         self.admit_waiting();
     }
 
+    /// Requests of this worker that are served.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight.get()
+    }
+
     /// Requests of this worker that wait.
     pub fn waiting(&self) -> usize {
         self.queue.borrow().order.len()

@@ -5,7 +5,7 @@ use crate::limits::route_limits::{RateLimitStatus, RateRule, RateSubject};
 use crate::record::error_log::{ErrorContext, note_observed};
 use crate::worker::time::Time;
 use http::uri::PathAndQuery;
-use proxy_errors::{Detail, Problem, Reason};
+use proxy_errors::{Detail, Problem};
 use proxy_limits::{ClientKey, RateDecision};
 use proxy_routing::{forgiving_path, is_plain_path};
 use std::borrow::Cow;
@@ -120,11 +120,11 @@ fn take_tokens(
                 nearest = Some(decision);
             }
         } else if rule.observe_only {
-            observed.push(problem(rule.reason, decision));
+            observed.push(problem(rule, decision));
             nearest.get_or_insert(decision);
         } else {
             nearest = Some(decision);
-            refusal = Some(problem(rule.reason, decision));
+            refusal = Some(problem(rule, decision));
             break;
         }
     }
@@ -139,6 +139,8 @@ fn take_tokens(
             client_ip: record.client_ip,
             status: problem.status().as_u16(),
             upstream: None,
+            target: None,
+            head: None,
             route: exchange.completion.origin.route_id(record.parts),
         };
         note_observed(&worker, &problem, &context);
@@ -153,12 +155,12 @@ fn take_tokens(
     refusal.map_or(Ok(()), Err)
 }
 
-fn problem(reason: Reason, decision: RateDecision) -> Problem {
-    let limit = u64::from(decision.limit);
-    // The burst is used up, and this is one more.
+fn problem(rule: &RateRule, decision: RateDecision) -> Problem {
+    let limit = u64::from(rule.per_second);
+    // The bucket is empty: in this second there is at least one more than the rate.
     let detail = Detail::Limit {
         current: limit + 1,
         limit,
     };
-    Problem::new(reason, detail).with_retry_after(decision.retry_after)
+    Problem::new(rule.reason, detail).with_retry_after(decision.retry_after)
 }

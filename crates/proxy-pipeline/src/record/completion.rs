@@ -65,6 +65,8 @@ pub(crate) struct ExchangeRecord {
     pub(crate) agents: Option<Box<AgentRecord>>,
     /// The encoded head for the access record; `None` if the log is off.
     pub(crate) access_head: Option<AccessLogHead>,
+    /// The encoded head for an error record, if that log is off.
+    pub(crate) error_head: Option<Box<AccessLogHead>>,
     /// The trace that the request belongs to, if it says so, or if one began with it.
     pub(crate) trace_id: Option<Box<TraceId>>,
     /// The stream to the target of a protocol switch that the response agrees to.
@@ -124,6 +126,7 @@ impl ExchangeRecord {
             breaker: None,
             agents: None,
             access_head: None,
+            error_head: None,
             trace_id: None,
             upgrade: None,
             kind: ExchangeKind::Request,
@@ -198,6 +201,15 @@ impl CompletionGuard {
         let removals = self.worker.removals.borrow();
         let reason = self.watch.check(reloads, lost.as_ref(), &removals)?;
         Some(Problem::new(reason, Detail::None))
+    }
+
+    /// Counts the time until the first byte of a streamed body.
+    #[cold]
+    pub(crate) fn count_stream(&self) {
+        if self.record.kind == ExchangeKind::Request {
+            let waited = self.worker.time.elapsed().saturating_sub(self.record.began);
+            self.origin.route_metrics(self.record.parts).stream(waited);
+        }
     }
 
     fn settle(&mut self) {
@@ -297,6 +309,7 @@ impl CompletionGuard {
     #[cold]
     fn record_problem(&self, problem: &Problem, status: u16, took: Duration) {
         let upstream = self.upstream_name();
+        let error_head = self.record.error_head.as_deref();
         let context = ErrorContext {
             at: self.worker.time.unix(self.record.began + took),
             took,
@@ -305,6 +318,8 @@ impl CompletionGuard {
             client_ip: self.record.client_ip,
             status,
             upstream: Some(upstream).filter(|name| !name.is_empty()),
+            target: self.origin.target_label(self.record.parts),
+            head: self.record.access_head.as_ref().or(error_head),
             route: self.origin.route_id(self.record.parts),
         };
         log_problem(&self.worker, problem, &context);

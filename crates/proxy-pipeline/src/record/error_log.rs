@@ -5,7 +5,7 @@ use crate::headers::trace_context::TraceId;
 use crate::worker::connection_info::ConnectionInfo;
 use crate::worker::state::Worker;
 use proxy_errors::{Detail, ErrorType, LimitType, Problem, Reason};
-use proxy_telemetry::{ErrorRecord, Level, Limit, LimitRecord};
+use proxy_telemetry::{AccessLogHead, ErrorRecord, Level, Limit, LimitRecord, LimitSetting};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ pub(crate) struct ErrorContext<'a> {
     pub(crate) client_ip: IpAddr,
     pub(crate) status: u16,
     pub(crate) upstream: Option<&'a str>,
+    pub(crate) target: Option<&'a str>,
+    pub(crate) head: Option<&'a AccessLogHead>,
     pub(crate) route: Option<&'a str>,
 }
 
@@ -34,12 +36,18 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
         client_ip,
         status,
         upstream,
+        target,
+        head,
         route,
     } = *context;
     let reason = problem.reason();
     worker
         .metrics
         .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+    let setting = setting(worker, problem);
+    if let Some(setting) = setting.and_then(LimitSetting::from_path) {
+        worker.metrics.rejected(setting);
+    }
     if reason == Reason::ClientAborted {
         return;
     }
@@ -74,12 +82,28 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
         message: &message,
         reason: reason.as_str(),
         upstream,
+        target,
         route,
         client_ip: &client_ip,
+        head,
         took,
         field: problem.field(),
-        setting: problem.setting(),
+        setting,
     });
+}
+
+/// The setting of the limit that was reached: of memory, the one in force.
+fn setting(worker: &Worker, problem: &Problem) -> Option<&'static str> {
+    if problem.reason() != Reason::MemoryPressure {
+        return problem.setting();
+    }
+    let is_by_percent = worker.shared.memory.is_by_percent();
+    let setting = if is_by_percent {
+        LimitSetting::MaxMemoryPercent
+    } else {
+        LimitSetting::MaxMemory
+    };
+    Some(setting.path())
 }
 
 /// Counts and writes down that a request was over a limit that only observes.
@@ -103,17 +127,17 @@ fn write_limit(
     context: &ErrorContext<'_>,
 ) {
     let (actual, limit) = counted(problem.detail());
-    let client_ip = context.client_ip.to_string();
     let id = context.correlation_id;
     let trace_id = context.trace_id.map(|id| &id[..]);
     let trace_id = trace_id.and_then(|id| str::from_utf8(id).ok());
     worker.logs.borrow_mut().errors.limit(&LimitRecord {
         at: context.at,
         message,
+        repeated: 0,
         limit_type,
         limit,
         actual,
-        client_ip: &client_ip,
+        client_ip: context.client_ip,
         trace_id: Some(trace_id.unwrap_or(id)).filter(|id| !id.is_empty()),
         correlation_id: trace_id.map(|_| id),
         setting: problem.setting(),
@@ -133,6 +157,8 @@ pub fn log_connection_problem(worker: &Worker, client: &ConnectionInfo, problem:
         client_ip: client.peer.ip,
         status: problem.status().as_u16(),
         upstream: None,
+        target: None,
+        head: None,
         route: None,
     };
     log_problem(worker, problem, &context);

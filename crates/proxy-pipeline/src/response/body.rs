@@ -165,6 +165,12 @@ impl Body {
         self.source.poll_upload(cx);
     }
 
+    /// Whether the request's body may still be sent to its target while this body is sent to the client.
+    #[must_use]
+    pub fn may_upload(&self) -> bool {
+        self.source.may_upload()
+    }
+
     /// Ends a stream after a reload removed its route or target and its grace period is over.
     #[inline]
     fn end_if_removed(&mut self) {
@@ -182,6 +188,20 @@ impl Body {
         }
     }
 
+    /// The first bytes of a body that had not arrived whole are timed: a client of a stream waits for them.
+    #[inline]
+    fn count_sent(&mut self, bytes: u64) {
+        if let Some(completion) = &mut self.completion {
+            if completion.record.bytes_out == 0
+                && bytes > 0
+                && !matches!(self.source, Source::Bytes(_))
+            {
+                completion.count_stream();
+            }
+            completion.record.bytes_out += bytes;
+        }
+    }
+
     fn fail(&mut self, interruption: Interruption) -> Source {
         let problem = match (interruption, self.completion.as_deref()) {
             (Interruption::Upstream(fault), Some(completion)) => completion.interrupted(&fault),
@@ -191,7 +211,8 @@ impl Body {
         let reason = problem.reason().as_str();
         let source = if self.errors_in_trailers {
             let mut trailers = HeaderMap::new();
-            problem.write_grpc_headers(&mut trailers);
+            let told = problem.without_name();
+            told.write_grpc_headers(&mut trailers);
             trailers.remove(CONTENT_TYPE);
             Source::ErrorTrailers(trailers)
         } else {
@@ -237,9 +258,8 @@ impl HttpBody for Body {
                 if let Some(trailers) = frame.trailers_mut() {
                     trailers::for_clients(trailers);
                 }
-                if let Some(completion) = &mut self.completion {
-                    completion.record.bytes_out += frame.data_ref().map_or(0, Bytes::len) as u64;
-                }
+                let sent = frame.data_ref().map_or(0, Bytes::len) as u64;
+                self.count_sent(sent);
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(fault))) => {
@@ -287,9 +307,7 @@ impl SpliceFrom for Body {
         };
         match ready!(upstream.poll_splice(cx, pipe, most)) {
             Ok(moved) => {
-                if let Some(completion) = &mut self.completion {
-                    completion.record.bytes_out += moved.unwrap_or_default() as u64;
-                }
+                self.count_sent(moved.unwrap_or_default() as u64);
                 Poll::Ready(moved)
             }
             Err(fault) => {

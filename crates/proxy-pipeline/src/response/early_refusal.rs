@@ -61,6 +61,7 @@ pub fn refuse_unread(
             complete: true,
             problem: Some(Box::new(problem)),
             access_head: access_head(worker, &active, unread.head),
+            error_head: error_head(worker, &active, unread.head),
             ..ExchangeRecord::new(began, correlation_id, Protocol::Http11, client.peer.ip)
         },
         origin: Origin::Plan(active),
@@ -74,4 +75,15 @@ fn access_head(worker: &Worker, active: &ActivePlan, head: &[u8]) -> Option<Acce
     let format = active.access_format.as_ref()?;
     let facts = refused_head::facts(head);
     worker.logs.borrow_mut().access.access_head(&facts, format)
+}
+
+/// The head for the error record, if the access log is off.
+fn error_head(worker: &Worker, active: &ActivePlan, head: &[u8]) -> Option<Box<AccessLogHead>> {
+    if active.access_format.is_some() || head.is_empty() {
+        return None;
+    }
+    let facts = refused_head::facts(head);
+    let errors = &mut worker.logs.borrow_mut().errors;
+    let encoded = errors.access_head(&facts, &active.error_format);
+    encoded.map(Box::new)
 }

@@ -60,6 +60,8 @@ struct UploadedProbe {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyLimits {
     pub(crate) max_bytes: u64,
+    /// The setting of `max_bytes`.
+    pub(crate) setting: &'static str,
     pub(crate) trailers: FieldLimits,
 }
 
@@ -86,6 +88,8 @@ pub enum RequestBodyError {
         seen: u64,
         /// The limit, in bytes.
         limit: u64,
+        /// The setting of the limit.
+        setting: &'static str,
     },
     /// The trailers exceed a limit on header fields.
     #[error("trailers of {current} exceed limit {limit}")]
@@ -330,9 +334,17 @@ impl Progress {
     fn count(&self, bytes: usize) -> Result<(), RequestBodyError> {
         let seen = self.bytes.get().saturating_add(bytes as u64);
         self.bytes.set(seen);
-        let limit = self.limits.max_bytes;
+        let BodyLimits {
+            max_bytes: limit,
+            setting,
+            ..
+        } = self.limits;
         if seen > limit {
-            return Err(RequestBodyError::TooLarge { seen, limit });
+            return Err(RequestBodyError::TooLarge {
+                seen,
+                limit,
+                setting,
+            });
         }
         if let Some(min_rate) = &self.min_rate {
             min_rate.moved(self.timers.clock(), bytes);

@@ -30,7 +30,7 @@ pub struct ActivePlan {
     pub(crate) upstreams: Vec<ActiveUpstream>,
     /// By position of the agent.
     pub(crate) agents: Vec<ActiveAgent>,
-    /// By position of the route.
+    /// By position of the route; the last ones are those of requests without a route.
     pub(crate) limits: Arc<[RouteLimits]>,
     /// By position of the route; `None` for routes without copies.
     pub(crate) shadows: Vec<Option<ShadowCounters>>,
@@ -40,6 +40,8 @@ pub struct ActivePlan {
     pub(crate) traces: Option<Sampling>,
     /// Format of access records; `None` if the log is off.
     pub(crate) access_format: Option<AccessFormat>,
+    /// Format of requests in error records.
+    pub(crate) error_format: AccessFormat,
     /// Routes in the form of access records, by index; empty if the log is off.
     pub(crate) route_fields: EscapedFields,
     pub(crate) response_limits: HeadLimits,
@@ -123,6 +125,10 @@ impl ActivePlan {
             standard_statuses: *model.limits.standard_statuses,
             traces: traces(&model.observability.trace_context),
             access_format,
+            error_format: AccessFormat {
+                fields: Vec::new(),
+                redact_query: redacted(&model.observability),
+            },
             route_fields,
             response_limits: RESPONSE_LIMITS,
             folders: model.routes.iter().map(folder).collect(),
@@ -153,6 +159,11 @@ impl ActivePlan {
                 own.client = Rc::clone(known);
             }
         }
+    }
+
+    /// The position in the limits of requests without a route.
+    pub(crate) fn unrouted(&self) -> usize {
+        self.plan.routes().len()
     }
 
     /// Recomputes the healthy targets.
@@ -341,9 +352,13 @@ fn traces(settings: &TraceContext) -> Option<Sampling> {
 }
 
 fn access_format(observability: &Observability) -> Option<AccessFormat> {
-    let redact = observability.redact_query.iter();
     observability.access_log.enabled.then(|| AccessFormat {
         fields: vec![OptionalField::UserAgent, OptionalField::Referer],
-        redact_query: redact.map(|name| name.value.clone()).collect(),
+        redact_query: redacted(observability),
     })
+}
+
+fn redacted(observability: &Observability) -> Vec<String> {
+    let names = observability.redact_query.iter();
+    names.map(|name| name.value.clone()).collect()
 }

@@ -42,6 +42,7 @@ pub(crate) struct Extract {
 struct ExtractedTarget {
     upstream: Arc<str>,
     identity: Arc<TargetIdentity>,
+    label: Arc<str>,
     metrics: Arc<TargetMetrics>,
     /// One entry, or none if the log is off.
     target_fields: EscapedFields,
@@ -79,6 +80,18 @@ impl Origin {
                 Some(&active.plan.upstreams().get(upstream)?.name)
             }
             Self::Extract(extract) => Some(&*extract.target.as_ref()?.upstream),
+        }
+    }
+
+    /// The address of the last target.
+    pub(crate) fn target_label(&self, parts: PlanParts) -> Option<&str> {
+        match self {
+            Self::Plan(active) => {
+                let (upstream, target) = parts.upstream?;
+                let upstream = active.plan.upstreams().get(upstream)?;
+                Some(&upstream.targets.get(usize::from(target))?.label)
+            }
+            Self::Extract(extract) => Some(&extract.target.as_ref()?.label),
         }
     }
 
@@ -180,6 +193,7 @@ impl ExtractedTarget {
         Some(Self {
             upstream: Arc::clone(&plan.name),
             identity: Arc::clone(&target.identity),
+            label: Arc::clone(&target.label),
             metrics: Arc::clone(metrics),
             target_fields: EscapedFields::from_targets(&plan.name, label),
         })

@@ -21,6 +21,7 @@ use proxy_upstream::TargetChanges;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// State shared by all workers.
@@ -117,8 +118,9 @@ impl Logs {
         }
     }
 
-    /// Sends pending lines.
-    pub fn flush(&mut self) {
+    /// Sends pending lines at `now`, since the Unix epoch.
+    pub fn flush(&mut self, now: Duration) {
+        self.errors.sum_up(now);
         self.access.flush();
         self.errors.flush();
     }

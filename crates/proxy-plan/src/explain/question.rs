@@ -86,6 +86,18 @@ impl ExplainRequest {
         plan: &Plan,
         states: &impl UpstreamStates,
     ) -> Result<Explanation, ExplainError> {
+        let explained = self.with_head(plan, |head| plan.explain(head, states, Duration::ZERO));
+        let mut explanation = explained?;
+        explanation.client_ip = self.client_ip;
+        Ok(explanation)
+    }
+
+    /// Calls `decide` with the request's head, as a listener of `plan` would read it.
+    pub(crate) fn with_head<T>(
+        &self,
+        plan: &Plan,
+        decide: impl FnOnce(&RequestHead<'_>) -> T,
+    ) -> Result<T, ExplainError> {
         let Self {
             method,
             url,
@@ -110,9 +122,7 @@ impl ExplainRequest {
             content_length: content_length(&headers)?,
             client_ip: client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         };
-        let mut explanation = plan.explain(&head, states, Duration::ZERO);
-        explanation.client_ip = *client_ip;
-        Ok(explanation)
+        Ok(decide(&head))
     }
 }
 

@@ -21,7 +21,13 @@ pub struct Delivery {
     pub entry_file: PathBuf,
     /// Certificates with their private keys, held in memory.
     pub keys: PrivateKeys,
+    /// Run before each load: the files may have been changed on the disk since.
+    pub check: BundleCheck,
 }
+
+/// A check that the files of a bundle are as they were delivered; the reason names one that is not.
+#[derive(Clone)]
+pub struct BundleCheck(Arc<dyn Fn() -> Result<(), String> + Send + Sync>);
 
 /// Private keys in PEM, each with its chain, by the key's path in the configuration.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +70,18 @@ pub struct Follower {
     pub first: Option<Delivery>,
     /// Starts the client with the result of its first bundle. Dropping the returned value ends the client.
     pub start: Box<StartClient>,
+}
+
+impl BundleCheck {
+    /// A check that reads the disk.
+    pub fn new(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    pub(crate) fn run(&self) -> Result<(), String> {
+        let Self(check) = self;
+        check()
+    }
 }
 
 impl Deliveries {
@@ -133,6 +151,12 @@ pub(crate) fn compare(at_start: Option<&ControlPlane>, now: Option<&ControlPlane
     if !is_same {
         let warning = "the block control-plane has changed, which counts at the next start";
         tracing::warn!(target: ANSWER, warning, "configuration");
+    }
+}
+
+impl fmt::Debug for BundleCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BundleCheck(…)")
     }
 }
 

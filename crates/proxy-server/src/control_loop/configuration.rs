@@ -7,8 +7,8 @@ use crate::runtime::system_clock::now;
 use crate::runtime::system_memory;
 use crate::worker::worker_pool::worker_count;
 use crate::{admin, tls};
-use proxy_config::{Diagnostic, Files, Loaded, Report};
-use proxy_model::Model;
+use proxy_config::{Diagnostic, DiagnosticCode, Files, Loaded, Report};
+use proxy_model::{Model, Place, Sources};
 use proxy_plan::failed_tests;
 use rustix::process::{Resource, getrlimit};
 
@@ -27,6 +27,11 @@ pub(crate) fn load_over(config: &Source, delivery: &Delivery) -> Result<Loaded, 
         // Only a file can name a control plane.
         return load(config);
     };
+    delivery.check.run().map_err(|reason| {
+        let code = DiagnosticCode::ChangedFile;
+        let fault = Diagnostic::new(code, Place::default(), reason);
+        Report::new(Sources::default(), vec![fault])
+    })?;
     let files = Files::DiskAnd(delivery.keys.files());
     let bundle = delivery.entry_file.to_string_lossy();
     let loaded = proxy_config::load_over(files, &bundle, &own.to_string_lossy())?;

@@ -30,7 +30,7 @@ pub(crate) struct RouteLimitTransaction {
     rates: StateTransaction<RateIdentity, RateState>,
     connections: StateTransaction<Arc<str>, ConcurrencyLimit>,
     stores: StateTransaction<StoreIdentity, SharedBuckets>,
-    /// By position of the route.
+    /// By position of the route; the last ones are those of requests without a route.
     pub(crate) routes: Arc<[RouteLimits]>,
 }
 
@@ -112,7 +112,12 @@ impl LimitRegistry {
                 rates: builder.rules(route, model.policies.rate_limit.as_ref()),
             }
         });
-        transaction.routes = routes.collect();
+        let mut routes: Vec<_> = routes.collect();
+        routes.push(RouteLimits {
+            connections: None,
+            rates: builder.common(None),
+        });
+        transaction.routes = routes.into();
         transaction
     }
 
@@ -176,6 +181,12 @@ impl LimitRegistry {
         self.store_metrics = metrics.collect();
     }
 
+    /// The limits on connections, one for each route.
+    pub(crate) fn connections(&self) -> Vec<ConcurrencyLimit> {
+        let limits = self.connections.states();
+        limits.map(|limit| ConcurrencyLimit::clone(limit)).collect()
+    }
+
     /// Keeps buckets that go without requests from losing count of time, and tells how many keys were
     /// dropped. To be called at least every five minutes.
     pub(crate) fn settle(&mut self, now_ns: u64) {
@@ -232,33 +243,40 @@ impl Builder<'_> {
     fn rules(&mut self, route: &RoutePlan, policy: Option<&RateLimit>) -> Vec<RateRule> {
         let mut rules = Vec::new();
         rules.extend(policy.and_then(|policy| self.policy(route, policy)));
-        if matches!(route.service, Service::Builtin(_)) {
-            return rules;
+        if !matches!(route.service, Service::Builtin(_)) {
+            rules.extend(self.common(Some(&route.id)));
         }
+        rules
+    }
+
+    /// The limits of the `limits` block on requests of `route`, or without a route.
+    fn common(&mut self, route: Option<&Arc<str>>) -> Vec<RateRule> {
         let global = self.limits.max_requests_per_second_global;
         let per_client = self.limits.max_requests_per_second_per_client;
         let per_route = self.limits.max_requests_per_second_per_route;
-        for (reason, rate, scope) in [
-            (Reason::ClientRateLimit, per_client, Scope::PerClient),
-            (
-                Reason::RouteRateLimit,
-                per_route,
-                Scope::PerRoute(Arc::clone(&route.id)),
-            ),
-            (Reason::GlobalRateLimit, global, Scope::Global),
-        ] {
-            let settings = rate.map(|rate| RateLimitSettings::per_second(*rate));
-            let buckets = settings.and_then(Result::ok);
-            let buckets = buckets.and_then(|settings| self.buckets(scope, settings));
-            rules.extend(buckets.map(|buckets| RateRule {
+        let of_route = route.map(|id| {
+            let scope = Scope::PerRoute(Arc::clone(id));
+            (Reason::RouteRateLimit, per_route, scope)
+        });
+        let limits = [
+            Some((Reason::ClientRateLimit, per_client, Scope::PerClient)),
+            of_route,
+            Some((Reason::GlobalRateLimit, global, Scope::Global)),
+        ];
+        let rules = limits.into_iter().flatten();
+        let rules = rules.filter_map(|(reason, rate, scope)| {
+            let per_second = *rate?;
+            let settings = RateLimitSettings::per_second(per_second).ok()?;
+            Some(RateRule {
                 reason,
+                per_second,
                 observe_only: false,
                 after_agents: false,
-                buckets,
+                buckets: self.buckets(scope, settings)?,
                 shared: None,
-            }));
-        }
-        rules
+            })
+        });
+        rules.collect()
     }
 
     fn policy(&mut self, route: &RoutePlan, policy: &RateLimit) -> Option<RateRule> {
@@ -278,6 +296,7 @@ impl Builder<'_> {
         let scope = Scope::Policy(Arc::clone(&route.id), key.value.clone());
         Some(RateRule {
             reason: Reason::PolicyRateLimit,
+            per_second: **requests_per_second,
             observe_only: **observe_only,
             after_agents: route.agents.is_some() && matches!(key.value, RateKey::Header(_)),
             buckets: self.buckets(scope, settings)?,

@@ -6,6 +6,7 @@ mod transaction;
 
 use crate::config::delivery::PrivateKeys;
 use crate::error::apply_error::ApplyError;
+use crate::observe::limit_uses::LimitUses;
 use crate::observe::logs::OpenLogs;
 use crate::observe::memory_watch::{self, MemoryWatch};
 use crate::reload::limit_registry::LimitRegistry;
@@ -184,6 +185,7 @@ impl Server {
         TargetHealth::extend_overrides(&self.plan, &plan);
         self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
         self.plan = plan;
+        self.show_limits();
         let update = || Command::ApplyAddresses(Box::new(update.clone()));
         self.workers.send_all(update);
         true
@@ -323,8 +325,19 @@ impl Server {
         self.prober.apply(&plan, self.certificates.loaded());
         self.breakers = BreakerStates::new(&plan, &self.common.registry);
         self.plan = plan;
+        self.show_limits();
         self.workers.publish(plan_updates).await;
         self.workers.scale_down(count);
+    }
+
+    /// Shows the limits of the active plan in statistics and metrics.
+    fn show_limits(&self) {
+        self.common.registry.set_limits(Arc::new(LimitUses {
+            limits: self.plan.model().limits.clone(),
+            shared: Arc::clone(&self.common.shared),
+            routes: self.route_limits.connections(),
+            idle: self.limits.idle(),
+        }));
     }
 
     /// Reads how much memory the process uses, and tells when it begins or ceases to shed load.

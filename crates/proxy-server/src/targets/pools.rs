@@ -53,6 +53,12 @@ impl ConnectionLimits {
         self.all.get(&target).cloned()
     }
 
+    /// The limits on idle connections, one for each target.
+    pub(crate) fn idle(&self) -> Vec<IdleLimit> {
+        let limits = self.idle.states();
+        limits.map(|limit| IdleLimit::clone(limit)).collect()
+    }
+
     /// Pool settings of every target of `plan`.
     pub(crate) fn pool_settings(&self, plan: &Plan) -> Vec<PoolSettings> {
         let settings = targets(plan).map(|(upstream, target)| {

@@ -57,6 +57,23 @@ fn response_headers_are_set_added_and_removed() {
 }
 
 #[test]
+fn response_headers_act_on_pages_of_builtin_handlers() {
+    for handler in ["health", "ready", "status", "metrics", "welcome"] {
+        let route = format!(
+            "service-type \"builtin\"; builtin-handler \"{handler}\"
+             response-headers {{ set \"X-Set\" \"new\"; remove \"Server\" }}"
+        );
+        let proxyd = Config::new().route("own", &route).start();
+
+        let response = proxyd.connect().ask(get("/", &[]));
+
+        assert_eq!(response.status, 200, "{handler}");
+        assert_eq!(response.fields.get("x-set"), Some("new"), "{handler}");
+        assert!(!response.fields.has("server"), "{handler}");
+    }
+}
+
+#[test]
 fn removing_comes_before_setting_and_setting_before_adding() {
     let upstream = Upstream::saying("");
     let proxyd = Config::through(

@@ -1,7 +1,7 @@
 //! Several requests on one client connection.
 
-use crate::support::{Config, METRICS, metric, pause, post, request};
-use proxy_testkit::{Broken, End, Gate, Upstream, Wire, get, ok};
+use crate::support::{Config, METRICS, metric, pause, post, request, target};
+use proxy_testkit::{Broken, End, Gate, Upstream, Wire, closed_port, get, ok};
 
 fn saying_the_target() -> Upstream {
     Upstream::start(|served| {
@@ -262,6 +262,56 @@ fn a_head_in_single_bytes_is_understood() {
     }
 
     assert_eq!(client.response().text(), "/drip");
+}
+
+#[test]
+fn an_early_answer_to_an_upload_says_that_the_connection_closes() {
+    // It does not wait for the body.
+    let upstream =
+        Upstream::start(|served| while served.head().is_some() && served.send(ok("hello")) {});
+    let proxyd = Config::new()
+        .route("dead", r#"matches { path "/dead" }; upstream "dead""#)
+        .route(
+            "limited",
+            r#"matches { path "/limited" }; upstream "u"
+               rate-limit { requests-per-second 1; burst 1 }"#,
+        )
+        .route(
+            "own",
+            r#"matches { path "/own" }; service-type "builtin"; builtin-handler "health""#,
+        )
+        .upstream("u", &target(&upstream))
+        .upstream("dead", &format!("target \"{}\"", closed_port()))
+        .start();
+    let answer = |path: &str, sent: &str| {
+        let mut client = proxyd.connect();
+        let head = format!("POST {path} HTTP/1.1\r\nHost: a.test\r\nContent-Length: 10\r\n\r\n");
+        client.send(head + sent);
+        (client.response(), client)
+    };
+    let refused = |path: &str, sent: &str| {
+        // A bucket is filled again while a busy machine stands still.
+        let mut answers = (0..100).map(|_| answer(path, sent));
+        answers
+            .find(|(response, _)| response.status != 200)
+            .unwrap()
+    };
+    for (path, status) in [
+        ("/dead", 502),
+        ("/none", 404),
+        ("/limited", 429),
+        ("/own", 405),
+    ] {
+        let (response, mut client) = refused(path, "half ");
+        assert_eq!(response.status, status, "{path}");
+        assert_eq!(response.fields.get("connection"), Some("close"), "{path}");
+        assert_eq!(client.end(), End::Closed, "{path}");
+
+        let (response, mut client) = refused(path, "0123456789");
+        assert_eq!(response.status, status, "{path}");
+        assert!(!response.fields.has("connection"), "{path}");
+        assert_eq!(client.ask(get("/none", &[])).status, 404, "{path}");
+    }
 }
 
 #[test]

@@ -68,11 +68,10 @@ fn too_fast(proxyd: &Proxy, response: &Response, word: &str, setting: &str) {
     assert_eq!(record.text("message"), message);
     assert_eq!(record.text("limit_type"), "request_rate");
     assert_eq!(record.text("setting"), setting);
-    let limit = number(response, "x-ratelimit-limit");
-    let limit = f64::from(u32::try_from(limit).unwrap());
+    // The rate, not the burst.
     assert_eq!(
         (record.number("limit"), record.number("actual")),
-        (Some(limit), Some(limit + 1.0))
+        (Some(1.0), Some(2.0))
     );
     assert!(record.has("client_ip"));
 }
@@ -109,6 +108,39 @@ fn a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate() {
     assert!((metric(&mut client, blocked) - 1.0).abs() < f64::EPSILON);
     pause(&mut client, 1_050);
     assert_eq!(client.ask(get("/", &[])).status, 200);
+}
+
+#[test]
+fn requests_without_a_route_count_against_the_rates_of_their_client_and_of_all() {
+    let upstream = Upstream::saying("");
+    let (mine, others) = ("192.0.2.1", "198.51.100.1");
+    for (limits, word, is_of_client) in [
+        (
+            "max-requests-per-second-per-client 1",
+            "client_rate_limit",
+            true,
+        ),
+        (
+            "max-requests-per-second-global 1",
+            "global_rate_limit",
+            false,
+        ),
+    ] {
+        let proxyd = by_limits(&upstream, limits).start();
+        for _ in 0..10 {
+            assert_eq!(ask(&proxyd, "/none", mine).status, 404);
+        }
+
+        let mut answers = (0..100).map(|_| ask(&proxyd, "/none", mine));
+        let refused = answers.find(|answer| answer.status != 404).unwrap();
+
+        assert_eq!(reason(&proxyd, &refused), word);
+        refusal(&refused, 429, "RATE_LIMIT_EXCEEDED");
+        assert_eq!(ask(&proxyd, "/a", others).status == 200, is_of_client);
+        // A path that is refused before it has a route spends the same tokens.
+        let mut answers = (0..100).map(|_| ask(&proxyd, "/a%00", mine));
+        assert!(answers.any(|answer| answer.status == 429), "{limits}");
+    }
 }
 
 #[test]
@@ -303,4 +335,24 @@ fn a_rate_limit_holds_over_all_workers() {
     // And those of the rate while the test lasts.
     let most = 20 + began.elapsed().as_secs() + 1;
     assert!((20..=most).contains(&admitted), "{admitted} of {most}");
+}
+
+#[test]
+fn a_flood_over_a_limit_writes_a_few_limit_records_and_their_number() {
+    let upstream = Upstream::saying("");
+    let proxyd = by_policy(&upstream, "requests-per-second 1; burst 1").start();
+    let mut client = proxyd.connect();
+    let refused = (0..200).filter(|_| client.ask(get("/", &[])).status == 429);
+    let refused = refused.count();
+
+    let sum = proxyd.record(|record| record.has("repeated"));
+
+    assert_eq!(sum.text("setting"), "routes.route.policies.rate-limit");
+    assert_eq!(sum.text("client_ip"), "127.0.0.1");
+    let records = proxyd.records();
+    let of_limits = records.iter().filter(|record| record.has("limit_type"));
+    // A busy machine may take longer than five seconds for the requests.
+    assert!(of_limits.count() < refused / 2, "{refused} were refused");
+    let failed = records.iter().filter(|record| record.has("http_status"));
+    assert_eq!(failed.count(), refused, "each request has its error record");
 }

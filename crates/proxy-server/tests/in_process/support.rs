@@ -106,6 +106,17 @@ impl Proxy {
         }
     }
 
+    /// Waits for such a record.
+    #[track_caller]
+    pub(crate) fn record(&self, is_wanted: impl Fn(&Record) -> bool) -> Record {
+        self.stdout.find(0, is_wanted)
+    }
+
+    /// The records so far.
+    pub(crate) fn records(&self) -> Vec<Record> {
+        self.stdout.records()
+    }
+
     /// Waits for the access record of the request with this correlation ID.
     #[track_caller]
     pub(crate) fn access_record(&self, correlation_id: &str) -> Record {

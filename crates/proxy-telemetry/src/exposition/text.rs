@@ -1,5 +1,6 @@
 //! Text form of the samples of one metric.
 
+use crate::limit_use::Quantity;
 use crate::metrics::{BOUNDS_TEXT, HistogramTotal};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -39,6 +40,12 @@ impl<'page> Samples<'page> {
     /// Writes a whole number, with labels already rendered.
     pub(crate) fn rendered(&mut self, labels: &str, n: u64) {
         self.sample("", labels, itoa::Buffer::new().format(n));
+    }
+
+    /// Writes a quantity of a limit.
+    pub(crate) fn quantity(&mut self, values: &[&str], quantity: Quantity) {
+        let labels = labels_text(self.labels, values);
+        self.sample("", &labels, &quantity.to_string());
     }
 
     /// Writes a time in seconds.

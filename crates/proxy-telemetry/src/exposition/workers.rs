@@ -2,6 +2,7 @@
 
 use super::scrape::Scrape;
 use super::text::Samples;
+use crate::limit_setting::LimitSetting;
 use crate::vocabulary::{Limit, Protocol};
 
 pub(crate) fn requests_in_flight(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
@@ -72,6 +73,29 @@ pub(crate) fn blocked(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
 pub(crate) fn limits(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     for limit in Limit::ALL {
         samples.count(&[limit.name()], scrape.snapshot.workers.limit(limit));
+    }
+}
+
+pub(crate) fn limit_rejections(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    for setting in LimitSetting::ALL {
+        let count = scrape.snapshot.workers.rejected(*setting);
+        samples.count(&[setting.name()], count);
+    }
+}
+
+pub(crate) fn limit_uses(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    for used in &scrape.snapshot.limits {
+        if let Some(current) = used.current {
+            samples.quantity(&[used.setting.name()], current);
+        }
+    }
+}
+
+pub(crate) fn limit_maxima(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    for used in &scrape.snapshot.limits {
+        if let Some(maximum) = used.maximum {
+            samples.quantity(&[used.setting.name()], maximum);
+        }
     }
 }
 

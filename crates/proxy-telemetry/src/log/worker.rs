@@ -5,6 +5,7 @@ use super::batch_sender::BatchSender;
 use super::bounds::BATCH_BYTES;
 use super::buffer_pool::BufferPool;
 use super::counts::LineCounts;
+use super::repeated_limits::RepeatedLimits;
 use crate::record::{
     AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, ErrorRecord, EventRecord,
     HeadBufferPool, LimitRecord, TimestampText,
@@ -12,6 +13,7 @@ use crate::record::{
 use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 
 /// Initial capacity of a batch, in bytes, so that its last line rarely makes it grow.
 const BEGUN_BYTES: usize = BATCH_BYTES + 4 * 1024;
@@ -27,6 +29,7 @@ pub struct WorkerLog {
     entered: u64,
     clock: TimestampText,
     head_buffers: HeadBufferPool,
+    limits: RepeatedLimits,
     /// `None` if the log is off.
     wire: Option<Wire>,
 }
@@ -65,6 +68,7 @@ impl WorkerLog {
             entered: 0,
             clock: TimestampText::default(),
             head_buffers: HeadBufferPool::default(),
+            limits: RepeatedLimits::default(),
             wire,
         }
     }
@@ -105,12 +109,28 @@ impl WorkerLog {
         }
     }
 
-    /// Appends the record of a reached limit.
+    /// Appends the record of a reached limit. After five of one limit and one client within five seconds, further
+    /// ones are counted for [`Self::sum_up`].
     pub fn limit(&mut self, record: &LimitRecord<'_>) {
-        if self.is_on() {
+        if self.is_on() && self.limits.admit(record) {
             record.write(&mut self.batch, &mut self.clock);
             self.end_line();
         }
+    }
+
+    /// Appends a record about each kind of limit record that was repeated, after its window at `now`, since the
+    /// Unix epoch.
+    pub fn sum_up(&mut self, now: Duration) {
+        self.sum_up_limits((now, false));
+    }
+
+    fn sum_up_limits(&mut self, ended: (Duration, bool)) {
+        let mut limits = mem::take(&mut self.limits);
+        limits.sum_up(ended, |record| {
+            record.write(&mut self.batch, &mut self.clock);
+            self.end_line();
+        });
+        self.limits = limits;
     }
 
     /// Appends the record of an event of the process, and sends the batch at once.
@@ -181,6 +201,7 @@ impl WorkerLog {
 
 impl Drop for WorkerLog {
     fn drop(&mut self) {
+        self.sum_up_limits((Duration::ZERO, true));
         if self.lines > 0 {
             self.hand_over();
             self.give_up();

@@ -35,6 +35,7 @@ pub struct Outcome {
 pub struct RouteMetrics {
     statuses: ReasonCounters<MAX_STATUSES>,
     duration: Histogram,
+    first_byte: Histogram,
     bytes_in: Counter,
     bytes_out: Counter,
     failed: Counter,
@@ -48,6 +49,8 @@ pub struct RouteTotal {
     pub(crate) statuses: ReasonTotals,
     /// Durations of requests.
     pub duration: HistogramTotal,
+    /// Times until the first body byte of streamed responses was sent.
+    pub first_byte: HistogramTotal,
     /// Body bytes received from clients.
     pub bytes_in: u64,
     /// Body bytes sent to clients.
@@ -85,6 +88,11 @@ impl RouteMetrics {
     pub fn fail(&self, reason: u16) {
         self.failures.add(reason);
     }
+
+    /// Counts a streamed response whose first body byte is sent, `waited` after the first byte of the request.
+    pub fn stream(&self, waited: Duration) {
+        self.first_byte.record(waited);
+    }
 }
 
 impl MetricGroup for RouteMetrics {
@@ -93,6 +101,7 @@ impl MetricGroup for RouteMetrics {
     fn add_to(&self, total: &mut RouteTotal) {
         self.statuses.add_to(&mut total.statuses);
         self.duration.add_to(&mut total.duration);
+        self.first_byte.add_to(&mut total.first_byte);
         total.bytes_in += self.bytes_in.get();
         total.bytes_out += self.bytes_out.get();
         total.failed += self.failed.get();

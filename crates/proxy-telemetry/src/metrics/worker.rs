@@ -2,6 +2,7 @@
 
 use super::cell::{Counter, Gauge};
 use super::enum_counters::EnumCounters;
+use crate::limit_setting::LimitSetting;
 use crate::vocabulary::{Limit, Protocol};
 
 /// Metrics of one worker.
@@ -28,8 +29,11 @@ pub struct WorkerMetrics {
     pub requests_queued: Gauge,
     /// Requests in flight and tunnels that began under a former configuration.
     pub requests_of_former_configurations: Gauge,
+    /// Places for requests in flight that are taken, as of the last tick.
+    pub places_taken: Gauge,
     protocols: [Counter; Protocol::ALL.len()],
     limits: [Counter; Limit::ALL.len()],
+    rejected: [Counter; LimitSetting::ALL.len()],
     failures: EnumCounters,
     blocked: EnumCounters,
 }
@@ -57,10 +61,14 @@ pub struct WorkerTotal {
     pub requests_queued: u64,
     /// Requests in flight and tunnels that began under a former configuration.
     pub requests_of_former_configurations: u64,
+    /// Places for requests in flight that are taken, of the worker with the most.
+    pub most_places_taken: u64,
     /// Requests by protocol, by [`Protocol::index`].
     pub protocols: [u64; Protocol::ALL.len()],
     /// Reached limits, by [`Limit::index`].
     pub limits: [u64; Limit::ALL.len()],
+    /// Requests and connections refused for a setting, by [`LimitSetting::index`].
+    pub rejected: [u64; LimitSetting::ALL.len()],
     /// Failures by index of the reason, and one more for indexes beyond the list.
     pub failures: Vec<u64>,
     /// Blocked requests by index of the reason, and one more for indexes beyond the list.
@@ -80,8 +88,10 @@ impl WorkerMetrics {
             rate_limits_observed: Counter::default(),
             requests_queued: Gauge::default(),
             requests_of_former_configurations: Gauge::default(),
+            places_taken: Gauge::default(),
             protocols: Default::default(),
             limits: Default::default(),
+            rejected: Default::default(),
             failures: EnumCounters::new(reasons),
             blocked: EnumCounters::new(reasons),
         }
@@ -98,6 +108,13 @@ impl WorkerMetrics {
     /// Counts a reached limit.
     pub fn limit_met(&self, limit: Limit) {
         if let Some(counter) = self.limits.get(limit.index()) {
+            counter.add(1);
+        }
+    }
+
+    /// Counts a request or a connection that was refused for `setting`.
+    pub fn rejected(&self, setting: LimitSetting) {
+        if let Some(counter) = self.rejected.get(setting.index()) {
             counter.add(1);
         }
     }
@@ -125,8 +142,10 @@ impl WorkerMetrics {
             rate_limits_observed,
             requests_queued,
             requests_of_former_configurations,
+            places_taken,
             protocols,
             limits,
+            rejected,
             failures,
             blocked,
         } = self;
@@ -140,10 +159,14 @@ impl WorkerMetrics {
         total.rate_limits_observed += rate_limits_observed.get();
         total.requests_queued += requests_queued.get();
         total.requests_of_former_configurations += requests_of_former_configurations.get();
+        total.most_places_taken = total.most_places_taken.max(places_taken.get());
         for (sum, counter) in total.protocols.iter_mut().zip(protocols) {
             *sum += counter.get();
         }
         for (sum, counter) in total.limits.iter_mut().zip(limits) {
+            *sum += counter.get();
+        }
+        for (sum, counter) in total.rejected.iter_mut().zip(rejected) {
             *sum += counter.get();
         }
         failures.add_to(&mut total.failures);
@@ -155,5 +178,11 @@ impl WorkerTotal {
     /// Number of times that `limit` was reached.
     pub fn limit(&self, limit: Limit) -> u64 {
         self.limits.get(limit.index()).copied().unwrap_or_default()
+    }
+
+    /// Requests and connections refused for `setting`.
+    pub fn rejected(&self, setting: LimitSetting) -> u64 {
+        let count = self.rejected.get(setting.index()).copied();
+        count.unwrap_or_default()
     }
 }

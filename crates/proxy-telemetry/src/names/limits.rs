@@ -10,6 +10,27 @@ pub const LIMIT_EXCEEDED_TOTAL: Metric = Metric::counter(
     "Requests or connections that ran into a limit, by limit type.",
     workers::limits,
 );
+/// Refusals by setting.
+pub const LIMIT_REJECTIONS_TOTAL: Metric = Metric::counter(
+    "proxy_limit_rejections_total",
+    &["setting"],
+    "Requests or connections refused for a limit, by its setting in the limits block.",
+    workers::limit_rejections,
+);
+/// Use of limits.
+pub const LIMIT_USE: Metric = Metric::gauge(
+    "proxy_limit_use",
+    &["setting"],
+    "Use of a limit, by its setting: of the one with the most, for a limit on each client, route, worker, agent or target.",
+    workers::limit_uses,
+);
+/// Maxima of limits.
+pub const LIMIT_MAXIMUM: Metric = Metric::gauge(
+    "proxy_limit_maximum",
+    &["setting"],
+    "Maximum of a limit, by its setting in the limits block; none for one that is not set.",
+    workers::limit_maxima,
+);
 /// Requests with too large a header.
 pub const HEADER_SIZE_EXCEEDED_TOTAL: Metric = Metric::counter(
     "proxy_header_size_exceeded_total",

@@ -13,6 +13,9 @@ const BEGUN_BYTES: usize = 384;
 /// Number of buffers kept: as many as are often in use at once.
 const KEPT_BUFFERS: usize = 128;
 
+/// The end of the path, and the key of the status.
+const STATUS_KEY: &str = "\",\"status\":";
+
 /// The logged parts of a request's head.
 ///
 /// `Authorization` and `Cookie` are never logged, whatever the configuration requests.
@@ -49,6 +52,13 @@ impl AccessLogHead {
         self.bytes.get(..self.optional_at).unwrap_or_default()
     }
 
+    /// From the method to the path, which is not closed either.
+    pub(super) fn request(&self) -> &[u8] {
+        let usual = self.usual();
+        let status = STATUS_KEY.as_bytes();
+        usual.strip_suffix(status).unwrap_or(usual)
+    }
+
     /// The fields that end the record.
     #[inline]
     pub(super) fn optional(&self) -> &[u8] {
@@ -78,7 +88,7 @@ impl AccessLogRequest<'_> {
         }
         line.raw("\",\"path\":\"");
         redact::push_path(line.0, self.path, redact_query);
-        line.raw("\",\"status\":");
+        line.raw(STATUS_KEY);
         let optional_at = line.0.len();
         self.write_optional(&mut line, fields, redact_query);
         AccessLogHead { bytes, optional_at }

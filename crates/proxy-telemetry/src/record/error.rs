@@ -1,5 +1,6 @@
 //! The error record of a failure.
 
+use super::access_log_head::AccessLogHead;
 use super::json::Line;
 use super::timestamp::TimestampText;
 use std::time::Duration;
@@ -32,10 +33,14 @@ pub struct ErrorRecord<'a> {
     pub reason: &'a str,
     /// The upstream, if any.
     pub upstream: Option<&'a str>,
+    /// The target of the last attempt, if any.
+    pub target: Option<&'a str>,
     /// The matched route, if any.
     pub route: Option<&'a str>,
     /// The client's address, as limits see it.
     pub client_ip: &'a str,
+    /// Method, host and path, if they are known.
+    pub head: Option<&'a AccessLogHead>,
     /// Time since the beginning of the request.
     pub took: Duration,
     /// The header field that caused the failure, if any.
@@ -66,8 +71,13 @@ impl ErrorRecord<'_> {
         line.text(",\"message\":\"", self.message.as_bytes());
         line.text(",\"reason\":\"", self.reason.as_bytes());
         line.optional(",\"upstream\":\"", self.upstream);
+        line.optional(",\"target\":\"", self.target);
         line.optional(",\"route\":\"", self.route);
-        line.text(",\"client_ip\":\"", self.client_ip.as_bytes());
+        line.open(",\"client_ip\":\"", self.client_ip.as_bytes());
+        if let Some(head) = self.head {
+            line.0.extend_from_slice(head.request());
+        }
+        line.raw("\"");
         line.millis(",\"duration_ms\":", self.took);
         line.optional(",\"field\":\"", self.field);
         line.optional(",\"setting\":\"", self.setting);

@@ -1,8 +1,8 @@
 //! The record of an event of the process: a start, a reload, a fault outside of requests.
 
+use super::escape;
 use super::json::Line;
 use super::timestamp::TimestampText;
-use super::{digits, escape};
 use std::fmt::Display;
 use std::io::Write;
 use std::time::Duration;
@@ -63,14 +63,7 @@ impl EventRecord<'_> {
         line.text("{\"level\":\"", self.level.as_bytes());
         line.time(",\"timestamp\":\"", clock, self.at);
         line.open(",\"message\":\"", self.message.as_bytes());
-        if self.repeated == 0 {
-            line.raw("\"");
-        } else {
-            line.raw(" … repeated ");
-            digits::push(line.0, self.repeated);
-            line.raw(" times\"");
-            line.number(",\"repeated\":", self.repeated);
-        }
+        line.repetitions(self.repeated);
         line.0.extend_from_slice(&self.fields.0);
         line.end();
     }

@@ -70,6 +70,15 @@ impl Line<'_> {
         digits::push_millis(self.0, time);
     }
 
+    /// Ends a message that is not closed, for a record that stands for so many more; 0 for a single one.
+    pub(crate) fn repetitions(&mut self, repeated: u64) {
+        if repeated == 0 {
+            return self.raw("\"");
+        }
+        self.number(" … repeated ", repeated);
+        self.number(" times\",\"repeated\":", repeated);
+    }
+
     /// Ends the object and the line.
     #[inline]
     pub(crate) fn end(self) {

@@ -4,6 +4,7 @@ use super::error::Level;
 use super::json::Line;
 use super::timestamp::TimestampText;
 use crate::vocabulary::Limit;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// A limit that a request or connection reached.
@@ -13,6 +14,9 @@ pub struct LimitRecord<'a> {
     pub at: Duration,
     /// Description.
     pub message: &'a str,
+    /// Number of records of one limit and one client that were not logged, of which this is the last; 0 for a
+    /// single record.
+    pub repeated: u64,
     /// Type of the limit.
     pub limit_type: Limit,
     /// The configured maximum.
@@ -20,13 +24,13 @@ pub struct LimitRecord<'a> {
     /// The value that exceeded it.
     pub actual: u64,
     /// The client's address, as limits see it.
-    pub client_ip: &'a str,
+    pub client_ip: IpAddr,
     /// ID of the request's trace, or else its correlation ID; `None` for a connection without one.
     pub trace_id: Option<&'a str>,
     /// Correlation ID of the request, where `trace_id` is another.
     pub correlation_id: Option<&'a str>,
     /// The setting of the limit; `None` for a fixed limit.
-    pub setting: Option<&'a str>,
+    pub setting: Option<&'static str>,
 }
 
 impl LimitRecord<'_> {
@@ -35,11 +39,12 @@ impl LimitRecord<'_> {
         let mut line = Line(batch);
         line.text("{\"level\":\"", Level::Warn.name().as_bytes());
         line.time(",\"timestamp\":\"", clock, self.at);
-        line.text(",\"message\":\"", self.message.as_bytes());
+        line.open(",\"message\":\"", self.message.as_bytes());
+        line.repetitions(self.repeated);
         line.text(",\"limit_type\":\"", self.limit_type.name().as_bytes());
         line.number(",\"limit\":", self.limit);
         line.number(",\"actual\":", self.actual);
-        line.text(",\"client_ip\":\"", self.client_ip.as_bytes());
+        line.text(",\"client_ip\":\"", self.client_ip.to_string().as_bytes());
         line.optional(",\"trace_id\":\"", self.trace_id);
         line.optional(",\"correlation_id\":\"", self.correlation_id);
         line.optional(",\"setting\":\"", self.setting);

@@ -154,12 +154,16 @@ fn busy_gauges(proxyd: &Proxyd) -> Vec<String> {
     IDLE_GAUGES.iter().flat_map(busy).collect()
 }
 
+/// Limits of which a process at rest uses something.
+const USED_AT_REST: [&str; 2] = ["max-idle-connections-per-upstream", "max-memory-bytes"];
+
 /// Limits with something in use.
 fn used_limits(proxyd: &Proxyd) -> Vec<String> {
     let document: Value = serde_json::from_str(&admin(proxyd, "/admin/stats")).unwrap();
     let limits = document["limits"].as_object().unwrap();
     let used = limits
         .iter()
+        .filter(|(name, _)| !USED_AT_REST.contains(&name.as_str()))
         .filter(|(_, limit)| limit["current"].as_u64().is_some_and(|used| used > 0));
     used.map(|(name, limit)| format!("{name}: {limit}"))
         .collect()

@@ -69,6 +69,16 @@ impl Source {
         }
     }
 
+    /// Whether the target may still read the request's body.
+    pub(super) fn may_upload(&self) -> bool {
+        match self {
+            Self::Upstream(_) | Self::Held(_) => true,
+            Self::Compressed(compressed) => compressed.plain.may_upload(),
+            Self::Inspected(inspected) => inspected.rest.as_ref().is_some_and(Self::may_upload),
+            Self::Bytes(_) | Self::File(_) | Self::Failed(_) | Self::ErrorTrailers(_) => false,
+        }
+    }
+
     /// The next frame of a body that has not failed.
     pub(super) fn poll(
         &mut self,

@@ -7,11 +7,11 @@ use crate::connection::ready_connection::{ConnectionGuard, ReadyConnection};
 use crate::connection::settings::ConnectionSettings;
 use crate::connection::timeout::ConnectionDeadline;
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use proxy_clock::{MinDataRate, Timer};
 use proxy_http1::{Pipe, RequestHead, SpliceTo};
-use proxy_pipeline::{BodyAborted, ClientBody, ConnectionInfo, Source};
+use proxy_pipeline::{Body, BodyAborted, ClientBody, ConnectionInfo, Source};
 use std::cell::{Cell, RefCell, RefMut};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -149,17 +149,22 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Whether the connection must close after the current request, which is answered with `status`: its
-    /// body is malformed, did not arrive in time or is much too large, or the client still waits for
-    /// `100 Continue`.
-    pub(crate) fn is_to_close(&self, status: StatusCode) -> bool {
-        let is_given_up = || match status {
+    /// Whether the connection must close after the current request, which is answered with `response`: the
+    /// rest of its body is malformed, did not arrive in time or is not there to be discarded, or the client
+    /// still waits for `100 Continue`.
+    pub(crate) fn is_to_close(&self, cx: &mut Context<'_>, response: &Response<Body>) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        let is_given_up = match response.status() {
             StatusCode::REQUEST_TIMEOUT => true,
             StatusCode::PAYLOAD_TOO_LARGE => self.size_hint().lower() > MAX_DISCARDED_BYTES as u64,
             _ => false,
         };
-        !self.is_over()
-            && (self.awaits_continue.get() || self.client.fault.get().is_some() || is_given_up())
+        is_given_up
+            || self.awaits_continue.get()
+            || self.client.fault.get().is_some()
+            || !response.body().may_upload() && !self.discard_body(cx)
     }
 
     /// Ready when a read may return data.

@@ -42,8 +42,9 @@ pub(crate) async fn exchange(
         }
     };
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let closes = poll_fn(|cx| Poll::Ready(conn.is_to_close(cx, &response))).await;
     let request = RequestInfo {
-        keeps: request.keeps && !conn.is_to_close(response.status()),
+        keeps: request.keeps && !closes,
         ..request
     };
     let written = start_response(writer, response, &request, &conn.guard.worker.date());

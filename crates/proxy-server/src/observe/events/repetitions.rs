@@ -1,17 +1,7 @@
 //! Suppression of repeated events.
 
-use proxy_telemetry::EventFields;
-use std::collections::HashMap;
+use proxy_telemetry::{EventFields, Repeated};
 use std::time::Duration;
-
-/// Number of events of one kind that are written within [`WINDOW`].
-pub(super) const BURST: u64 = 5;
-
-/// Repetitions within this time after the first event are counted together.
-const WINDOW: Duration = Duration::from_secs(5);
-
-/// Maximum number of kinds tracked at once. Events of further kinds are all written.
-const MAX_KINDS: usize = 256;
 
 /// The kind of an event; events with equal fields are repetitions of each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,57 +21,27 @@ pub(super) struct Summary {
     pub(super) repeated: u64,
 }
 
-/// The kinds of events of the last seconds.
+/// The kinds of events of the last seconds. When there are too many, events of further kinds are all written.
 #[derive(Debug, Default)]
-pub(super) struct Repetitions(HashMap<(Kind, EventFields), Window>);
-
-#[derive(Debug)]
-struct Window {
-    /// Time of the first event, since the caller's epoch.
-    since: Duration,
-    written: u64,
-    counted: u64,
-}
-
-impl Window {
-    /// Whether the window is over, also if the clock was set back meanwhile.
-    fn is_over(&self, now: Duration) -> bool {
-        now.checked_sub(self.since).is_none_or(|age| WINDOW <= age)
-    }
-}
+pub(super) struct Repetitions(proxy_telemetry::Repetitions<(Kind, EventFields), ()>);
 
 impl Repetitions {
     /// Whether an event at `now` is to be written; otherwise it is counted.
     pub(super) fn admit(&mut self, kind: &Kind, fields: &EventFields, now: Duration) -> bool {
-        if kind.is_answer {
-            return true;
-        }
         let key = (kind.clone(), fields.clone());
-        if self.0.len() >= MAX_KINDS && !self.0.contains_key(&key) {
+        if kind.is_answer || !self.0.has_room(&key) {
             return true;
         }
-        let window = self.0.entry(key).or_insert(Window {
-            since: now,
-            written: 0,
-            counted: 0,
-        });
-        let admitted = window.written < BURST;
-        if admitted {
-            window.written += 1;
-        } else {
-            window.counted += 1;
-        }
-        admitted
+        self.0.admit(key, now, || ())
     }
 
     /// Removes the kinds after their window, or `all`, and returns those with repetitions.
     pub(super) fn take_ended(&mut self, now: Duration, all: bool) -> Vec<Summary> {
-        let ended = self.0.extract_if(|_, window| all || window.is_over(now));
-        let counted = ended.filter(|(_, window)| window.counted > 0);
-        let summaries = counted.map(|((kind, fields), window)| Summary {
-            kind,
-            fields,
-            repeated: window.counted,
+        let ended = self.0.take_ended(now, all).into_iter();
+        let summaries = ended.map(|Repeated { kind, count, .. }| Summary {
+            kind: kind.0,
+            fields: kind.1,
+            repeated: count,
         });
         summaries.collect()
     }
@@ -142,20 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_ends_a_window() {
-        let mut known = Repetitions::default();
-        assert_eq!(admitted(&mut known, &kind("a"), 100, 6), 5);
-
-        assert_eq!(known.take_ended(Duration::from_secs(50), false).len(), 1);
-    }
-
-    #[test]
-    fn the_kinds_known_at_once_are_bounded() {
+    fn events_of_too_many_kinds_are_all_written() {
         let mut known = Repetitions::default();
         for number in 0..1000 {
             assert_eq!(admitted(&mut known, &kind(&number.to_string()), 1, 1), 1);
         }
 
-        assert_eq!(known.0.len(), MAX_KINDS);
+        assert_eq!(admitted(&mut known, &kind("1000"), 1, 10), 10);
     }
 }

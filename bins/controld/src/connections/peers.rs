@@ -1,0 +1,141 @@
+//! Connections by the address of their peer: one address leaves room for the rest.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tokio::sync::Notify;
+
+/// Bits of an IPv6 address that one site has.
+const SITE_PREFIX: u32 = 48;
+
+/// The open connections of each address, or of each /48 of IPv6.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    max_connections: usize,
+    by_site: BTreeMap<IpAddr, Arc<Site>>,
+}
+
+#[derive(Debug, Default)]
+struct Site {
+    open: AtomicUsize,
+    /// Those without a request yet.
+    silent: AtomicUsize,
+}
+
+/// One open connection; it counts until it is dropped.
+#[derive(Debug)]
+pub(crate) struct PeerConnection {
+    site: Arc<Site>,
+    has_spoken: AtomicBool,
+    spoken: Notify,
+}
+
+impl Peers {
+    pub(crate) fn new(max_connections: usize) -> Self {
+        Self {
+            max_connections,
+            by_site: BTreeMap::new(),
+        }
+    }
+
+    /// A connection of `peer` while `free` more may be opened; `None` if the rest is for other addresses. As long as a
+    /// quarter of all is free, every peer gets one: a whole fleet may stand behind one address.
+    pub(crate) fn admit(&mut self, peer: IpAddr, free: usize) -> Option<PeerConnection> {
+        let reserve = self.max_connections / 4;
+        let max_silent = (self.max_connections / 16).max(1);
+        self.by_site.retain(|_, site| Arc::strong_count(site) > 1);
+        let site = Arc::clone(self.by_site.entry(site(peer)).or_default());
+        let (open, silent) = (
+            site.open.load(Ordering::Relaxed),
+            site.silent.load(Ordering::Relaxed),
+        );
+        if free < reserve && (reserve <= open || max_silent <= silent) {
+            return None;
+        }
+        site.open.fetch_add(1, Ordering::Relaxed);
+        site.silent.fetch_add(1, Ordering::Relaxed);
+        Some(PeerConnection {
+            site,
+            has_spoken: AtomicBool::new(false),
+            spoken: Notify::new(),
+        })
+    }
+}
+
+impl PeerConnection {
+    /// A request has come.
+    pub(crate) fn speak(&self) {
+        if !self.has_spoken.swap(true, Ordering::Relaxed) {
+            self.site.silent.fetch_sub(1, Ordering::Relaxed);
+            self.spoken.notify_one();
+        }
+    }
+
+    /// Waits for the first request.
+    pub(crate) async fn spoken(&self) {
+        self.spoken.notified().await;
+    }
+}
+
+impl Drop for PeerConnection {
+    fn drop(&mut self) {
+        self.speak();
+        self.site.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn site(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => {
+            let mask = u128::MAX << (Ipv6Addr::BITS - SITE_PREFIX);
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    /// As many connections of `peer` as are admitted, of 64 in all that are open to no other peer.
+    fn admitted(peers: &mut Peers, peer: impl Fn(usize) -> IpAddr) -> Vec<PeerConnection> {
+        let mut held = Vec::new();
+        while let Some(connection) = peers.admit(peer(held.len()), 64 - held.len()) {
+            held.push(connection);
+        }
+        held
+    }
+
+    #[test]
+    fn silent_connections_of_one_address_leave_a_quarter_to_others() {
+        let mut peers = Peers::new(64);
+        let held = admitted(&mut peers, |_| address("192.0.2.1"));
+        assert_eq!(held.len(), 49);
+        assert!(peers.admit(address("192.0.2.2"), 15).is_some());
+        drop(held);
+        assert!(peers.admit(address("192.0.2.1"), 15).is_some());
+    }
+
+    #[test]
+    fn a_site_of_ipv6_is_one_peer() {
+        let mut peers = Peers::new(64);
+        let of_site = |number: usize| address(&format!("2001:db8:1:{number:x}::1"));
+        assert_eq!(admitted(&mut peers, of_site).len(), 49);
+    }
+
+    #[test]
+    fn a_fleet_behind_one_address_has_what_others_leave() {
+        let mut peers = Peers::new(64);
+        let held = admitted(&mut peers, |_| address("192.0.2.1"));
+        held.iter().for_each(PeerConnection::speak);
+        // It has more than a quarter, and less than a quarter is free.
+        assert!(peers.admit(address("192.0.2.1"), 15).is_none());
+        assert!(peers.admit(address("192.0.2.1"), 16).is_some());
+    }
+}

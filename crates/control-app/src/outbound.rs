@@ -1,0 +1,292 @@
+//! Requests to addresses that people enter: of identity providers.
+//!
+//! No redirect is followed, so that a secret goes nowhere else; an answer has a bound of time and size; and a name is
+//! resolved once, its addresses checked, and one of those connected to.
+
+use control_domain::PrivateAddresses;
+use control_sso::WebUrl;
+use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
+use reqwest::redirect::Policy;
+use reqwest::{Client, RequestBuilder};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::lookup_host;
+
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+const MAX_BYTES: usize = 256 * 1024;
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum OutboundError {
+    /// The name or the address is of a private network, or the URL has no TLS.
+    #[error("the address is private, or without TLS: the installation's settings do not allow it")]
+    PrivateAddress,
+    /// No connection, a broken one, or none in time.
+    #[error("no answer within 10 seconds")]
+    Unreachable,
+    /// The answer's status is not 2xx.
+    #[error("the answer has another status than 2xx; redirects are not followed")]
+    Status,
+    /// The answer is larger than 256 KiB.
+    #[error("the answer is larger than 256 KiB")]
+    TooLarge,
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct OutboundAnswer {
+    pub(crate) is_success: bool,
+    /// Of `Cache-Control`.
+    pub(crate) max_age_secs: Option<u32>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// A client for such requests.
+#[derive(Debug)]
+pub(crate) struct Outbound {
+    client: Client,
+    addresses: PrivateAddresses,
+}
+
+impl Outbound {
+    /// A client that trusts the roots of this machine.
+    pub(crate) fn new(addresses: PrivateAddresses) -> Result<Self, OutboundError> {
+        let tls = ClientTlsSettings {
+            sni: None,
+            ca_file: None,
+            client_certificate: None,
+            min_version: TlsVersion::V1_2,
+            alpn: vec![Alpn::Http1],
+        };
+        let tls = ClientTls::load(tls, &PlatformRoots::new());
+        let tls = tls.map_err(|_| OutboundError::Unreachable)?;
+        let client = Client::builder()
+            .tls_backend_preconfigured((*tls.config()).clone())
+            .dns_resolver(Arc::new(CheckingResolver { addresses }))
+            .redirect(Policy::none())
+            .no_proxy()
+            .http1_only()
+            .timeout(ANSWER_TIME)
+            .user_agent("controld")
+            .build();
+        Ok(Self {
+            client: client.map_err(|_| OutboundError::Unreachable)?,
+            addresses,
+        })
+    }
+
+    /// Reads a document; `bearer`: an access token.
+    pub(crate) async fn get(
+        &self,
+        url: &WebUrl,
+        bearer: Option<&str>,
+    ) -> Result<OutboundAnswer, OutboundError> {
+        self.check(url)?;
+        let mut request = self.client.get(url.as_str());
+        if let Some(token) = bearer {
+            request = request.bearer_auth(token);
+        }
+        let answer = self.send(request).await?;
+        answer
+            .is_success
+            .then_some(answer)
+            .ok_or(OutboundError::Status)
+    }
+
+    /// Posts a form; `basic`: user and password. An answer of any status is given.
+    pub(crate) async fn post_form(
+        &self,
+        url: &WebUrl,
+        form: String,
+        basic: Option<(&str, &str)>,
+    ) -> Result<OutboundAnswer, OutboundError> {
+        self.check(url)?;
+        let mut request = self.client.post(url.as_str());
+        if let Some((user, password)) = basic {
+            request = request.basic_auth(user, Some(password));
+        }
+        let form = request
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(ACCEPT, "application/json")
+            .body(form);
+        self.send(form).await
+    }
+
+    /// Addresses in the URL are not resolved, so they are checked here.
+    fn check(&self, url: &WebUrl) -> Result<(), OutboundError> {
+        let is_refused = match self.addresses {
+            PrivateAddresses::Allowed => false,
+            PrivateAddresses::Refused => !url.is_https() || url.ip().is_some_and(is_private),
+        };
+        if is_refused {
+            return Err(OutboundError::PrivateAddress);
+        }
+        Ok(())
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<OutboundAnswer, OutboundError> {
+        let mut response = request.send().await.map_err(|error| reason(&error))?;
+        let is_success = response.status().is_success();
+        let max_age_secs = max_age(response.headers());
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| reason(&error))? {
+            body.extend_from_slice(&chunk);
+            if MAX_BYTES < body.len() {
+                return Err(OutboundError::TooLarge);
+            }
+        }
+        Ok(OutboundAnswer {
+            is_success,
+            max_age_secs,
+            body,
+        })
+    }
+}
+
+/// The resolver's own refusal lies among the sources of the error.
+fn reason(error: &reqwest::Error) -> OutboundError {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(own) = source {
+        if let Some(found) = own.downcast_ref::<OutboundError>() {
+            return *found;
+        }
+        source = own.source();
+    }
+    OutboundError::Unreachable
+}
+
+fn max_age(headers: &HeaderMap) -> Option<u32> {
+    let text = headers.get(CACHE_CONTROL)?.to_str().ok()?;
+    let directives = text.split(',').map(str::trim);
+    let mut ages = directives.filter_map(|own| own.strip_prefix("max-age="));
+    ages.next()?.parse().ok()
+}
+
+/// Resolves a name for one connection; a name with any private address is refused whole.
+#[derive(Debug)]
+struct CheckingResolver {
+    addresses: PrivateAddresses,
+}
+
+impl Resolve for CheckingResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let addresses = self.addresses;
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = lookup_host((name.as_str(), 0)).await?.collect();
+            let has_private = found.iter().any(|address| is_private(address.ip()));
+            if has_private && addresses == PrivateAddresses::Refused {
+                return Err(OutboundError::PrivateAddress.into());
+            }
+            let found: Addrs = Box::new(found.into_iter());
+            Ok(found)
+        })
+    }
+}
+
+/// Whether an address is anything but a public one: loopback, private, shared, link-local, documentation, multicast,
+/// reserved, or an IPv6 form around such an IPv4 address (RFC 6890).
+fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => is_private_v4(address),
+        IpAddr::V6(address) => is_private_v6(address),
+    }
+}
+
+fn is_private_v4(address: Ipv4Addr) -> bool {
+    let [first, second, third, _] = address.octets();
+    let is_shared = first == 100 && (64..128).contains(&second);
+    let is_protocol = first == 192 && second == 0 && third == 0;
+    let is_benchmark = first == 198 && (18..20).contains(&second);
+    address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_documentation()
+        || first == 0
+        || 224 <= first
+        || is_shared
+        || is_protocol
+        || is_benchmark
+}
+
+/// Public addresses are in 2000::/3; some of its parts stand for IPv4 addresses or for documentation.
+fn is_private_v6(address: Ipv6Addr) -> bool {
+    let [first, second, third, ..] = address.segments();
+    let embedded = |high: u16, low: u16| {
+        let [a, b] = high.to_be_bytes();
+        let [c, d] = low.to_be_bytes();
+        is_private_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match first {
+        // 6to4.
+        0x2002 => embedded(second, third),
+        // Teredo, ORCHID and documentation.
+        0x2001 => second < 0x200 || second == 0xdb8,
+        0x3fff => second < 0x1000,
+        // NAT64.
+        0x64 if second == 0xff9b => {
+            let [.., high, low] = address.segments();
+            third != 0 || embedded(high, low)
+        }
+        _ => first & 0xe000 != 0x2000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_and_reserved_addresses_are_known_in_every_form() {
+        let private = [
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.31.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "192.0.0.8",
+            "198.18.0.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "::ffff:10.0.0.1",
+            "64:ff9b::a00:1",
+            "2002:a00:1::1",
+            "fd00::1",
+            "fe80::1",
+            "ff02::1",
+            "2001:db8::1",
+            "2001::1",
+        ];
+        for text in private {
+            assert!(is_private(text.parse().unwrap()), "{text}");
+        }
+        for text in [
+            "1.1.1.1",
+            "100.128.0.1",
+            "2606:4700::1111",
+            "64:ff9b::808:808",
+            "2002:808:808::1",
+        ] {
+            assert!(!is_private(text.parse().unwrap()), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_age_of_an_answer_is_read() {
+        let age = |text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CACHE_CONTROL, text.parse().unwrap());
+            max_age(&headers)
+        };
+        assert_eq!(age("public, max-age=600"), Some(600));
+        assert_eq!(age("max-age=-1"), None);
+        assert_eq!(age("no-cache"), None);
+    }
+}

@@ -1,0 +1,205 @@
+//! What the pages of a project show beside the lists of the interface.
+
+use crate::app::{App, tenant};
+use crate::call::Call;
+use crate::error::Error;
+use control_domain::{Access, Bundle, Drift, Node, NodeStanding, Rollout};
+use control_store::{BundleFilter, DriftFilter, Page, RolloutFilter, StandingCounts, Versioned};
+use control_wire::{BundleId, DriftId, NodeId, ProjectId, RolloutId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Labels that nodes may be counted by.
+const MAX_LABELS: i64 = 20;
+
+impl App {
+    /// The nodes of a project, counted by how they stand to their orders.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn count_standings(
+        &self,
+        call: &Call,
+        project: ProjectId,
+    ) -> Result<StandingCounts, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        let since = self.heartbeat_interval.online_since(call.now);
+        Ok(tx.count_standings(project, since).await?)
+    }
+
+    /// The same for each value of a label.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn count_standings_by_label(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        label: &str,
+    ) -> Result<BTreeMap<String, StandingCounts>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        let since = self.heartbeat_interval.online_since(call.now);
+        let counted = tx.count_standings_by_label(project, since, label);
+        Ok(counted.await?)
+    }
+
+    /// The names of labels of a project's nodes, those of most nodes first; at most 20.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn label_names(&self, call: &Call, project: ProjectId) -> Result<Vec<String>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        Ok(tx.label_names(project, MAX_LABELS).await?)
+    }
+
+    /// The nodes of a project that stand to their orders in this way.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn nodes_standing(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        standing: NodeStanding,
+        page: Page,
+    ) -> Result<Vec<Versioned<Node>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        let since = self.heartbeat_interval.online_since(call.now);
+        let found = tx.nodes_standing(project, since, standing, page);
+        Ok(found.await?)
+    }
+
+    /// The nodes whose name has `part` in it, by name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn nodes_named_like(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        part: &str,
+        limit: i64,
+    ) -> Result<Vec<Versioned<Node>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        Ok(tx.nodes_named_like(project, part, limit).await?)
+    }
+
+    /// The rollouts of a project that were made before `before`, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn newest_rollouts(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        before: Option<RolloutId>,
+        limit: i64,
+    ) -> Result<Vec<Versioned<Rollout>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_ROLLOUTS, tenant)?;
+        let page = Page::newest(before.map(|before| before.0), limit);
+        Ok(tx
+            .rollouts(project, &RolloutFilter::default(), page)
+            .await?)
+    }
+
+    /// The bundles of a project that were made before `before`, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn newest_bundles(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        before: Option<BundleId>,
+        limit: i64,
+    ) -> Result<Vec<Versioned<Bundle>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_BUNDLES, tenant)?;
+        let page = Page::newest(before.map(|before| before.0), limit);
+        Ok(tx.bundles(project, &BundleFilter::default(), page).await?)
+    }
+
+    /// The drifts of a project that were opened before `before`, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn newest_drifts(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        before: Option<DriftId>,
+        limit: i64,
+    ) -> Result<Vec<Versioned<Drift>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        let page = Page::newest(before.map(|before| before.0), limit);
+        Ok(tx.drifts(project, &DriftFilter::default(), page).await?)
+    }
+
+    /// The names of bundles of a project; unknown ones, and those of other projects, are absent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn bundle_names(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        bundles: &BTreeSet<BundleId>,
+    ) -> Result<BTreeMap<BundleId, String>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_BUNDLES, tenant)?;
+        let mut names = BTreeMap::new();
+        for id in bundles {
+            let found = tx.bundle(*id).await?.map(|found| found.value);
+            let found = found.filter(|bundle| bundle.tenant == tenant);
+            names.extend(found.map(|bundle| (*id, bundle.name.to_string())));
+        }
+        Ok(names)
+    }
+
+    /// The names of nodes of a project; unknown ones, and those of other projects, are absent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn node_names(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        nodes: &BTreeSet<NodeId>,
+    ) -> Result<BTreeMap<NodeId, String>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        let mut names = BTreeMap::new();
+        for id in nodes {
+            let found = tx.node(*id).await?.map(|found| found.value);
+            let found = found.filter(|node| node.tenant == tenant);
+            names.extend(found.map(|node| (*id, node.name.to_string())));
+        }
+        Ok(names)
+    }
+}

@@ -1,0 +1,121 @@
+//! Whether a difference between two sides is larger than chance explains. See decision record 0032.
+//!
+//! Evidence is in nats: the negative natural logarithm of a bound on the probability of a difference at least as
+//! large between two sides that are alike.
+
+/// Harmless rollouts of which at most one is stopped.
+const HARMLESS_ROLLOUTS: f64 = 200.0;
+/// Batches of a rollout for which that holds.
+const BATCHES: f64 = 100.0;
+/// Looks at one batch with new reports, between its switch and its end.
+const LOOKS: f64 = 20.0;
+/// Comparisons of one route: statuses, reasons, its part of the mix, latency, size.
+const COMPARISONS_OF_A_ROUTE: f64 = 32.0;
+
+/// Hits among requests, such as answers with one status among those of a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Counted {
+    /// At most `of`.
+    pub(super) hits: f64,
+    /// All requests.
+    pub(super) of: f64,
+}
+
+/// A mean with the variance of its estimate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Estimate {
+    pub(super) mean: f64,
+    pub(super) variance: f64,
+}
+
+impl Counted {
+    /// Hits of one request; 0 without requests.
+    pub(super) fn share(self) -> f64 {
+        if self.of > 0.0 {
+            self.hits / self.of
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Evidence above which one comparison among those of `routes` routes is no chance: together, the comparisons of
+/// all looks at all batches stop one harmless rollout of 200.
+pub(super) fn needed(routes: usize) -> f64 {
+    let routes = f64::from(u32::try_from(routes).unwrap_or(u32::MAX)) + 1.0;
+    (HARMLESS_ROLLOUTS * BATCHES * LOOKS * COMPARISONS_OF_A_ROUTE * routes).ln()
+}
+
+/// Evidence that hits are more frequent in `own` than in `others`; 0 if they are not.
+///
+/// Of all hits of both sides, each is one of `own` with the probability of its part of the requests, if they are
+/// alike. The tail of that binomial distribution has the bound of Chernoff and Hoeffding, which holds for drawing
+/// without replacement too.
+pub(super) fn growth(own: Counted, others: Counted) -> f64 {
+    let (hits, of) = (own.hits + others.hits, own.of + others.of);
+    if hits <= 0.0 || of <= 0.0 {
+        return 0.0;
+    }
+    let (found, expected) = (own.hits / hits, own.of / of);
+    if found <= expected {
+        return 0.0;
+    }
+    hits * (part(found, expected) + part(1.0 - found, 1.0 - expected))
+}
+
+/// Evidence that the mean of `own` is above that of `others`, by the normal tail.
+pub(super) fn excess(own: Estimate, others: Estimate) -> f64 {
+    let difference = own.mean - others.mean;
+    if difference <= 0.0 {
+        return 0.0;
+    }
+    let variance = own.variance + others.variance;
+    difference * difference / (2.0 * variance.max(f64::MIN_POSITIVE))
+}
+
+/// One half of the relative entropy of two distributions over two outcomes.
+fn part(found: f64, expected: f64) -> f64 {
+    if found > 0.0 {
+        found * (found / expected).ln()
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(hits: f64, of: f64) -> Counted {
+        Counted { hits, of }
+    }
+
+    #[test]
+    fn hits_on_one_side_alone_are_as_likely_as_a_coin_that_falls_one_way() {
+        let evidence = growth(counted(5.0, 100.0), counted(0.0, 100.0));
+        assert!((evidence - 5.0 * 2.0_f64.ln()).abs() < 1e-9, "{evidence}");
+        assert!(evidence < needed(1), "five of a hundred are no verdict");
+        assert!(growth(counted(100.0, 100.0), counted(0.0, 100.0)) > needed(500));
+    }
+
+    #[test]
+    fn a_side_that_is_alike_or_better_is_no_evidence() {
+        for (own, others) in [
+            ((5.0, 100.0), (5.0, 100.0)),
+            ((1.0, 100.0), (50.0, 1_000.0)),
+            ((0.0, 0.0), (5.0, 100.0)),
+            ((0.0, 100.0), (0.0, 100.0)),
+        ] {
+            let evidence = growth(counted(own.0, own.1), counted(others.0, others.1));
+            assert!(evidence <= 0.0, "{own:?} {others:?}: {evidence}");
+        }
+    }
+
+    #[test]
+    fn a_mean_is_compared_by_its_scatter() {
+        let estimate = |mean, variance| Estimate { mean, variance };
+        let evidence = excess(estimate(39.0, 0.5), estimate(30.0, 0.5));
+        assert!((evidence - 40.5).abs() < 1e-9, "{evidence}");
+        assert!(excess(estimate(30.0, 0.0), estimate(30.0, 0.0)) <= 0.0);
+    }
+}

@@ -1,0 +1,76 @@
+//! Quotas: the most that one organization may have.
+
+use crate::named::named;
+use crate::refusal::Refusal;
+
+named! {
+    /// Values that each organization has a quota of.
+    QuotaKind {
+        /// Projects.
+        Projects = "projects",
+        /// Nodes of all projects.
+        Nodes = "nodes",
+        /// API keys that are not deleted.
+        ApiKeys = "API keys",
+        /// Bundles that are not deleted, rejected ones too.
+        Bundles = "bundles",
+        /// Bytes of the archives of all bundles.
+        ArchiveBytes = "bytes of archives",
+    }
+}
+
+/// The quotas of each organization. Replicas have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quotas {
+    /// Projects.
+    pub projects: u64,
+    /// Nodes of all projects.
+    pub nodes: u64,
+    /// API keys that are not deleted.
+    pub api_keys: u64,
+    /// Bundles that are not deleted, rejected ones too.
+    pub bundles: u64,
+    /// Bytes of the archives of all bundles.
+    pub archive_bytes: u64,
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self {
+            projects: 1_000,
+            nodes: 50_000,
+            api_keys: 1_000,
+            bundles: 10_000,
+            archive_bytes: 20 << 30,
+        }
+    }
+}
+
+impl Quotas {
+    /// Whether an organization that has `current` may have `added` more.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Quota`]
+    pub fn check(&self, kind: QuotaKind, current: u64, added: u64) -> Result<(), Refusal> {
+        let Self {
+            projects,
+            nodes,
+            api_keys,
+            bundles,
+            archive_bytes,
+        } = *self;
+        let limit = match kind {
+            QuotaKind::Projects => projects,
+            QuotaKind::Nodes => nodes,
+            QuotaKind::ApiKeys => api_keys,
+            QuotaKind::Bundles => bundles,
+            QuotaKind::ArchiveBytes => archive_bytes,
+        };
+        let wanted = current.saturating_add(added);
+        (wanted <= limit).then_some(()).ok_or(Refusal::Quota {
+            kind: kind.name(),
+            limit,
+        })
+    }
+}

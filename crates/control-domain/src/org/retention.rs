@@ -1,0 +1,37 @@
+//! Retention: for how long values that have ended are kept.
+
+use jiff::{SignedDuration, Timestamp};
+
+const DAY_HOURS: i64 = 24;
+
+/// Days that values are kept after their end; 0: for ever. Replicas have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Rollouts, after their end.
+    pub rollouts: u32,
+    /// Bundles that nothing needs, after they were made.
+    pub bundles: u32,
+    /// Drift events, after they were resolved.
+    pub drift: u32,
+    /// Enrolment tokens and API keys, after they expired or were revoked.
+    pub tokens: u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            rollouts: 180,
+            bundles: 180,
+            drift: 90,
+            tokens: 90,
+        }
+    }
+}
+
+impl Retention {
+    /// The time before which something has ended long enough ago; `None` if it is kept for ever.
+    pub fn cutoff(days: u32, now: Timestamp) -> Option<Timestamp> {
+        let kept = SignedDuration::from_hours(i64::from(days) * DAY_HOURS);
+        (0 < days).then(|| now.checked_sub(kept).ok()).flatten()
+    }
+}

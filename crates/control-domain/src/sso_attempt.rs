@@ -1,0 +1,63 @@
+//! Sign-ins through identity providers that are under way.
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+/// The time in which the answer to an attempt must come.
+pub const SSO_ATTEMPT_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
+/// The time in which the browser must come after its SAML response was verified.
+pub const SSO_TICKET_LIFETIME: SignedDuration = SignedDuration::from_secs(60);
+
+const MAX_PATH_BYTES: usize = 500;
+
+/// The values that the answer to an attempt must have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SsoAttemptContents {
+    /// OpenID Connect
+    Oidc {
+        /// `nonce`
+        nonce: String,
+        /// The PKCE code verifier.
+        verifier: String,
+    },
+    /// SAML
+    Saml {
+        /// The ID of the request.
+        request_id: String,
+    },
+}
+
+/// The path that a browser goes to in the end: `text` if it is a path of this server, or else `/`.
+pub fn return_path(text: &str) -> &str {
+    let is_path = text.starts_with('/') && !text.starts_with("//") && !text.starts_with("/\\");
+    let is_plain = text.bytes().all(|byte| (0x21..=0x7e).contains(&byte));
+    if is_path && is_plain && text.len() <= MAX_PATH_BYTES {
+        return text;
+    }
+    "/"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_path_of_this_server_is_returned_to() {
+        for good in ["/", "/projects/1?q=a:b", "/a//b"] {
+            assert_eq!(return_path(good), good);
+        }
+        let long = format!("/{}", "a".repeat(MAX_PATH_BYTES));
+        for bad in [
+            "",
+            "//evil.test",
+            "/\\evil.test",
+            "https://evil.test",
+            "/a\r\nb",
+            "/ä",
+            &long,
+        ] {
+            assert_eq!(return_path(bad), "/", "{bad}");
+        }
+    }
+}

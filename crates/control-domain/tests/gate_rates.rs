@@ -1,0 +1,367 @@
+//! How often the gate stops harmless batches, and how soon it sees hurtful ones: simulated requests of simulated
+//! nodes, from fixed seeds.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    clippy::indexing_slicing,
+    reason = "a test may stop, and draws its numbers"
+)]
+
+use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict};
+use control_wire::{LATENCY_BOUNDS_MS, NodeId, RouteTraffic, Traffic};
+use uuid::Uuid;
+
+/// Batches of one rollout, for the rate of stopped rollouts.
+const BATCHES: u32 = 10;
+/// Simulated rollouts, of which at most one may be stopped.
+const ROLLOUTS: u32 = 200;
+/// Looks at a batch, each with new requests.
+const LOOKS: u32 = 4;
+const ROUTES: [&str; 4] = ["api", "web", "login", "stream"];
+
+/// A generator of even numbers: SplitMix64.
+struct Random(u64);
+
+/// How one route answers.
+#[derive(Clone, Debug)]
+struct Behaviour {
+    /// Its part of the requests, by weight.
+    weight: f64,
+    /// Statuses other than 200 by their share.
+    statuses: Vec<(u16, f64)>,
+    median_ms: f64,
+    /// Of the logarithm of latency.
+    scatter: f64,
+    first_byte_ms: f64,
+    median_bytes: f64,
+}
+
+/// How the nodes of one side behave.
+#[derive(Clone, Debug)]
+struct World {
+    routes: Vec<Behaviour>,
+    failed_handshakes: f64,
+    /// The share of requests over TLS, with a connection for every tenth.
+    with_tls: f64,
+    requests: f64,
+}
+
+impl Random {
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// 0 to 1.
+    fn even(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn between(&mut self, least: f64, most: f64) -> f64 {
+        least + self.even() * (most - least)
+    }
+
+    fn is(&mut self, share: f64) -> bool {
+        self.even() < share
+    }
+
+    fn normal(&mut self) -> f64 {
+        let (radius, angle) = (self.even().max(1e-300), self.even());
+        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+    }
+
+    /// A count with this mean: Poisson's, and from a hundred on the normal distribution of the same spread.
+    fn poisson(&mut self, mean: f64) -> u64 {
+        if mean > 100.0 {
+            return (mean + mean.sqrt() * self.normal()).max(0.0).round() as u64;
+        }
+        let (mut count, mut product, end) = (0, self.even(), (-mean).exp());
+        while product > end {
+            count += 1;
+            product *= self.even();
+        }
+        count
+    }
+}
+
+impl World {
+    /// Routes with shares, failures and latencies drawn at random.
+    fn draw(random: &mut Random, requests: f64) -> Self {
+        let routes = [0.5, 0.3, 0.15, 0.05].map(|weight| Behaviour {
+            weight,
+            statuses: vec![
+                (500, random.between(0.0, 0.01)),
+                (404, random.between(0.0, 0.05)),
+                (429, random.between(0.0, 0.01)),
+                (401, random.between(0.02, 0.08)),
+                (302, random.between(0.0, 0.2)),
+            ],
+            median_ms: random.between(3.0, 60.0),
+            scatter: random.between(0.2, 1.0),
+            first_byte_ms: random.between(5.0, 40.0),
+            median_bytes: random.between(200.0, 20_000.0),
+        });
+        Self {
+            routes: routes.to_vec(),
+            failed_handshakes: random.between(0.0, 0.03),
+            with_tls: random.between(0.2, 0.8),
+            requests,
+        }
+    }
+
+    /// Adds what a node serves until the next look.
+    fn serve(&self, random: &mut Random, node: &mut Traffic) {
+        let all: f64 = self.routes.iter().map(|route| route.weight).sum();
+        for (name, behaviour) in ROUTES.iter().zip(&self.routes) {
+            let route = node.routes.entry((*name).to_owned()).or_default();
+            for _ in 0..random.poisson(self.requests * behaviour.weight / all) {
+                behaviour.answer(random, route);
+            }
+        }
+        let connections = random.poisson(self.requests / 10.0);
+        let counts = node.connections.get_or_insert_default();
+        for _ in 0..connections {
+            let is_tls = random.is(self.with_tls);
+            let is_failed = is_tls && random.is(self.failed_handshakes);
+            counts.accepted += 1;
+            counts.handshakes_completed += u64::from(is_tls && !is_failed);
+            counts.handshakes_failed += u64::from(is_failed);
+        }
+    }
+}
+
+impl Behaviour {
+    fn answer(&self, random: &mut Random, route: &mut RouteTraffic) {
+        let mut drawn = random.even();
+        let mut found = 200;
+        for (status, share) in &self.statuses {
+            if (0.0..*share).contains(&drawn) {
+                found = *status;
+            }
+            drawn -= share;
+        }
+        let ms = self.median_ms * (self.scatter * random.normal()).exp();
+        let bytes = self.median_bytes * (0.8 * random.normal()).exp();
+        route.requests += 1;
+        route.errors += u64::from(found >= 500);
+        *route.statuses.entry(found).or_default() += 1;
+        let reason = match found {
+            500 => Some("upstream_closed_early"),
+            404 => Some("route_not_found"),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            *route.reasons.entry(reason.to_owned()).or_default() += 1;
+        }
+        route.latency[bucket(ms)] += 1;
+        *route.latency_us.get_or_insert_default() += (ms * 1_000.0) as u64;
+        *route.bytes_out.get_or_insert_default() += bytes as u64;
+        let waited = self.first_byte_ms * (0.5 * random.normal()).exp();
+        route.first_byte.get_or_insert_default()[bucket(waited)] += 1;
+    }
+}
+
+fn bucket(ms: f64) -> usize {
+    let bounds = LATENCY_BOUNDS_MS.iter();
+    bounds.take_while(|bound| f64::from(**bound) < ms).count()
+}
+
+/// The look at which the gate stops a batch of `nodes` nodes beside `others`, and its words.
+fn stopped(
+    random: &mut Random,
+    (usual, changed): (&World, &World),
+    (nodes, others): (usize, usize),
+) -> Option<(u32, String)> {
+    let mut before = vec![Traffic::default(); nodes];
+    for _ in 0..LOOKS {
+        for node in &mut before {
+            usual.serve(random, node);
+        }
+    }
+    let (mut batch, mut rest) = (
+        vec![Traffic::default(); nodes],
+        vec![Traffic::default(); others],
+    );
+    for look in 1..=LOOKS {
+        for node in &mut batch {
+            changed.serve(random, node);
+        }
+        for node in &mut rest {
+            usual.serve(random, node);
+        }
+        let compared = Comparison {
+            batch: switched(&batch, &before),
+            rest: unmoved(&rest),
+        };
+        if let GateVerdict::Failed(failure) = Gate::DEFAULT.judge(&compared) {
+            return Some((look, failure.to_string()));
+        }
+    }
+    None
+}
+
+/// A batch, with what its nodes served before where that is known.
+fn switched(batch: &[Traffic], before: &[Traffic]) -> Figures {
+    let mut figures = Figures::default();
+    for (number, now) in batch.iter().enumerate() {
+        figures.add_switched(BatchNode {
+            node: NodeId(Uuid::from_u128(number as u128)),
+            cpu_percent: 20.0,
+            traffic: Some(now.clone()),
+            sample: before
+                .get(number)
+                .map(|before| (20.0, Some(before.clone()))),
+            same_bundle: false,
+            has_reported: true,
+        });
+    }
+    figures
+}
+
+fn unmoved(rest: &[Traffic]) -> Figures {
+    let mut figures = Figures::default();
+    for node in rest {
+        figures.add(20.0, Some(node.clone()), None);
+    }
+    figures
+}
+
+#[test]
+fn at_most_one_harmless_rollout_of_two_hundred_is_stopped() {
+    let mut random = Random(33);
+    let mut stops = Vec::new();
+    for rollout in 0..ROLLOUTS {
+        let requests = [12.0, 40.0, 120.0][rollout as usize % 3];
+        let usual = World::draw(&mut random, requests);
+        let sizes = [(1, 5), (2, 4), (3, 3), (1, 1)][rollout as usize % 4];
+        let found = (0..BATCHES).find_map(|_| stopped(&mut random, (&usual, &usual), sizes));
+        stops.extend(found.map(|(look, why)| (rollout, look, why)));
+    }
+    assert!(stops.len() <= 1, "{stops:#?}");
+}
+
+/// Changes of a bundle that hurt, each to one behaviour or to the whole world.
+fn hurts() -> Vec<(&'static str, &'static str, fn(&mut World))> {
+    vec![
+        ("a wrong order of routes", "serves", |world| {
+            world.routes[0].weight += world.routes[1].weight;
+            world.routes[1].weight = 0.0;
+        }),
+        ("404 in masses", "route_not_found", |world| {
+            world.routes[1].statuses.push((404, 0.3));
+            world.routes[1].statuses[1].1 = 0.0;
+        }),
+        ("429 in masses", "429", |world| {
+            world.routes[0].statuses[2].1 = 0.4;
+        }),
+        ("413 in masses", "413", |world| {
+            world.routes[0].statuses.push((413, 0.2));
+        }),
+        ("a lost agent", "401", |world| {
+            for route in &mut world.routes {
+                route.statuses[3].1 = 0.0;
+            }
+        }),
+        ("a wrong certificate", "handshakes fail", |world| {
+            world.failed_handshakes = 1.0;
+        }),
+        ("a lost listener with TLS", "connect with TLS", |world| {
+            world.with_tls = 0.0;
+        }),
+        ("streams that are held back", "first byte", |world| {
+            world.routes[3].first_byte_ms *= 20.0;
+        }),
+        ("a wrong upstream that answers 200", "bytes", |world| {
+            world.routes[0].median_bytes /= 20.0;
+        }),
+        ("5xx", "5xx", |world| {
+            world.routes[0].statuses[0].1 = 0.1;
+        }),
+        ("30 % slower", "ms", |world| {
+            world.routes[0].median_ms *= 1.3;
+        }),
+    ]
+}
+
+#[test]
+fn each_kind_of_hurt_is_seen_though_other_nodes_have_some_of_it() {
+    let mut random = Random(34);
+    let mut missed = Vec::new();
+    for (name, word, hurt) in hurts() {
+        for sizes in [(1, 5), (2, 4)] {
+            let mut usual = World::draw(&mut random, 1_000.0);
+            for route in &mut usual.routes {
+                route.scatter = route.scatter.min(0.5);
+                route.median_ms = route.median_ms.max(20.0);
+            }
+            let mut changed = usual.clone();
+            hurt(&mut changed);
+            match stopped(&mut random, (&usual, &changed), sizes) {
+                Some((_, why)) if why.contains(word) => {}
+                other => missed.push((name, sizes, other)),
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn two_of_a_hundred_are_no_verdict() {
+    let with = |status: u16, count: u64| {
+        let mut route = RouteTraffic {
+            requests: 100,
+            errors: if status < 500 { 0 } else { count },
+            latency_us: Some(500_000),
+            ..RouteTraffic::default()
+        };
+        route.latency[2] = 100;
+        route.statuses.insert(200, 100 - count);
+        route.statuses.insert(status, count);
+        let mut node = Traffic::default();
+        node.routes.insert("api".to_owned(), route);
+        node
+    };
+    for status in [404, 429, 500] {
+        for (count, expected) in [(2, true), (60, false)] {
+            let compared = Comparison {
+                batch: switched(&[with(status, count)], &[]),
+                rest: unmoved(&[with(status, 0), with(status, 0), with(status, 0)]),
+            };
+            let passed = Gate::DEFAULT.judge(&compared) == GateVerdict::Passed;
+            assert_eq!(passed, expected, "{count} of a hundred with {status}");
+        }
+    }
+}
+
+#[test]
+fn a_verdict_names_its_figures_and_what_it_cannot_see() {
+    let mut node = Traffic::default();
+    for (name, requests) in [("api", 1_000), ("rare", 12)] {
+        let mut route = RouteTraffic {
+            requests,
+            ..RouteTraffic::default()
+        };
+        route.latency[2] = requests;
+        node.routes.insert(name.to_owned(), route);
+    }
+    let rest = unmoved(&[node.clone(), node.clone(), node.clone()]);
+    let compared = |node: &Traffic| Comparison {
+        batch: switched(std::slice::from_ref(node), std::slice::from_ref(node)),
+        rest: rest.clone(),
+    };
+    let unseen = "; too few requests on route rare: not judged (12 of 100)";
+    let passed = Gate::DEFAULT.explain(&compared(&node));
+    let text = "nothing is worse among 1012 requests of the batch and 3036 of the others";
+    assert_eq!(passed, format!("{text}{unseen}"));
+    let mut bad = node.clone();
+    bad.routes.get_mut("api").unwrap().errors = 200;
+    let mut compared = compared(&bad);
+    compared.batch = switched(&[bad], &[node]);
+    let failed = Gate::DEFAULT.explain(&compared);
+    let text = "route api: 200 of 1000 among 1000 requests of the batch, 0 of 1000 among 1000 on the others end \
+                with 5xx; up to 10 of 1000 pass";
+    assert_eq!(failed, format!("{text}{unseen}"));
+}

@@ -1,0 +1,165 @@
+//! Cookies: that of a session, and reading of any.
+
+use axum::http::header::InvalidHeaderValue;
+use axum::http::{HeaderMap, HeaderValue, header};
+use control_app::NewSession;
+use control_auth::Secret;
+
+/// A browser is known this long, in seconds: 90 days, as long as the database knows it.
+const KNOWN_SECS: u32 = 90 * 24 * 60 * 60;
+/// A sign-in through an identity provider takes this long at most, in seconds.
+const ATTEMPT_SECS: u32 = 600;
+
+/// How browsers reach the interface, which decides on the name and the flags of the cookie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SessionCookie {
+    /// By TLS, also where a balancer speaks it: no other host and no page in clear can set the cookie.
+    #[default]
+    Tls,
+    /// In clear, on the machine itself.
+    Loopback,
+}
+
+impl SessionCookie {
+    /// Its name. Browsers take the prefix `__Host-` by TLS alone, and not from another host of the domain
+    /// (RFC 6265bis, section 4.1.3.2).
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tls => "__Host-session",
+            Self::Loopback => "session",
+        }
+    }
+
+    /// The name of the cookie by which a browser is known that signed in before. It is no credential.
+    pub const fn browser_name(self) -> &'static str {
+        match self {
+            Self::Tls => "__Host-browser",
+            Self::Loopback => "browser",
+        }
+    }
+
+    /// The name of the cookie of a sign-in that the browser began and an identity provider continues.
+    pub const fn attempt_name(self) -> &'static str {
+        match self {
+            Self::Tls => "__Host-sign-in",
+            Self::Loopback => "sign-in",
+        }
+    }
+
+    /// The name of another cookie, with the same prefix.
+    pub fn named(self, name: &str) -> String {
+        match self {
+            Self::Tls => format!("__Host-{name}"),
+            Self::Loopback => name.to_owned(),
+        }
+    }
+
+    /// The field that gives a browser its session.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHeaderValue`] if the secret is no Base64-URL.
+    pub fn set(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
+        self.field("session", secret.reveal(), None)
+    }
+
+    /// The fields that give a browser its new session, and a name to be known by.
+    pub fn set_all(self, new: &NewSession) -> Vec<HeaderValue> {
+        let browser = new
+            .browser
+            .as_ref()
+            .map(|browser| self.set_browser(browser));
+        // Secrets of ours are Base64-URL, which every field takes.
+        [Some(self.set(&new.secret)), browser]
+            .into_iter()
+            .flatten()
+            .filter_map(Result::ok)
+            .collect()
+    }
+
+    /// The field that gives a browser a name to be known by.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHeaderValue`] if the secret is no Base64-URL.
+    pub fn set_browser(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
+        self.field("browser", secret.reveal(), Some(KNOWN_SECS))
+    }
+
+    /// The field that takes the session from a browser.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHeaderValue`] never: the field is a constant.
+    pub fn clear(self) -> Result<HeaderValue, InvalidHeaderValue> {
+        self.field("session", "", Some(0))
+    }
+
+    /// The field that binds a sign-in to the browser that began it, for ten minutes.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHeaderValue`] if the secret is no Base64-URL.
+    pub fn set_attempt(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
+        self.field("sign-in", secret.reveal(), Some(ATTEMPT_SECS))
+    }
+
+    /// The field that ends it.
+    pub fn end_attempt(self) -> Option<HeaderValue> {
+        self.field("sign-in", "", Some(0)).ok()
+    }
+
+    /// The field that gives a browser another cookie, for `max_age` seconds or until it is closed; 0 deletes it.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHeaderValue`] if the value has control characters.
+    pub fn field(
+        self,
+        name: &str,
+        value: &str,
+        max_age: Option<u32>,
+    ) -> Result<HeaderValue, InvalidHeaderValue> {
+        let name = self.named(name);
+        let secure = match self {
+            Self::Tls => "; Secure",
+            Self::Loopback => "",
+        };
+        let age = max_age.map_or(String::new(), |seconds| format!("; Max-Age={seconds}"));
+        HeaderValue::try_from(format!(
+            "{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{age}"
+        ))
+    }
+}
+
+/// The value of the cookie `name`, if the request has it. Two of one name are as an empty one, which no secret is: a
+/// program in front of this one may have read the other.
+pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut found = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter_map(|(own, value)| (own == name).then_some(value));
+    let first = found.next()?;
+    let is_only = found.next().is_none();
+    Some(if is_only { first } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_by_tls_is_never_sent_in_clear() {
+        let secret = Secret::presented("abc");
+        let by = |cookie: SessionCookie| cookie.set(&secret).unwrap();
+        let flags = "Path=/; HttpOnly; SameSite=Lax";
+        assert_eq!(
+            by(SessionCookie::Tls),
+            format!("__Host-session=abc; {flags}; Secure")
+        );
+        assert_eq!(by(SessionCookie::Loopback), format!("session=abc; {flags}"));
+    }
+}

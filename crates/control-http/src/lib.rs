@@ -1,0 +1,18 @@
+//! HTTP pieces that the REST interface and the pages share.
+//!
+//! `identity.rs` takes the token of a rate limit and finds the actor; the response is the caller's.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod browser;
+mod cookie;
+mod correlation;
+mod identity;
+mod origin;
+mod rate;
+
+pub use browser::browser;
+pub use cookie::{SessionCookie, cookie};
+pub use correlation::CorrelationId;
+pub use identity::identify;
+pub use origin::is_same_origin;
+pub use rate::{RATE_LIMIT, RateClass, client_ip, write_allowance};

@@ -1,0 +1,201 @@
+//! A user as an identity provider asserts it, in one form for both protocols.
+
+use crate::oidc::IdToken;
+use crate::saml::Claims;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Names of the attribute or claim that holds groups: OpenID providers, Okta and Keycloak; Active Directory; ADFS;
+/// Entra ID.
+const GROUPS: &[&str] = &[
+    "groups",
+    "roles",
+    "memberOf",
+    "http://schemas.xmlsoap.org/claims/Group",
+    "http://schemas.microsoft.com/ws/2008/06/identity/claims/groups",
+    "http://schemas.microsoft.com/ws/2008/06/identity/claims/role",
+];
+/// Entra ID sends this attribute instead of groups if there are more than 150.
+const GROUPS_LINK: &str = "http://schemas.microsoft.com/claims/groups.link";
+const EMAIL: &[&str] = &[
+    "email",
+    "mail",
+    "urn:oid:0.9.2342.19200300.100.1.3",
+    "urn:mace:dir:attribute-def:mail",
+    "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress",
+];
+const NAME: &[&str] = &[
+    "displayName",
+    "name",
+    "urn:oid:2.16.840.1.113730.3.1.241",
+    "http://schemas.microsoft.com/identity/claims/displayname",
+    "cn",
+    "urn:oid:2.5.4.3",
+    "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/name",
+];
+const EMAIL_FORMAT: &str = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress";
+
+/// A user as an identity provider asserts it. `issuer` and `subject` identify the user; the rest may change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssertedUser {
+    /// The identity provider.
+    pub issuer: String,
+    /// The user's permanent name at the identity provider.
+    pub subject: String,
+    /// The address, unless the provider says that it is not verified.
+    pub email: Option<String>,
+    /// The name to show.
+    pub name: Option<String>,
+    /// The groups of the user.
+    pub groups: Groups,
+    /// End of the session at the identity provider, if it names one.
+    pub session_ends_at: Option<Timestamp>,
+}
+
+/// The groups that an identity provider asserts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Groups {
+    /// No attribute or claim of a known name.
+    Absent,
+    /// Names, or GUIDs with Entra ID, in the provider's order.
+    Listed(Vec<String>),
+    /// Too many to send: the provider sent a link, which is not followed.
+    Link,
+}
+
+impl From<IdToken> for AssertedUser {
+    fn from(token: IdToken) -> Self {
+        let claims = &token.claims;
+        let is_denied = matches!(claims.get("email_verified"), Some(Value::Bool(false)))
+            || claims.get("email_verified").and_then(Value::as_str) == Some("false");
+        let email = text(claims, "email").filter(|_| !is_denied);
+        let name = ["name", "preferred_username"];
+        let name = name.iter().find_map(|name| text(claims, name));
+        Self {
+            email,
+            name,
+            groups: groups_of_claims(claims),
+            issuer: token.issuer,
+            subject: token.subject,
+            session_ends_at: None,
+        }
+    }
+}
+
+impl From<Claims> for AssertedUser {
+    fn from(claims: Claims) -> Self {
+        let first = |names: &[&str]| {
+            let mut found = names.iter().map(|name| claims.attribute(name));
+            found.find_map(|values| values.first().cloned())
+        };
+        let is_address = claims.name_id_format == EMAIL_FORMAT;
+        let email = first(EMAIL).or_else(|| is_address.then(|| claims.name_id.clone()));
+        Self {
+            email,
+            name: first(NAME),
+            groups: groups_of_attributes(&claims),
+            issuer: claims.issuer,
+            subject: claims.name_id,
+            session_ends_at: claims.session_not_on_or_after,
+        }
+    }
+}
+
+fn text(claims: &Map<String, Value>, name: &str) -> Option<String> {
+    let text = claims.get(name)?.as_str()?.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Entra ID names another source of the claim if there are more than 200 groups (OpenID Connect Core, 5.6.2).
+fn groups_of_claims(claims: &Map<String, Value>) -> Groups {
+    let mut listed = None;
+    for name in GROUPS {
+        let names: &[Value] = match claims.get(*name) {
+            Some(Value::Array(names)) => names,
+            Some(one @ Value::String(_)) => std::slice::from_ref(one),
+            _ => continue,
+        };
+        let names = names.iter().filter_map(Value::as_str).map(str::to_owned);
+        listed.get_or_insert_with(Vec::new).extend(names);
+    }
+    let elsewhere = claims
+        .get("_claim_names")
+        .and_then(|names| names.get("groups"));
+    let has_groups = claims.get("hasgroups").and_then(Value::as_bool);
+    if elsewhere.is_some() || has_groups == Some(true) {
+        return Groups::Link;
+    }
+    listed.map_or(Groups::Absent, Groups::Listed)
+}
+
+fn groups_of_attributes(claims: &Claims) -> Groups {
+    let has = |name: &str| claims.attributes.iter().any(|(own, _)| own == name);
+    if has(GROUPS_LINK) {
+        return Groups::Link;
+    }
+    if !GROUPS.iter().any(|name| has(name)) {
+        return Groups::Absent;
+    }
+    let names = GROUPS.iter().flat_map(|name| claims.attribute(name));
+    Groups::Listed(names.cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn claims(value: &Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn groups_come_from_the_known_claims_and_a_link_is_not_a_list() {
+        let listed =
+            |names: &[&str]| Groups::Listed(names.iter().map(|name| (*name).to_owned()).collect());
+        let cases = [
+            (json!({}), Groups::Absent),
+            (json!({"groups": ["a", "b"]}), listed(&["a", "b"])),
+            (json!({"groups": "a"}), listed(&["a"])),
+            (json!({"groups": []}), listed(&[])),
+            (json!({"groups": 7}), Groups::Absent),
+            (
+                json!({"roles": ["r"], "groups": ["a"]}),
+                listed(&["a", "r"]),
+            ),
+            (json!({"_claim_names": {"groups": "src1"}}), Groups::Link),
+            (json!({"hasgroups": true}), Groups::Link),
+            (json!({"hasgroups": false}), Groups::Absent),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(groups_of_claims(&claims(&value)), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn an_unverified_address_is_no_address() {
+        let cases = [
+            (json!({"email": "a@b.test"}), Some("a@b.test")),
+            (
+                json!({"email": "a@b.test", "email_verified": true}),
+                Some("a@b.test"),
+            ),
+            (json!({"email": "a@b.test", "email_verified": false}), None),
+            (
+                json!({"email": "a@b.test", "email_verified": "false"}),
+                None,
+            ),
+            (json!({"email": ["a@b.test"]}), None),
+        ];
+        for (value, expected) in cases {
+            let token = IdToken {
+                issuer: "https://idp.test".to_owned(),
+                subject: "1".to_owned(),
+                claims: claims(&value),
+            };
+            let user = AssertedUser::from(token);
+            assert_eq!(user.email.as_deref(), expected, "{value}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The authorization request that a browser carries to the provider.
+
+use crate::web_url::WebUrl;
+use aws_lc_rs::digest;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::{Deserialize, Serialize};
+
+/// One sign-in that a browser began. The server keeps it, finds it by the hash of `state`, and uses it once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Binds the callback to this attempt.
+    pub state: String,
+    /// Binds the ID token to this attempt.
+    pub nonce: String,
+    /// The PKCE code verifier (RFC 7636).
+    pub verifier: String,
+}
+
+impl Attempt {
+    /// A new attempt from three times 32 random bytes.
+    pub fn new(random: [[u8; 32]; 3]) -> Self {
+        let [state, nonce, verifier] = random.map(|bytes| URL_SAFE_NO_PAD.encode(bytes));
+        Self {
+            state,
+            nonce,
+            verifier,
+        }
+    }
+
+    /// The PKCE code challenge with `S256`.
+    pub fn challenge(&self) -> String {
+        URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.verifier.as_bytes()))
+    }
+}
+
+/// An authorization request.
+#[derive(Clone, Copy, Debug)]
+pub struct AuthorizationRequest<'a> {
+    /// The provider's authorization endpoint.
+    pub endpoint: &'a WebUrl,
+    /// The client identifier.
+    pub client_id: &'a str,
+    /// The callback of this service.
+    pub redirect_uri: &'a str,
+    /// Scopes; `openid` is added if it is missing.
+    pub scopes: &'a [String],
+    /// The attempt.
+    pub attempt: &'a Attempt,
+}
+
+impl AuthorizationRequest<'_> {
+    /// The URL that the browser is sent to.
+    pub fn url(&self) -> String {
+        let is_named = self.scopes.iter().any(|own| own == "openid");
+        let first = (!is_named).then_some("openid");
+        let scopes = first
+            .into_iter()
+            .chain(self.scopes.iter().map(String::as_str));
+        let scope = scopes.collect::<Vec<_>>().join(" ");
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("response_type", "code")
+            .append_pair("client_id", self.client_id)
+            .append_pair("redirect_uri", self.redirect_uri)
+            .append_pair("scope", &scope)
+            .append_pair("state", &self.attempt.state)
+            .append_pair("nonce", &self.attempt.nonce)
+            .append_pair("code_challenge", &self.attempt.challenge())
+            .append_pair("code_challenge_method", "S256")
+            .finish();
+        self.endpoint.with_query(&query)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_challenge_is_that_of_rfc_7636() {
+        let attempt = Attempt {
+            state: String::new(),
+            nonce: String::new(),
+            verifier: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".to_owned(),
+        };
+        let expected = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+        assert_eq!(attempt.challenge(), expected);
+    }
+
+    #[test]
+    fn the_scope_always_has_openid_once() {
+        let attempt = Attempt::new([[1; 32]; 3]);
+        let endpoint = WebUrl::parse("https://idp.test/authorize?tenant=7").unwrap();
+        let url = |scopes: &[&str]| {
+            let scopes: Vec<String> = scopes.iter().map(|own| (*own).to_owned()).collect();
+            AuthorizationRequest {
+                endpoint: &endpoint,
+                client_id: "a&b",
+                redirect_uri: "https://sp.test/callback",
+                scopes: &scopes,
+                attempt: &attempt,
+            }
+            .url()
+        };
+        assert!(url(&[]).contains("&scope=openid&"));
+        assert!(url(&["email"]).contains("&scope=openid+email&"));
+        assert!(url(&["openid", "email"]).contains("&scope=openid+email&"));
+        let start = "https://idp.test/authorize?tenant=7&response_type=code&client_id=a%26b&";
+        assert!(url(&[]).starts_with(start));
+    }
+}

@@ -1,0 +1,76 @@
+//! The times at which a provider's keys are fetched.
+
+use super::key_set::KeySet;
+use jiff::{SignedDuration, Timestamp};
+use std::sync::Arc;
+
+/// Shortest and longest time for which keys are kept, and the usual one if the answer names none.
+const FLOOR: SignedDuration = SignedDuration::from_mins(5);
+const CEILING: SignedDuration = SignedDuration::from_hours(24);
+const USUAL: SignedDuration = SignedDuration::from_hours(1);
+/// Shortest time between two fetches because of an unknown key: a forged token may name any.
+const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
+
+/// Keys with the time of their fetch.
+#[derive(Clone, Debug)]
+pub struct KeyCache {
+    /// The keys.
+    pub keys: Arc<KeySet>,
+    fetched_at: Timestamp,
+    fresh_until: Timestamp,
+}
+
+impl KeyCache {
+    /// Keys that were fetched at `now`. `max_age_secs`: of the answer's `Cache-Control`.
+    pub fn new(keys: KeySet, max_age_secs: Option<u32>, now: Timestamp) -> Self {
+        let age = max_age_secs.map_or(USUAL, |secs| SignedDuration::from_secs(secs.into()));
+        Self {
+            keys: Arc::new(keys),
+            fetched_at: now,
+            fresh_until: now + age.clamp(FLOOR, CEILING),
+        }
+    }
+
+    /// Whether the keys need no fetch. A clock that was set back fetches too.
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        self.fetched_at <= now && now < self.fresh_until
+    }
+
+    /// Whether an unknown key is a reason to fetch before the keys are stale.
+    pub fn may_fetch_again(&self, now: Timestamp) -> bool {
+        RETRY_INTERVAL <= now.duration_since(self.fetched_at).abs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_kept_between_floor_and_ceiling() {
+        let start = Timestamp::UNIX_EPOCH;
+        let cases = [
+            (Some(0), 300),
+            (Some(60), 300),
+            (Some(600), 600),
+            (None, 3_600),
+            (Some(u32::MAX), 86_400),
+        ];
+        for (max_age_secs, expected) in cases {
+            let keys = KeySet::parse(br#"{"keys":[]}"#).unwrap();
+            let cache = KeyCache::new(keys, max_age_secs, start);
+            let fresh_at = |secs| cache.is_fresh(start + SignedDuration::from_secs(secs));
+            assert!(fresh_at(expected - 1) && !fresh_at(expected), "{expected}");
+            assert!(!fresh_at(-1));
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_asked_for_every_half_minute_at_most() {
+        let start = Timestamp::UNIX_EPOCH;
+        let keys = KeySet::parse(br#"{"keys":[]}"#).unwrap();
+        let cache = KeyCache::new(keys, None, start);
+        let may = |secs| cache.may_fetch_again(start + SignedDuration::from_secs(secs));
+        assert!(!may(29) && may(30));
+    }
+}

@@ -1,0 +1,59 @@
+//! Claims of the user-info endpoint (OpenID Connect Core, section 5.3).
+
+use super::error::OidcError;
+use super::id_token::IdToken;
+use serde_json::{Map, Value};
+
+/// Adds the endpoint's claims to those of the token, which win.
+///
+/// # Errors
+///
+/// [`OidcError::UserInfoSubject`] if the answer is of another user, or [`OidcError::Malformed`].
+pub fn add_user_info(token: &mut IdToken, json: &[u8]) -> Result<(), OidcError> {
+    let info: Map<String, Value> =
+        serde_json::from_slice(json).map_err(|_| OidcError::Malformed("the user info"))?;
+    if info.get("sub").and_then(Value::as_str) != Some(&token.subject) {
+        return Err(OidcError::UserInfoSubject);
+    }
+    for (name, value) in info {
+        token.claims.entry(name).or_insert(value);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn user_info_is_of_the_same_user_and_adds_only() {
+        let mut token = IdToken {
+            issuer: "https://idp.test".to_owned(),
+            subject: "1".to_owned(),
+            claims: json!({"sub": "1", "email": "a@b.test"})
+                .as_object()
+                .unwrap()
+                .clone(),
+        };
+        let add = |token: &mut IdToken, text: &str| add_user_info(token, text.as_bytes());
+        let other = add(&mut token, r#"{"sub":"2","groups":["admins"]}"#);
+        assert_eq!(other, Err(OidcError::UserInfoSubject));
+        assert_eq!(
+            add(&mut token, r#"{"groups":[]}"#),
+            Err(OidcError::UserInfoSubject)
+        );
+        assert_eq!(
+            add(&mut token, "a.b.c"),
+            Err(OidcError::Malformed("the user info"))
+        );
+        assert!(!token.claims.contains_key("groups"));
+        add(
+            &mut token,
+            r#"{"sub":"1","email":"c@d.test","groups":["ops"]}"#,
+        )
+        .unwrap();
+        assert_eq!(token.claims["email"], "a@b.test");
+        assert_eq!(token.claims["groups"], json!(["ops"]));
+    }
+}

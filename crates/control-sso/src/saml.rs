@@ -1,0 +1,46 @@
+//! SAML 2.0 Web Browser SSO: the service provider's side.
+//!
+//! One profile: HTTP-Redirect for the request, HTTP-POST for the response, a signed response or assertion, exclusive
+//! canonicalization, RSA or ECDSA with SHA-2. Claims come from the canonical bytes that were digested and compared,
+//! parsed again, and from no other part of the document.
+
+mod canonical;
+mod claims;
+mod document;
+mod error;
+mod idp_key;
+mod metadata;
+mod request;
+mod signature;
+mod sp_key;
+
+pub use canonical::canonicalize;
+pub use claims::{Claims, Expected, Solicited};
+pub use document::normal_line_ends;
+pub use error::SamlError;
+pub use idp_key::IdpKey;
+pub use metadata::{IdpMetadata, SpMetadata};
+pub use request::{AuthnRequest, request_id};
+pub use sp_key::SpKey;
+
+use jiff::Timestamp;
+
+/// Verifies a response and returns what it asserts.
+///
+/// The caller then inserts [`Claims::replay_key`] into a set that replicas share, until
+/// [`Claims::not_on_or_after`]; a key that is there already is a replay.
+///
+/// # Errors
+///
+/// The first rule that the response breaks.
+pub fn accept(
+    xml: &[u8],
+    keys: &[IdpKey],
+    expected: &Expected<'_>,
+    now: Timestamp,
+) -> Result<Claims, SamlError> {
+    let text = normal_line_ends(xml)?;
+    let document = document::parse(&text)?;
+    let signed = signature::verify(&document, keys)?;
+    claims::read(&document, &signed, expected, now)
+}

@@ -1,0 +1,91 @@
+//! Absolute web addresses of identity providers.
+
+use std::net::IpAddr;
+use url::{Host, Url};
+
+/// The longest address in bytes: browsers and proxies refuse longer request targets.
+const MAX_BYTES: usize = 2_000;
+
+/// An absolute `https` or `http` URL with a host, and without credentials or a fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebUrl(Url);
+
+impl WebUrl {
+    /// Parses `text`; `None` for every other kind of URL.
+    pub fn parse(text: &str) -> Option<Self> {
+        if MAX_BYTES < text.len() || text.trim() != text {
+            return None;
+        }
+        let url = Url::parse(text).ok()?;
+        let is_web = matches!(url.scheme(), "https" | "http") && url.has_host();
+        let is_bare =
+            url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+        (is_web && is_bare).then_some(Self(url))
+    }
+
+    /// Whether the connection is encrypted.
+    pub fn is_https(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
+    /// The address, if the host is one instead of a name.
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self.0.host()? {
+            Host::Ipv4(address) => Some(address.into()),
+            Host::Ipv6(address) => Some(address.into()),
+            Host::Domain(_) => None,
+        }
+    }
+
+    /// The URL in its normal form.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The URL with `query` behind the parameters that it has already.
+    pub(crate) fn with_query(&self, query: &str) -> String {
+        let mut url = self.0.clone();
+        let joined = match url.query() {
+            Some(own) if !own.is_empty() => format!("{own}&{query}"),
+            _ => query.to_owned(),
+        };
+        url.set_query(Some(&joined));
+        url.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_web_addresses_are_accepted() {
+        for good in ["https://idp.test/sso?tenant=1", "http://127.0.0.1:8080"] {
+            assert!(WebUrl::parse(good).is_some(), "{good}");
+        }
+        let bad = [
+            "",
+            "idp.test/sso",
+            "javascript:alert(1)",
+            "file:///etc/passwd",
+            "https://user@idp.test/",
+            "https://:secret@idp.test/",
+            "https://idp.test/#fragment",
+            " https://idp.test/",
+            "https://",
+        ];
+        for bad in bad {
+            assert_eq!(WebUrl::parse(bad), None, "{bad}");
+        }
+        let long = format!("https://idp.test/{}", "a".repeat(MAX_BYTES));
+        assert_eq!(WebUrl::parse(&long), None);
+    }
+
+    #[test]
+    fn parameters_are_added_to_those_that_are_there() {
+        let with = |text| WebUrl::parse(text).unwrap().with_query("a=1");
+        assert_eq!(with("https://idp.test/sso"), "https://idp.test/sso?a=1");
+        assert_eq!(with("https://idp.test/sso?"), "https://idp.test/sso?a=1");
+        assert_eq!(with("https://idp.test/?t=2"), "https://idp.test/?t=2&a=1");
+    }
+}

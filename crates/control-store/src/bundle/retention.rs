@@ -1,0 +1,214 @@
+//! Deletes rows that have ended, after their retention, a few at a time.
+
+use crate::error::StoreError;
+use crate::row::number;
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_wire::{BundleId, EnrolmentTokenId, ProjectId, RolloutId};
+use jiff::Timestamp;
+
+/// The tables that grow with use, each with the statement that counts its rows.
+const COUNTED_TABLES: &[(&str, &str)] = &[
+    ("audit", "SELECT COUNT(*) AS used FROM audit"),
+    ("bundles", "SELECT COUNT(*) AS used FROM bundles"),
+    ("drift", "SELECT COUNT(*) AS used FROM drift"),
+    ("node_events", "SELECT COUNT(*) AS used FROM node_events"),
+    ("nodes", "SELECT COUNT(*) AS used FROM nodes"),
+    ("replies", "SELECT COUNT(*) AS used FROM replies"),
+    (
+        "rollout_nodes",
+        "SELECT COUNT(*) AS used FROM rollout_nodes",
+    ),
+    ("rollouts", "SELECT COUNT(*) AS used FROM rollouts"),
+];
+
+/// The note of an archive for the sweep of the object store; `$condition` chooses bundles.
+macro_rules! leave_archives {
+    ($condition:literal) => {
+        concat!(
+            "INSERT INTO uploads (bundle_id, org_id, digest, object, created_at)
+             SELECT id, org_id, digest, 'bundles/' || org_id || '/' || digest || '.tar.zst', 0
+             FROM bundles WHERE digest IS NOT NULL AND ",
+            $condition
+        )
+    };
+}
+
+impl Transaction {
+    /// Deletes the bundle that had `version`. Its archive is deleted by the next sweep, unless another bundle has the
+    /// same bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`], or [`StoreError::Reference`] while an order or a rollout names it.
+    pub async fn delete_bundle(
+        &mut self,
+        bundle: BundleId,
+        version: i64,
+    ) -> Result<(), StoreError> {
+        let leave = sql(leave_archives!("id = $1"));
+        leave.bind(bundle).run(self).await?;
+        let delete = sql("DELETE FROM bundles WHERE id = $1 AND version = $2");
+        delete.bind(bundle).write(self, version).await?;
+        Ok(())
+    }
+
+    /// Leaves the archives of a project that is deleted to the next sweeps.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn leave_archives(&mut self, project: ProjectId) -> Result<(), StoreError> {
+        let leave = sql(leave_archives!("project_id = $1"));
+        leave.bind(project).run(self).await?;
+        Ok(())
+    }
+
+    /// Whether a node says that it runs the bundle, or an order or a rollout names it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn is_bundle_used(&mut self, bundle: BundleId) -> Result<bool, StoreError> {
+        let used = "SELECT id FROM bundles b WHERE id = $1 AND (
+              EXISTS (SELECT 1 FROM node_orders o WHERE o.bundle_id = b.id)
+              OR EXISTS (SELECT 1 FROM node_orders o WHERE o.previous_bundle_id = b.id)
+              OR EXISTS (SELECT 1 FROM rollouts r WHERE r.bundle_id = b.id)
+              OR EXISTS (SELECT 1 FROM rollout_nodes r WHERE r.previous_bundle_id = b.id)
+              OR EXISTS (SELECT 1 FROM node_heartbeats h
+                         WHERE h.project_id = b.project_id AND h.active_bundle_id = b.id))";
+        Ok(sql(used).bind(bundle).row(self).await?.is_some())
+    }
+
+    /// Bundles that were made before `before` and that nothing needs, the ways back of nodes included: up to `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn unused_bundles(
+        &mut self,
+        before: Timestamp,
+        limit: i64,
+    ) -> Result<Vec<(BundleId, i64)>, StoreError> {
+        let list = "SELECT id, version FROM bundles b WHERE created_at < $1 AND recalling = 0
+              AND NOT EXISTS (SELECT 1 FROM node_orders o WHERE o.bundle_id = b.id)
+              AND NOT EXISTS (SELECT 1 FROM node_orders o WHERE o.previous_bundle_id = b.id)
+              AND NOT EXISTS (SELECT 1 FROM node_bundles n WHERE n.bundle_id = b.id
+                              AND n.confirmed_counter IS NOT NULL)
+              AND NOT EXISTS (SELECT 1 FROM rollouts r WHERE r.bundle_id = b.id)
+              AND NOT EXISTS (SELECT 1 FROM rollout_nodes r WHERE r.previous_bundle_id = b.id)
+              AND NOT EXISTS (SELECT 1 FROM node_heartbeats h
+                              WHERE h.project_id = b.project_id AND h.active_bundle_id = b.id)
+            ORDER BY created_at LIMIT $2";
+        let rows = sql(list).bind(before).bind(limit).rows(self).await?;
+        let ids = rows
+            .iter()
+            .map(|row| Ok((crate::row::id(row, "id")?, number(row, "version")?)));
+        ids.collect()
+    }
+
+    /// Deletes the rollout that had `version`, with its batches.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn delete_rollout(
+        &mut self,
+        rollout: RolloutId,
+        version: i64,
+    ) -> Result<(), StoreError> {
+        let delete = sql("DELETE FROM rollouts WHERE id = $1 AND version = $2");
+        delete.bind(rollout).write(self, version).await?;
+        Ok(())
+    }
+
+    /// Deletes one rollout that ended before `before`; each may have rows of the whole fleet. How many.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn purge_rollout(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        let delete = "DELETE FROM rollouts WHERE id IN
+                        (SELECT id FROM rollouts WHERE ended_at < $1 ORDER BY ended_at LIMIT 1)";
+        sql(delete).bind(before).run(self).await
+    }
+
+    /// Deletes at most `limit` drift events that were resolved before `before`; how many.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn purge_drift(&mut self, before: Timestamp, limit: i64) -> Result<u64, StoreError> {
+        let delete = "DELETE FROM drift WHERE id IN (SELECT id FROM drift WHERE resolved_at < $1
+                      ORDER BY resolved_at LIMIT $2)";
+        sql(delete).bind(before).bind(limit).run(self).await
+    }
+
+    /// Deletes the enrolment token that had `version`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn delete_enrolment_token(
+        &mut self,
+        token: EnrolmentTokenId,
+        version: i64,
+    ) -> Result<(), StoreError> {
+        let delete = sql("DELETE FROM enrolment_tokens WHERE id = $1 AND version = $2");
+        delete.bind(token).write(self, version).await?;
+        Ok(())
+    }
+
+    /// Deletes at most `limit` enrolment tokens and as many API keys that ended before `before`; how many.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn purge_tokens(&mut self, before: Timestamp, limit: i64) -> Result<u64, StoreError> {
+        let mut deleted = 0;
+        for delete in [
+            "DELETE FROM enrolment_tokens WHERE id IN (SELECT id FROM enrolment_tokens
+             WHERE expires_at < $1 OR revoked_at < $1 LIMIT $2)",
+            "DELETE FROM api_keys WHERE id IN (SELECT id FROM api_keys
+             WHERE expires_at < $1 OR revoked_at < $1 LIMIT $2)",
+        ] {
+            deleted += sql(delete).bind(before).bind(limit).run(self).await?;
+        }
+        Ok(deleted)
+    }
+
+    /// The rows of each table that grows with use. Reads an index of each.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn count_rows(&mut self) -> Result<Vec<(&'static str, i64)>, StoreError> {
+        let mut counts = Vec::new();
+        for (table, count) in COUNTED_TABLES {
+            let row = sql(count).row(self).await?;
+            let row = row.ok_or(StoreError::Corrupt("used"))?;
+            counts.push((*table, number(&row, "used")?));
+        }
+        Ok(counts)
+    }
+
+    /// Bytes of the database, free pages included, and of the archives of all bundles.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn stored_bytes(&mut self) -> Result<(i64, i64), StoreError> {
+        let database = if self.is_sqlite() {
+            "SELECT page_count * page_size AS used FROM pragma_page_count(), pragma_page_size()"
+        } else {
+            "SELECT pg_database_size(current_database()) AS used"
+        };
+        let archives = "SELECT CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) AS used FROM bundles";
+        let mut bytes = [0; 2];
+        for (bytes, text) in bytes.iter_mut().zip([database, archives]) {
+            let row = sql(text).row(self).await?;
+            *bytes = number(&row.ok_or(StoreError::Corrupt("used"))?, "used")?;
+        }
+        Ok(bytes.into())
+    }
+}

@@ -1,0 +1,128 @@
+//! Identities at providers.
+
+use crate::error::StoreError;
+use crate::row::{id, text, time, written_rows};
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_domain::LinkedIdentity;
+use control_wire::{IdentityId, OrgId, UserId};
+use jiff::Timestamp;
+use sqlx::any::AnyRow;
+
+impl Transaction {
+    /// Inserts an identity.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Conflict`] if issuer and subject are a user of the organization already.
+    pub async fn insert_identity(&mut self, identity: &LinkedIdentity) -> Result<(), StoreError> {
+        let LinkedIdentity {
+            id,
+            org,
+            issuer,
+            subject,
+            user,
+            created_at,
+            seen_at,
+        } = identity;
+        let insert =
+            "INSERT INTO identities (id, org_id, issuer, subject, user_id, created_at, seen_at)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        let insert = sql(insert).bind(*id).bind(*org).bind(issuer.clone());
+        let insert = insert.bind(subject.clone()).bind(*user);
+        insert.bind(*created_at).bind(*seen_at).run(self).await?;
+        Ok(())
+    }
+
+    /// The identity with this issuer and subject, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn identity(
+        &mut self,
+        org: OrgId,
+        (issuer, subject): (&str, &str),
+    ) -> Result<Option<LinkedIdentity>, StoreError> {
+        let by_name =
+            "SELECT id, org_id, issuer, subject, user_id, created_at, seen_at FROM identities
+                       WHERE org_id = $1 AND issuer = $2 AND subject = $3";
+        let by_name = sql(by_name).bind(org).bind(issuer).bind(subject);
+        by_name.row(self).await?.as_ref().map(read).transpose()
+    }
+
+    /// The identities of a user, at most 100, in the order of their creation.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn identities_of_user(
+        &mut self,
+        user: UserId,
+    ) -> Result<Vec<LinkedIdentity>, StoreError> {
+        let list =
+            "SELECT id, org_id, issuer, subject, user_id, created_at, seen_at FROM identities
+                    WHERE user_id = $1 ORDER BY id LIMIT 100";
+        let rows = sql(list).bind(user).rows(self).await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Notes a sign-in by the identity.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn see_identity(
+        &mut self,
+        identity: IdentityId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let update = sql("UPDATE identities SET seen_at = $1 WHERE id = $2");
+        update.bind(now).bind(identity).run(self).await?;
+        Ok(())
+    }
+
+    /// Deletes an identity of the user, and ends the user's sessions that its provider vouched for.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] if it is gone.
+    pub async fn delete_identity(
+        &mut self,
+        identity: &LinkedIdentity,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let delete = sql("DELETE FROM identities WHERE id = $1");
+        written_rows(delete.bind(identity.id).run(self).await?)?;
+        self.revoke_user_provider_sessions((identity.org, identity.user), now)
+            .await?;
+        Ok(())
+    }
+
+    /// Ends the user's sessions that the organization's identity provider vouched for.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn revoke_user_provider_sessions(
+        &mut self,
+        (org, user): (OrgId, UserId),
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let revoke = "UPDATE sessions SET revoked_at = $1
+                      WHERE provider_org_id = $2 AND user_id = $3 AND revoked_at IS NULL";
+        sql(revoke).bind(now).bind(org).bind(user).run(self).await
+    }
+}
+
+fn read(row: &AnyRow) -> Result<LinkedIdentity, StoreError> {
+    Ok(LinkedIdentity {
+        id: id(row, "id")?,
+        org: id(row, "org_id")?,
+        issuer: text(row, "issuer")?,
+        subject: text(row, "subject")?,
+        user: id(row, "user_id")?,
+        created_at: time(row, "created_at")?,
+        seen_at: time(row, "seen_at")?,
+    })
+}

@@ -1,0 +1,185 @@
+//! How the nodes of a project stand to their orders, counted; and nodes by a part of their name.
+
+use crate::error::StoreError;
+use crate::node::select_nodes;
+use crate::row::{number, text};
+use crate::statement::{Record, sql};
+use crate::store::Transaction;
+use crate::versioned::{Page, Versioned};
+use control_domain::{Node, NodeStanding};
+use control_wire::ProjectId;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// The name of a node's [`NodeStanding`].
+macro_rules! standing {
+    () => {
+        "CASE
+           WHEN h.seen_at = 0 THEN 'enrolled'
+           WHEN h.seen_at <= $2 THEN 'silent'
+           WHEN o.node_id IS NULL THEN 'unordered'
+           WHEN h.active_bundle_id = o.bundle_id THEN 'as_ordered'
+           WHEN h.verdict = 'rejected' AND h.verdict_order = o.counter THEN 'refused'
+           WHEN h.is_drifting = 1 THEN 'drifted'
+           ELSE 'moving' END"
+    };
+}
+
+/// The counts of [`NodeStanding`] by `$group`.
+macro_rules! standings {
+    ($group:literal, $from:literal) => {
+        concat!(
+            "SELECT ",
+            $group,
+            " AS label, COUNT(*) AS nodes, ",
+            standing!(),
+            " AS standing FROM ",
+            $from,
+            " LEFT JOIN node_orders o ON o.node_id = h.node_id "
+        )
+    };
+}
+
+/// Nodes by how they stand to their orders; a standing without nodes is absent.
+pub type StandingCounts = BTreeMap<NodeStanding, i64>;
+
+impl Transaction {
+    /// Counts the nodes of a project by how they stand to their orders. A node is online if its last heartbeat came
+    /// after `online_since`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn count_standings(
+        &mut self,
+        project: ProjectId,
+        online_since: Timestamp,
+    ) -> Result<StandingCounts, StoreError> {
+        let counts = concat!(
+            standings!("''", "node_heartbeats h"),
+            "WHERE h.project_id = $1 GROUP BY standing"
+        );
+        let rows = sql(counts).bind(project).bind(online_since);
+        let rows = rows.rows(self).await?;
+        rows.iter()
+            .map(|row| Ok((standing(&text(row, "standing")?)?, number(row, "nodes")?)))
+            .collect()
+    }
+
+    /// The same for each value of the label `name`, at most 1 000 rows; nodes without the label are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn count_standings_by_label(
+        &mut self,
+        project: ProjectId,
+        online_since: Timestamp,
+        name: &str,
+    ) -> Result<BTreeMap<String, StandingCounts>, StoreError> {
+        let counts = concat!(
+            standings!(
+                "l.value",
+                "node_labels l JOIN node_heartbeats h ON h.node_id = l.node_id"
+            ),
+            "WHERE l.project_id = $1 AND l.name = $3 GROUP BY l.value, standing
+             ORDER BY l.value LIMIT 1000"
+        );
+        let rows = sql(counts).bind(project).bind(online_since).bind(name);
+        let mut counted: BTreeMap<String, StandingCounts> = BTreeMap::new();
+        for row in rows.rows(self).await? {
+            let counts = counted.entry(text(&row, "label")?).or_default();
+            counts.insert(standing(&text(&row, "standing")?)?, number(&row, "nodes")?);
+        }
+        Ok(counted)
+    }
+
+    /// The names of labels of a project's nodes, those of most nodes first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn label_names(
+        &mut self,
+        project: ProjectId,
+        limit: i64,
+    ) -> Result<Vec<String>, StoreError> {
+        let names = "SELECT name, COUNT(*) AS nodes FROM node_labels WHERE project_id = $1
+                     GROUP BY name ORDER BY nodes DESC, name LIMIT $2";
+        let rows = sql(names).bind(project).bind(limit).rows(self).await?;
+        rows.iter().map(|row| text(row, "name")).collect()
+    }
+
+    /// The nodes of a project that stand to their orders in this way, in the order of their identifiers.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn nodes_standing(
+        &mut self,
+        project: ProjectId,
+        online_since: Timestamp,
+        standing: NodeStanding,
+        page: Page,
+    ) -> Result<Vec<Versioned<Node>>, StoreError> {
+        let list = concat!(
+            select_nodes!(
+                "node_heartbeats h JOIN nodes n ON n.id = h.node_id
+                 LEFT JOIN node_orders o ON o.node_id = h.node_id
+                 WHERE h.project_id = $1 AND "
+            ),
+            standing!(),
+            " = $3 AND h.node_id > $4 ORDER BY h.node_id LIMIT $5"
+        );
+        let list = sql(list).bind(project).bind(online_since);
+        list.bind(standing.name()).page(self, page).await
+    }
+
+    /// The nodes whose name has `part` in it, by name.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn nodes_named_like(
+        &mut self,
+        project: ProjectId,
+        part: &str,
+        limit: i64,
+    ) -> Result<Vec<Versioned<Node>>, StoreError> {
+        let list = select_nodes!(
+            "nodes n JOIN node_heartbeats h ON h.node_id = n.id
+             LEFT JOIN node_orders o ON o.node_id = n.id
+             WHERE n.project_id = $1 AND LOWER(n.name) LIKE $2 ESCAPE '!' ORDER BY n.name LIMIT $3"
+        );
+        let list = sql(list).bind(project).bind(pattern(part)).bind(limit);
+        let rows = list.rows(self).await?;
+        rows.iter().map(Node::read).collect()
+    }
+}
+
+/// The pattern of `LIKE` for texts with `part` in them.
+fn pattern(part: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in part.to_lowercase().chars() {
+        if matches!(c, '%' | '_' | '!') {
+            pattern.push('!');
+        }
+        pattern.push(c);
+    }
+    pattern.push('%');
+    pattern
+}
+
+fn standing(name: &str) -> Result<NodeStanding, StoreError> {
+    NodeStanding::from_name(name).ok_or(StoreError::Corrupt("standing"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_finds_its_own_signs() {
+        assert_eq!(pattern("Fra_1%!"), "%fra!_1!%!!%");
+    }
+}

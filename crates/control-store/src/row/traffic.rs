@@ -1,0 +1,105 @@
+//! What a node counted, as its column has it: compressed, for it is written with every heartbeat.
+//!
+//! The JSON of 500 routes has 50 KB, and SQLite writes a row whole. Earlier releases wrote it plain, and such rows are
+//! read as they are.
+
+use crate::error::StoreError;
+use crate::row::optional_text;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use control_wire::Traffic;
+use sqlx::any::AnyRow;
+
+/// What begins with this is compressed; JSON does not.
+const PREFIX: &str = "zstd:";
+/// Shorter JSON is kept plain.
+const MIN_BYTES: usize = 1024;
+/// The fastest level: counters compress well by it.
+const LEVEL: i32 = 1;
+/// A heartbeat has at most 512 KiB.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// The text of the column.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if it cannot be compressed.
+pub(crate) fn packed(traffic: &Traffic) -> Result<String, StoreError> {
+    let fault = || StoreError::Corrupt("traffic");
+    let json = serde_json::to_vec(traffic).map_err(|_| fault())?;
+    if json.len() < MIN_BYTES {
+        return String::from_utf8(json).map_err(|_| fault());
+    }
+    let bytes = zstd::bulk::compress(&json, LEVEL).map_err(|_| fault())?;
+    Ok(format!("{PREFIX}{}", STANDARD_NO_PAD.encode(bytes)))
+}
+
+/// The traffic in a column, if there is one.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] with the column's name.
+pub(crate) fn optional_traffic(
+    row: &AnyRow,
+    column: &'static str,
+) -> Result<Option<Traffic>, StoreError> {
+    let text = optional_text(row, column)?;
+    let read = text.map(|text| unpacked(&text).ok_or(StoreError::Corrupt(column)));
+    read.transpose()
+}
+
+fn unpacked(text: &str) -> Option<Traffic> {
+    let Some(packed) = text.strip_prefix(PREFIX) else {
+        return serde_json::from_str(text).ok();
+    };
+    let bytes = STANDARD_NO_PAD.decode(packed).ok()?;
+    let json = zstd::bulk::decompress(&bytes, MAX_BYTES).ok()?;
+    serde_json::from_slice(&json).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The traffic of so many routes after a day, each with its own counts.
+    fn traffic(routes: u64) -> Traffic {
+        let route = |number: u64| {
+            let latency: Vec<u64> = (0..12)
+                .map(|bucket| number * 977 * (12 - bucket) % 99_991)
+                .collect();
+            let requests = latency.iter().sum::<u64>();
+            let reasons =
+                json!({"connect_refused": number % 7, "response_header_timeout": number % 3});
+            let counted = json!({
+                "requests": requests, "errors": number % 11, "reasons": reasons, "latency": latency,
+            });
+            (format!("route-{number}"), counted)
+        };
+        let routes: serde_json::Map<_, _> = (0..routes).map(route).collect();
+        serde_json::from_value(json!({"routes": routes})).unwrap()
+    }
+
+    #[test]
+    fn traffic_is_kept_in_less_than_a_third() {
+        let large = traffic(500);
+        let json = serde_json::to_string(&large).unwrap();
+        let text = packed(&large).unwrap();
+        println!("{} bytes of JSON, {} kept", json.len(), text.len());
+        assert!(
+            text.len() * 3 < json.len(),
+            "{} of {}",
+            text.len(),
+            json.len()
+        );
+        assert_eq!(unpacked(&text), Some(large.clone()));
+        assert_eq!(unpacked(&json), Some(large), "as older releases wrote it");
+        let small = traffic(1);
+        assert_eq!(
+            packed(&small).unwrap(),
+            serde_json::to_string(&small).unwrap()
+        );
+        assert_eq!(unpacked("zstd:"), None);
+        assert_eq!(unpacked("zstd:AAAA"), None);
+    }
+}

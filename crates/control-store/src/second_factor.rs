@@ -1,0 +1,227 @@
+//! Secrets of authenticator apps, and recovery codes.
+
+use crate::error::StoreError;
+use crate::row::{id, number, optional_time, text, written_rows};
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_auth::Sealed;
+use control_wire::UserId;
+use jiff::Timestamp;
+
+/// The secret of a user's authenticator app; sealed for `totp/{user}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredTotp {
+    /// The sealed secret.
+    pub sealed: Sealed,
+    /// When a code proved that the app has it; it does not count before.
+    pub confirmed_at: Option<Timestamp>,
+    /// The time step of the last code that was accepted.
+    pub last_step: i64,
+}
+
+impl Transaction {
+    /// The secret of the user's app, confirmed or not.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn totp(&mut self, user: UserId) -> Result<Option<StoredTotp>, StoreError> {
+        let by_user = "SELECT master_key, sealed, confirmed_at, last_step FROM totp
+                       WHERE user_id = $1";
+        let row = sql(by_user).bind(user).row(self).await?;
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(StoredTotp {
+            sealed: Sealed {
+                master_key: text(&row, "master_key")?,
+                text: text(&row, "sealed")?,
+            },
+            confirmed_at: optional_time(&row, "confirmed_at")?,
+            last_step: number(&row, "last_step")?,
+        }))
+    }
+
+    /// Stores a secret that is not confirmed yet, in the place of another one that is not.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] if the user has a confirmed one.
+    pub async fn start_totp(
+        &mut self,
+        user: UserId,
+        sealed: &Sealed,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let insert = "INSERT INTO totp (user_id, master_key, sealed, created_at, last_step)
+                      VALUES ($1, $2, $3, $4, 0)
+                      ON CONFLICT (user_id) DO UPDATE
+                        SET master_key = $2, sealed = $3, created_at = $4, last_step = 0
+                        WHERE totp.confirmed_at IS NULL";
+        let insert = sql(insert).bind(user).bind(sealed.master_key.as_str());
+        let insert = insert.bind(sealed.text.as_str()).bind(now);
+        written_rows(insert.run(self).await?)
+    }
+
+    /// Lets the secret `sealed` count from now on, by the code of this time step.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] if it counts already, or another one took its place.
+    pub async fn confirm_totp(
+        &mut self,
+        user: UserId,
+        sealed: &Sealed,
+        step: i64,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let confirm = "UPDATE totp SET confirmed_at = $1, last_step = $2
+                       WHERE user_id = $3 AND sealed = $4 AND confirmed_at IS NULL";
+        let confirm = sql(confirm).bind(now).bind(step).bind(user);
+        written_rows(confirm.bind(sealed.text.as_str()).run(self).await?)?;
+        let seen = sql("UPDATE users SET second_factor_reset_at = NULL WHERE id = $1");
+        seen.bind(user).run(self).await?;
+        Ok(())
+    }
+
+    /// Uses the code of a time step up; false if this step or a later one was used before.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn use_totp_step(&mut self, user: UserId, step: i64) -> Result<bool, StoreError> {
+        let used = "UPDATE totp SET last_step = $1
+                    WHERE user_id = $2 AND last_step < $1 AND confirmed_at IS NOT NULL";
+        Ok(0 < sql(used).bind(step).bind(user).run(self).await?)
+    }
+
+    /// Deletes the user's second factor: the secret, and the recovery codes. Whether there was a confirmed one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn delete_second_factor(&mut self, user: UserId) -> Result<bool, StoreError> {
+        let codes = sql("DELETE FROM recovery_codes WHERE user_id = $1");
+        codes.bind(user).run(self).await?;
+        let secret = "DELETE FROM totp WHERE user_id = $1 RETURNING confirmed_at";
+        let row = sql(secret).bind(user).row(self).await?;
+        let Some(row) = row else { return Ok(false) };
+        Ok(optional_time(&row, "confirmed_at")?.is_some())
+    }
+
+    /// Notes that an administrator took the user's second factor away.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn note_second_factor_reset(
+        &mut self,
+        user: UserId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let note = sql("UPDATE users SET second_factor_reset_at = $1 WHERE id = $2");
+        note.bind(now).bind(user).run(self).await?;
+        Ok(())
+    }
+
+    /// When an administrator took the user's second factor away, unless there is another one since.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn second_factor_reset_at(
+        &mut self,
+        user: UserId,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let noted = sql("SELECT second_factor_reset_at FROM users WHERE id = $1");
+        let row = noted.bind(user).row(self).await?;
+        let Some(row) = row else { return Ok(None) };
+        optional_time(&row, "second_factor_reset_at")
+    }
+
+    /// Puts codes with these hashes in the place of all earlier ones.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn replace_recovery_codes(
+        &mut self,
+        user: UserId,
+        hashes: &[String],
+    ) -> Result<(), StoreError> {
+        let earlier = sql("DELETE FROM recovery_codes WHERE user_id = $1");
+        earlier.bind(user).run(self).await?;
+        for hash in hashes {
+            let insert = sql("INSERT INTO recovery_codes (user_id, hash) VALUES ($1, $2)");
+            insert.bind(user).bind(hash.as_str()).run(self).await?;
+        }
+        Ok(())
+    }
+
+    /// Uses the code with this hash up; false if it is none of the user's, or was used before.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn use_recovery_code(
+        &mut self,
+        user: UserId,
+        hash: &str,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let used = "UPDATE recovery_codes SET used_at = $1
+                    WHERE user_id = $2 AND hash = $3 AND used_at IS NULL";
+        let used = sql(used).bind(now).bind(user).bind(hash);
+        Ok(0 < used.run(self).await?)
+    }
+
+    /// The number of the user's recovery codes that were not used.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn recovery_codes_left(&mut self, user: UserId) -> Result<i64, StoreError> {
+        let left = "SELECT COUNT(*) AS codes FROM recovery_codes
+                    WHERE user_id = $1 AND used_at IS NULL";
+        let row = sql(left).bind(user).row(self).await?;
+        row.map_or(Ok(0), |row| number(&row, "codes"))
+    }
+
+    /// At most `limit` users whose secrets were not sealed with `master_key`, with these secrets.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn totp_not_sealed_with(
+        &mut self,
+        master_key: &str,
+        limit: i64,
+    ) -> Result<Vec<(UserId, Sealed)>, StoreError> {
+        let others = "SELECT user_id, master_key, sealed FROM totp
+                      WHERE master_key <> $1 ORDER BY user_id LIMIT $2";
+        let rows = sql(others).bind(master_key).bind(limit).rows(self).await?;
+        let secrets = rows.iter().map(|row| {
+            let sealed = Sealed {
+                master_key: text(row, "master_key")?,
+                text: text(row, "sealed")?,
+            };
+            Ok((id(row, "user_id")?, sealed))
+        });
+        secrets.collect()
+    }
+
+    /// Stores the user's secret as sealed by another key; `before` is how it was sealed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] if it is gone or another one.
+    pub async fn reseal_totp(
+        &mut self,
+        user: UserId,
+        (before, sealed): (&Sealed, &Sealed),
+    ) -> Result<(), StoreError> {
+        let reseal =
+            "UPDATE totp SET master_key = $1, sealed = $2 WHERE user_id = $3 AND sealed = $4";
+        let reseal = sql(reseal).bind(sealed.master_key.as_str());
+        let reseal = reseal.bind(sealed.text.as_str()).bind(user);
+        written_rows(reseal.bind(before.text.as_str()).run(self).await?)
+    }
+}

@@ -1,0 +1,108 @@
+//! Lists with filters: a text for each, put together from conditions of this crate.
+
+use crate::error::StoreError;
+use crate::statement::{Argument, Record};
+use crate::store::Transaction;
+use crate::versioned::{Page, PageOrder, Versioned};
+use sqlx::any::AnyArguments;
+use sqlx::{Arguments, AssertSqlSafe, query_with};
+use std::fmt::Write;
+
+/// A list: the columns and tables, and the conditions so far. Values are arguments, never text.
+pub(crate) struct ListQuery {
+    text: String,
+    arguments: AnyArguments,
+    count: usize,
+    fault: bool,
+}
+
+impl ListQuery {
+    /// `select` ends with `WHERE` and a first condition with one `?`, which stands for `argument`.
+    pub(crate) fn new(select: &str, argument: impl Argument) -> Self {
+        let empty = Self {
+            text: String::new(),
+            arguments: AnyArguments::default(),
+            count: 0,
+            fault: false,
+        };
+        empty.push(select, argument)
+    }
+
+    /// Adds a condition in which each `?` stands for `argument`, if there is one.
+    pub(crate) fn and<A: Argument>(self, condition: &'static str, argument: Option<A>) -> Self {
+        match argument {
+            None => self,
+            Some(argument) => {
+                let Self { mut text, .. } = self;
+                text.push_str(" AND ");
+                Self { text, ..self }.push(condition, argument)
+            }
+        }
+    }
+
+    /// Adds a condition on a name: exactly `name`, or all that begin so if it ends in `*`.
+    pub(crate) fn named(self, column: &'static str, name: Option<&str>) -> Self {
+        let Some(name) = name else { return self };
+        let Self { mut text, .. } = self;
+        text.push_str(" AND ");
+        let list = Self { text, ..self };
+        match name.strip_suffix('*') {
+            None => list.push(&format!("{column} = ?"), name),
+            Some(begin) => list.push(&format!("SUBSTR({column}, 1, LENGTH(?)) = ?"), begin),
+        }
+    }
+
+    /// The rows of a page, by their identifiers in the column `id`.
+    pub(crate) async fn page<T: Record>(
+        self,
+        tx: &mut Transaction,
+        id: &'static str,
+        page: Page,
+    ) -> Result<Vec<Versioned<T>>, StoreError> {
+        let Page {
+            after,
+            limit,
+            order,
+        } = page;
+        let (comparison, direction) = match order {
+            PageOrder::Oldest => (">", ""),
+            PageOrder::Newest => ("<", " DESC"),
+        };
+        let query = match after {
+            None => self,
+            Some(after) => {
+                let Self { mut text, .. } = self;
+                text.push_str(" AND ");
+                let condition = format!("{id} {comparison} ?");
+                Self { text, ..self }.push(&condition, after)
+            }
+        };
+        let tail = format!(" ORDER BY {id}{direction} LIMIT ?");
+        let Self {
+            text,
+            arguments,
+            count: _,
+            fault,
+        } = query.push(&tail, limit);
+        if fault {
+            return Err(StoreError::Corrupt("argument"));
+        }
+        // Nothing in the text comes from outside of this crate.
+        let query = query_with(AssertSqlSafe(text), arguments);
+        let rows = query.fetch_all(tx.connection()).await?;
+        rows.iter().map(T::read).collect()
+    }
+
+    /// Adds text in which each `?` stands for `argument`.
+    fn push(mut self, text: &str, argument: impl Argument) -> Self {
+        self.count += 1;
+        let mut parts = text.split('?');
+        self.text.push_str(parts.next().unwrap_or_default());
+        for part in parts {
+            // A `String` takes every text.
+            _ = write!(self.text, "${}{part}", self.count);
+        }
+        self.fault |= self.arguments.add(argument.into_column()).is_err();
+        self
+    }
+}

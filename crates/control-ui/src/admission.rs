@@ -1,0 +1,224 @@
+//! The way in: limit, authenticate, admit, read the form.
+
+use crate::frame::failure_page::render;
+use crate::page::Page;
+use crate::request::failure::Failure;
+use crate::request::fields::{Fields, csrf_token};
+use crate::request::note::Note;
+use crate::request::theme::Theme;
+use crate::request::visit::{Caller, Visit};
+use crate::ui::Ui;
+use axum::extract::{Request, State};
+use axum::http::{Extensions, HeaderName, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use control_app::{Call, Presented, metric};
+use control_domain::{Access, Actor};
+use control_http::{CorrelationId, browser, client_ip, cookie, identify, is_same_origin};
+use form_urlencoded::byte_serialize;
+use jiff::Timestamp;
+use metrics::counter;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// The field of requests that keep a page live. They are no use of the session, and are not led to sign in.
+pub(crate) const LIVE: HeaderName = HeaderName::from_static("x-live");
+
+/// The cookie that stands for a session before there is one, so that the form to sign in has a token as well.
+const BEFORE: &str = "before";
+
+/// The secret of a request, which proves an identity or at least that forms are of the same browser.
+#[derive(Clone)]
+enum Credential {
+    /// In the link, and in the form of its page.
+    Link(String),
+    /// In the cookie of a session.
+    Session(String),
+    /// In the cookie of a page for everybody.
+    Before(String),
+    None,
+}
+
+/// Stands before every page, with its row of the table.
+pub(crate) async fn admit(
+    State((ui, page)): State<(Arc<Ui>, &'static Page)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (mut request, mut visit) = look(&ui, request);
+    let before = new_before(&ui, page, &request);
+    let entered = enter(&ui, page, &mut request, (&mut visit, before.as_deref())).await;
+    let (caller, mut response) = match entered {
+        Ok(caller) => {
+            request.extensions_mut().insert(visit.clone());
+            if let Some(caller) = caller.clone() {
+                request.extensions_mut().insert(caller);
+            }
+            (caller, next.run(request).await)
+        }
+        Err(failure) => (None, failure.into_response()),
+    };
+    if let Some(failure) = response.extensions_mut().remove::<Failure>() {
+        response = render(&ui, failure, &visit, caller.as_ref()).await;
+    }
+    let shown = visit.note.as_ref();
+    let shown = shown.filter(|_| response.status() != StatusCode::SEE_OTHER);
+    let fields = [
+        shown.and_then(|_| Note::shown(ui.cookie)),
+        before.and_then(|before| ui.cookie.field(BEFORE, &before, None).ok()),
+    ];
+    for field in fields.into_iter().flatten() {
+        response.headers_mut().append(header::SET_COOKIE, field);
+    }
+    response
+}
+
+/// What the request says of itself.
+fn look(ui: &Ui, request: Request) -> (Request, Visit) {
+    let now = ui.app.now();
+    let id = request.extensions().get::<CorrelationId>();
+    let path = request.uri().path_and_query();
+    let query = request.uri().query().unwrap_or_default();
+    let visit = Visit {
+        now,
+        client_ip: client_ip(request.extensions()),
+        browser: browser(request.headers()),
+        correlation_id: id.map(|CorrelationId(id)| id.clone()).unwrap_or_default(),
+        path: path.map_or_else(|| "/".to_owned(), ToString::to_string),
+        query: Fields::parse(query.as_bytes()),
+        csrf: String::new(),
+        theme: Theme::from_request(request.headers(), ui.cookie),
+        note: Note::from_request(request.headers(), ui.cookie),
+    };
+    (request, visit)
+}
+
+/// A secret for the forms of a browser that has none yet.
+fn new_before(ui: &Ui, page: &Page, request: &Request) -> Option<String> {
+    let known = cookie(request.headers(), &ui.cookie.named(BEFORE));
+    let is_needed = page.access == Access::Public && page.method == Method::GET && known.is_none();
+    is_needed.then(|| format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
+}
+
+/// Everything before the handler; the actor's request, or `None` on a page for everybody.
+async fn enter(
+    ui: &Ui,
+    page: &Page,
+    request: &mut Request,
+    (visit, before): (&mut Visit, Option<&str>),
+) -> Result<Option<Caller>, Failure> {
+    let is_form = page.method == Method::POST;
+    if is_form && !is_same_origin(request) {
+        return Err(Failure::other_site());
+    }
+    // The secret of a link comes with its form, which is small; other forms are read once their sender is known.
+    if is_form && page.is_linked() {
+        read_form(page, request).await?;
+    }
+    let credential = credential(ui, page, request, (visit, before));
+    let actor = actor(ui, page, request.extensions(), (&credential, visit.now)).await?;
+    let call = match actor {
+        None if page.access == Access::Public => None,
+        None => return Err(without_actor(page, request, visit)),
+        Some(actor) => {
+            actor.holds(page.access)?;
+            Some(call(actor, visit))
+        }
+    };
+    visit.csrf = csrf_token(credential.secret());
+    if is_form && !page.is_linked() {
+        read_form(page, request).await?;
+    }
+    if let Some(fields) = request.extensions().get::<Fields>() {
+        fields.check_csrf(&visit.csrf)?;
+    }
+    let visit = visit.clone();
+    Ok(call.map(|call| Caller { call, visit }))
+}
+
+fn credential(
+    ui: &Ui,
+    page: &Page,
+    request: &Request,
+    (visit, before): (&Visit, Option<&str>),
+) -> Credential {
+    if page.is_linked() {
+        let fields = request.extensions().get::<Fields>();
+        let token = fields.unwrap_or(&visit.query).get("token");
+        return Credential::Link(token.to_owned());
+    }
+    let own = |name: &str| cookie(request.headers(), name).map(str::to_owned);
+    if page.access == Access::Public {
+        let before = before.map(str::to_owned);
+        let before = before.or_else(|| own(&ui.cookie.named(BEFORE)));
+        return before.map_or(Credential::None, Credential::Before);
+    }
+    own(ui.cookie.name()).map_or(Credential::None, Credential::Session)
+}
+
+impl Credential {
+    fn secret(&self) -> &str {
+        match self {
+            Self::Link(secret) | Self::Session(secret) | Self::Before(secret) => secret,
+            Self::None => "",
+        }
+    }
+
+    fn presented(&self) -> Option<Presented<'_>> {
+        match self {
+            Self::Link(secret) => Some(Presented::Bearer(secret)),
+            Self::Session(secret) => Some(Presented::Session(secret)),
+            Self::Before(_) | Self::None => None,
+        }
+    }
+}
+
+/// The actor behind the credential, after a token was taken.
+async fn actor(
+    ui: &Ui,
+    page: &Page,
+    extensions: &Extensions,
+    (credential, now): (&Credential, Timestamp),
+) -> Result<Option<Actor>, Failure> {
+    let presented = credential.presented();
+    let found = identify(&ui.app, page.rate, presented, extensions, now, |_| true).await;
+    let (allowance, actor) = found?;
+    if !allowance.admitted {
+        counter!(metric::RATE_LIMITED, "class" => page.rate.name()).increment(1);
+        return Err(Failure::rate_limited(allowance.retry_after_secs));
+    }
+    Ok(actor)
+}
+
+/// What a request without an actor is answered: people sign in, and come back to the page.
+fn without_actor(page: &Page, request: &Request, visit: &Visit) -> Failure {
+    if page.is_linked() {
+        return Failure::link_ended();
+    }
+    if request.headers().contains_key(LIVE) {
+        return Failure::unauthenticated();
+    }
+    let is_shown = page.method == Method::GET;
+    let back = if is_shown { visit.path.as_str() } else { "/" };
+    let back: String = byte_serialize(back.as_bytes()).collect();
+    Failure::See(format!("/sign-in?return={back}"))
+}
+
+async fn read_form(page: &Page, request: &mut Request) -> Result<(), Failure> {
+    let body = std::mem::take(request.body_mut());
+    let fields = Fields::read(request.headers(), body, page.max_form_bytes).await?;
+    request.extensions_mut().insert(fields);
+    Ok(())
+}
+
+fn call(actor: Actor, visit: &Visit) -> Call {
+    Call {
+        actor,
+        client_ip: visit.client_ip,
+        browser: visit.browser.clone(),
+        now: visit.now,
+        correlation_id: visit.correlation_id.clone(),
+        if_match: None,
+        reservation: None,
+    }
+}

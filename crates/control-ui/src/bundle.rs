@@ -1,0 +1,23 @@
+//! Bundles: configurations that were checked and signed.
+
+mod checks;
+pub(crate) mod detail;
+pub(crate) mod difference;
+pub(crate) mod editor;
+pub(crate) mod list;
+pub(crate) mod revoke;
+
+use crate::view::component::{Status, Tone};
+use control_domain::BundleState;
+
+/// The state as a shape and a word.
+fn status(state: BundleState) -> Status {
+    let (tone, icon, word) = match state {
+        BundleState::Draft => (Tone::Off, "wait", "Not checked yet"),
+        BundleState::Validated => (Tone::Busy, "busy", "Checked"),
+        BundleState::Rejected => (Tone::Bad, "bad", "Rejected"),
+        BundleState::Signed => (Tone::Ok, "ok", "Signed"),
+        BundleState::Revoked => (Tone::Off, "off", "Revoked"),
+    };
+    Status::new(tone, icon, word)
+}

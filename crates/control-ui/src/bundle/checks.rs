@@ -1,0 +1,87 @@
+//! The findings of the check, under the lines that they are about.
+
+use control_app::Diagnostic;
+use std::collections::BTreeMap;
+
+/// Lines around a finding.
+const CONTEXT_LINES: usize = 2;
+
+/// One finding with its place in the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) is_error: bool,
+    pub(crate) message: String,
+    pub(crate) label: String,
+    pub(crate) help: Option<String>,
+    /// `proxy.kdl:12`
+    pub(crate) place: String,
+    /// The lines around it: number, text, and whether it is about this one.
+    pub(crate) lines: Vec<(usize, String, bool)>,
+}
+
+/// The findings as the database keeps them.
+pub(crate) fn stored(diagnostics: &str) -> Vec<Diagnostic> {
+    serde_json::from_str(diagnostics).unwrap_or_default()
+}
+
+/// The findings, errors first, each with the lines of `files` around it.
+pub(crate) fn findings(
+    diagnostics: &[Diagnostic],
+    files: &BTreeMap<String, String>,
+) -> Vec<Finding> {
+    let mut found: Vec<Finding> = diagnostics
+        .iter()
+        .map(|one| Finding {
+            is_error: one.severity == "error",
+            message: one.message.clone(),
+            label: one.label.clone(),
+            help: one.help.clone(),
+            place: format!("{}:{}", one.file, one.line),
+            lines: files
+                .get(&one.file)
+                .map_or_else(Vec::new, |text| around(text, one.line)),
+        })
+        .collect();
+    found.sort_by_key(|finding| !finding.is_error);
+    found
+}
+
+fn around(text: &str, line: u32) -> Vec<(usize, String, bool)> {
+    let line = usize::try_from(line).unwrap_or(usize::MAX);
+    let first = line.saturating_sub(CONTEXT_LINES).max(1);
+    let lines = text.lines().enumerate().skip(first - 1);
+    let lines = lines.take(line.saturating_add(CONTEXT_LINES + 1).saturating_sub(first));
+    let lines = lines.map(|(index, text)| (index + 1, text.to_owned(), index + 1 == line));
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_has_the_lines_around_it() {
+        let diagnostic = |severity: &str, line| Diagnostic {
+            code: "unknown-setting".to_owned(),
+            severity: severity.to_owned(),
+            message: "unknown setting".to_owned(),
+            file: "proxy.kdl".to_owned(),
+            line,
+            column: 1,
+            length: 1,
+            label: String::new(),
+            help: None,
+        };
+        let files = [("proxy.kdl".to_owned(), "a\nb\nc\nd\ne\nf".to_owned())].into();
+        let found = findings(&[diagnostic("warning", 1), diagnostic("error", 4)], &files);
+        assert!(found[0].is_error && !found[1].is_error);
+        let texts: Vec<&str> = found[0]
+            .lines
+            .iter()
+            .map(|(_, text, _)| text.as_str())
+            .collect();
+        assert_eq!(texts, ["b", "c", "d", "e", "f"]);
+        assert_eq!(found[0].lines[2], (4, "d".to_owned(), true));
+        assert_eq!(found[1].lines[0], (1, "a".to_owned(), true));
+    }
+}

@@ -1,0 +1,95 @@
+//! Taking a bundle back: the page that asks once more, and the command.
+
+use crate::frame::form::Faults;
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::confirm::Confirm;
+use crate::view::phrase::{count, pick};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_wire::{BundleId, ProjectId};
+use std::sync::Arc;
+
+#[derive(Template)]
+#[template(path = "confirm.html")]
+struct ConfirmPage {
+    frame: Frame,
+    confirm: Confirm,
+}
+
+/// The page that says what will happen, with numbers.
+pub(crate) async fn show(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((project, id)): Path<(ProjectId, BundleId)>,
+) -> Result<Response, Failure> {
+    let bundle = ui.app.bundle(&caller.call, (project, id)).await?.value;
+    let active = ui.app.count_nodes(&caller.call, project).await?.active;
+    let nodes = active
+        .iter()
+        .find(|(own, _)| *own == id)
+        .map_or(0, |(_, nodes)| *nodes);
+    let frame = Frame::project(&ui, &caller, project, (Place::Bundles, "Revoke a bundle")).await?;
+    let back = format!("/projects/{project}/bundles/{id}");
+    Ok(shown(&ConfirmPage {
+        confirm: Confirm {
+            over: ("Bundles", format!("/projects/{project}/bundles")),
+            heading: format!("Revoke {}?", bundle.name),
+            effects: effects(nodes),
+            action: format!("{back}/revoke"),
+            back,
+            csrf: caller.visit.csrf.clone(),
+            button: "Revoke it".to_owned(),
+        },
+        frame,
+    }))
+}
+
+fn effects(nodes: i64) -> Vec<String> {
+    let first = match nodes {
+        0 => "No node runs it.".to_owned(),
+        _ => format!(
+            "{} {} it, and {} ordered back to what {} ran before.",
+            count(nodes, "node"),
+            pick(nodes, "runs", "run"),
+            pick(nodes, "is", "are"),
+            pick(nodes, "it", "they"),
+        ),
+    };
+    vec![
+        first,
+        "Rollouts of it stop and go back. It can never be ordered again; a new bundle of the same files can.".to_owned(),
+    ]
+}
+
+/// Revokes the bundle.
+pub(crate) async fn send(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((project, id)): Path<(ProjectId, BundleId)>,
+) -> Result<Response, Failure> {
+    let note = match ui.app.revoke_bundle(&caller.call, (project, id)).await {
+        Ok(revoked) => Note::good(format!("{} is revoked.", revoked.value.name)),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&format!("/projects/{project}/bundles/{id}"), ui.cookie))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_says_how_many_nodes_go_back() {
+        assert_eq!(effects(0)[0], "No node runs it.");
+        assert_eq!(
+            effects(1)[0],
+            "1 node runs it, and is ordered back to what it ran before."
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! The upstreams of a project: targets behind a name.
+
+use crate::frame::form::{Faults, Form};
+use crate::frame::{Frame, Place, foot, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::phrase::count;
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use control_app::{Page, PageOrder, ServiceFilter};
+use control_domain::{Access, LoadBalancing, Target, Upstream, UpstreamSettings, UpstreamTls};
+use control_wire::{ProjectId, UpstreamId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Upstreams and services that the page reads, each.
+const MAX_SHOWN: i64 = 500;
+
+#[derive(Template)]
+#[template(path = "upstreams.html")]
+struct UpstreamsPage {
+    frame: Frame,
+    project: ProjectId,
+    csrf: String,
+    heading: String,
+    rows: Vec<Row>,
+    form: Form,
+    balancing: Vec<(String, String)>,
+    may_write: bool,
+    foot: Option<String>,
+}
+
+struct Row {
+    id: UpstreamId,
+    name: String,
+    balancing: &'static str,
+    targets: Vec<String>,
+    is_secure: bool,
+    services: Vec<String>,
+}
+
+/// The upstreams, each with the services that use it, and the form of a new one.
+pub(crate) async fn list(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+) -> Result<Response, Failure> {
+    let form = Form::new(&caller.visit.csrf, Fields::default());
+    respond(&ui, &caller, project, form).await
+}
+
+async fn respond(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    form: Form,
+) -> Result<Response, Failure> {
+    let frame = Frame::project(ui, caller, project, (Place::Upstreams, "Upstreams")).await?;
+    let (app, call) = (&ui.app, &caller.call);
+    let page = Page {
+        after: None,
+        limit: MAX_SHOWN,
+        order: PageOrder::Oldest,
+    };
+    let found = app.upstreams(call, project, page).await?;
+    let mut users: BTreeMap<UpstreamId, Vec<String>> = BTreeMap::new();
+    for service in app
+        .services(call, project, &ServiceFilter::default(), page)
+        .await?
+    {
+        let service = service.value;
+        users
+            .entry(service.upstream)
+            .or_default()
+            .push(service.name.to_string());
+    }
+    let rows = found.iter().map(|found| row(&found.value, &users));
+    let rows: Vec<Row> = rows.collect();
+    let tenant = app.project(call, project).await?.value.tenant();
+    let write = (Access::WRITE_SERVICES, tenant);
+    let targets = rows.iter().map(|row| row.targets.len()).sum();
+    let balancing = LoadBalancing::ALL.iter();
+    Ok(shown(&UpstreamsPage {
+        frame,
+        project,
+        csrf: caller.visit.csrf.clone(),
+        heading: heading(rows.len(), targets),
+        rows,
+        form,
+        balancing: balancing
+            .map(|one| (one.name().to_owned(), words(*one).to_owned()))
+            .collect(),
+        may_write: caller.may(write.0, write.1),
+        foot: foot(caller, write, "make and delete upstreams"),
+    }))
+}
+
+fn row(upstream: &Upstream, users: &BTreeMap<UpstreamId, Vec<String>>) -> Row {
+    let is_weighted = upstream.load_balancing == LoadBalancing::Weighted;
+    let targets = upstream.targets.iter();
+    Row {
+        id: upstream.id,
+        name: upstream.name.to_string(),
+        balancing: words(upstream.load_balancing),
+        targets: targets
+            .map(|target| match is_weighted {
+                true => format!("{} weight {}", target.address, target.weight),
+                false => target.address.clone(),
+            })
+            .collect(),
+        is_secure: upstream.tls.is_some(),
+        services: users.get(&upstream.id).cloned().unwrap_or_default(),
+    }
+}
+
+fn words(balancing: LoadBalancing) -> &'static str {
+    match balancing {
+        LoadBalancing::RoundRobin => "One after the other",
+        LoadBalancing::LeastConnections => "The one with the fewest requests",
+        LoadBalancing::Weighted => "By weight",
+        LoadBalancing::IpHash => "By the client’s address",
+    }
+}
+
+fn heading(upstreams: usize, targets: usize) -> String {
+    let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    match number(upstreams) {
+        0 => "There is no upstream yet.".to_owned(),
+        upstreams => format!(
+            "{} with {} in all.",
+            count(upstreams, "upstream"),
+            count(number(targets), "target")
+        ),
+    }
+}
+
+/// Makes an upstream.
+pub(crate) async fn create(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let faults = match read(&fields) {
+        Ok(settings) => match ui
+            .app
+            .create_upstream(&caller.call, project, settings)
+            .await
+        {
+            Ok(made) => {
+                let note = Note::good(format!("Upstream {} is made.", made.value.name));
+                return Ok(note.at(&format!("/projects/{project}/upstreams"), ui.cookie));
+            }
+            Err(error) => in_form(Faults::from_error(error)?),
+        },
+        Err(faults) => faults,
+    };
+    let form = Form::refused(&caller.visit.csrf, fields, faults);
+    let mut response = respond(&ui, &caller, project, form).await?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
+}
+
+/// The fields of the interface under their names in the form.
+fn in_form(faults: Faults) -> Faults {
+    let names = [
+        ("targets.address", "targets"),
+        ("targets.weight", "targets"),
+        ("tls.server_name", "server_name"),
+    ];
+    let names = names.into_iter();
+    names.fold(faults, |faults, (own, name)| faults.renamed(own, name))
+}
+
+fn read(fields: &Fields) -> Result<UpstreamSettings, Faults> {
+    let balancing = LoadBalancing::from_name(fields.get("load_balancing"));
+    let server_name = fields.given("server_name").map(str::to_owned);
+    let has_tls = !fields.get("tls").is_empty();
+    let lines = fields.get("targets").lines().map(str::trim);
+    let targets = lines.filter(|line| !line.is_empty()).map(target);
+    Ok(UpstreamSettings {
+        name: fields.get("name").trim().to_owned(),
+        load_balancing: balancing.unwrap_or(LoadBalancing::RoundRobin),
+        targets: targets.collect::<Result<_, Faults>>()?,
+        tls: has_tls.then_some(UpstreamTls { server_name }),
+        settings: "{}".to_owned(),
+    })
+}
+
+/// `10.0.0.1:3000`, or with a weight behind it.
+fn target(line: &str) -> Result<Target, Faults> {
+    let (address, weight) = line.split_once(char::is_whitespace).unwrap_or((line, "1"));
+    let weight = weight.trim().trim_start_matches("weight").trim();
+    let weight = weight.parse::<u32>();
+    Ok(Target {
+        address: address.to_owned(),
+        weight: weight.map_err(|_| Faults::of("targets", "have a weight that is no number"))?,
+    })
+}
+
+/// Deletes an upstream.
+pub(crate) async fn delete(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, UpstreamId)>,
+) -> Result<Response, Failure> {
+    let note = match ui.app.delete_upstream(&caller.call, place).await {
+        Ok(()) => Note::good("The upstream is deleted."),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&format!("/projects/{}/upstreams", place.0), ui.cookie))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_lines_with_an_optional_weight() {
+        let read = |line| {
+            target(line)
+                .map(|target| (target.address, target.weight))
+                .ok()
+        };
+        assert_eq!(read("10.0.0.1:80"), Some(("10.0.0.1:80".to_owned(), 1)));
+        assert_eq!(
+            read("10.0.0.1:80 weight 3"),
+            Some(("10.0.0.1:80".to_owned(), 3))
+        );
+        assert_eq!(read("10.0.0.1:80 much"), None);
+    }
+}

@@ -1,0 +1,70 @@
+//! The one place where a failure becomes a page.
+
+use crate::frame::{Frame, show};
+use crate::request::failure::{Failure, Told};
+use crate::request::note::see;
+use crate::request::visit::{Caller, Visit};
+use crate::ui::Ui;
+use askama::Template;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+#[derive(Template)]
+#[template(path = "failure.html")]
+struct FailurePage {
+    frame: Frame,
+    told: Told,
+    correlation_id: String,
+}
+
+/// The page of a failure.
+pub(crate) async fn render(
+    ui: &Ui,
+    failure: Failure,
+    visit: &Visit,
+    caller: Option<&Caller>,
+) -> Response {
+    let told = match failure {
+        Failure::See(path) => return see(&path),
+        Failure::Told(told) => *told,
+    };
+    let correlation_id = visit.correlation_id.clone();
+    if let Some(cause) = &told.cause {
+        tracing::error!(correlation_id, cause, "page failed");
+    }
+    let title = told.sentence.trim_end_matches('.').to_owned();
+    let (status, retry_after) = (told.status, told.retry_after);
+    let page = FailurePage {
+        frame: Frame::for_failure(ui, title, visit, caller).await,
+        told,
+        correlation_id,
+    };
+    let mut response = show(&page);
+    *response.status_mut() = status;
+    if let Some(seconds) = retry_after {
+        let field = (header::RETRY_AFTER, seconds.into());
+        response.headers_mut().extend([field]);
+    }
+    response
+}
+
+/// What stands at no path of the table: a page for browsers, nothing for programs.
+pub(crate) async fn no_page(headers: HeaderMap) -> Response {
+    let accepted = headers.get(header::ACCEPT);
+    let accepted = accepted.and_then(|value| value.to_str().ok());
+    if !accepted.unwrap_or_default().contains("text/html") {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    let told = match Failure::not_found() {
+        Failure::Told(told) => *told,
+        Failure::See(path) => return see(&path),
+    };
+    let page = FailurePage {
+        frame: Frame::bare("There is nothing at this address", None),
+        told,
+        correlation_id: String::new(),
+    };
+    let mut response = show(&page);
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}

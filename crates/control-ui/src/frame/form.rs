@@ -1,0 +1,356 @@
+//! Forms on their pages: controls, filled with what was sent, and faults beside them.
+
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::view::labels;
+use crate::view::phrase::{field as field_words, sentence};
+use askama::Template;
+use askama::filters::HtmlSafe;
+use control_app::Error;
+use control_app::StoreError::{Conflict, Reference, Stale};
+use control_domain::Refusal;
+use std::collections::BTreeMap;
+
+/// Why a form was refused: fields with reasons. A reason without a field concerns the form as a whole.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Faults(Vec<(&'static str, String)>);
+
+impl Faults {
+    /// One field is wrong.
+    pub(crate) fn of(field: &'static str, reason: impl Into<String>) -> Self {
+        Self(vec![(field, reason.into())])
+    }
+
+    /// The faults that a form can be mended by.
+    ///
+    /// # Errors
+    ///
+    /// The [`Failure`] of an error that no other input would change.
+    pub(crate) fn from_error(error: Error) -> Result<Self, Failure> {
+        match error {
+            Error::Refused(Refusal::Invalid { field, reason }) => Ok(Self::of(field, reason)),
+            Error::Refused(Refusal::Taken(field)) => Ok(Self::of(field, "is taken")),
+            Error::Definition { field, reason } => Ok(Self::of(field, reason)),
+            Error::Files(wrong) => Ok(Self::of("files", wrong.to_string())),
+            Error::Certificate(wrong) => {
+                let is_key = wrong.is_about_key();
+                let field = if is_key {
+                    "private_key_pem"
+                } else {
+                    "chain_pem"
+                };
+                Ok(Self::of(field, wrong.to_string()))
+            }
+            Error::Refused(
+                refusal @ (Refusal::WrongState { .. }
+                | Refusal::OwnApproval
+                | Refusal::UnknownPerson
+                | Refusal::NeedsApproval
+                | Refusal::Held
+                | Refusal::LastAdmin
+                | Refusal::InUse(_)
+                | Refusal::NoSigningKey),
+            ) => Ok(Self::of("", refusal.to_string())),
+            Error::Store(Stale | Conflict | Reference) | Error::Precondition => {
+                let reason = "another request changed this at the same time: try again";
+                Ok(Self::of("", reason))
+            }
+            other => Err(other.into()),
+        }
+    }
+
+    /// The same with a field under the name that it has in the form.
+    pub(crate) fn renamed(self, field: &str, name: &'static str) -> Self {
+        let faults = self.0.into_iter();
+        let faults = faults.map(|(own, reason)| (if own == field { name } else { own }, reason));
+        Self(faults.collect())
+    }
+
+    /// The same as a status line, for forms without fields.
+    pub(crate) fn note(&self) -> Note {
+        let reasons = self.0.iter().map(|(field, reason)| match *field {
+            "" => sentence(reason),
+            field => sentence(&format!("{} {reason}", field_words(field))),
+        });
+        Note::bad(reasons.collect::<Vec<_>>().join(" "))
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The fields with their reasons, in the order of the form.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(&'static str, String)> {
+        self.0.iter()
+    }
+
+    fn reason(&self, field: &str) -> Option<&str> {
+        let mut own = self.0.iter().filter(|(name, _)| *name == field);
+        own.next().map(|(_, reason)| reason.as_str())
+    }
+
+    /// The field that the browser shall put the cursor into.
+    fn first(&self) -> Option<&'static str> {
+        self.0.first().map(|(field, _)| *field)
+    }
+}
+
+/// The field `labels`: pairs such as `region:fra`.
+pub(crate) fn labels(fields: &Fields) -> Result<BTreeMap<String, String>, Faults> {
+    labels::read(fields.get("labels")).map_err(|pair| {
+        let reason = format!("has {pair:?}, which is not name:value");
+        Faults::of("labels", reason)
+    })
+}
+
+/// A form on its page, filled with what was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    csrf: String,
+    fields: Fields,
+    faults: Faults,
+}
+
+/// The hidden token and the list of faults on top of a form.
+#[derive(Debug, Template)]
+#[template(path = "form_head.html")]
+pub(crate) struct FormHead<'a> {
+    csrf: &'a str,
+    faults: &'a Faults,
+}
+
+/// A label, its control, its hint and its fault.
+#[derive(Debug, Template)]
+#[template(path = "input.html")]
+pub(crate) struct Input<'a> {
+    name: &'static str,
+    label: &'static str,
+    kind: &'static str,
+    value: &'a str,
+    fault: Option<&'a str>,
+    hint: &'static str,
+    autocomplete: &'static str,
+    rows: u32,
+    is_mono: bool,
+    is_optional: bool,
+    has_focus: bool,
+}
+
+/// A label and a choice.
+#[derive(Debug, Template)]
+#[template(path = "choice.html")]
+pub(crate) struct Choice<'a> {
+    name: &'static str,
+    label: &'static str,
+    value: &'a str,
+    options: Vec<(String, String)>,
+    fault: Option<&'a str>,
+    hint: &'static str,
+    has_focus: bool,
+}
+
+/// A box to tick, with its sentence.
+#[derive(Debug, Template)]
+#[template(path = "tick.html")]
+pub(crate) struct Tick {
+    name: &'static str,
+    value: String,
+    label: String,
+    hint: String,
+    is_ticked: bool,
+}
+
+impl HtmlSafe for FormHead<'_> {}
+impl HtmlSafe for Input<'_> {}
+impl HtmlSafe for Choice<'_> {}
+impl HtmlSafe for Tick {}
+
+impl Form {
+    /// A form with these fields, which was not sent yet.
+    pub(crate) fn new(csrf: &str, fields: Fields) -> Self {
+        Self {
+            csrf: csrf.to_owned(),
+            fields,
+            faults: Faults::default(),
+        }
+    }
+
+    /// A form that was refused.
+    pub(crate) fn refused(csrf: &str, fields: Fields, faults: Faults) -> Self {
+        Self {
+            csrf: csrf.to_owned(),
+            fields,
+            faults,
+        }
+    }
+
+    /// To stand first in every form.
+    pub(crate) fn head(&self) -> FormHead<'_> {
+        FormHead {
+            csrf: &self.csrf,
+            faults: &self.faults,
+        }
+    }
+
+    /// A line of text.
+    pub(crate) fn text(&self, name: &'static str, label: &'static str) -> Input<'_> {
+        Input {
+            name,
+            label,
+            kind: "text",
+            value: self.fields.get(name),
+            fault: self.faults.reason(name),
+            hint: "",
+            autocomplete: "off",
+            rows: 0,
+            is_mono: false,
+            is_optional: false,
+            has_focus: self.faults.first() == Some(name),
+        }
+    }
+
+    /// A password: never filled by the server.
+    pub(crate) fn password(&self, name: &'static str, label: &'static str) -> Input<'_> {
+        Input {
+            kind: "password",
+            value: "",
+            autocomplete: "new-password",
+            ..self.text(name, label)
+        }
+    }
+
+    /// Several lines of text.
+    pub(crate) fn lines(&self, name: &'static str, label: &'static str, rows: u32) -> Input<'_> {
+        Input {
+            rows,
+            is_mono: true,
+            ..self.text(name, label)
+        }
+    }
+
+    /// One of several values, each with the text that is shown.
+    pub(crate) fn choice(
+        &self,
+        name: &'static str,
+        label: &'static str,
+        options: &[(String, String)],
+    ) -> Choice<'_> {
+        Choice {
+            name,
+            label,
+            value: self.fields.get(name),
+            options: options.to_vec(),
+            fault: self.faults.reason(name),
+            hint: "",
+            has_focus: self.faults.first() == Some(name),
+        }
+    }
+
+    /// A box to tick. Several may have one name.
+    pub(crate) fn tick(&self, name: &'static str, value: &str, label: &str) -> Tick {
+        let mut given = self.fields.all(name);
+        Tick {
+            name,
+            value: value.to_owned(),
+            label: label.to_owned(),
+            hint: String::new(),
+            is_ticked: given.any(|sent| sent == value),
+        }
+    }
+
+    /// The value of a field, for a page that shows it elsewhere too.
+    pub(crate) fn value(&self, name: &str) -> &str {
+        self.fields.get(name)
+    }
+}
+
+impl Input<'_> {
+    /// With a sentence below.
+    pub(crate) fn hint(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
+    }
+
+    /// With another type of input.
+    pub(crate) fn kind(self, kind: &'static str) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// With what browsers and password managers may fill in.
+    pub(crate) fn autocomplete(self, autocomplete: &'static str) -> Self {
+        Self {
+            autocomplete,
+            ..self
+        }
+    }
+
+    /// May be left empty.
+    pub(crate) fn optional(self) -> Self {
+        Self {
+            is_optional: true,
+            ..self
+        }
+    }
+
+    /// In the type of configurations.
+    pub(crate) fn mono(self) -> Self {
+        Self {
+            is_mono: true,
+            ..self
+        }
+    }
+
+    /// With the cursor in it when the page is shown, unless a fault has it.
+    pub(crate) fn focus(self) -> Self {
+        Self {
+            has_focus: true,
+            ..self
+        }
+    }
+}
+
+impl Choice<'_> {
+    /// With a sentence below.
+    pub(crate) fn hint(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
+    }
+}
+
+impl Tick {
+    /// With a sentence below.
+    pub(crate) fn hint(self, hint: &str) -> Self {
+        Self {
+            hint: hint.to_owned(),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_form_comes_back_filled_with_the_cursor_in_its_first_wrong_field() {
+        let fields = Fields::filled(&[("name", "<b>"), ("password", "secret")]);
+        let faults = Faults::of("name", "is taken");
+        let form = Form::refused("token", fields, faults);
+        let input = form.text("name", "Name").to_string();
+        for part in [
+            "value=\"&#60;b&#62;\"",
+            "aria-invalid=\"true\"",
+            "autofocus",
+            "is taken",
+        ] {
+            assert!(input.contains(part), "{part} in {input}");
+        }
+        assert!(form.head().to_string().contains("href=\"#name\""));
+        assert!(
+            !form
+                .password("password", "Password")
+                .to_string()
+                .contains("secret")
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! Events for pages that are kept live. They only say "look again": the page loads itself, past the same admission.
+
+use crate::request::failure::Failure;
+use crate::request::visit::Visit;
+use crate::ui::Ui;
+use axum::extract::State;
+use axum::http::HeaderName;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use control_app::{Error, Waiter, Wake};
+use futures_util::stream;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::sleep;
+
+/// Changes of this time are one event: a page loads itself at most so often.
+const QUIET: Duration = Duration::from_secs(2);
+/// A rollout moves by what nodes report, which no change in the audit log says.
+const PULSE: Duration = Duration::from_secs(5);
+/// Without a pulse, a page looks again this often.
+const IDLE: Duration = Duration::from_secs(30);
+/// Events of one stream, at least two seconds apart: then the browser asks anew, and its session is looked at.
+const MAX_EVENTS: u32 = 150;
+/// Keeps proxies from closing a stream without events.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+
+/// A stream of one page.
+struct Stream {
+    waiter: Waiter,
+    limit: Duration,
+    sent: u32,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// The events of one page; `?pulse` for pages that show what nodes report.
+pub(crate) async fn events(State(ui): State<Arc<Ui>>, visit: Visit) -> Result<Response, Failure> {
+    let permit = Arc::clone(&ui.streams).try_acquire_owned();
+    let permit = permit.map_err(|_| Failure::from(Error::TooManyWaiters))?;
+    let has_pulse = visit.path.ends_with("?pulse");
+    let stream = Stream {
+        waiter: ui.app.changes.subscribe(),
+        limit: if has_pulse { PULSE } else { IDLE },
+        sent: 0,
+        _permit: permit,
+    };
+    let events = stream::unfold(stream, next);
+    let events = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+    // Proxies pass each event on at once.
+    let unbuffered = (HeaderName::from_static("x-accel-buffering"), "no");
+    Ok(([unbuffered], events).into_response())
+}
+
+async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)> {
+    if MAX_EVENTS <= stream.sent || stream.waiter.wait(stream.limit).await == Wake::Closed {
+        return None;
+    }
+    sleep(QUIET).await;
+    stream.sent += 1;
+    Some((Ok(Event::default().data("changed")), stream))
+}

@@ -1,0 +1,9 @@
+//! Nodes, and how they stand to their orders.
+
+pub(crate) mod command;
+pub(crate) mod detail;
+pub(crate) mod drift;
+pub(crate) mod enrolment;
+pub(crate) mod list;
+pub(crate) mod standing;
+mod traffic;

@@ -1,0 +1,125 @@
+//! What an operator does with a node: labels, approval, deletion.
+
+use crate::frame::form::{self, Faults};
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::confirm::Confirm;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_wire::{NodeId, ProjectId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Template)]
+#[template(path = "confirm.html")]
+struct ConfirmPage {
+    frame: Frame,
+    confirm: Confirm,
+}
+
+/// Sets the labels to those of the form: others are removed.
+pub(crate) async fn label(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, NodeId)>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let note = match form::labels(&fields) {
+        Ok(wanted) => set_labels(&ui, &caller, place, wanted).await?,
+        Err(faults) => faults.note(),
+    };
+    Ok(note.at(&page(place), ui.cookie))
+}
+
+async fn set_labels(
+    ui: &Ui,
+    caller: &Caller,
+    (project, id): (ProjectId, NodeId),
+    wanted: BTreeMap<String, String>,
+) -> Result<Note, Failure> {
+    let node = ui.app.node(&caller.call, project, id).await?.value;
+    let gone = node.labels.pairs().keys();
+    let gone = gone.filter(|name| !wanted.contains_key(*name));
+    let mut changes: BTreeMap<String, Option<String>> =
+        gone.map(|name| (name.clone(), None)).collect();
+    changes.extend(wanted.into_iter().map(|(name, value)| (name, Some(value))));
+    Ok(
+        match ui
+            .app
+            .label_node(&caller.call, (project, id), changes)
+            .await
+        {
+            Ok(_) => Note::good("The labels are set."),
+            Err(error) => Faults::from_error(error)?.note(),
+        },
+    )
+}
+
+/// Ends the wait of a node that asked for labels that its token does not give.
+pub(crate) async fn approve(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, NodeId)>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let grants = fields.get("labels") == "grant";
+    let note = match ui.app.approve_node(&caller.call, place, grants).await {
+        Ok(_) if grants => Note::good("The node has the labels that it asked for."),
+        Ok(_) => Note::good("The node keeps the labels of its token."),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&page(place), ui.cookie))
+}
+
+/// The page that asks before a node is deleted.
+pub(crate) async fn ask_deletion(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((project, id)): Path<(ProjectId, NodeId)>,
+) -> Result<Response, Failure> {
+    let node = ui.app.node(&caller.call, project, id).await?.value;
+    let frame = Frame::project(&ui, &caller, project, (Place::Nodes, "Delete a node")).await?;
+    let back = page((project, id));
+    Ok(shown(&ConfirmPage {
+        frame,
+        confirm: Confirm {
+            over: ("Nodes", format!("/projects/{project}/nodes")),
+            heading: format!("Delete {}?", node.name),
+            effects: vec![
+                "Its key is refused from now on, and its reports and events are gone.".to_owned(),
+                "The proxy itself serves on with what it runs. To come back, it must enrol again."
+                    .to_owned(),
+            ],
+            action: format!("{back}/delete"),
+            back,
+            csrf: caller.visit.csrf.clone(),
+            button: "Delete it".to_owned(),
+        },
+    }))
+}
+
+/// Deletes a node.
+pub(crate) async fn delete(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((project, id)): Path<(ProjectId, NodeId)>,
+) -> Result<Response, Failure> {
+    let (note, path) = match ui.app.delete_node(&caller.call, project, id).await {
+        Ok(()) => {
+            let path = format!("/projects/{project}/nodes");
+            (Note::good("The node is deleted."), path)
+        }
+        Err(error) => (Faults::from_error(error)?.note(), page((project, id))),
+    };
+    Ok(note.at(&path, ui.cookie))
+}
+
+fn page((project, id): (ProjectId, NodeId)) -> String {
+    format!("/projects/{project}/nodes/{id}")
+}

@@ -1,0 +1,210 @@
+//! One node: what it should run, what it runs, what it served, what happened to it.
+
+use crate::frame::show as shown;
+use crate::frame::{Frame, Place, foot};
+use crate::node::standing::status;
+use crate::node::traffic::{RouteRow, routes};
+use crate::request::failure::Failure;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{Moment, Status, When, moment, when};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_app::{DriftFilter, Page, PageOrder};
+use control_domain::{Access, DriftState, Node, NodeStanding};
+use control_wire::{BundleId, NodeId, NodeStatus, ProjectId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Events that the page shows.
+const EVENTS: i64 = 50;
+/// Drifts that are looked at.
+const MAX_DRIFTS: i64 = 200;
+
+#[derive(Template)]
+#[template(path = "node.html")]
+struct NodePage {
+    frame: Frame,
+    project: ProjectId,
+    id: NodeId,
+    csrf: String,
+    name: String,
+    status: Status,
+    heading: String,
+    rest: &'static str,
+    /// The bundles by their part: ordered, in force, staged, last good.
+    bundles: Vec<BundleRow>,
+    labels: Vec<(String, String)>,
+    requested: Vec<(String, String)>,
+    diagnostics: Vec<String>,
+    seen: Option<When>,
+    ordered: Option<When>,
+    enrolled: When,
+    version: String,
+    cpu: String,
+    is_duplicated: bool,
+    is_rotating: bool,
+    routes: Vec<RouteRow>,
+    events: Vec<(Moment, String, String)>,
+    may_write: bool,
+    foot: Option<String>,
+}
+
+struct BundleRow {
+    label: &'static str,
+    bundle: Option<(BundleId, String)>,
+}
+
+/// The page of a node.
+pub(crate) async fn show(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((project, id)): Path<(ProjectId, NodeId)>,
+) -> Result<Response, Failure> {
+    let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
+    let node = app.node(call, project, id).await?.value;
+    let title = node.name.to_string();
+    let frame = Frame::project(&ui, &caller, project, (Place::Nodes, &title)).await?;
+    let page = Page {
+        after: None,
+        limit: MAX_DRIFTS,
+        order: PageOrder::Oldest,
+    };
+    let open = DriftFilter {
+        state: Some(DriftState::Open),
+        node: None,
+    };
+    let drifts = app.drifts(call, project, &open, page).await?;
+    let has_drift = drifts.iter().any(|drift| drift.value.node == id);
+    let standing = node.standing(has_drift, app.heartbeat_interval, now);
+    let recent = Page {
+        after: None,
+        limit: EVENTS,
+        order: PageOrder::Oldest,
+    };
+    let events = app.node_events(call, (project, id), recent).await?;
+    let events = events.into_iter();
+    let events = events.map(|(_, event)| (moment(event.at, now), event.kind, event.message));
+    let report = node.report.as_ref();
+    let empty = NodeStatus::default();
+    let said = report.map_or(&empty, |report| &report.status);
+    let write = (Access::WRITE_NODES, node.tenant);
+    Ok(shown(&NodePage {
+        frame: frame.live("/events?pulse"),
+        project,
+        id,
+        csrf: caller.visit.csrf.clone(),
+        status: status(standing).pill(),
+        heading: heading(&title, standing),
+        rest: rest(standing),
+        name: title,
+        bundles: bundles(&ui, &caller, project, (&node, said)).await?,
+        labels: pairs(node.labels.pairs()),
+        requested: node
+            .requested_labels
+            .as_ref()
+            .map_or_else(Vec::new, |own| pairs(own.pairs())),
+        diagnostics: said.diagnostics.clone(),
+        seen: report.map(|report| when(report.seen_at, now)),
+        ordered: node.order.map(|order| when(order.made_at, now)),
+        enrolled: when(node.created_at, now),
+        version: report
+            .and_then(|report| report.version.clone())
+            .unwrap_or_default(),
+        cpu: report.map_or_else(String::new, |report| format!("{:.0} %", report.cpu_percent)),
+        is_duplicated: node.duplicated_since(now).is_some(),
+        is_rotating: node.rotating,
+        routes: routes(report.and_then(|report| report.traffic.as_ref())),
+        events: events.collect(),
+        may_write: caller.may(write.0, write.1),
+        foot: foot(
+            &caller,
+            write,
+            "label nodes, change their keys and delete them",
+        ),
+    }))
+}
+
+fn pairs(labels: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let pairs = labels.iter();
+    pairs
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+async fn bundles(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    (node, said): (&Node, &NodeStatus),
+) -> Result<Vec<BundleRow>, Failure> {
+    let ordered = node.order.map(|order| order.bundle);
+    let all = [ordered, said.active, said.staged, said.last_good];
+    let wanted: BTreeSet<BundleId> = all.into_iter().flatten().collect();
+    let names = ui.app.bundle_names(&caller.call, project, &wanted).await?;
+    let row = |label, bundle: Option<BundleId>| BundleRow {
+        label,
+        bundle: bundle.map(|id| {
+            let name = names.get(&id).cloned();
+            (
+                id,
+                name.unwrap_or_else(|| "a bundle of another project".to_owned()),
+            )
+        }),
+    };
+    let mut rows = vec![
+        row("Should run", ordered),
+        row("Runs", said.active),
+        row("Would start with", said.last_good),
+    ];
+    if said.staged.is_some() && said.staged != said.active {
+        rows.push(row("Has fetched", said.staged));
+    }
+    Ok(rows)
+}
+
+fn heading(name: &str, standing: NodeStanding) -> String {
+    match standing {
+        NodeStanding::AsOrdered => format!("{name} serves what it should."),
+        NodeStanding::Moving => format!("{name} has an order that it has not answered yet."),
+        NodeStanding::Drifted => format!("{name} runs a bundle that it was not ordered to run."),
+        NodeStanding::Refused => format!("{name} refuses its order."),
+        NodeStanding::Unordered => format!("{name} has no order yet."),
+        NodeStanding::Silent => format!("{name} is silent."),
+        NodeStanding::Enrolled => format!("{name} has not reported yet."),
+    }
+}
+
+fn rest(standing: NodeStanding) -> &'static str {
+    match standing {
+        NodeStanding::AsOrdered | NodeStanding::Drifted => "",
+        NodeStanding::Moving => "It fetches the bundle, checks it, and answers with a heartbeat.",
+        NodeStanding::Refused => "It runs what it ran before. Its diagnostics say why.",
+        NodeStanding::Unordered => "A rollout, or the assignment of a bundle, gives it one.",
+        NodeStanding::Silent => {
+            "It missed three heartbeats. It may serve all the same, with what it ran last: look at its machine and \
+             at the network between it and this server."
+        }
+        NodeStanding::Enrolled => {
+            "It was registered and has sent no heartbeat. Look at its log: it says whether it reaches this server."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_standing_has_a_sentence_with_the_name() {
+        for standing in NodeStanding::ALL {
+            let heading = heading("fra-1", *standing);
+            assert!(
+                heading.starts_with("fra-1 ") && heading.ends_with('.'),
+                "{heading}"
+            );
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Drift: nodes that run another bundle than the one that they were ordered to run.
+
+use crate::frame::form::Faults;
+use crate::frame::{Frame, Place, foot, show};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{More, Status, Tone, When, more, when};
+use crate::view::phrase::{count, pick};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_app::DriftRemedy;
+use control_domain::{Access, Drift, DriftResolution, DriftState, NodeStanding};
+use control_wire::{BundleId, DriftId, NodeId, ProjectId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Drifts of one page.
+const SHOWN_COUNT: usize = 50;
+
+#[derive(Template)]
+#[template(path = "drift.html")]
+struct DriftPage {
+    frame: Frame,
+    project: ProjectId,
+    csrf: String,
+    heading: String,
+    rows: Vec<Row>,
+    more: More,
+    may_write: bool,
+    foot: Option<String>,
+}
+
+struct Row {
+    id: DriftId,
+    node: NodeId,
+    name: String,
+    status: Status,
+    since: When,
+    ordered: (BundleId, String),
+    found: Option<(BundleId, String)>,
+    is_open: bool,
+}
+
+/// The drifts: those that go on first, then the newest.
+pub(crate) async fn list(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+) -> Result<Response, Failure> {
+    let frame = Frame::project(&ui, &caller, project, (Place::Drift, "Drift")).await?;
+    let (app, call) = (&ui.app, &caller.call);
+    let before = caller.visit.query.get("before").parse::<DriftId>().ok();
+    let limit = i64::try_from(SHOWN_COUNT).unwrap_or(i64::MAX) + 1;
+    let mut found = app.newest_drifts(call, project, before, limit).await?;
+    let has_more = SHOWN_COUNT < found.len();
+    found.truncate(SHOWN_COUNT);
+    let last = found.last().filter(|_| has_more).map(|last| last.value.id);
+    let drifts: Vec<Drift> = found.into_iter().map(|found| found.value).collect();
+    let nodes: BTreeSet<NodeId> = drifts.iter().map(|drift| drift.node).collect();
+    let nodes = app.node_names(call, project, &nodes).await?;
+    let bundles = drifts
+        .iter()
+        .flat_map(|drift| [Some(drift.desired), drift.active]);
+    let bundles: BTreeSet<BundleId> = bundles.flatten().collect();
+    let bundles = app.bundle_names(call, project, &bundles).await?;
+    let rows = drifts
+        .iter()
+        .map(|drift| row(drift, (&nodes, &bundles), &caller));
+    let mut rows: Vec<Row> = rows.collect();
+    rows.sort_by_key(|row| !row.is_open);
+    let standings = app.count_standings(call, project).await?;
+    let open = standings
+        .get(&NodeStanding::Drifted)
+        .copied()
+        .unwrap_or_default();
+    let tenant = app.project(call, project).await?.value.tenant();
+    let write = (Access::WRITE_NODES, tenant);
+    Ok(show(&DriftPage {
+        frame: frame.live("/events?pulse"),
+        project,
+        csrf: caller.visit.csrf.clone(),
+        heading: heading(open),
+        rows,
+        more: more(
+            last.map(|last| format!("?before={last}")),
+            "Show older drifts",
+        ),
+        may_write: caller.may(write.0, write.1),
+        foot: foot(&caller, write, "order nodes back, or keep what they run"),
+    }))
+}
+
+fn row(
+    drift: &Drift,
+    (nodes, bundles): (&BTreeMap<NodeId, String>, &BTreeMap<BundleId, String>),
+    caller: &Caller,
+) -> Row {
+    let bundle = |id: BundleId| {
+        let name = bundles.get(&id).cloned();
+        (id, name.unwrap_or_else(|| "an unknown bundle".to_owned()))
+    };
+    let name = nodes.get(&drift.node).cloned();
+    Row {
+        id: drift.id,
+        node: drift.node,
+        name: name.unwrap_or_else(|| "a deleted node".to_owned()),
+        status: status(drift),
+        since: when(drift.opened_at, caller.visit.now),
+        ordered: bundle(drift.desired),
+        found: drift.active.map(bundle),
+        is_open: drift.state == DriftState::Open,
+    }
+}
+
+fn status(drift: &Drift) -> Status {
+    match drift.resolution {
+        None => Status::new(Tone::Warn, "drift", "Differs"),
+        Some(DriftResolution::Automatic) => Status::new(Tone::Ok, "ok", "Came back by itself"),
+        Some(DriftResolution::Manual) => Status::new(Tone::Ok, "ok", "A person decided"),
+        Some(DriftResolution::Rollout) => Status::new(Tone::Ok, "ok", "A rollout decided"),
+    }
+}
+
+fn heading(open: i64) -> String {
+    match open {
+        0 => "No node differs from its order.".to_owned(),
+        _ => format!(
+            "{} {} a bundle that {} not ordered to run.",
+            count(open, "node"),
+            pick(open, "runs", "run"),
+            pick(open, "it was", "they were")
+        ),
+    }
+}
+
+/// Orders the node again, or keeps what it runs.
+pub(crate) async fn resolve(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((project, id)): Path<(ProjectId, DriftId)>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let (remedy, told) = match fields.get("remedy") {
+        "accept" => (
+            DriftRemedy::Accept,
+            "The node keeps what it runs, by a new order.",
+        ),
+        _ => (
+            DriftRemedy::Reorder,
+            "The node is ordered again to run what it should.",
+        ),
+    };
+    let note = match ui
+        .app
+        .resolve_drift(&caller.call, (project, id), remedy)
+        .await
+    {
+        Ok(_) => Note::good(told),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&format!("/projects/{project}/drift"), ui.cookie))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heading_counts_nodes_that_differ() {
+        assert_eq!(heading(0), "No node differs from its order.");
+        assert_eq!(
+            heading(1),
+            "1 node runs a bundle that it was not ordered to run."
+        );
+        assert_eq!(
+            heading(2),
+            "2 nodes run a bundle that they were not ordered to run."
+        );
+    }
+}

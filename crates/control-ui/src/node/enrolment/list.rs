@@ -1,0 +1,148 @@
+//! The enrolment tokens of a project.
+
+use crate::frame::form::Faults;
+use crate::frame::{Frame, Place, foot, show};
+use crate::request::failure::Failure;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{Status, Tone, When, when};
+use crate::view::phrase::{count, number, pick};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_app::{Page, PageOrder};
+use control_domain::{Access, EnrolmentTokenState};
+use control_wire::{EnrolmentTokenId, ProjectId};
+use std::sync::Arc;
+
+/// Tokens that the page shows.
+const MAX_SHOWN: i64 = 200;
+
+#[derive(Template)]
+#[template(path = "enrolment_tokens.html")]
+struct TokensPage {
+    frame: Frame,
+    project: ProjectId,
+    csrf: String,
+    heading: String,
+    rows: Vec<Row>,
+    may_write: bool,
+    foot: Option<String>,
+}
+
+struct Row {
+    id: EnrolmentTokenId,
+    name: String,
+    status: Status,
+    uses: String,
+    labels: Vec<String>,
+    ends: When,
+    is_active: bool,
+}
+
+/// The tokens: those that admit nodes first.
+pub(crate) async fn list(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+) -> Result<Response, Failure> {
+    let title = (Place::EnrolmentTokens, "Enrolment tokens");
+    let frame = Frame::project(&ui, &caller, project, title).await?;
+    let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
+    let page = Page {
+        after: None,
+        limit: MAX_SHOWN,
+        order: PageOrder::Oldest,
+    };
+    let found = app.enrolment_tokens(call, project, page).await?;
+    let rows = found.iter().map(|found| {
+        let token = &found.value;
+        let state = token.state(now);
+        let labels = token.labels.pairs().iter();
+        Row {
+            id: token.id,
+            name: token.name.to_string(),
+            status: status(state),
+            uses: format!("{} of {}", number(token.uses), number(token.max_uses)),
+            labels: labels
+                .map(|(name, value)| format!("{name}:{value}"))
+                .collect(),
+            ends: when(token.expires_at, now),
+            is_active: state == EnrolmentTokenState::Active,
+        }
+    });
+    let mut rows: Vec<Row> = rows.collect();
+    rows.sort_by_key(|row| !row.is_active);
+    let active = found.iter().map(|found| &found.value);
+    let active = active.filter(|token| token.state(now) == EnrolmentTokenState::Active);
+    let left: Vec<i64> = active.map(|token| token.max_uses - token.uses).collect();
+    let tenant = app.project(call, project).await?.value.tenant();
+    let write = (Access::WRITE_NODES, tenant);
+    Ok(show(&TokensPage {
+        frame,
+        project,
+        csrf: caller.visit.csrf.clone(),
+        heading: heading(&left),
+        rows,
+        may_write: caller.may(write.0, write.1),
+        foot: foot(&caller, write, "make and revoke enrolment tokens"),
+    }))
+}
+
+fn status(state: EnrolmentTokenState) -> Status {
+    let (tone, icon, word) = match state {
+        EnrolmentTokenState::Active => (Tone::Ok, "ok", "Admits nodes"),
+        EnrolmentTokenState::UsedUp => (Tone::Off, "off", "Used up"),
+        EnrolmentTokenState::Expired => (Tone::Off, "off", "Ended"),
+        EnrolmentTokenState::Revoked => (Tone::Off, "off", "Revoked"),
+    };
+    Status::new(tone, icon, word)
+}
+
+/// `left` has the uses that are left of each token that admits nodes.
+fn heading(left: &[i64]) -> String {
+    let tokens = i64::try_from(left.len()).unwrap_or(i64::MAX);
+    if tokens == 0 {
+        return "No token admits nodes now.".to_owned();
+    }
+    format!(
+        "{} {} {} more.",
+        count(tokens, "token"),
+        pick(tokens, "admits", "admit"),
+        count(left.iter().sum(), "node")
+    )
+}
+
+/// Revokes a token.
+pub(crate) async fn revoke(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((project, id)): Path<(ProjectId, EnrolmentTokenId)>,
+) -> Result<Response, Failure> {
+    let note = match ui
+        .app
+        .revoke_enrolment_token(&caller.call, project, id)
+        .await
+    {
+        Ok(revoked) => Note::good(format!(
+            "Token {} admits no node any more. Nodes that it admitted stay.",
+            revoked.value.name
+        )),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&format!("/projects/{project}/enrolment-tokens"), ui.cookie))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heading_says_how_many_nodes_may_come() {
+        assert_eq!(heading(&[]), "No token admits nodes now.");
+        assert_eq!(heading(&[1]), "1 token admits 1 node more.");
+        assert_eq!(heading(&[1, 10]), "2 tokens admit 11 nodes more.");
+    }
+}

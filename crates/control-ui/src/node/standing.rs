@@ -1,0 +1,233 @@
+//! How nodes stand to their orders, in words.
+
+use crate::view::component::{Bar, Status, Tone, bar};
+use crate::view::phrase::{count, few, list_of, number, pick, sentence};
+use control_app::StandingCounts;
+use control_domain::NodeStanding;
+
+/// Every standing in the order of attention, the best first.
+const ORDER: [NodeStanding; 7] = [
+    NodeStanding::AsOrdered,
+    NodeStanding::Moving,
+    NodeStanding::Unordered,
+    NodeStanding::Enrolled,
+    NodeStanding::Silent,
+    NodeStanding::Drifted,
+    NodeStanding::Refused,
+];
+
+/// The nodes of a project, counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standings {
+    counts: StandingCounts,
+}
+
+/// One standing of several nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Share {
+    pub(crate) status: Status,
+    pub(crate) nodes: i64,
+    pub(crate) number: String,
+    /// What follows the number.
+    pub(crate) words: &'static str,
+    /// The name in queries.
+    pub(crate) name: &'static str,
+}
+
+/// A standing as a shape and a word.
+pub(crate) fn status(standing: NodeStanding) -> Status {
+    let (tone, icon, word) = match standing {
+        NodeStanding::AsOrdered => (Tone::Ok, "ok", "As ordered"),
+        NodeStanding::Moving => (Tone::Busy, "busy", "Moving"),
+        NodeStanding::Unordered => (Tone::Off, "wait", "No order"),
+        NodeStanding::Enrolled => (Tone::Off, "wait", "Not reported yet"),
+        NodeStanding::Silent => (Tone::Off, "off", "Silent"),
+        NodeStanding::Drifted => (Tone::Warn, "drift", "Drifted"),
+        NodeStanding::Refused => (Tone::Bad, "bad", "Refuses its order"),
+    };
+    Status::new(tone, icon, word)
+}
+
+impl Standings {
+    /// What the database counted.
+    pub(crate) fn new(counts: &StandingCounts) -> Self {
+        Self {
+            counts: counts.clone(),
+        }
+    }
+
+    /// All nodes.
+    pub(crate) fn total(&self) -> i64 {
+        self.counts.values().sum()
+    }
+
+    /// The nodes of one standing.
+    pub(crate) fn nodes(&self, standing: NodeStanding) -> i64 {
+        self.counts.get(&standing).copied().unwrap_or_default()
+    }
+
+    /// Those of each standing, the best first.
+    pub(crate) fn shares(&self) -> Vec<Share> {
+        let shares = ORDER.into_iter().map(|standing| self.share(standing));
+        shares.filter(|share| 0 < share.nodes).collect()
+    }
+
+    fn share(&self, standing: NodeStanding) -> Share {
+        let nodes = self.nodes(standing);
+        let words = match standing {
+            NodeStanding::AsOrdered => "as ordered",
+            NodeStanding::Moving => "moving",
+            NodeStanding::Unordered => "without an order",
+            NodeStanding::Enrolled => "not reported yet",
+            NodeStanding::Silent => "silent",
+            NodeStanding::Drifted => "drifted",
+            NodeStanding::Refused => pick(nodes, "refuses its order", "refuse their order"),
+        };
+        Share {
+            status: status(standing),
+            nodes,
+            number: number(nodes),
+            words,
+            name: standing.name(),
+        }
+    }
+
+    /// A bar of all nodes.
+    pub(crate) fn bar(&self) -> Bar {
+        let shares = self.shares();
+        let label: Vec<String> = shares
+            .iter()
+            .map(|share| format!("{} {}", share.number, share.words))
+            .collect();
+        let parts: Vec<(Tone, i64)> = shares
+            .iter()
+            .map(|share| (share.status.tone, share.nodes))
+            .collect();
+        bar(list_of(&label), &parts)
+    }
+
+    /// The nodes in one sentence.
+    pub(crate) fn heading(&self) -> String {
+        let (total, good) = (self.total(), self.nodes(NodeStanding::AsOrdered));
+        if total == 0 {
+            return "No node has been enrolled yet.".to_owned();
+        }
+        if total == self.nodes(NodeStanding::Unordered) + self.nodes(NodeStanding::Enrolled) {
+            return format!(
+                "{} {} for a first order.",
+                count(total, "node"),
+                pick(total, "waits", "wait")
+            );
+        }
+        if total == 1 && good == 0 {
+            let rest = self.rest();
+            return format!("The only node {}", rest.trim_start_matches("One "));
+        }
+        match (good == total, total) {
+            (true, 1) => "The only node serves what it should.".to_owned(),
+            (true, _) => format!("All {} serve what they should.", count(total, "node")),
+            (false, _) => format!(
+                "{} of {} {} what {} should.",
+                number(good),
+                count(total, "node"),
+                pick(good, "serves", "serve"),
+                pick(good, "it", "they")
+            ),
+        }
+    }
+
+    /// The rest of the nodes in one sentence; empty if all are as ordered.
+    pub(crate) fn rest(&self) -> String {
+        let mut parts = Vec::new();
+        for (standing, one, several) in [
+            (
+                NodeStanding::Refused,
+                "refuses its order",
+                "refuse their order",
+            ),
+            (
+                NodeStanding::Drifted,
+                "runs a bundle that it was not ordered to run",
+                "run a bundle that they were not ordered to run",
+            ),
+            (NodeStanding::Silent, "is silent", "are silent"),
+            (
+                NodeStanding::Moving,
+                "has an order that it has not answered",
+                "have an order that they have not answered",
+            ),
+            (NodeStanding::Unordered, "has no order", "have no order"),
+            (
+                NodeStanding::Enrolled,
+                "has not reported yet",
+                "have not reported yet",
+            ),
+        ] {
+            let nodes = self.nodes(standing);
+            if 0 < nodes {
+                parts.push(format!("{} {}", few(nodes), pick(nodes, one, several)));
+            }
+        }
+        if parts.is_empty() {
+            return String::new();
+        }
+        sentence(&list_of(&parts))
+    }
+
+    /// Whether any node worries.
+    pub(crate) fn is_troubled(&self) -> bool {
+        let bad = [
+            NodeStanding::Refused,
+            NodeStanding::Drifted,
+            NodeStanding::Silent,
+        ];
+        bad.into_iter().any(|standing| 0 < self.nodes(standing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standings(counts: &[(NodeStanding, i64)]) -> Standings {
+        Standings::new(&counts.iter().copied().collect())
+    }
+
+    #[test]
+    fn nodes_are_told_in_one_sentence() {
+        use NodeStanding::{AsOrdered, Drifted, Enrolled, Moving, Silent, Unordered};
+        for (counts, heading, rest) in [
+            (&[][..], "No node has been enrolled yet.", ""),
+            (
+                &[(AsOrdered, 1)][..],
+                "The only node serves what it should.",
+                "",
+            ),
+            (
+                &[(AsOrdered, 220)][..],
+                "All 220 nodes serve what they should.",
+                "",
+            ),
+            (
+                &[(AsOrdered, 208), (Moving, 10), (Drifted, 1), (Silent, 1)][..],
+                "208 of 220 nodes serve what they should.",
+                "One runs a bundle that it was not ordered to run, one is silent and ten have an order that they \
+                 have not answered.",
+            ),
+            (
+                &[(AsOrdered, 1), (Silent, 1)][..],
+                "1 of 2 nodes serves what it should.",
+                "One is silent.",
+            ),
+            (
+                &[(Unordered, 2), (Enrolled, 1)][..],
+                "3 nodes wait for a first order.",
+                "Two have no order and one has not reported yet.",
+            ),
+        ] {
+            let standings = standings(counts);
+            assert_eq!(standings.heading(), heading);
+            assert_eq!(standings.rest(), rest);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What nodes served, in figures of few characters.
+
+use crate::view::phrase::number;
+use control_domain::p99_ms;
+use control_wire::{RouteTraffic, Traffic};
+
+/// Requests since a bundle came into force. Missing figures are empty, never zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Served {
+    pub(crate) requests: String,
+    /// The share of 5xx in percent.
+    pub(crate) errors: String,
+    pub(crate) p99: String,
+}
+
+/// What one route served.
+#[derive(Clone, Debug)]
+pub(crate) struct RouteRow {
+    pub(crate) name: String,
+    pub(crate) served: Served,
+    /// The reason of most failures.
+    pub(crate) reason: String,
+}
+
+impl Served {
+    /// All routes together; empty without a report.
+    pub(crate) fn new(traffic: Option<&Traffic>) -> Self {
+        let Some(traffic) = traffic else {
+            return Self::default();
+        };
+        let mut all = RouteTraffic::default();
+        for route in traffic.routes.values() {
+            all.requests = all.requests.saturating_add(route.requests);
+            all.errors = all.errors.saturating_add(route.errors);
+            for (sum, count) in all.latency.iter_mut().zip(route.latency) {
+                *sum = sum.saturating_add(count);
+            }
+        }
+        Self::from(&all)
+    }
+}
+
+impl From<&RouteTraffic> for Served {
+    fn from(route: &RouteTraffic) -> Self {
+        let requests = i64::try_from(route.requests).unwrap_or(i64::MAX);
+        let errors = route.errors.min(route.requests);
+        Self {
+            requests: number(requests),
+            errors: percent(errors, route.requests),
+            p99: p99_ms(route).map_or_else(String::new, |ms| format!("{} ms", number(ms))),
+        }
+    }
+}
+
+/// The routes of a node, those with the most requests first.
+pub(crate) fn routes(traffic: Option<&Traffic>) -> Vec<RouteRow> {
+    let Some(traffic) = traffic else {
+        return Vec::new();
+    };
+    let mut routes: Vec<(&String, &RouteTraffic)> = traffic.routes.iter().collect();
+    routes.sort_by_key(|(_, route)| std::cmp::Reverse(route.requests));
+    let rows = routes.into_iter().map(|(name, route)| {
+        let reason = route.reasons.iter().max_by_key(|(_, count)| **count);
+        RouteRow {
+            name: name.clone(),
+            served: Served::from(route),
+            reason: reason.map(|(name, _)| name.clone()).unwrap_or_default(),
+        }
+    });
+    rows.collect()
+}
+
+/// `0.24 %`; empty without requests.
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return String::new();
+    }
+    let hundredths = u128::from(part) * 10_000 / u128::from(whole);
+    format!("{}.{:02} %", hundredths / 100, hundredths % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_figures_are_empty_and_never_zero() {
+        assert_eq!(Served::new(None), Served::default());
+        let idle = Served::new(Some(&Traffic::default()));
+        assert_eq!((idle.requests.as_str(), idle.errors.as_str()), ("0", ""));
+    }
+
+    #[test]
+    fn routes_are_added_up_and_those_with_most_requests_come_first() {
+        let route = |requests, errors| RouteTraffic {
+            requests,
+            errors,
+            latency: [0, 0, requests, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            ..RouteTraffic::default()
+        };
+        let routes = [("a", route(10, 0)), ("b", route(9_990, 24))];
+        let routes = routes.map(|(name, route)| (name.to_owned(), route));
+        let traffic = Traffic {
+            routes: routes.into(),
+        };
+        let served = Served::new(Some(&traffic));
+        assert_eq!(served.requests, "10\u{a0}000");
+        assert_eq!(served.errors, "0.24 %");
+        assert_eq!(served.p99, "4 ms");
+        assert_eq!(super::routes(Some(&traffic))[0].name, "b");
+    }
+}

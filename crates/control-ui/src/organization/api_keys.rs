@@ -1,0 +1,214 @@
+//! API keys: what programs act with.
+
+use crate::frame::form::{Faults, Form};
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{Status, Tone, When, when};
+use crate::view::phrase::{count, pick};
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use control_app::{ApiKeyPlace, Page, PageOrder};
+use control_domain::{ApiKey, ApiKeyState, NewApiKey, Scope};
+use control_wire::{ApiKeyId, OrgId, ProjectId};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Keys and projects that the page shows, each.
+const MAX_SHOWN: i64 = 200;
+/// How long a key may act, in days, and in words; 0: without an end.
+const LIFETIMES: &[(i64, &str)] = &[
+    (30, "30 days"),
+    (90, "90 days"),
+    (365, "A year"),
+    (0, "No end"),
+];
+
+#[derive(Template)]
+#[template(path = "api_keys.html")]
+struct KeysPage {
+    frame: Frame,
+    org: OrgId,
+    csrf: String,
+    heading: String,
+    rows: Vec<Row>,
+    form: Form,
+    lifetimes: Vec<(String, String)>,
+    projects: Vec<(String, String)>,
+    scopes: Vec<&'static str>,
+}
+
+#[derive(Template)]
+#[template(path = "api_key_made.html")]
+struct MadePage {
+    frame: Frame,
+    org: OrgId,
+    heading: String,
+    secret: String,
+}
+
+struct Row {
+    id: ApiKeyId,
+    name: String,
+    status: Status,
+    scopes: Vec<&'static str>,
+    is_limited: bool,
+    made: When,
+    ends: Option<When>,
+    is_active: bool,
+}
+
+/// The organization of the query, or the person's only one.
+fn org(caller: &Caller) -> Result<OrgId, Failure> {
+    let asked = caller.visit.query.get("org").parse().ok();
+    let own = caller.call.actor.orgs();
+    asked
+        .or_else(|| own.first().copied())
+        .ok_or_else(Failure::not_found)
+}
+
+/// The keys, and the form of a new one.
+pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
+    let fields = Fields::filled(&[("days", "90")]);
+    let form = Form::new(&caller.visit.csrf, fields);
+    respond(&ui, &caller, org(&caller)?, form).await
+}
+
+async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Response, Failure> {
+    let frame = Frame::org(ui, caller, org, (Place::ApiKeys, "API keys")).await?;
+    let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
+    let page = Page {
+        after: None,
+        limit: MAX_SHOWN,
+        order: PageOrder::Oldest,
+    };
+    let place = ApiKeyPlace {
+        org: Some(org),
+        project: None,
+    };
+    let found = app.api_keys(call, place, page).await?;
+    let mut rows: Vec<Row> = found.iter().map(|found| row(&found.value, now)).collect();
+    rows.sort_by_key(|row| !row.is_active);
+    let projects = app.projects(call, org, page).await?.into_iter();
+    let projects = projects.map(|project| {
+        let project = project.value;
+        (project.id.to_string(), format!("Only {}", project.name))
+    });
+    let all = [(String::new(), "The whole organization".to_owned())];
+    let lifetimes = LIFETIMES.iter();
+    Ok(shown(&KeysPage {
+        frame,
+        org,
+        csrf: caller.visit.csrf.clone(),
+        heading: heading(&rows),
+        rows,
+        form,
+        lifetimes: lifetimes
+            .map(|(days, words)| (days.to_string(), (*words).to_owned()))
+            .collect(),
+        projects: all.into_iter().chain(projects).collect(),
+        scopes: Scope::ALL.iter().map(|scope| scope.name()).collect(),
+    }))
+}
+
+fn row(key: &ApiKey, now: Timestamp) -> Row {
+    let state = key.state(now);
+    let (tone, icon, word) = match state {
+        ApiKeyState::Active => (Tone::Ok, "ok", "Acts"),
+        ApiKeyState::Expired => (Tone::Off, "off", "Ended"),
+        ApiKeyState::Revoked => (Tone::Off, "off", "Revoked"),
+        ApiKeyState::Deleted => (Tone::Off, "off", "Deleted"),
+    };
+    Row {
+        id: key.id,
+        name: key.name.to_string(),
+        status: Status::new(tone, icon, word),
+        scopes: key.scopes.iter().map(|scope| scope.name()).collect(),
+        is_limited: key.tenant.project.is_some(),
+        made: when(key.created_at, now),
+        ends: key.expires_at.map(|at| when(at, now)),
+        is_active: state == ApiKeyState::Active,
+    }
+}
+
+fn heading(rows: &[Row]) -> String {
+    let active = rows.iter().filter(|row| row.is_active).count();
+    let full = rows
+        .iter()
+        .filter(|row| row.is_active && row.scopes.is_empty())
+        .count();
+    let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    let (active, full) = (number(active), number(full));
+    match (active, full) {
+        (0, _) => "No API key may act.".to_owned(),
+        (_, 0) => format!("{} may act, within scopes.", count(active, "API key")),
+        _ => format!(
+            "{} may act, {} of them with full access.",
+            count(active, "API key"),
+            pick(full, "one", &full.to_string())
+        ),
+    }
+}
+
+/// Makes a key, and shows its secret this once.
+pub(crate) async fn create(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let org = fields
+        .get("org")
+        .parse::<OrgId>()
+        .map_err(|_| Failure::not_found())?;
+    let place = ApiKeyPlace {
+        org: Some(org),
+        project: fields.get("project").parse::<ProjectId>().ok(),
+    };
+    let scopes = fields.all("scope").filter_map(Scope::from_name);
+    let days = fields
+        .get("days")
+        .parse::<i64>()
+        .ok()
+        .filter(|days| 0 < *days);
+    let known = days.filter(|days| LIFETIMES.iter().any(|(own, _)| own == days));
+    let new = NewApiKey {
+        name: fields.get("name").trim().to_owned(),
+        scopes: scopes.collect::<BTreeSet<Scope>>(),
+        expires_at: known.map(|days| caller.visit.now + SignedDuration::from_hours(days * 24)),
+    };
+    match ui.app.create_api_key(&caller.call, place, new).await {
+        Ok((key, secret)) => Ok(shown(&MadePage {
+            frame: Frame::org(&ui, &caller, org, (Place::ApiKeys, "New API key")).await?,
+            org,
+            heading: format!("API key {} is made.", key.value.name),
+            secret: secret.reveal().to_owned(),
+        })),
+        Err(error) => {
+            let form = Form::refused(&caller.visit.csrf, fields, Faults::from_error(error)?);
+            let mut response = respond(&ui, &caller, org, form).await?;
+            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+            Ok(response)
+        }
+    }
+}
+
+/// Revokes a key.
+pub(crate) async fn revoke(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(id): Path<ApiKeyId>,
+) -> Result<Response, Failure> {
+    let key = ui.app.api_key(&caller.call, id).await?.value;
+    let note = match ui.app.revoke_api_key(&caller.call, id).await {
+        Ok(key) => Note::good(format!("API key {} acts no more.", key.value.name)),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&format!("/api-keys?org={}", key.tenant.org), ui.cookie))
+}

@@ -1,0 +1,264 @@
+//! The members of an organization, and those that were invited.
+
+use crate::frame::form::{Faults, Form};
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{When, when};
+use crate::view::confirm::Confirm;
+use crate::view::phrase::{count, few, pick, sentence};
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use control_app::{Page, PageOrder};
+use control_domain::Role;
+use control_wire::{InvitationId, OrgId, UserId};
+use std::sync::Arc;
+
+/// Members and invitations that the page shows, each.
+const MAX_SHOWN: i64 = 200;
+
+#[derive(Template)]
+#[template(path = "members.html")]
+struct MembersPage {
+    frame: Frame,
+    org: OrgId,
+    csrf: String,
+    heading: String,
+    rows: Vec<Row>,
+    invited: Vec<Invited>,
+    roles: Vec<(String, String)>,
+    form: Form,
+}
+
+#[derive(Template)]
+#[template(path = "invitation_made.html")]
+struct InvitedPage {
+    frame: Frame,
+    org: OrgId,
+    heading: String,
+    path: String,
+    ends: When,
+}
+
+#[derive(Template)]
+#[template(path = "confirm.html")]
+struct ConfirmPage {
+    frame: Frame,
+    confirm: Confirm,
+}
+
+struct Row {
+    id: UserId,
+    name: String,
+    email: String,
+    role: Role,
+    joined: When,
+    is_own: bool,
+}
+
+struct Invited {
+    id: InvitationId,
+    email: String,
+    role: Role,
+    ends: When,
+}
+
+/// The people, and the form to invite.
+pub(crate) async fn list(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(org): Path<OrgId>,
+) -> Result<Response, Failure> {
+    let form = Form::new(&caller.visit.csrf, Fields::filled(&[("role", "reader")]));
+    respond(&ui, &caller, org, form).await
+}
+
+async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Response, Failure> {
+    let frame = Frame::org(ui, caller, org, (Place::Members, "Members")).await?;
+    let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
+    let page = Page {
+        after: None,
+        limit: MAX_SHOWN,
+        order: PageOrder::Oldest,
+    };
+    let own = call.actor.user();
+    let found = app.members(call, org, page).await?;
+    let rows = found.into_iter().map(|found| {
+        let member = found.value;
+        Row {
+            id: member.membership.user,
+            name: member.name.to_string(),
+            email: member.email.to_string(),
+            role: member.membership.role,
+            joined: when(member.membership.created_at, now),
+            is_own: own == Some(member.membership.user),
+        }
+    });
+    let rows: Vec<Row> = rows.collect();
+    let invited = app.invitations(call, org, page).await?.into_iter();
+    let invited = invited.map(|invitation| Invited {
+        id: invitation.id,
+        email: invitation.email.to_string(),
+        role: invitation.role,
+        ends: when(invitation.expires_at, now),
+    });
+    Ok(shown(&MembersPage {
+        frame,
+        org,
+        csrf: caller.visit.csrf.clone(),
+        heading: heading(&rows),
+        rows,
+        invited: invited.collect(),
+        roles: roles(),
+        form,
+    }))
+}
+
+fn roles() -> Vec<(String, String)> {
+    let words = |role: Role| match role {
+        Role::Reader => "Reader: sees everything, changes nothing",
+        Role::Operator => "Operator: runs bundles, rollouts, services and nodes",
+        Role::Admin => "Administrator: people, keys and the audit log as well",
+    };
+    let roles = Role::ALL.iter();
+    roles
+        .map(|role| (role.name().to_owned(), words(*role).to_owned()))
+        .collect()
+}
+
+fn heading(rows: &[Row]) -> String {
+    let number = |role: Option<Role>| {
+        let found = rows
+            .iter()
+            .filter(|row| role.is_none_or(|role| row.role == role));
+        i64::try_from(found.count()).unwrap_or(i64::MAX)
+    };
+    let (all, admins) = (number(None), number(Some(Role::Admin)));
+    if all == 1 {
+        return "You are the only member.".to_owned();
+    }
+    sentence(&format!(
+        "{}, {} of them {} it",
+        count(all, "member"),
+        few(admins),
+        pick(admins, "administers", "administer")
+    ))
+}
+
+/// Invites a person, and shows the link this once.
+pub(crate) async fn invite(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(org): Path<OrgId>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let role = Role::from_name(fields.get("role"));
+    let faults = match role {
+        None => Faults::of("role", "is not one of the choices"),
+        Some(role) => {
+            let email = fields.get("email").trim().to_owned();
+            match ui
+                .app
+                .create_invitation(&caller.call, org, (&email, role))
+                .await
+            {
+                Ok((invitation, secret)) => {
+                    let frame = Frame::org(&ui, &caller, org, (Place::Members, "Invitation"));
+                    return Ok(shown(&InvitedPage {
+                        frame: frame.await?,
+                        org,
+                        heading: format!("{} is invited.", invitation.email),
+                        path: format!("/invitations/accept?token={}", secret.reveal()),
+                        ends: when(invitation.expires_at, caller.visit.now),
+                    }));
+                }
+                Err(error) => Faults::from_error(error)?,
+            }
+        }
+    };
+    let form = Form::refused(&caller.visit.csrf, fields, faults);
+    let mut response = respond(&ui, &caller, org, form).await?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
+}
+
+/// Withdraws an invitation.
+pub(crate) async fn withdraw(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((org, id)): Path<(OrgId, InvitationId)>,
+) -> Result<Response, Failure> {
+    let note = match ui.app.delete_invitation(&caller.call, org, id).await {
+        Ok(()) => Note::good("The invitation is withdrawn; its link has ended."),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))
+}
+
+/// Gives a member another role.
+pub(crate) async fn change_role(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((org, user)): Path<(OrgId, UserId)>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let role = Role::from_name(fields.get("role")).ok_or_else(Failure::not_found)?;
+    let note = match ui.app.change_role(&caller.call, (org, user), role).await {
+        Ok(member) => Note::good(format!(
+            "{} is {} {role} now.",
+            member.value.name,
+            if role == Role::Reader { "a" } else { "an" }
+        )),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))
+}
+
+/// The page that asks before a member leaves.
+pub(crate) async fn ask_removal(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((org, user)): Path<(OrgId, UserId)>,
+) -> Result<Response, Failure> {
+    let member = ui.app.member(&caller.call, org, user).await?.value;
+    let frame = Frame::org(&ui, &caller, org, (Place::Members, "Remove a member")).await?;
+    let back = format!("/orgs/{org}/members");
+    Ok(shown(&ConfirmPage {
+        frame,
+        confirm: Confirm {
+            over: ("Members", back.clone()),
+            heading: format!("Remove {} from the organization?", member.name),
+            effects: vec![
+                format!(
+                    "{} ({}) sees nothing of the organization any more.",
+                    member.name, member.email
+                ),
+                "API keys, invitations and enrolment tokens that this person made end at once."
+                    .to_owned(),
+            ],
+            action: format!("/orgs/{org}/members/{user}/remove"),
+            back,
+            csrf: caller.visit.csrf.clone(),
+            button: "Remove".to_owned(),
+        },
+    }))
+}
+
+/// Removes a member.
+pub(crate) async fn remove(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((org, user)): Path<(OrgId, UserId)>,
+) -> Result<Response, Failure> {
+    let note = match ui.app.remove_member(&caller.call, (org, user)).await {
+        Ok(()) => Note::good("The person is no member any more."),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))
+}

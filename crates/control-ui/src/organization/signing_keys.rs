@@ -1,0 +1,216 @@
+//! The signing keys of an organization: which signs, which stands by, which only verifies.
+
+use crate::frame::form::Faults;
+use crate::frame::{Frame, Place, foot, show as shown};
+use crate::request::failure::Failure;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{Status, Tone, When, when};
+use crate::view::confirm::Confirm;
+use crate::view::phrase::{ago, short};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_app::{Page, PageOrder};
+use control_domain::{Access, SigningKey, SigningKeyState, Tenant};
+use control_wire::{OrgId, SigningKeyId};
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// Keys that the page shows.
+const MAX_SHOWN: i64 = 200;
+
+#[derive(Template)]
+#[template(path = "signing_keys.html")]
+struct KeysPage {
+    frame: Frame,
+    org: OrgId,
+    heading: String,
+    rows: Vec<Row>,
+    may_write: bool,
+    foot: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "confirm.html")]
+struct ConfirmPage {
+    frame: Frame,
+    confirm: Confirm,
+}
+
+struct Row {
+    id: SigningKeyId,
+    short: String,
+    status: Status,
+    role: &'static str,
+    endorsed: String,
+    made: When,
+    may_end: bool,
+}
+
+/// The keys: the one that signs first.
+pub(crate) async fn list(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(org): Path<OrgId>,
+) -> Result<Response, Failure> {
+    let frame = Frame::org(&ui, &caller, org, (Place::SigningKeys, "Signing keys")).await?;
+    let page = Page {
+        after: None,
+        limit: MAX_SHOWN,
+        order: PageOrder::Oldest,
+    };
+    let found = ui.app.signing_keys(&caller.call, org, page).await?;
+    let mut keys: Vec<SigningKey> = found.into_iter().map(|found| found.value).collect();
+    keys.sort_by_key(|key| {
+        (
+            key.state != SigningKeyState::Active,
+            std::cmp::Reverse(key.id),
+        )
+    });
+    let write = (Access::ADMINISTER, Tenant::org(org));
+    let now = caller.visit.now;
+    Ok(shown(&KeysPage {
+        frame,
+        org,
+        heading: heading(&keys, now),
+        rows: keys.iter().map(|key| row(key, now)).collect(),
+        may_write: caller.may(write.0, write.1),
+        foot: foot(&caller, write, "rotate and deactivate signing keys"),
+    }))
+}
+
+fn row(key: &SigningKey, now: Timestamp) -> Row {
+    let (tone, icon, word, role) = match key.state {
+        SigningKeyState::Active => (Tone::Ok, "ok", "Signs", "New bundles, orders and tokens"),
+        SigningKeyState::Standby => (
+            Tone::Busy,
+            "wait",
+            "Stands by",
+            "Nodes learn of it, before it signs",
+        ),
+        SigningKeyState::Retired => (
+            Tone::Off,
+            "off",
+            "Verifies only",
+            "What it signed is still accepted",
+        ),
+        SigningKeyState::Deactivated => {
+            (Tone::Off, "bad", "Deactivated", "What it signed is refused")
+        }
+    };
+    let by = key
+        .endorsement
+        .as_ref()
+        .map(|(by, _)| format!("…{}", short(by)));
+    Row {
+        id: key.id,
+        short: short(key.id),
+        status: Status::new(tone, icon, word),
+        role,
+        endorsed: by.unwrap_or_default(),
+        made: when(key.created_at, now),
+        may_end: matches!(
+            key.state,
+            SigningKeyState::Standby | SigningKeyState::Retired
+        ),
+    }
+}
+
+fn heading(keys: &[SigningKey], now: Timestamp) -> String {
+    let active = keys.iter().find(|key| key.state == SigningKeyState::Active);
+    match active {
+        None => "No key signs.".to_owned(),
+        Some(key) => format!(
+            "Key …{} signs, made {}.",
+            short(key.id),
+            ago(key.created_at, now)
+        ),
+    }
+}
+
+/// The page that asks before another key signs.
+pub(crate) async fn ask_rotation(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(org): Path<OrgId>,
+) -> Result<Response, Failure> {
+    let path = format!("/orgs/{org}/signing-keys");
+    let effects = vec![
+        "The key that stands by signs from now on; without one, a new key is made and signs at once.".to_owned(),
+        "The key that signed until now verifies what it signed. Nodes learn of the change with their next order.".to_owned(),
+    ];
+    let heading = "Let another key sign?".to_owned();
+    confirm(
+        &ui,
+        &caller,
+        org,
+        (heading, effects, format!("{path}/rotate"), "Rotate the key"),
+    )
+    .await
+}
+
+/// Lets another key sign.
+pub(crate) async fn rotate(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(org): Path<OrgId>,
+) -> Result<Response, Failure> {
+    let note = match ui.app.rotate_signing_key(&caller.call, org).await {
+        Ok(key) => Note::good(format!("Key …{} signs from now on.", short(key.value.id))),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&format!("/orgs/{org}/signing-keys"), ui.cookie))
+}
+
+/// The page that asks before a key ends.
+pub(crate) async fn ask_end(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((org, id)): Path<(OrgId, SigningKeyId)>,
+) -> Result<Response, Failure> {
+    let effects = vec![
+        "What it signed is refused from now on: bundles that only this key signed, orders, and tokens of nodes.".to_owned(),
+        "It cannot be undone.".to_owned(),
+    ];
+    let heading = format!("Deactivate key …{}?", short(id));
+    let path = format!("/orgs/{org}/signing-keys/{id}/deactivate");
+    confirm(&ui, &caller, org, (heading, effects, path, "Deactivate it")).await
+}
+
+/// Ends a key.
+pub(crate) async fn end(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((org, id)): Path<(OrgId, SigningKeyId)>,
+) -> Result<Response, Failure> {
+    let note = match ui.app.deactivate_signing_key(&caller.call, org, id).await {
+        Ok(_) => Note::good(format!("Key …{} is deactivated.", short(id))),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&format!("/orgs/{org}/signing-keys"), ui.cookie))
+}
+
+async fn confirm(
+    ui: &Ui,
+    caller: &Caller,
+    org: OrgId,
+    (heading, effects, action, button): (String, Vec<String>, String, &'static str),
+) -> Result<Response, Failure> {
+    let back = format!("/orgs/{org}/signing-keys");
+    let frame = Frame::org(ui, caller, org, (Place::SigningKeys, "Signing keys")).await?;
+    Ok(shown(&ConfirmPage {
+        frame,
+        confirm: Confirm {
+            over: ("Signing keys", back.clone()),
+            heading,
+            effects,
+            action,
+            back,
+            csrf: caller.visit.csrf.clone(),
+            button: button.to_owned(),
+        },
+    }))
+}

@@ -1,0 +1,78 @@
+//! One row of the table of pages.
+
+use crate::ui::Ui;
+use axum::http::Method;
+use axum::routing::MethodRouter;
+use control_domain::Access;
+use control_http::RateClass;
+use std::sync::Arc;
+
+/// The largest form without the text of a configuration.
+const FORM_BYTES: usize = 64 * 1024;
+
+/// One row. A handler is reached only through its row, and so only past its access rule.
+#[derive(Debug)]
+pub struct Page {
+    /// The method: GET shows a page, POST takes its form.
+    pub method: Method,
+    /// The path.
+    pub path: &'static str,
+    /// The access rule.
+    pub access: Access,
+    /// The bucket that a request takes a token from.
+    pub rate: RateClass,
+    /// The largest form, in bytes.
+    pub max_form_bytes: usize,
+    pub(crate) handler: fn() -> MethodRouter<Arc<Ui>>,
+}
+
+/// A page.
+pub(crate) const fn page(
+    path: &'static str,
+    access: Access,
+    handler: fn() -> MethodRouter<Arc<Ui>>,
+) -> Page {
+    Page {
+        method: Method::GET,
+        path,
+        access,
+        rate: RateClass::Pages,
+        max_form_bytes: 0,
+        handler,
+    }
+}
+
+/// The form of a page.
+pub(crate) const fn form(
+    path: &'static str,
+    access: Access,
+    handler: fn() -> MethodRouter<Arc<Ui>>,
+) -> Page {
+    Page {
+        method: Method::POST,
+        path,
+        access,
+        rate: RateClass::Pages,
+        max_form_bytes: FORM_BYTES,
+        handler,
+    }
+}
+
+impl Page {
+    /// With the lower rate, for secrets that are worth guessing.
+    pub(crate) const fn strict(mut self) -> Self {
+        self.rate = RateClass::Strict;
+        self
+    }
+
+    /// With another size of the largest form.
+    pub(crate) const fn with_form(mut self, max_bytes: usize) -> Self {
+        self.max_form_bytes = max_bytes;
+        self
+    }
+
+    /// Whether a secret in the link is the credential, not a session.
+    pub(crate) fn is_linked(&self) -> bool {
+        matches!(self.access, Access::SetUp | Access::Invitee)
+    }
+}

@@ -1,0 +1,134 @@
+//! The one table of pages.
+
+use crate::account::{appearance, invitation, set_up};
+use crate::definition::{certificates, services, upstreams};
+use crate::frame::failure_page::no_page;
+use crate::organization::{api_keys, audit, members, signing_keys};
+use crate::page::{Page, form, page};
+use crate::ui::Ui;
+use crate::view::asset;
+use crate::{admission, bundle, live, node, project, rollout};
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderValue, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{get, post};
+use control_app::App;
+use control_domain::Access;
+use control_http::SessionCookie;
+use std::sync::Arc;
+
+/// Every page, by noun. The path is that of the resource in the interface, without `/api/v1`.
+#[rustfmt::skip]
+pub static PAGES: &[Page] = &[
+    page("/set-up", Access::SetUp, || get(set_up::show)).strict(),
+    form("/set-up", Access::SetUp, || post(set_up::set_up)).strict(),
+
+    page("/invitations/accept", Access::Invitee, || get(invitation::show)).strict(),
+    form("/invitations/accept", Access::Invitee, || post(invitation::accept)).strict(),
+
+    page("/events", Access::Session, || get(live::events)),
+    form("/profile/appearance", Access::Session, || post(appearance::choose)),
+
+    page("/orgs/{org}/members", Access::ADMINISTER, || get(members::list)),
+    form("/orgs/{org}/members/{user}", Access::ADMINISTER, || post(members::change_role)),
+    page("/orgs/{org}/members/{user}/remove", Access::ADMINISTER, || get(members::ask_removal)),
+    form("/orgs/{org}/members/{user}/remove", Access::ADMINISTER, || post(members::remove)),
+    form("/orgs/{org}/invitations", Access::ADMINISTER, || post(members::invite)),
+    form("/orgs/{org}/invitations/{invitation}/withdraw", Access::ADMINISTER, || post(members::withdraw)),
+    page("/orgs/{org}/signing-keys", Access::READ_ORG, || get(signing_keys::list)),
+    page("/orgs/{org}/signing-keys/rotate", Access::ADMINISTER, || get(signing_keys::ask_rotation)),
+    form("/orgs/{org}/signing-keys/rotate", Access::ADMINISTER, || post(signing_keys::rotate)),
+    page("/orgs/{org}/signing-keys/{signing_key}/deactivate", Access::ADMINISTER, || get(signing_keys::ask_end)),
+    form("/orgs/{org}/signing-keys/{signing_key}/deactivate", Access::ADMINISTER, || post(signing_keys::end)),
+    page("/api-keys", Access::READ_API_KEYS, || get(api_keys::list)),
+    form("/api-keys", Access::WRITE_API_KEYS, || post(api_keys::create)),
+    form("/api-keys/{api_key}/revoke", Access::WRITE_API_KEYS, || post(api_keys::revoke)),
+    page("/orgs/{org}/audit", Access::ADMINISTER, || get(audit::list)),
+
+    page("/", Access::Session, || get(project::list::list)),
+    page("/orgs/{org}/projects/new", Access::WRITE_PROJECTS, || get(project::create::show)),
+    form("/orgs/{org}/projects/new", Access::WRITE_PROJECTS, || post(project::create::send)),
+    page("/projects/{project}", Access::READ_ORG, || get(project::overview::show)),
+
+    page("/projects/{project}/enrolment-tokens", Access::READ_NODES, || get(node::enrolment::list::list)),
+    page("/projects/{project}/enrolment-tokens/new", Access::WRITE_NODES, || get(node::enrolment::new::show)),
+    form("/projects/{project}/enrolment-tokens/new", Access::WRITE_NODES, || post(node::enrolment::new::send)),
+    form("/projects/{project}/enrolment-tokens/{enrolment_token}/revoke", Access::WRITE_NODES, || post(node::enrolment::list::revoke)),
+
+    page("/projects/{project}/nodes", Access::READ_NODES, || get(node::list::list)),
+    page("/projects/{project}/nodes/{node}", Access::READ_NODES, || get(node::detail::show)),
+
+    form("/projects/{project}/nodes/{node}/labels", Access::WRITE_NODES, || post(node::command::label)),
+    form("/projects/{project}/nodes/{node}/approve", Access::WRITE_NODES, || post(node::command::approve)),
+    page("/projects/{project}/nodes/{node}/delete", Access::WRITE_NODES, || get(node::command::ask_deletion)),
+    form("/projects/{project}/nodes/{node}/delete", Access::WRITE_NODES, || post(node::command::delete)),
+
+    page("/projects/{project}/services", Access::READ_SERVICES, || get(services::list)),
+    form("/projects/{project}/services", Access::WRITE_SERVICES, || post(services::create)),
+    form("/projects/{project}/services/{service}/delete", Access::WRITE_SERVICES, || post(services::delete)),
+    page("/projects/{project}/upstreams", Access::READ_SERVICES, || get(upstreams::list)),
+    form("/projects/{project}/upstreams", Access::WRITE_SERVICES, || post(upstreams::create)),
+    form("/projects/{project}/upstreams/{upstream}/delete", Access::WRITE_SERVICES, || post(upstreams::delete)),
+    page("/projects/{project}/certificates", Access::READ_SERVICES, || get(certificates::list)),
+
+    page("/projects/{project}/drift", Access::READ_NODES, || get(node::drift::list)),
+    form("/projects/{project}/drift/{drift}/resolve", Access::WRITE_NODES, || post(node::drift::resolve)),
+
+    page("/projects/{project}/bundles", Access::READ_BUNDLES, || get(bundle::list::list)),
+    page("/projects/{project}/bundles/new", Access::WRITE_BUNDLES, || get(bundle::editor::show)),
+    form("/projects/{project}/bundles/new", Access::WRITE_BUNDLES, || post(bundle::editor::send))
+        .with_form(bundle::editor::MAX_FORM_BYTES),
+    page("/projects/{project}/bundles/{bundle}", Access::READ_BUNDLES, || get(bundle::detail::show)),
+    page("/projects/{project}/bundles/{bundle}/diff", Access::READ_BUNDLES, || get(bundle::difference::show)),
+    page("/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || get(bundle::revoke::show)),
+    form("/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || post(bundle::revoke::send)),
+
+    page("/projects/{project}/rollouts", Access::READ_ROLLOUTS, || get(rollout::list::list)),
+    page("/projects/{project}/rollouts/new", Access::WRITE_ROLLOUTS, || get(rollout::plan::show)),
+    form("/projects/{project}/rollouts/new", Access::WRITE_ROLLOUTS, || post(rollout::plan::send)),
+    page("/projects/{project}/rollouts/{rollout}", Access::READ_ROLLOUTS, || get(rollout::detail::show)),
+    page("/projects/{project}/rollouts/{rollout}/{command}", Access::WRITE_ROLLOUTS, || get(rollout::command::confirm)),
+    form("/projects/{project}/rollouts/{rollout}/{command}", Access::WRITE_ROLLOUTS, || post(rollout::command::carry_out)),
+];
+
+/// The pages and their files.
+pub fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
+    let ui = Arc::new(Ui::new(app, cookie));
+    let mut router = Router::new();
+    for page in PAGES {
+        let admit = from_fn_with_state((Arc::clone(&ui), page), admission::admit);
+        router = router.route(page.path, (page.handler)().route_layer(admit));
+    }
+    router
+        .route("/assets/{name}", get(asset::serve))
+        .fallback(no_page)
+        .layer(from_fn(protect))
+        .with_state(ui)
+}
+
+/// Scripts, styles, pictures and fonts come from this server alone, no text becomes markup or a script, and no other
+/// site shows a page in a frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// Response fields for browsers. A page may have some of its own.
+async fn protect(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::CACHE_CONTROL, "no-store"),
+    ] {
+        let value = HeaderValue::from_static(value);
+        headers.entry(name).or_insert(value);
+    }
+    for name in ["cross-origin-opener-policy", "cross-origin-resource-policy"] {
+        headers.insert(name, HeaderValue::from_static("same-origin"));
+    }
+    response
+}

@@ -1,0 +1,6 @@
+//! Projects at a glance.
+
+mod attention;
+pub(crate) mod create;
+pub(crate) mod list;
+pub(crate) mod overview;

@@ -1,0 +1,237 @@
+//! What needs a person, worst first.
+
+use crate::node::standing::Standings;
+use crate::request::failure::Failure;
+use crate::request::visit::Caller;
+use crate::rollout::words;
+use crate::ui::Ui;
+use crate::view::component::{Icon, Tone, icon};
+use crate::view::phrase::{ago, count, duration, list_of, pick, sentence};
+use control_app::{CertificateFilter, DriftFilter, Page, PageOrder, RolloutFilter, Versioned};
+use control_domain::{Certificate, Drift, DriftState, NodeStanding, Rollout, RolloutState};
+use control_wire::{BundleId, NodeId, ProjectId};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Things of one kind that are listed.
+const MAX_LISTED: i64 = 5;
+/// Certificates that are looked at.
+const MAX_CERTIFICATES: i64 = 200;
+/// A certificate is to be replaced this long before its end.
+const CERTIFICATE_NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);
+
+/// One thing that needs a person.
+#[derive(Clone, Debug)]
+pub(crate) struct Attention {
+    tone: Tone,
+    pub(crate) icon: Icon,
+    /// The link, and the rest of the sentence.
+    pub(crate) link: (String, String),
+    pub(crate) rest: String,
+    pub(crate) detail: String,
+    /// The button.
+    pub(crate) button: &'static str,
+}
+
+impl Attention {
+    pub(crate) fn class(&self) -> &'static str {
+        self.tone.class()
+    }
+}
+
+/// What needs a person in a project.
+pub(crate) async fn find(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    standings: &Standings,
+) -> Result<Vec<Attention>, Failure> {
+    let call = &caller.call;
+    let (app, now) = (&ui.app, caller.visit.now);
+    let few = Page {
+        after: None,
+        limit: MAX_LISTED,
+        order: PageOrder::Oldest,
+    };
+    let mut rollouts = Vec::new();
+    for state in [
+        RolloutState::Paused,
+        RolloutState::RollingBack,
+        RolloutState::AwaitingApproval,
+    ] {
+        rollouts.extend(
+            app.rollouts(
+                call,
+                project,
+                &RolloutFilter {
+                    state: Some(state),
+                    bundle: None,
+                },
+                few,
+            )
+            .await?,
+        );
+    }
+    let open = DriftFilter {
+        state: Some(DriftState::Open),
+        node: None,
+    };
+    let drifts = app.drifts(call, project, &open, few).await?;
+    let all = Page {
+        after: None,
+        limit: MAX_CERTIFICATES,
+        order: PageOrder::Oldest,
+    };
+    let certificates = app
+        .certificates(call, project, &CertificateFilter::default(), all)
+        .await?;
+    let bundles: BTreeSet<BundleId> = rollouts.iter().map(|found| found.value.bundle).collect();
+    let bundles = app.bundle_names(call, project, &bundles).await?;
+    let nodes: BTreeSet<NodeId> = drifts.iter().map(|found| found.value.node).collect();
+    let nodes = app.node_names(call, project, &nodes).await?;
+    let mut list: Vec<Attention> = Vec::new();
+    list.extend(
+        rollouts
+            .iter()
+            .map(|found| of_rollout(&found.value, &bundles)),
+    );
+    list.extend(of_nodes(project, standings));
+    list.extend(
+        drifts
+            .iter()
+            .map(|found| of_drift(&found.value, &nodes, now)),
+    );
+    list.extend(of_certificates(&certificates, now));
+    list.sort_by_key(|one| match one.tone {
+        Tone::Bad => 0,
+        Tone::Warn => 1,
+        Tone::Ok | Tone::Busy | Tone::Off => 2,
+    });
+    Ok(list)
+}
+
+fn of_rollout(rollout: &Rollout, names: &BTreeMap<BundleId, String>) -> Attention {
+    let status = words::status(rollout);
+    let name = names
+        .get(&rollout.bundle)
+        .map_or("a bundle", String::as_str);
+    let project = rollout.tenant.project.map(|id| id.to_string());
+    let href = format!(
+        "/projects/{}/rollouts/{}",
+        project.unwrap_or_default(),
+        rollout.id
+    );
+    let (sign, rest, button, detail) = match rollout.state {
+        RolloutState::AwaitingApproval => (
+            "wait",
+            "waits for another person's approval",
+            "Look at it",
+            format!(
+                "{} get it once it is approved.",
+                count(rollout.nodes, "node")
+            ),
+        ),
+        RolloutState::Paused => (
+            "pause",
+            "has stopped",
+            "Decide",
+            format!("{} Nothing moves until you decide.", why(rollout)),
+        ),
+        RolloutState::Planned
+        | RolloutState::Running
+        | RolloutState::Completed
+        | RolloutState::Failed
+        | RolloutState::RollingBack
+        | RolloutState::RolledBack
+        | RolloutState::Cancelled => ("back", "goes back", "Follow it", why(rollout)),
+    };
+    Attention {
+        tone: status.tone,
+        icon: icon(sign),
+        link: (href, format!("Rollout of {name}")),
+        rest: rest.to_owned(),
+        detail: detail.trim().to_owned(),
+        button,
+    }
+}
+
+fn why(rollout: &Rollout) -> String {
+    let reason = rollout.reason.as_deref();
+    reason.map_or_else(String::new, sentence)
+}
+
+fn of_nodes(project: ProjectId, standings: &Standings) -> Vec<Attention> {
+    let one = |standing: NodeStanding, tone, sign, rest: [&str; 2], detail: &str| {
+        let nodes = standings.nodes(standing);
+        let href = format!("/projects/{project}/nodes?standing={standing}");
+        (0 < nodes).then(|| Attention {
+            tone,
+            icon: icon(sign),
+            link: (href, count(nodes, "node")),
+            rest: pick(nodes, rest[0], rest[1]).to_owned(),
+            detail: detail.to_owned(),
+            button: "Look at them",
+        })
+    };
+    let refused = one(
+        NodeStanding::Refused,
+        Tone::Bad,
+        "bad",
+        ["refuses its order", "refuse their orders"],
+        "They run what they ran before; each says why.",
+    );
+    let silent = one(
+        NodeStanding::Silent,
+        Tone::Warn,
+        "off",
+        ["is silent", "are silent"],
+        "They missed three heartbeats. A node goes on serving without the control plane.",
+    );
+    refused.into_iter().chain(silent).collect()
+}
+
+fn of_drift(drift: &Drift, names: &BTreeMap<NodeId, String>, now: Timestamp) -> Attention {
+    let name = names.get(&drift.node).map_or("A node", String::as_str);
+    let project = drift.tenant.project.map(|id| id.to_string());
+    let href = format!("/projects/{}/drift", project.unwrap_or_default());
+    Attention {
+        tone: Tone::Warn,
+        icon: icon("drift"),
+        link: (href, name.to_owned()),
+        rest: "runs a bundle that it was not ordered to run".to_owned(),
+        detail: format!("Noticed {}.", ago(drift.opened_at, now)),
+        button: "Compare",
+    }
+}
+
+fn of_certificates(found: &[Versioned<Certificate>], now: Timestamp) -> Vec<Attention> {
+    let certificates = found.iter().map(|found| &found.value);
+    let ending = certificates.filter(|one| one.facts.not_after < now + CERTIFICATE_NOTICE);
+    let limit = usize::try_from(MAX_LISTED).unwrap_or(usize::MAX);
+    ending
+        .take(limit)
+        .map(|one| of_certificate(one, now))
+        .collect()
+}
+
+fn of_certificate(certificate: &Certificate, now: Timestamp) -> Attention {
+    let end = certificate.facts.not_after;
+    let left = end.as_second() - now.as_second();
+    let has_ended = left <= 0;
+    let project = certificate.tenant.project.map(|id| id.to_string());
+    Attention {
+        tone: if has_ended { Tone::Bad } else { Tone::Warn },
+        icon: icon("lock"),
+        link: (
+            format!("/projects/{}/certificates", project.unwrap_or_default()),
+            format!("Certificate {}", certificate.name),
+        ),
+        rest: if has_ended {
+            format!("ended {}", ago(end, now))
+        } else {
+            format!("ends in {}", duration(left))
+        },
+        detail: format!("For {}.", list_of(&certificate.facts.hosts)),
+        button: "Replace",
+    }
+}

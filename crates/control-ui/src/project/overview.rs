@@ -1,0 +1,215 @@
+//! A project at a glance: what its nodes serve, what needs a person, what happened lately.
+
+use crate::frame::show as shown;
+use crate::frame::{Frame, Place, foot};
+use crate::node::standing::{Share, Standings};
+use crate::project::attention::{Attention, find};
+use crate::request::failure::Failure;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{Bar, Icon, Moment, icon, moment};
+use crate::view::phrase::{few, number, pick, sentence};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_app::Versioned;
+use control_domain::{Access, Bundle, BundleState, Project, Rollout, RolloutState};
+use control_wire::{BundleId, ProjectId};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Rollouts and bundles that are looked at, each, and things that are shown of them.
+const RECENT: i64 = 8;
+const MAX_LATELY: usize = 8;
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct OverviewPage {
+    frame: Frame,
+    project: Project,
+    heading: String,
+    rest: String,
+    attention: Vec<Attention>,
+    attention_count: String,
+    total: i64,
+    total_words: String,
+    bar: Bar,
+    shares: Vec<Share>,
+    label: Option<String>,
+    labels: Vec<String>,
+    places: Vec<LabelRow>,
+    lately: Vec<Event>,
+    may_enrol: bool,
+    may_roll_out: bool,
+    foot: Option<String>,
+}
+
+/// The nodes with one value of a label.
+struct LabelRow {
+    value: String,
+    nodes: String,
+    shares: Vec<Share>,
+}
+
+/// One thing that happened.
+struct Event {
+    at: Moment,
+    icon: Icon,
+    text: &'static str,
+    href: String,
+    name: String,
+    after: &'static str,
+}
+
+/// The overview of a project.
+pub(crate) async fn show(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(id): Path<ProjectId>,
+) -> Result<Response, Failure> {
+    let frame = Frame::project(&ui, &caller, id, (Place::Overview, "Overview")).await?;
+    let (app, call) = (&ui.app, &caller.call);
+    let project = app.project(call, id).await?.value;
+    let standings = Standings::new(&app.count_standings(call, id).await?);
+    let attention = find(&ui, &caller, id, &standings).await?;
+    let labels = app.label_names(call, id).await?;
+    let asked = caller.visit.query.given("by").map(str::to_owned);
+    let label = asked.filter(|name| labels.contains(name));
+    let label = label.or_else(|| labels.first().cloned());
+    let places = match &label {
+        Some(label) => rows(&app.count_standings_by_label(call, id, label).await?),
+        None => Vec::new(),
+    };
+    let write = (Access::WRITE_ROLLOUTS, project.tenant());
+    Ok(shown(&OverviewPage {
+        frame: frame.live("/events?pulse"),
+        heading: standings.heading(),
+        rest: standings.rest(),
+        attention_count: attention_count(attention.len()),
+        attention,
+        total: standings.total(),
+        total_words: number(standings.total()),
+        bar: standings.bar(),
+        shares: standings.shares(),
+        labels: labels
+            .into_iter()
+            .filter(|name| Some(name) != label.as_ref())
+            .collect(),
+        label,
+        places,
+        lately: lately(&ui, &caller, id).await?,
+        may_enrol: caller.may(Access::WRITE_NODES, project.tenant()),
+        may_roll_out: caller.may(write.0, write.1),
+        foot: foot(&caller, write, "enrol nodes and start rollouts"),
+        project,
+    }))
+}
+
+fn rows(counted: &BTreeMap<String, control_app::StandingCounts>) -> Vec<LabelRow> {
+    let rows = counted.iter().map(|(value, counts)| {
+        let standings = Standings::new(counts);
+        LabelRow {
+            value: value.clone(),
+            nodes: number(standings.total()),
+            shares: standings.shares(),
+        }
+    });
+    rows.collect()
+}
+
+fn attention_count(things: usize) -> String {
+    let things = i64::try_from(things).unwrap_or(i64::MAX);
+    match things {
+        0 => "Nothing does".to_owned(),
+        1 => "One thing".to_owned(),
+        _ => format!("{}, the most urgent first", {
+            let text = format!("{} {}", few(things), pick(things, "thing", "things"));
+            sentence(&text).trim_end_matches('.').to_owned()
+        }),
+    }
+}
+
+async fn lately(ui: &Ui, caller: &Caller, id: ProjectId) -> Result<Vec<Event>, Failure> {
+    let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
+    let rollouts = app.newest_rollouts(call, id, None, RECENT).await?;
+    let bundles = app.newest_bundles(call, id, None, RECENT).await?;
+    let wanted: BTreeSet<BundleId> = rollouts.iter().map(|found| found.value.bundle).collect();
+    let names = app.bundle_names(call, id, &wanted).await?;
+    let mut events: Vec<(Timestamp, Event)> = Vec::new();
+    for Versioned { value, .. } in &rollouts {
+        events.extend(of_rollout(value, id, &names, now));
+    }
+    events.extend(bundles.iter().map(|found| of_bundle(&found.value, id, now)));
+    events.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    let events = events.into_iter().map(|(_, event)| event);
+    Ok(events.take(MAX_LATELY).collect())
+}
+
+fn of_rollout(
+    rollout: &Rollout,
+    project: ProjectId,
+    names: &BTreeMap<BundleId, String>,
+    now: Timestamp,
+) -> Vec<(Timestamp, Event)> {
+    let name = names.get(&rollout.bundle).cloned().unwrap_or_default();
+    let event = |at: Timestamp, sign: &'static str, after: &'static str| {
+        let event = Event {
+            at: moment(at, now),
+            icon: icon(sign),
+            text: "The rollout of",
+            href: format!("/projects/{project}/rollouts/{}", rollout.id),
+            name: name.clone(),
+            after,
+        };
+        (at, event)
+    };
+    let mut events = vec![event(rollout.created_at, "rollout", "was planned")];
+    events.extend(rollout.started_at.map(|at| event(at, "rollout", "started")));
+    if let Some(at) = rollout.ended_at {
+        events.push(match rollout.state {
+            RolloutState::Completed => event(at, "ok", "completed"),
+            RolloutState::RolledBack => event(at, "back", "was rolled back"),
+            RolloutState::Planned
+            | RolloutState::AwaitingApproval
+            | RolloutState::Running
+            | RolloutState::Paused
+            | RolloutState::Failed
+            | RolloutState::RollingBack
+            | RolloutState::Cancelled => event(at, "off", "was cancelled"),
+        });
+    }
+    events
+}
+
+fn of_bundle(bundle: &Bundle, project: ProjectId, now: Timestamp) -> (Timestamp, Event) {
+    let (sign, after) = match bundle.state {
+        BundleState::Rejected => ("bad", "was rejected by the check"),
+        BundleState::Revoked => ("bundle", "was made, and is revoked by now"),
+        BundleState::Draft | BundleState::Validated | BundleState::Signed => {
+            ("bundle", "was checked and signed")
+        }
+    };
+    let event = Event {
+        at: moment(bundle.created_at, now),
+        icon: icon(sign),
+        text: "Bundle",
+        href: format!("/projects/{project}/bundles/{}", bundle.id),
+        name: bundle.name.to_string(),
+        after,
+    };
+    (bundle.created_at, event)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_that_need_attention_are_counted_in_words() {
+        assert_eq!(attention_count(1), "One thing");
+        assert_eq!(attention_count(3), "Three things, the most urgent first");
+        assert_eq!(attention_count(20), "20 things, the most urgent first");
+    }
+}

@@ -1,0 +1,264 @@
+//! Why a request gets no page of its own, in words for people.
+
+use crate::view::phrase::sentence;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use control_app::StoreError::{Conflict, Reference, Stale, Unavailable, Unwritable};
+use control_app::{Error, ObjectError};
+use control_domain::{Refusal, Role};
+
+/// Seconds until a busy replica, or a database that was away, may answer.
+const BUSY_RETRY_SECS: u64 = 30;
+const AWAY_RETRY_SECS: u64 = 5;
+
+/// A failure on its way out.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// Another page helps.
+    See(String),
+    /// A page says what happened.
+    Told(Box<Told>),
+}
+
+/// What a page says of a failure.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub(crate) status: StatusCode,
+    /// The heading.
+    pub(crate) sentence: String,
+    /// What to do.
+    pub(crate) advice: String,
+    pub(crate) retry_after: Option<u64>,
+    /// For the log only.
+    pub(crate) cause: Option<String>,
+}
+
+impl Failure {
+    fn told(status: StatusCode, sentence: &str, advice: &str) -> Self {
+        Self::Told(Box::new(Told {
+            status,
+            sentence: sentence.to_owned(),
+            advice: advice.to_owned(),
+            retry_after: None,
+            cause: None,
+        }))
+    }
+
+    /// 404. What belongs to another tenant looks like what does not exist.
+    pub(crate) fn not_found() -> Self {
+        Self::told(
+            StatusCode::NOT_FOUND,
+            "There is nothing at this address.",
+            "It may have been deleted, or belong to an organization that you are not a member of.",
+        )
+    }
+
+    /// 401 for the script of a page that was kept live.
+    pub(crate) fn unauthenticated() -> Self {
+        Self::told(
+            StatusCode::UNAUTHORIZED,
+            "You are not signed in any more.",
+            "Sign in again to go on.",
+        )
+    }
+
+    /// 401 for the secret in a link.
+    pub(crate) fn link_ended() -> Self {
+        Self::told(
+            StatusCode::UNAUTHORIZED,
+            "This link has ended.",
+            "A link works once and for a limited time. Ask for a new one; a set-up link is printed when controld \
+             starts, as long as the installation has no user.",
+        )
+    }
+
+    /// 403 for a form that a page of another site sent.
+    pub(crate) fn other_site() -> Self {
+        Self::told(
+            StatusCode::FORBIDDEN,
+            "Another site sent this form.",
+            "Nothing was changed. Open the page here, and send its own form.",
+        )
+    }
+
+    /// 403 for a form of a session that has ended.
+    pub(crate) fn stale_form() -> Self {
+        Self::told(
+            StatusCode::FORBIDDEN,
+            "This form is of an earlier sign-in.",
+            "Nothing was changed. Go back, load the page again, and send the form once more.",
+        )
+    }
+
+    /// 415 for a body that no form of ours sends.
+    pub(crate) fn no_form() -> Self {
+        Self::told(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "The server cannot read this form.",
+            "Nothing was changed. Load the page again, and send its form once more.",
+        )
+    }
+
+    /// 413 for a form of more than `limit` bytes.
+    pub(crate) fn too_large(limit: usize) -> Self {
+        let sentence = format!("The form is larger than {} KiB.", limit / 1024);
+        let advice = "Nothing was changed. Larger configurations are sent by controld ctl.";
+        Self::told(StatusCode::PAYLOAD_TOO_LARGE, &sentence, advice)
+    }
+
+    /// 408 for a form that takes too long.
+    pub(crate) fn too_slow() -> Self {
+        Self::told(
+            StatusCode::REQUEST_TIMEOUT,
+            "The form did not arrive in time.",
+            "Nothing was changed. Send it once more.",
+        )
+    }
+
+    /// 429, with the seconds to wait.
+    pub(crate) fn rate_limited(retry_after: u64) -> Self {
+        Self::retried(
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many requests came from here.",
+            retry_after,
+        )
+    }
+
+    fn retried(status: StatusCode, sentence: &str, seconds: u64) -> Self {
+        let advice = format!("Wait {seconds} seconds, and load the page again.");
+        let Self::Told(told) = Self::told(status, sentence, &advice) else {
+            return Self::not_found();
+        };
+        Self::Told(Box::new(Told {
+            retry_after: Some(seconds),
+            ..*told
+        }))
+    }
+
+    fn forbidden(refusal: Refusal) -> Self {
+        let sentence = match refusal {
+            Refusal::LowerRole(role) => format!("Only {} see this page.", plural(role)),
+            _ => "Your account may not do this.".to_owned(),
+        };
+        let advice = "An administrator of the organization can change your role.";
+        Self::told(StatusCode::FORBIDDEN, &sentence, advice)
+    }
+
+    fn internal(error: &Error) -> Self {
+        let is_away = matches!(
+            error,
+            Error::Store(Unavailable(_) | Unwritable)
+                | Error::Object(ObjectError::Failed(_))
+                | Error::Stopped
+        );
+        let failure = if is_away {
+            let sentence = "The database or the object store does not answer.";
+            Self::retried(StatusCode::SERVICE_UNAVAILABLE, sentence, AWAY_RETRY_SECS)
+        } else {
+            Self::told(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "The server failed.",
+                "Its log has the cause, under the name of this request.",
+            )
+        };
+        match failure {
+            Self::Told(told) => Self::Told(Box::new(Told {
+                cause: Some(format!("{error:?}")),
+                ..*told
+            })),
+            Self::See(path) => Self::See(path),
+        }
+    }
+}
+
+/// The role of several persons, in words.
+pub(crate) fn plural(role: Role) -> &'static str {
+    match role {
+        Role::Reader => "members",
+        Role::Operator => "operators",
+        Role::Admin => "administrators",
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NotFound => Self::not_found(),
+            Refusal::Ended => Self::unauthenticated(),
+            Refusal::MissingScope(_)
+            | Refusal::LimitedToProject
+            | Refusal::LowerRole(_)
+            | Refusal::MakerRole(_)
+            | Refusal::WrongCredential
+            | Refusal::OwnApproval
+            | Refusal::UnknownPerson
+            | Refusal::SharedMember
+            | Refusal::NotFresh
+            | Refusal::NoSecondFactor
+            | Refusal::MoreThanOwn(_) => Self::forbidden(refusal),
+            Refusal::WrongState { .. }
+            | Refusal::NoSigningKey
+            | Refusal::Held
+            | Refusal::NeedsApproval
+            | Refusal::InUse(_)
+            | Refusal::Taken(_)
+            | Refusal::LastAdmin
+            | Refusal::NoPassword
+            | Refusal::Quota { .. }
+            | Refusal::Invalid { .. } => Self::told(
+                StatusCode::CONFLICT,
+                "This cannot be done now.",
+                &sentence(&refusal.to_string()),
+            ),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Unauthenticated => Self::unauthenticated(),
+            Error::Refused(refusal) => refusal.into(),
+            Error::Precondition | Error::Store(Stale | Conflict | Reference) => Self::told(
+                StatusCode::CONFLICT,
+                "Another request changed this at the same time.",
+                "Load the page again to see it as it is now.",
+            ),
+            Error::WrongSignIn | Error::SsoRefused | Error::SsoEmailTaken => Self::told(
+                StatusCode::FORBIDDEN,
+                "You are not signed in.",
+                &sentence(&error.to_string()),
+            ),
+            Error::TooManyTries { retry_after_secs } => Self::retried(
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many tries.",
+                retry_after_secs,
+            ),
+            Error::TooManySignIns | Error::TooManyWaiters | Error::TooManyUploads => Self::retried(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The server is busy.",
+                BUSY_RETRY_SECS,
+            ),
+            Error::Files(_) | Error::Definition { .. } | Error::Certificate(_) => Self::told(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "This cannot be used.",
+                &sentence(&error.to_string()),
+            ),
+            Error::Store(_)
+            | Error::Auth(_)
+            | Error::Seal(_)
+            | Error::Archive(_)
+            | Error::Object(_)
+            | Error::Stopped => Self::internal(&error),
+        }
+    }
+}
+
+/// Admission gives it its page, which needs to know the actor.
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}

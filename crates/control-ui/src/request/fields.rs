@@ -1,0 +1,129 @@
+//! Fields of forms and of queries, and the token that proves where a form is from.
+
+use crate::request::failure::Failure;
+use axum::body::Body;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use control_auth::sha256;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use std::fmt;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// The field of the token.
+const CSRF: &str = "csrf";
+/// A form takes at most this long.
+const FORM_LIMIT: Duration = Duration::from_secs(30);
+
+/// Fields of a form, or of a query. Their values are not in logs: some are passwords.
+#[derive(Clone, Default)]
+pub(crate) struct Fields(Vec<(String, String)>);
+
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_tuple("Fields").field(&names).finish()
+    }
+}
+
+impl Fields {
+    /// Fields as a form or a query encodes them.
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        let pairs = form_urlencoded::parse(bytes);
+        Self(pairs.into_owned().collect())
+    }
+
+    /// The fields of a form of at most `limit` bytes.
+    pub(crate) async fn read(
+        headers: &HeaderMap,
+        body: Body,
+        limit: usize,
+    ) -> Result<Self, Failure> {
+        let kind = headers.get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+            return Err(Failure::no_form());
+        }
+        match timeout(FORM_LIMIT, Limited::new(body, limit).collect()).await {
+            Ok(Ok(read)) => Ok(Self::parse(&read.to_bytes())),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::too_large(limit)),
+            Ok(Err(_)) => Err(Failure::no_form()),
+            Err(_) => Err(Failure::too_slow()),
+        }
+    }
+
+    /// Fields that a page fills a form with.
+    pub(crate) fn filled(pairs: &[(&str, &str)]) -> Self {
+        let owned = pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Self(owned.collect())
+    }
+
+    /// The first value of a field; empty if the form has none.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        let mut found = self.0.iter().filter(|(own, _)| own == name);
+        found.next().map_or("", |(_, value)| value)
+    }
+
+    /// The first value, unless it is empty or spaces alone.
+    pub(crate) fn given(&self, name: &str) -> Option<&str> {
+        Some(self.get(name).trim()).filter(|value| !value.is_empty())
+    }
+
+    /// All values of a field, as several boxes of one name give.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let own = self.0.iter().filter(move |(own, _)| own == name);
+        own.map(|(_, value)| value.as_str())
+    }
+
+    /// Refuses a form that another page than ours made.
+    pub(crate) fn check_csrf(&self, expected: &str) -> Result<(), Failure> {
+        let token = self.get(CSRF);
+        // Hashes of both are compared: where they begin to differ says nothing of the token.
+        let is_equal = sha256(token.as_bytes()) == sha256(expected.as_bytes());
+        is_equal.then_some(()).ok_or_else(Failure::stale_form)
+    }
+}
+
+/// The token that forms carry, which only pages of the same session know.
+pub(crate) fn csrf_token(secret: &str) -> String {
+    sha256(format!("csrf {secret}").as_bytes())
+}
+
+impl<S: Sync> FromRequestParts<S> for Fields {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_decoded_and_a_missing_one_is_empty() {
+        let fields = Fields::parse(b"name=fra+1&scope=a&scope=b%26c");
+        assert_eq!(fields.get("name"), "fra 1");
+        assert_eq!(fields.all("scope").collect::<Vec<_>>(), ["a", "b&c"]);
+        assert_eq!(fields.get("none"), "");
+        assert_eq!(Fields::parse(b"name=+").given("name"), None);
+        assert_eq!(
+            format!("{:?}", Fields::parse(b"password=x")),
+            "Fields([\"password\"])"
+        );
+    }
+
+    #[test]
+    fn a_form_of_another_session_is_refused() {
+        let (own, other) = (csrf_token("a"), csrf_token("b"));
+        let fields = Fields::filled(&[("csrf", &own)]);
+        assert!(fields.check_csrf(&own).is_ok());
+        assert!(fields.check_csrf(&other).is_err());
+        assert!(Fields::default().check_csrf(&own).is_err());
+    }
+}

@@ -1,0 +1,61 @@
+//! Paths: the identifiers in that of a request, and paths to go back to.
+
+use crate::request::failure::Failure;
+use axum::extract::{self, FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
+
+/// The identifiers in the path. One that is no UUID with its hyphens names no page.
+#[derive(Debug)]
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let found = RawPathParams::from_request_parts(parts, state).await;
+        let found = found.map_err(|_| Failure::not_found())?;
+        let is_wrong = |(name, text): (&str, &str)| name != "command" && !is_hyphenated(text);
+        if found.iter().any(is_wrong) {
+            return Err(Failure::not_found());
+        }
+        let read = extract::Path::from_request_parts(parts, state).await;
+        let extract::Path(value) = read.map_err(|_| Failure::not_found())?;
+        Ok(Self(value))
+    }
+}
+
+/// Other ways to write a UUID would give one page several addresses.
+fn is_hyphenated(text: &str) -> bool {
+    text.len() == Hyphenated::LENGTH && Uuid::try_parse(text).is_ok()
+}
+
+/// Whether a text is a path of this server: browsers read `//host` and `/\host` as another one.
+pub(crate) fn is_own_path(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let is_rooted = bytes.next() == Some(b'/') && !matches!(bytes.next(), Some(b'/' | b'\\'));
+    is_rooted && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_of_this_server_are_gone_back_to() {
+        for (text, is_own) in [
+            ("/", true),
+            ("/projects/1?state=offline", true),
+            ("", false),
+            ("projects", false),
+            ("//example.com", false),
+            ("/\\example.com", false),
+            ("https://example.com/", false),
+            ("/a\r\nSet-Cookie: b", false),
+        ] {
+            assert_eq!(is_own_path(text), is_own, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! One request of a browser, as admission found it.
+
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::request::theme::Theme;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use control_app::Call;
+use control_domain::{Access, Actor, Role, Tenant};
+use control_wire::OrgId;
+use jiff::Timestamp;
+use std::net::IpAddr;
+
+/// The request beside its actor.
+#[derive(Clone, Debug)]
+pub(crate) struct Visit {
+    /// The one time of the request.
+    pub(crate) now: Timestamp,
+    /// The address of the client.
+    pub(crate) client_ip: Option<IpAddr>,
+    /// The browser, as `Mozilla/5.0 …` shortened.
+    pub(crate) browser: String,
+    /// The name of the request in logs and the audit log.
+    pub(crate) correlation_id: String,
+    /// The path, with its query.
+    pub(crate) path: String,
+    /// The parameters behind `?`.
+    pub(crate) query: Fields,
+    /// The token that forms of this page carry.
+    pub(crate) csrf: String,
+    /// The theme that this browser chose; `None`: that of the system.
+    pub(crate) theme: Option<Theme>,
+    /// The outcome of the form before this page.
+    pub(crate) note: Option<Note>,
+}
+
+/// The request of an actor.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) call: Call,
+    pub(crate) visit: Visit,
+}
+
+impl Caller {
+    /// Whether the actor may do `access` to what belongs to `tenant`: other controls are absent.
+    pub(crate) fn may(&self, access: Access, tenant: Tenant) -> bool {
+        self.call.actor.require(access, tenant).is_ok()
+    }
+
+    /// The actor's role in an organization; `None` for links.
+    pub(crate) fn role(&self, org: OrgId) -> Option<Role> {
+        match &self.call.actor {
+            Actor::User { roles, .. } => roles.get(&org).copied(),
+            Actor::System
+            | Actor::SetUp { .. }
+            | Actor::Invitee { .. }
+            | Actor::ApiKey { .. }
+            | Actor::Enrolment { .. }
+            | Actor::Node { .. } => None,
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Visit {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let visit = parts.extensions.get::<Self>().cloned();
+        visit.ok_or_else(Failure::unauthenticated)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let caller = parts.extensions.get::<Self>().cloned();
+        caller.ok_or_else(Failure::unauthenticated)
+    }
+}

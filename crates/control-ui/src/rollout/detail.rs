@@ -1,0 +1,397 @@
+//! One rollout: how far it is, what its gate saw, why it stopped, what may be done with it.
+
+use crate::frame::show as shown;
+use crate::frame::{Frame, Place, foot};
+use crate::request::failure::Failure;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::rollout::bundle_name;
+use crate::rollout::command::{Action, actions};
+use crate::rollout::course::{Step, steps};
+use crate::rollout::figures::{GateRow, rows};
+use crate::rollout::words::{batch_status, full_reason, heading, moved, status};
+use crate::ui::Ui;
+use crate::view::component::{More, Status, Tone, When, more, when};
+use crate::view::phrase::{count, duration, list_of, number, pick};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_app::{Page, PageOrder, RolloutNode, RolloutProgress, StoredBatch, StoredFigures};
+use control_domain::{Access, BatchState, OnFailure, Rollout, RolloutState};
+use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
+use jiff::Timestamp;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Batches that are drawn around the one under way.
+const DRAWN: i64 = 12;
+/// Nodes of one page.
+const NODES: usize = 50;
+
+#[derive(Template)]
+#[template(path = "rollout.html")]
+struct RolloutPage {
+    frame: Frame,
+    project: ProjectId,
+    id: RolloutId,
+    bundle: BundleId,
+    bundle_name: String,
+    csrf: String,
+    status: Status,
+    heading: String,
+    rest: String,
+    reason: Option<String>,
+    actions: Vec<Action>,
+    plan: String,
+    track: Vec<BatchCard>,
+    hidden: String,
+    gate: Option<GateTable>,
+    nodes: Vec<NodeRow>,
+    more: More,
+    steps: Vec<Step>,
+    facts: Vec<(&'static str, String)>,
+    not_before: Option<When>,
+    foot: Option<String>,
+}
+
+struct BatchCard {
+    number: i64,
+    class: &'static str,
+    status: Status,
+    note: String,
+}
+
+struct GateTable {
+    /// The verdict in one sentence; none in batches of earlier releases.
+    verdict: Option<String>,
+    batch: i64,
+    is_now: bool,
+    note: String,
+    rows: Vec<GateRow>,
+}
+
+struct NodeRow {
+    id: NodeId,
+    name: String,
+    batch: i64,
+    status: Status,
+    seen: Option<When>,
+}
+
+/// The page of a rollout.
+pub(crate) async fn show(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, RolloutId)>,
+) -> Result<Response, Failure> {
+    let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
+    let (project, id) = place;
+    let progress = app.rollout(call, place).await?.value;
+    let rollout = &progress.rollout;
+    let bundle_name = bundle_name(&ui, &caller, rollout).await?;
+    let moved = moved(&progress);
+    let heading = heading(rollout, &bundle_name, moved);
+    let title = format!("Rollout of {bundle_name}");
+    let frame = Frame::project(&ui, &caller, project, (Place::Rollouts, &title)).await?;
+    let after = caller.visit.query.get("after").parse::<Uuid>().ok();
+    let (nodes, next) = nodes(&ui, &caller, place, after).await?;
+    let write = (Access::WRITE_ROLLOUTS, rollout.tenant);
+    let may_write = caller.may(write.0, write.1);
+    let (track, hidden) = track(&progress, now);
+    Ok(shown(&RolloutPage {
+        frame: frame.live("/events?pulse"),
+        project,
+        id,
+        bundle: rollout.bundle,
+        csrf: caller.visit.csrf.clone(),
+        status: status(rollout).pill(),
+        rest: rest(rollout, moved),
+        reason: full_reason(rollout),
+        actions: if may_write {
+            actions(rollout, &caller.call.actor, moved)
+        } else {
+            Vec::new()
+        },
+        plan: plan(rollout),
+        track,
+        hidden,
+        gate: gate(&progress),
+        nodes,
+        more: more(
+            next.map(|next| format!("?after={next}")),
+            "Show the next nodes",
+        ),
+        steps: steps(rollout, &progress.batches, now),
+        facts: facts(rollout),
+        not_before: rollout
+            .not_before
+            .filter(|at| now < *at)
+            .map(|at| when(at, now)),
+        foot: foot(&caller, write, "start, stop and roll back rollouts"),
+        heading,
+        bundle_name,
+    }))
+}
+
+/// What stands below the heading.
+fn rest(rollout: &Rollout, moved: i64) -> String {
+    let left = rollout.nodes - moved;
+    match rollout.state {
+        RolloutState::Planned => "Nothing is ordered before it is started.".to_owned(),
+        RolloutState::AwaitingApproval => {
+            "The person that asked cannot approve it, by whatever credential.".to_owned()
+        }
+        RolloutState::Paused => format!(
+            "{} {} the bundle, {} {} not. Traffic is served by all of them. Nothing moves until you decide.",
+            count(moved, "node"),
+            pick(moved, "has", "have"),
+            number(left),
+            pick(left, "does", "do"),
+        ),
+        RolloutState::Running
+        | RolloutState::Completed
+        | RolloutState::Failed
+        | RolloutState::RollingBack
+        | RolloutState::RolledBack
+        | RolloutState::Cancelled => String::new(),
+    }
+}
+
+fn plan(rollout: &Rollout) -> String {
+    let strategy = &rollout.strategy;
+    let size = rollout.batch_size;
+    let one = match rollout.batches() {
+        1 => count(rollout.nodes, "node"),
+        _ => format!("{} each, one batch after the other", count(size, "node")),
+    };
+    format!(
+        "{one}; each runs {} before it may pass, and has {} for that",
+        duration(strategy.soak_secs),
+        duration(strategy.deadline_secs)
+    )
+}
+
+/// The batches around the one under way, and a sentence on the others.
+fn track(progress: &RolloutProgress, now: Timestamp) -> (Vec<BatchCard>, String) {
+    let rollout = &progress.rollout;
+    let all = rollout.batches();
+    let current = rollout.batch.as_ref().map_or(1, |batch| batch.number);
+    let first = (current - DRAWN / 2).min(all - DRAWN + 1).max(1);
+    let last = (first + DRAWN - 1).min(all);
+    let cards = (first..=last).map(|number| card(progress, number, now));
+    let hidden = all - (last - first + 1);
+    let hidden = match hidden {
+        0 => String::new(),
+        _ => format!("Batches {first} to {last} of {all} are drawn."),
+    };
+    (cards.collect(), hidden)
+}
+
+fn card(progress: &RolloutProgress, number: i64, now: Timestamp) -> BatchCard {
+    let rollout = &progress.rollout;
+    let stored = progress
+        .batches
+        .iter()
+        .find(|one| one.batch.number == number);
+    let size = rollout.batch_size;
+    let planned = size.min(rollout.nodes - (number - 1) * size).max(0);
+    let state = stored.map(|stored| stored.batch.state);
+    let status = batch_status(state);
+    let note = match stored {
+        None => count(planned, "node"),
+        Some(stored) => note(stored, progress, (planned, now)),
+    };
+    BatchCard {
+        number,
+        class: if state.is_some() {
+            status.tone.class()
+        } else {
+            ""
+        },
+        status,
+        note,
+    }
+}
+
+fn note(
+    stored: &StoredBatch,
+    progress: &RolloutProgress,
+    (planned, now): (i64, Timestamp),
+) -> String {
+    let batch = &stored.batch;
+    let end = batch.ended_at.unwrap_or(now);
+    let seconds = end.as_second() - batch.opened_at.as_second();
+    match (batch.state, progress.counts) {
+        (BatchState::Passed, _) => format!(
+            "{} in {}",
+            count(stored.nodes.unwrap_or(planned), "node"),
+            duration(seconds)
+        ),
+        (BatchState::Failed, _) => format!(
+            "{} of {} switched",
+            number(stored.ready.unwrap_or_default()),
+            count(stored.nodes.unwrap_or(planned), "node")
+        ),
+        (BatchState::Open | BatchState::Switched, Some(counts)) => format!(
+            "{} of {} for {}",
+            number(counts.ready),
+            count(counts.nodes, "node"),
+            duration(seconds)
+        ),
+        (BatchState::Open | BatchState::Switched, None) => count(planned, "node"),
+    }
+}
+
+/// What the gate sees of the batch under way, or saw of the last one.
+fn gate(progress: &RolloutProgress) -> Option<GateTable> {
+    let gate = progress.rollout.strategy.gate?;
+    let stored = progress.batches.last()?;
+    let kept = stored.figures.as_deref();
+    let kept = kept.and_then(|text| serde_json::from_str::<StoredFigures>(text).ok());
+    let figures = progress.figures.clone().or(kept)?;
+    let nodes = |nodes: i64| count(nodes, "node");
+    Some(GateTable {
+        batch: stored.batch.number,
+        is_now: progress.figures.is_some(),
+        note: format!(
+            "{} of the batch beside {} that were not moved",
+            nodes(figures.batch.nodes),
+            nodes(figures.rest.nodes)
+        ),
+        verdict: figures.verdict.clone(),
+        rows: rows(&figures, &gate),
+    })
+}
+
+async fn nodes(
+    ui: &Ui,
+    caller: &Caller,
+    place: (ProjectId, RolloutId),
+    after: Option<Uuid>,
+) -> Result<(Vec<NodeRow>, Option<NodeId>), Failure> {
+    let page = Page {
+        after,
+        limit: i64::try_from(NODES).unwrap_or(i64::MAX) + 1,
+        order: PageOrder::Oldest,
+    };
+    let (bundle, mut found) = ui.app.rollout_nodes(&caller.call, place, page).await?;
+    let has_more = NODES < found.len();
+    found.truncate(NODES);
+    let next = found.last().filter(|_| has_more).map(|node| node.node);
+    let now = caller.visit.now;
+    let rows = found.into_iter().map(|node| NodeRow {
+        status: node_status(&node, bundle),
+        id: node.node,
+        batch: node.batch,
+        seen: Some(node.seen_at)
+            .filter(|at| *at != Timestamp::UNIX_EPOCH)
+            .map(|at| when(at, now)),
+        name: node.name,
+    });
+    Ok((rows.collect(), next))
+}
+
+/// How far a node is, by its own word.
+fn node_status(node: &RolloutNode, bundle: BundleId) -> Status {
+    let accepted = |order: i64| {
+        let newest = node.verdict_order.filter(|answered| order <= *answered);
+        newest.and(node.accepted)
+    };
+    let (tone, icon, word) = match (node.order, node.back_order) {
+        (_, Some(0)) => (Tone::Warn, "warn", "Has nothing to go back to"),
+        (_, Some(back)) if accepted(back) == Some(true) => (Tone::Warn, "back", "Went back"),
+        (_, Some(_)) => (Tone::Busy, "back", "Goes back"),
+        (None, None) => (Tone::Off, "wait", "Waits"),
+        (Some(order), None) => match accepted(order) {
+            Some(true) if node.active == Some(bundle) => (Tone::Ok, "ok", "Runs it"),
+            Some(false) => (Tone::Bad, "bad", "Refused it"),
+            Some(true) | None => (Tone::Busy, "busy", "Was ordered"),
+        },
+    };
+    Status::new(tone, icon, word)
+}
+
+fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
+    let strategy = &rollout.strategy;
+    let labels: Vec<String> = rollout
+        .labels
+        .iter()
+        .map(|(name, value)| format!("{name}:{value}"))
+        .collect();
+    let chosen = match labels.as_slice() {
+        [] => "by hand, or all of the project".to_owned(),
+        labels => format!("with {}", list_of(labels)),
+    };
+    let mut facts = vec![
+        (
+            "Nodes",
+            format!("{}, {chosen}", count(rollout.nodes, "node")),
+        ),
+        (
+            "May be offline or late",
+            format!("{} of a batch", count(strategy.max_unavailable, "node")),
+        ),
+        (
+            "If a batch does not pass",
+            match strategy.on_failure {
+                OnFailure::Pause => "it waits for a person".to_owned(),
+                OnFailure::RollBack => "its nodes go back by themselves".to_owned(),
+            },
+        ),
+    ];
+    let gate = strategy.gate.map_or_else(
+        || "none: the nodes’ own verdicts alone count".to_owned(),
+        |gate| {
+            format!(
+                "at least {} requests on either side; 5xx may grow by {} of 1000, the 99th percentile to {} %",
+                number(gate.min_requests),
+                gate.max_error_increase_permille,
+                gate.max_p99_percent
+            )
+        },
+    );
+    facts.push(("Gate", gate));
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rollout::words::tests::rollout;
+
+    fn progress(nodes: i64, batch_size: i64, current: Option<i64>) -> RolloutProgress {
+        let mut rollout = rollout(RolloutState::Running, None);
+        (rollout.nodes, rollout.batch_size) = (nodes, batch_size);
+        if let (Some(batch), Some(number)) = (&mut rollout.batch, current) {
+            batch.number = number;
+        }
+        RolloutProgress {
+            rollout,
+            batches: Vec::new(),
+            counts: None,
+            figures: None,
+        }
+    }
+
+    #[test]
+    fn the_last_batch_has_the_rest_of_the_nodes() {
+        let (cards, hidden) = track(&progress(64, 11, Some(3)), Timestamp::UNIX_EPOCH);
+        assert_eq!(cards.len(), 6);
+        assert_eq!(cards[5].note, "9 nodes");
+        assert_eq!(hidden, "");
+    }
+
+    #[test]
+    fn of_many_batches_those_around_the_current_one_are_drawn() {
+        let numbers = |current| {
+            let (cards, hidden) = track(&progress(500, 1, Some(current)), Timestamp::UNIX_EPOCH);
+            (cards[0].number, cards[cards.len() - 1].number, hidden)
+        };
+        assert_eq!(
+            numbers(1),
+            (1, 12, "Batches 1 to 12 of 500 are drawn.".to_owned())
+        );
+        assert_eq!(numbers(250).0, 244);
+        assert_eq!(numbers(500).1, 500);
+    }
+}

@@ -1,0 +1,210 @@
+//! A new rollout: which bundle, which nodes, which batches, which gate.
+
+use crate::frame::form::{self, Faults, Form};
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::phrase::{count, short};
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use control_app::NodeSelection;
+use control_domain::{BatchSize, BundleState, Gate, NewRollout, OnFailure, Strategy};
+use control_wire::{BundleId, ProjectId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Bundles that the form offers.
+const OFFERED: i64 = 50;
+/// What the fields hold at first.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("batch_percent", "10"),
+    ("max_unavailable", "0"),
+    ("deadline_minutes", "10"),
+    ("soak_seconds", "60"),
+    ("on_failure", "roll_back"),
+    ("gate", "on"),
+    ("min_requests", "100"),
+    ("max_error_increase_permille", "10"),
+    ("max_p99_percent", "150"),
+];
+
+#[derive(Template)]
+#[template(path = "rollout_new.html")]
+struct PlanPage {
+    frame: Frame,
+    project: ProjectId,
+    heading: String,
+    form: Form,
+    bundles: Vec<(String, String)>,
+    on_failure: Vec<(String, String)>,
+    labels: String,
+}
+
+/// The form.
+pub(crate) async fn show(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+) -> Result<Response, Failure> {
+    let mut pairs = DEFAULTS.to_vec();
+    pairs.push(("bundle", caller.visit.query.get("bundle")));
+    let form = Form::new(&caller.visit.csrf, Fields::filled(&pairs));
+    respond(&ui, &caller, project, form).await
+}
+
+/// Plans the rollout; nothing is ordered before it is started.
+pub(crate) async fn send(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let faults = match read(&fields) {
+        Ok((new, selection)) => {
+            let made = ui
+                .app
+                .create_rollout(&caller.call, project, new, selection)
+                .await;
+            match made {
+                Ok(made) => {
+                    let note =
+                        Note::good("The rollout is planned. Look at its batches, and start it.");
+                    let path = format!("/projects/{project}/rollouts/{}", made.value.id);
+                    return Ok(note.at(&path, ui.cookie));
+                }
+                Err(error) => in_form(Faults::from_error(error)?),
+            }
+        }
+        Err(faults) => faults,
+    };
+    let form = Form::refused(&caller.visit.csrf, fields, faults);
+    let mut response = respond(&ui, &caller, project, form).await?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
+}
+
+/// The fields of the interface under their names in the form.
+fn in_form(faults: Faults) -> Faults {
+    let names = [
+        ("nodes", "labels"),
+        ("batch_count", "batch_percent"),
+        ("deadline_secs", "deadline_minutes"),
+        ("soak_secs", "soak_seconds"),
+        ("gate.min_requests", "min_requests"),
+        (
+            "gate.max_error_increase_permille",
+            "max_error_increase_permille",
+        ),
+        ("gate.max_p99_percent", "max_p99_percent"),
+    ];
+    let renamed = names.into_iter();
+    renamed.fold(faults, |faults, (own, name)| faults.renamed(own, name))
+}
+
+fn read(fields: &Fields) -> Result<(NewRollout, NodeSelection), Faults> {
+    let number = |name: &'static str| {
+        let text = fields.given(name).unwrap_or_default();
+        text.parse::<i64>()
+            .map_err(|_| Faults::of(name, "is not a whole number"))
+    };
+    let bundle = fields.get("bundle").parse::<BundleId>();
+    let bundle = bundle.map_err(|_| Faults::of("bundle", "is not chosen"))?;
+    let gate = match fields.get("gate") {
+        "" => None,
+        _ => Some(Gate {
+            min_requests: number("min_requests")?,
+            max_error_increase_permille: number("max_error_increase_permille")?,
+            max_p99_percent: number("max_p99_percent")?,
+            ..Gate::DEFAULT
+        }),
+    };
+    let strategy = Strategy {
+        batch: BatchSize::Percent(number("batch_percent")?),
+        max_unavailable: number("max_unavailable")?,
+        deadline_secs: number("deadline_minutes")?.saturating_mul(60),
+        soak_secs: number("soak_seconds")?,
+        gate,
+        needs_approval: !fields.get("needs_approval").is_empty(),
+        on_failure: OnFailure::from_name(fields.get("on_failure")).unwrap_or(OnFailure::RollBack),
+    };
+    let new = NewRollout {
+        bundle,
+        strategy,
+        labels: BTreeMap::new(),
+        not_before: None,
+    };
+    Ok((new, NodeSelection::Labelled(form::labels(fields)?)))
+}
+
+async fn respond(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    form: Form,
+) -> Result<Response, Failure> {
+    let frame = Frame::project(ui, caller, project, (Place::Rollouts, "New rollout")).await?;
+    let (app, call) = (&ui.app, &caller.call);
+    let bundles = app.newest_bundles(call, project, None, OFFERED).await?;
+    let bundles = bundles.into_iter().map(|found| found.value);
+    let bundles = bundles.filter(|bundle| bundle.state == BundleState::Signed);
+    let bundles = bundles.map(|bundle| {
+        let shown = format!("{} (…{})", bundle.name, short(bundle.id));
+        (bundle.id.to_string(), shown)
+    });
+    let bundles: Vec<(String, String)> = bundles.collect();
+    let nodes = app.count_nodes(call, project).await?.total;
+    let on_failure = [
+        ("roll_back", "Its nodes go back to what they ran"),
+        ("pause", "The rollout waits for a person"),
+    ];
+    Ok(shown(&PlanPage {
+        frame,
+        project,
+        heading: heading(bundles.len(), nodes),
+        form,
+        bundles,
+        on_failure: on_failure
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .to_vec(),
+        labels: app.label_names(call, project).await?.join(", "),
+    }))
+}
+
+fn heading(bundles: usize, nodes: i64) -> String {
+    match (bundles, nodes) {
+        (0, _) => "There is no signed bundle to roll out.".to_owned(),
+        (_, 0) => "There is no node to roll out to.".to_owned(),
+        (_, nodes) => format!(
+            "{} can get a new bundle, batch by batch.",
+            count(nodes, "node")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_become_a_strategy_and_wrong_ones_are_named() {
+        let bundle = "01890a5d-ac96-774b-bcce-b302099a8057";
+        let mut pairs = DEFAULTS.to_vec();
+        pairs.push(("bundle", bundle));
+        let (new, selection) = read(&Fields::filled(&pairs)).unwrap();
+        assert_eq!(new.strategy.deadline_secs, 600);
+        assert_eq!(new.strategy.gate, Some(Gate::DEFAULT));
+        assert_eq!(selection, NodeSelection::Labelled(BTreeMap::new()));
+        let wrong: Vec<(&str, &str)> = pairs
+            .into_iter()
+            .map(|(name, value)| (name, if name == "soak_seconds" { "x" } else { value }))
+            .collect();
+        let faults = read(&Fields::filled(&wrong)).unwrap_err();
+        assert_eq!(faults.iter().next().unwrap().0, "soak_seconds");
+    }
+}

@@ -1,0 +1,226 @@
+//! What pages are made of: signs, states, times, bars, links to more.
+
+use crate::view::phrase::{ago, date_time, minute};
+use askama::Template;
+use askama::filters::HtmlSafe;
+use jiff::Timestamp;
+use std::borrow::Cow;
+
+/// How good or bad a state is: its colour, never alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Ok,
+    Warn,
+    Bad,
+    Busy,
+    Off,
+}
+
+impl Tone {
+    /// The class in the style sheet.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Bad => "bad",
+            Self::Busy => "busy",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// A sign of the sprite, for eyes alone: a word stands beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Template)]
+#[template(
+    ext = "html",
+    source = r##"<svg class="i" viewBox="0 0 16 16" aria-hidden="true"><use href="#{{ name }}"/></svg>"##
+)]
+pub(crate) struct Icon {
+    name: &'static str,
+}
+
+/// A sign of the sprite.
+pub(crate) fn icon(name: &'static str) -> Icon {
+    Icon { name }
+}
+
+/// A state: a shape and a word.
+#[derive(Clone, Debug, PartialEq, Eq, Template)]
+#[template(
+    ext = "html",
+    source = r#"<span class="is {{ tone.class() }}{% if is_pill %} pill{% endif %}">{{ icon }}{{ word }}</span>"#
+)]
+pub(crate) struct Status {
+    pub(crate) tone: Tone,
+    icon: Icon,
+    pub(crate) word: Cow<'static, str>,
+    is_pill: bool,
+}
+
+impl Status {
+    /// A state with the sign `icon`.
+    pub(crate) fn new(tone: Tone, icon: &'static str, word: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            tone,
+            icon: Icon { name: icon },
+            word: word.into(),
+            is_pill: false,
+        }
+    }
+
+    /// The shape alone, where the word stands beside it.
+    pub(crate) fn sign(&self) -> Icon {
+        self.icon
+    }
+
+    /// On a wash of its colour, for the head of a page.
+    pub(crate) fn pill(self) -> Self {
+        Self {
+            is_pill: true,
+            ..self
+        }
+    }
+}
+
+/// A time: how long ago, and exactly.
+#[derive(Clone, Debug, Template)]
+#[template(
+    ext = "html",
+    source = r#"<time datetime="{{ iso }}"><span class="nowrap">{{ ago }}</span> <span class="small muted nowrap">{{ exact }}</span></time>"#
+)]
+pub(crate) struct When {
+    iso: String,
+    ago: String,
+    exact: String,
+}
+
+/// A time beside the present one.
+pub(crate) fn when(at: Timestamp, now: Timestamp) -> When {
+    When {
+        iso: at.to_string(),
+        ago: ago(at, now),
+        exact: date_time(at, now),
+    }
+}
+
+/// A time as hours and minutes, for lists of one day.
+#[derive(Clone, Debug, Template)]
+#[template(
+    ext = "html",
+    source = r#"<time datetime="{{ iso }}" title="{{ exact }}">{{ minute }}</time>"#
+)]
+pub(crate) struct Moment {
+    iso: String,
+    minute: String,
+    exact: String,
+}
+
+/// A time as hours and minutes, with its date if that is another day.
+pub(crate) fn moment(at: Timestamp, now: Timestamp) -> Moment {
+    Moment {
+        iso: at.to_string(),
+        minute: minute(at, now),
+        exact: date_time(at, now),
+    }
+}
+
+/// Shares of a whole, as a bar; the figures stand beside it.
+#[derive(Clone, Debug, Template)]
+#[template(
+    ext = "html",
+    source = r#"<svg class="bars" viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label="{{ label }}">{% for part in parts %}<rect class="f-{{ part.tone.class() }}" x="{{ part.x }}" width="{{ part.width }}" height="14"/>{% endfor %}</svg>"#
+)]
+pub(crate) struct Bar {
+    label: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    tone: Tone,
+    x: String,
+    width: String,
+}
+
+/// The least width of a share that is there, in hundredths.
+const MIN_SHARE: f64 = 0.6;
+const GAP: f64 = 0.3;
+
+/// A bar of `shares`, which `label` says in words.
+#[expect(clippy::cast_precision_loss, reason = "counts of nodes fit")]
+pub(crate) fn bar(label: String, shares: &[(Tone, i64)]) -> Bar {
+    let shares: Vec<(Tone, f64)> = shares
+        .iter()
+        .filter(|(_, count)| 0 < *count)
+        .map(|(tone, count)| (*tone, *count as f64))
+        .collect();
+    let total: f64 = shares.iter().map(|(_, count)| count).sum();
+    let widths = shares
+        .iter()
+        .map(|(tone, count)| (*tone, (count / total * 100.0).max(MIN_SHARE)));
+    let widths: Vec<(Tone, f64)> = widths.collect();
+    // Small shares are widened, and gaps stand between all: the sum is brought back to 100.
+    let sum: f64 = widths.iter().map(|(_, width)| width + GAP).sum::<f64>() - GAP;
+    let scale = 100.0 / sum.max(1.0);
+    let mut x = 0.0;
+    let mut parts = Vec::new();
+    for (tone, width) in widths {
+        parts.push(Part {
+            tone,
+            x: format!("{:.2}", x * scale),
+            width: format!("{:.2}", width * scale),
+        });
+        x += width + GAP;
+    }
+    Bar { label, parts }
+}
+
+/// The way to the next page of a list.
+#[derive(Clone, Debug, Template)]
+#[template(
+    ext = "html",
+    source = r#"{% if let Some(href) = next %}<p class="more"><a class="button" rel="next" href="{{ href }}">{{ label }}</a></p>{% endif %}"#
+)]
+pub(crate) struct More {
+    next: Option<String>,
+    label: &'static str,
+}
+
+/// The way to the next page; none on the last one.
+pub(crate) fn more(next: Option<String>, label: &'static str) -> More {
+    More { next, label }
+}
+
+impl HtmlSafe for Icon {}
+impl HtmlSafe for Status {}
+impl HtmlSafe for When {}
+impl HtmlSafe for Moment {}
+impl HtmlSafe for Bar {}
+impl HtmlSafe for More {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_has_a_shape_and_a_word_and_escapes_it() {
+        let status = Status::new(Tone::Bad, "bad", "<b>".to_owned()).to_string();
+        assert!(status.contains("href=\"#bad\"") && status.contains("&#60;b&#62;"));
+    }
+
+    #[test]
+    fn a_small_share_is_seen_and_the_bar_ends_at_its_end() {
+        let made = bar(
+            String::new(),
+            &[(Tone::Ok, 9_999), (Tone::Off, 0), (Tone::Bad, 1)],
+        );
+        assert_eq!(made.parts.len(), 2);
+        let ends: Vec<f64> = made
+            .parts
+            .iter()
+            .map(|part| part.x.parse::<f64>().unwrap() + part.width.parse::<f64>().unwrap())
+            .collect();
+        assert!((99.9..=100.1).contains(&ends[1]), "{ends:?}");
+        assert!(0.5 < made.parts[1].width.parse().unwrap());
+    }
+}

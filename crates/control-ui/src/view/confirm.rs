@@ -1,0 +1,16 @@
+//! A page that says what will happen, and asks once more.
+
+/// What the page says and sends.
+#[derive(Clone, Debug)]
+pub(crate) struct Confirm {
+    /// The list that the value belongs to.
+    pub(crate) over: (&'static str, String),
+    pub(crate) heading: String,
+    /// One sentence for each thing that will happen.
+    pub(crate) effects: Vec<String>,
+    pub(crate) action: String,
+    /// The page of the value.
+    pub(crate) back: String,
+    pub(crate) csrf: String,
+    pub(crate) button: String,
+}

@@ -1,0 +1,87 @@
+//! Every page in Debian's Chromium, driven by Playwright: no finding of axe, no console message, no sideways
+//! scrolling, at 360 and 1280 px, light and dark. Screenshots stay in the target folder.
+
+use crate::fleet::Fleet;
+use crate::headers::shown_pages;
+use crate::world::World;
+use axum::serve;
+use control_http::SessionCookie;
+use control_testkit::{Database, installed};
+use std::net::SocketAddr;
+use std::process::Stdio;
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+/// The script that drives the browser.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pages/browser.mjs");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_is_whole_in_a_browser() {
+    let world = World::new(Database::sqlite(), SessionCookie::Loopback).await;
+    let empty = World::new(Database::sqlite(), SessionCookie::Loopback).await;
+    let fleet = Fleet::new(&world).await;
+    let mut failures = Vec::new();
+    let filled: Vec<String> = shown_pages(&fleet)
+        .into_iter()
+        .filter(|path| path != "/")
+        .map(|path| world.path(&path))
+        .chain(more_pages(&world, &fleet))
+        .collect();
+    let bare = [
+        "",
+        "/nodes",
+        "/bundles",
+        "/rollouts",
+        "/rollouts/new",
+        "/enrolment-tokens",
+    ];
+    let bare = bare.map(|path| empty.path(&format!("/projects/{{project}}{path}")));
+    for (world, set, pages) in [(&world, "filled", filled), (&empty, "empty", bare.to_vec())] {
+        failures.extend(drive(world, set, &pages).await);
+    }
+    assert_eq!(failures, [""; 0]);
+}
+
+/// Pages with an outcome, a filter, a failure.
+fn more_pages(world: &World, fleet: &Fleet) -> Vec<String> {
+    let project = world.project;
+    let mut pages = vec![
+        format!("/projects/{project}/rollouts/{}", fleet.planned),
+        format!("/projects/{project}/bundles/{}", fleet.rejected),
+        format!("/projects/{project}/nodes?standing=silent"),
+        format!("/projects/{project}/nodes?q=nothing"),
+    ];
+    pages.push("/?all=1".to_owned());
+    pages.push("/projects/00000000-0000-0000-0000-000000000000".to_owned());
+    pages
+}
+
+/// What the browser complains of, a line each.
+async fn drive(world: &World, set: &str, pages: &[String]) -> Vec<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = world.router.clone();
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let server = tokio::spawn(async move { serve(listener, service).await });
+    let browser = installed("browser/node_modules/playwright-core/package.json");
+    let modules = browser.ancestors().nth(2).unwrap();
+    let shots = modules.ancestors().nth(1).unwrap().join("shots").join(set);
+    let run = Command::new("node")
+        .arg(SCRIPT)
+        .arg(modules)
+        .arg(format!("http://{address}"))
+        .arg(&world.admin)
+        .arg(&shots)
+        .args(pages)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .output();
+    let output = run.await.unwrap();
+    server.abort();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    if !output.status.success() && lines.is_empty() {
+        lines.push(format!("node ended with {}", output.status));
+    }
+    lines
+}

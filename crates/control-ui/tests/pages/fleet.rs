@@ -1,0 +1,258 @@
+//! A fleet with everything that pages show: a rollout that stopped, drift, silence, a refusal.
+
+use crate::world::World;
+use control_app::{BundleSource, Call, NewBundle, NodeSelection, Page};
+use control_domain::{
+    Actor, BatchSize, Gate, NewRollout, NodeCredential, OnFailure, Role, RolloutCommand,
+    RolloutState, Strategy, Tenant,
+};
+use control_wire::{
+    BundleId, Health, HeartbeatRequest, NodeId, NodeStatus, RegisterRequest, RolloutId,
+    RouteTraffic, SigningKeyId, Traffic, UserId, Verdict,
+};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// Seconds between two heartbeats of the fleet.
+const ROUND_SECS: i64 = 20;
+
+/// What the fleet is made of.
+pub(crate) struct Fleet {
+    pub(crate) spring: BundleId,
+    pub(crate) cart: BundleId,
+    pub(crate) rejected: BundleId,
+    pub(crate) stopped: RolloutId,
+    pub(crate) planned: RolloutId,
+    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) member: UserId,
+    pub(crate) signing_key: SigningKeyId,
+    now: Timestamp,
+    counters: BTreeMap<NodeId, (u64, u64)>,
+}
+
+/// The configuration of the fleet; `timeout` is the setting that hurts.
+fn configuration(timeout: u32) -> String {
+    format!(
+        r#"listeners {{ listener "http" {{ address "0.0.0.0:8080" }} }}
+routes {{ route "shop-api" {{ matches {{ host "shop.example.com"; path-prefix "/api" }}; upstream "cart" }} }}
+upstreams {{ upstream "cart" {{ target "10.4.0.11:8080"; timeouts {{ request-secs {timeout} }} }} }}
+"#
+    )
+}
+
+impl Fleet {
+    /// 12 nodes: a rollout of `cart-timeouts` stopped in its second batch of three; one node silent, one that drifted,
+    /// one that has not reported yet.
+    pub(crate) async fn new(world: &World) -> Self {
+        let start = world.app.now() - SignedDuration::from_mins(30);
+        let spring = bundle(world, "spring-sale", &configuration(60)).await;
+        let cart = bundle(world, "cart-timeouts", &configuration(2)).await;
+        let rejected = bundle(world, "typo", "limits {\n    max-heder-count 5\n}\n").await;
+        let mut nodes = Vec::new();
+        for index in 1..=12 {
+            let region = ["fra", "dub", "iad"][index % 3];
+            nodes.push(node(world, &format!("{region}-edge-{index:02}"), region).await);
+        }
+        let call = world.call_at(start).await;
+        world
+            .app
+            .assign_bundle(&call, (world.project, spring), &nodes[..11])
+            .await
+            .unwrap();
+        let mut fleet = Self {
+            spring,
+            cart,
+            rejected,
+            stopped: RolloutId(Uuid::nil()),
+            planned: RolloutId(Uuid::nil()),
+            nodes,
+            member: UserId(Uuid::nil()),
+            signing_key: SigningKeyId(Uuid::nil()),
+            now: start,
+            counters: BTreeMap::new(),
+        };
+        fleet.rounds(world, 2).await;
+        fleet.stopped = fleet.plan(world, cart, &fleet.nodes[..9]).await;
+        fleet
+            .command(world, fleet.stopped, RolloutCommand::Start)
+            .await;
+        fleet.run_until_paused(world).await;
+        fleet.planned = fleet.plan(world, spring, &fleet.nodes[9..11]).await;
+        fleet.settle(world).await;
+        world.member(Role::Operator).await;
+        let call = world.call().await;
+        let all = Page {
+            after: None,
+            limit: 10,
+        };
+        let members = world.app.members(&call, world.org, all).await.unwrap();
+        fleet.member = members.last().unwrap().value.membership.user;
+        let keys = world.app.signing_keys(&call, world.org, all).await.unwrap();
+        fleet.signing_key = keys[0].value.id;
+        fleet
+    }
+
+    /// The last words before the present: one node is silent since ten minutes, one runs a bundle of its own.
+    async fn settle(&mut self, world: &World) {
+        self.now = world.app.now() - SignedDuration::from_mins(4);
+        let drifted = self.nodes[9];
+        for step in 0..2 {
+            for node in self.nodes[..10].to_vec() {
+                let active = (node == drifted).then_some(self.cart);
+                self.heartbeat(world, node, active).await;
+            }
+            self.now = match step {
+                0 => world.app.now(),
+                _ => self.now,
+            };
+        }
+        let replica = Uuid::nil();
+        world
+            .app
+            .watch_drift(replica, world.app.now())
+            .await
+            .unwrap();
+    }
+
+    async fn run_until_paused(&mut self, world: &World) {
+        for _ in 0..60 {
+            self.rounds(world, 1).await;
+            world
+                .app
+                .advance_rollout(self.stopped, self.now)
+                .await
+                .unwrap();
+            let call = world.call_at(self.now).await;
+            let found = world
+                .app
+                .rollout(&call, (world.project, self.stopped))
+                .await;
+            if found.unwrap().value.rollout.state == RolloutState::Paused {
+                return;
+            }
+        }
+        panic!("the gate does not stop the rollout");
+    }
+
+    async fn rounds(&mut self, world: &World, count: usize) {
+        for _ in 0..count {
+            self.now += SignedDuration::from_secs(ROUND_SECS);
+            for node in self.nodes[..11].to_vec() {
+                self.heartbeat(world, node, None).await;
+            }
+        }
+    }
+
+    /// One heartbeat by the newest order, or by a bundle of the node's own.
+    async fn heartbeat(&mut self, world: &World, id: NodeId, own: Option<BundleId>) {
+        let call = world.call_at(self.now).await;
+        let node = world
+            .app
+            .node(&call, world.project, id)
+            .await
+            .unwrap()
+            .value;
+        let order = node.order.unwrap();
+        let active = own.unwrap_or(order.bundle);
+        let before = node.report.and_then(|report| report.status.active);
+        let counters = self.counters.entry(id).or_default();
+        if before != Some(active) {
+            *counters = (0, 0);
+        }
+        counters.0 += 400;
+        // The second batch hurts: nodes 4 to 6.
+        let is_hurt = active == self.cart && self.nodes[3..6].contains(&id);
+        counters.1 += if is_hurt { 12 } else { 1 };
+        let said = HeartbeatRequest {
+            health: Health { cpu_percent: 37.0 },
+            version: Some("0.1.0".to_owned()),
+            status: Some(NodeStatus {
+                desired: Some(order.bundle),
+                staged: None,
+                active: Some(active),
+                last_good: Some(active),
+                order: u64::try_from(order.counter).ok(),
+                verdict: Some(Verdict::Accepted),
+                diagnostics: Vec::new(),
+            }),
+            traffic: Some(traffic(counters.0, counters.1)),
+            instance: None,
+        };
+        let tenant = Tenant::project(world.org, world.project);
+        let call = Call {
+            actor: Actor::Node {
+                id,
+                tenant,
+                by: NodeCredential::Token,
+            },
+            ..Call::system(self.now)
+        };
+        world.app.heartbeat(&call, id, said).await.unwrap();
+    }
+
+    async fn plan(&self, world: &World, bundle: BundleId, nodes: &[NodeId]) -> RolloutId {
+        let new = NewRollout {
+            bundle,
+            strategy: Strategy {
+                batch: BatchSize::Count(3),
+                max_unavailable: 0,
+                deadline_secs: 600,
+                soak_secs: 60,
+                gate: Some(Gate::DEFAULT),
+                needs_approval: false,
+                on_failure: OnFailure::Pause,
+            },
+            labels: BTreeMap::new(),
+            not_before: None,
+        };
+        let call = world.call_at(self.now).await;
+        let selection = NodeSelection::Named(nodes.to_vec());
+        let made = world
+            .app
+            .create_rollout(&call, world.project, new, selection)
+            .await;
+        made.unwrap().value.id
+    }
+
+    async fn command(&self, world: &World, rollout: RolloutId, command: RolloutCommand) {
+        let call = world.call_at(self.now).await;
+        let done = world
+            .app
+            .command_rollout(&call, (world.project, rollout), command)
+            .await;
+        done.unwrap();
+    }
+}
+
+fn traffic(requests: u64, errors: u64) -> Traffic {
+    let route = RouteTraffic {
+        requests,
+        errors,
+        reasons: BTreeMap::new(),
+        latency: [0, 0, 0, requests / 2, requests / 2, 0, 0, 0, 0, 0, 0, 0],
+    };
+    Traffic {
+        routes: [("shop-api".to_owned(), route)].into(),
+    }
+}
+
+async fn bundle(world: &World, name: &str, text: &str) -> BundleId {
+    let new = NewBundle {
+        name: name.to_owned(),
+        source: BundleSource::Files([("proxy.kdl".to_owned(), text.as_bytes().to_vec())].into()),
+    };
+    let call = world.call().await;
+    let made = world.app.create_bundle(&call, world.project, new).await;
+    made.unwrap().value.id
+}
+
+async fn node(world: &World, name: &str, region: &str) -> NodeId {
+    let request = RegisterRequest {
+        name: name.to_owned(),
+        labels: [("region".to_owned(), region.to_owned())].into(),
+    };
+    let call = world.call().await;
+    let made = world.app.register_node(&call, world.project, request).await;
+    made.unwrap().node.id
+}

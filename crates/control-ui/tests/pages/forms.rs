@@ -1,0 +1,185 @@
+//! Forms: tokens, refusals, outcomes.
+
+use crate::fleet::Fleet;
+use crate::world::{World, between, worlds};
+use axum::body::Body;
+use axum::http::{Request, StatusCode, header};
+use control_domain::RolloutState;
+use control_http::SessionCookie;
+use control_testkit::Database;
+
+#[tokio::test]
+async fn a_form_needs_the_token_of_its_session_and_this_site() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    let (path, admin) = ("/projects/{project}/bundles/new", world.admin.clone());
+    let fields = [("name", "a"), ("text", ""), ("do", "check")];
+    let refused = world.post(path, &admin, "", &fields).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    assert_eq!(refused.heading(), "This form is of an earlier sign-in.");
+    let csrf = world.get(path, &admin).await.csrf().to_owned();
+    let request = |site: &str, cookie: &str| {
+        Request::post(world.path(path))
+            .header("sec-fetch-site", site)
+            .header(header::COOKIE, cookie)
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(Body::from(format!("csrf={csrf}&name=a&text=&do=check")))
+            .unwrap()
+    };
+    let cookie = format!("__Host-session={admin}");
+    let other = world.send(request("cross-site", &cookie)).await;
+    assert_eq!(other.status, StatusCode::FORBIDDEN);
+    assert_eq!(other.heading(), "Another site sent this form.");
+    let own = world.send(request("same-origin", &cookie)).await;
+    assert_eq!(
+        own.status,
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "an empty configuration has no listener"
+    );
+    let json = Request::post(world.path(path))
+        .header(header::COOKIE, &cookie)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from("{}"))
+        .unwrap();
+    assert_eq!(
+        world.send(json).await.status,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE
+    );
+}
+
+#[tokio::test]
+async fn the_set_up_link_works_once() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    let page = world.get("/set-up?token=wrong", "").await;
+    assert_eq!(page.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(page.heading(), "This link has ended.");
+    // The world was set up by its link, which is spent.
+    assert!(
+        world
+            .app
+            .bootstrap(world.app.now())
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn a_refused_form_comes_back_filled_with_its_faults() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    let page = "/projects/{project}/enrolment-tokens/new";
+    let fields = [
+        ("name", " "),
+        ("max_uses", "3"),
+        ("hours", "24"),
+        ("labels", "region"),
+    ];
+    let refused = world.submit(page, page, &world.admin, &fields).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        refused.text.contains("This was not done"),
+        "{}",
+        refused.text
+    );
+    let field = between(&refused.text, "<input id=\"labels\"", ">");
+    assert!(
+        field.contains("value=\"region\"") && field.contains("autofocus"),
+        "{field}"
+    );
+    assert!(
+        refused
+            .text
+            .contains("name=\"max_uses\" type=\"number\" value=\"3\"")
+    );
+}
+
+#[tokio::test]
+async fn the_secret_of_a_token_is_shown_once_and_kept_nowhere() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    let page = "/projects/{project}/enrolment-tokens/new";
+    let fields = [
+        ("name", "rack 12"),
+        ("max_uses", "3"),
+        ("hours", "24"),
+        ("labels", "region:fra"),
+    ];
+    let made = world.submit(page, page, &world.admin, &fields).await;
+    assert_eq!(made.status, StatusCode::OK, "{}", made.text);
+    assert_eq!(made.heading(), "Token rack 12 admits 3 nodes.");
+    let secret = between(&made.text, "aria-label=\"Secret of the token\">", "<").to_owned();
+    assert_eq!(secret.len(), 43, "{secret}");
+    let list = world
+        .get("/projects/{project}/enrolment-tokens", &world.admin)
+        .await;
+    assert_eq!(list.heading(), "1 token admits 3 nodes more.");
+    assert!(!list.text.contains(&secret));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_leads_back_with_a_status_line_that_is_shown_once() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world).await;
+        let page = format!("/projects/{{project}}/rollouts/{}", fleet.stopped);
+        let shown = world.get(&page, &world.admin).await;
+        assert_eq!(
+            shown.heading(),
+            "Stopped at batch 2 of 3: too many requests fail."
+        );
+        assert!(shown.text.contains("Roll back 6 nodes"), "{}", shown.text);
+        let path = format!("{page}/rollback");
+        let asked = world.get(&path, &world.admin).await;
+        assert_eq!(
+            asked.heading(),
+            "Bring 6 nodes back to what they ran before?"
+        );
+        let done = world.submit(&path, &path, &world.admin, &[]).await;
+        assert_eq!(done.status, StatusCode::SEE_OTHER);
+        assert_eq!(done.header("location"), world.path(&page));
+        let note = done.cookie("__Host-note").unwrap();
+        let cookie = format!("__Host-session={}; __Host-note={note}", world.admin);
+        let request = Request::get(world.path(&page)).header(header::COOKIE, cookie);
+        let after = world.send(request.body(Body::empty()).unwrap()).await;
+        assert!(
+            after.text.contains("Nodes are ordered back."),
+            "{}",
+            after.text
+        );
+        assert_eq!(after.cookie("__Host-note").as_deref(), Some(""));
+        let call = world.call().await;
+        let rollout = world
+            .app
+            .rollout(&call, (world.project, fleet.stopped))
+            .await;
+        assert_eq!(
+            rollout.unwrap().value.rollout.state,
+            RolloutState::RollingBack
+        );
+        let again = world.submit(&path, &path, &world.admin, &[]).await;
+        let note = again.cookie("__Host-note").unwrap();
+        assert_ne!(note, "", "a second one is refused in words");
+    }
+}
+
+#[tokio::test]
+async fn the_editor_shows_findings_and_signs_what_has_none() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    let page = "/projects/{project}/bundles/new";
+    let wrong = "limits {\n    max-heder-count 5\n}\n";
+    let fields = [("name", "edge"), ("text", wrong), ("do", "sign")];
+    let refused = world.submit(page, page, &world.admin, &fields).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        refused.heading().contains("in the way"),
+        "{}",
+        refused.heading()
+    );
+    assert!(refused.text.contains("proxy.kdl:2"), "{}", refused.text);
+    let shown = world.get(page, &world.admin).await;
+    let example = between(&shown.text, "<textarea", "</textarea>");
+    let example = example.split_once('>').unwrap().1.trim_start();
+    let example = example.replace("&#34;", "\"").replace("&#62;", ">");
+    for (what, status) in [("check", StatusCode::OK), ("sign", StatusCode::SEE_OTHER)] {
+        let fields = [("name", "edge"), ("text", example.as_str()), ("do", what)];
+        let sent = world.submit(page, page, &world.admin, &fields).await;
+        assert_eq!(sent.status, status, "{what}: {}", sent.text);
+    }
+}

@@ -1,0 +1,109 @@
+//! What every page says to browsers, and what no page holds.
+
+use crate::fleet::Fleet;
+use crate::world::{World, between, worlds};
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode, header};
+use control_domain::Access;
+use control_http::SessionCookie;
+use control_testkit::Database;
+use control_ui::{PAGES, Page};
+
+/// The pages that a session is shown: not those of links, and not the stream of events.
+pub(crate) fn shown_rows() -> impl Iterator<Item = &'static Page> {
+    let pages = PAGES.iter().filter(|page| page.method == Method::GET);
+    pages.filter(|page| {
+        !matches!(page.access, Access::SetUp | Access::Invitee) && page.path != "/events"
+    })
+}
+
+/// A path of each page that can be shown, filled.
+pub(crate) fn shown_pages(fleet: &Fleet) -> Vec<String> {
+    let paths = shown_rows().map(|page| {
+        let path = page.path.replace("{node}", &fleet.nodes[0].to_string());
+        let path = path.replace("{rollout}", &fleet.stopped.to_string());
+        let path = path.replace("{bundle}", &fleet.cart.to_string());
+        let path = path.replace("{command}", "rollback");
+        let path = path.replace("{user}", &fleet.member.to_string());
+        let path = path.replace("{signing_key}", &fleet.signing_key.to_string());
+        match path.ends_with("/diff") {
+            true => format!("{path}?before={}", fleet.spring),
+            false => path,
+        }
+    });
+    paths.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_has_one_heading_and_the_strict_policy() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world).await;
+        for path in shown_pages(&fleet) {
+            let shown = world.get(&path, &world.admin).await;
+            if path == "/" {
+                assert_eq!(
+                    shown.status,
+                    StatusCode::SEE_OTHER,
+                    "the only project is shown"
+                );
+                continue;
+            }
+            assert_eq!(shown.status, StatusCode::OK, "{path}: {}", shown.text);
+            assert_eq!(shown.text.matches("<h1>").count(), 1, "{path}");
+            assert!(
+                shown.heading().ends_with(['.', '?']),
+                "{path}: {}",
+                shown.heading()
+            );
+            assert!(
+                shown.text.len() < 100_000,
+                "{path}: {} bytes",
+                shown.text.len()
+            );
+            let policy = shown.header("content-security-policy");
+            for part in [
+                "default-src 'none'",
+                "script-src 'self'",
+                "trusted-types 'none'",
+                "frame-ancestors 'none'",
+            ] {
+                assert!(policy.contains(part), "{path}: {policy}");
+            }
+            assert_eq!(shown.header("cache-control"), "no-store", "{path}");
+            assert_eq!(shown.header("x-content-type-options"), "nosniff", "{path}");
+            assert_eq!(shown.header("referrer-policy"), "same-origin", "{path}");
+            for forbidden in ["style=\"", "onclick", "<script>", "javascript:"] {
+                assert!(!shown.text.contains(forbidden), "{path} has {forbidden}");
+            }
+            assert!(!shown.text.contains(&world.admin), "{path} has the session");
+        }
+    }
+}
+
+#[tokio::test]
+async fn files_are_kept_for_ever_and_others_are_not_found() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    let page = world.get("/projects/{project}", &world.admin).await;
+    let style = between(&page.text, "<link rel=\"stylesheet\" href=\"", "\"");
+    let script = between(&page.text, "<script type=\"module\" src=\"", "\"");
+    for path in [style, script] {
+        let request = Request::builder()
+            .uri(path)
+            .header(header::ACCEPT_ENCODING, "gzip");
+        let file = world.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(file.status, StatusCode::OK, "{path}");
+        assert_eq!(
+            file.header("cache-control"),
+            "public, max-age=31536000, immutable"
+        );
+        assert_eq!(file.header("content-encoding"), "gzip");
+    }
+    let other = world.get("/assets/app-0000000000000000.css", "").await;
+    assert_eq!(other.status, StatusCode::NOT_FOUND);
+    let request = Request::builder()
+        .uri("/nowhere")
+        .header(header::ACCEPT, "text/html");
+    let lost = world.send(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(lost.status, StatusCode::NOT_FOUND);
+    assert_eq!(lost.heading(), "There is nothing at this address.");
+}

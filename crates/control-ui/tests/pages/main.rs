@@ -1,0 +1,13 @@
+//! The pages without a network, on both databases; and all of them in a browser.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test may stop"
+)]
+
+mod access;
+mod browser;
+mod fleet;
+mod forms;
+mod headers;
+mod world;

@@ -1,0 +1,93 @@
+//! The settings of the `limits` block that a request, a connection or the process can reach.
+
+/// Declares [`LimitSetting`]: one row for each setting.
+macro_rules! limit_settings {
+    ($($variant:ident $path:literal;)+) => {
+        /// A setting of the `limits` block that can be reached.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the reference of settings has a row for each")]
+        pub enum LimitSetting {
+            $($variant,)+
+        }
+
+        impl LimitSetting {
+            /// Every setting, in the order of [`Self::index`].
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The path of the setting, as in records.
+            #[must_use]
+            pub const fn path(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $path,)+
+                }
+            }
+        }
+    };
+}
+
+limit_settings! {
+    MaxHeaderSize "limits.max-header-size-bytes";
+    MaxHeaderCount "limits.max-header-count";
+    MaxHeaderName "limits.max-header-name-bytes";
+    MaxHeaderValue "limits.max-header-value-bytes";
+    MaxBodySize "limits.max-body-size-bytes";
+    MaxBodyBuffer "limits.max-body-buffer-bytes";
+    MaxBodyInspection "limits.max-body-inspection-bytes";
+    MaxDecompressionRatio "limits.max-decompression-ratio";
+    MaxDecompressedSize "limits.max-decompressed-size-bytes";
+    MaxConnectionsPerClient "limits.max-connections-per-client";
+    MaxConnectionsPerRoute "limits.max-connections-per-route";
+    MaxTotalConnections "limits.max-total-connections";
+    MaxIdleConnectionsPerUpstream "limits.max-idle-connections-per-upstream";
+    MaxInFlightRequests "limits.max-in-flight-requests";
+    MaxInFlightRequestsPerWorker "limits.max-in-flight-requests-per-worker";
+    MaxQueuedRequests "limits.max-queued-requests";
+    MaxAgentQueueDepth "limits.max-agent-queue-depth";
+    MaxAgentBody "limits.max-agent-body-bytes";
+    MaxAgentResponse "limits.max-agent-response-bytes";
+    MaxRequestsPerSecondGlobal "limits.max-requests-per-second-global";
+    MaxRequestsPerSecondPerClient "limits.max-requests-per-second-per-client";
+    MaxRequestsPerSecondPerRoute "limits.max-requests-per-second-per-route";
+    MaxMemory "limits.max-memory-bytes";
+    MaxMemoryPercent "limits.max-memory-percent";
+}
+
+impl LimitSetting {
+    /// Position in [`Self::ALL`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name within the `limits` block.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let path = self.path();
+        path.strip_prefix("limits.").unwrap_or(path)
+    }
+
+    /// The setting with this path; `None` for one outside of the `limits` block.
+    #[must_use]
+    pub fn from_path(path: &str) -> Option<Self> {
+        let mut all = Self::ALL.iter().copied();
+        all.find(|setting| setting.path() == path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_is_found_by_its_path_and_stands_at_its_index() {
+        for (index, setting) in LimitSetting::ALL.iter().enumerate() {
+            assert_eq!(setting.index(), index);
+            assert_eq!(LimitSetting::from_path(setting.path()), Some(*setting));
+            assert!(!setting.name().contains('.'), "{}", setting.name());
+        }
+        assert_eq!(
+            LimitSetting::from_path("routes.route.policies.rate-limit"),
+            None
+        );
+    }
+}
