@@ -1,6 +1,5 @@
 //! How members sign in, as administrators decide it.
 
-use control_http::SessionCookie;
 use crate::extract::{Body, Caller, Path, Visitor};
 use crate::problem::Problem;
 use crate::resource::Resource;
@@ -11,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use control_app::App;
 use control_auth::{Password, Secret};
+use control_http::SessionCookie;
 use control_wire::{OrgId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -91,7 +91,10 @@ async fn find(
         limit: SEARCHED,
         order: PageOrder::Oldest,
     };
-    let services = app.services(call, project, &ServiceFilter::default(), page).await?.into_iter();
+    let services = app
+        .services(call, project, &ServiceFilter::default(), page)
+        .await?
+        .into_iter();
     let services = services.map(|service| service.value);
     let services = services
         .filter(|service| has(service.name.as_str()) || service.host.as_deref().is_some_and(has));
