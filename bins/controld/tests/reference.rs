@@ -35,7 +35,7 @@ fn the_page_of_the_interface_is_up_to_date() {
 
 #[test]
 fn the_page_of_access_is_up_to_date() {
-    compare("access.md", &control_api::access_md());
+    compare("access.md", &control_api::access_md(control_api::ROUTES));
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub(crate) struct StrongRequest {
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub(crate) enum SignInView {
-    /// A session, whose secret is in the cookie.
+    /// A session; its secret is in the cookie.
     SignedIn { session: SessionView },
     /// `POST /sign-in/code` or `POST /sign-in/recovery` completes it.
     CodeRequired {
@@ -148,7 +148,7 @@ pub(crate) async fn prove_again(
     Ok(renewed(cookie, &secret, StatusCode::NO_CONTENT))
 }
 
-/// The answer to a request whose session has another secret from now on.
+/// The answer to a request after which the session has another secret.
 pub(crate) fn renewed(cookie: SessionCookie, secret: &Secret, body: impl IntoResponse) -> Response {
     let mut response = body.into_response();
     if let Ok(field) = cookie.set(secret) {

@@ -22,7 +22,7 @@ pub(crate) struct PasswordPlaces {
     waiting: Semaphore,
 }
 
-/// On whose behalf a password is compared or hashed.
+/// The person behind the comparison or the hash of a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PasswordOwner {
     /// A browser that never signed in.

@@ -1,7 +1,7 @@
 //! Sign-in by a password, and by a second factor where the user has one.
 //!
 //! Unknown users, and users without a password, cost the same work and get the same answer. Wrong passwords and codes
-//! are counted by account for browsers that never signed in, and by browser for the others: a flood of them from
+//! are counted by account for browsers that never signed in, and by browser for those that did: a flood of them from
 //! many addresses does not keep the owner out.
 
 use crate::app::App;

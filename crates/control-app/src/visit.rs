@@ -6,7 +6,7 @@ use control_domain::{Actor, SessionOrigin, SignInMethod};
 use jiff::Timestamp;
 use std::net::IpAddr;
 
-/// A request of a person that is not signed in yet: what [`Call`] is to the others.
+/// A request of a person that is not signed in yet: the counterpart of [`Call`].
 #[derive(Clone, Debug)]
 pub struct Visit {
     /// The address of the client.
@@ -47,7 +47,7 @@ impl Visit {
 }
 
 impl Call {
-    /// The visit that a session begins with whose user just chose a password.
+    /// The visit that a session begins with, after its user chose a password.
     pub(crate) fn visit(&self) -> Visit {
         Visit {
             client_ip: self.client_ip,

@@ -22,7 +22,7 @@ pub enum PasswordFault {
     /// One of the 20 000 most common passwords.
     #[error("is one of the most common passwords")]
     Common,
-    /// Little more than words that others know of the user.
+    /// Little more than words that are known of the user.
     #[error("is made of the address, the name or the organization")]
     Personal,
 }

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 pub const TOTP_SECRET_BYTES: usize = 20;
 const STEP_SECS: u64 = 30;
 const DIGITS: u8 = 6;
-/// Time steps on either side of the present one whose codes are accepted (RFC 6238, section 5.2).
+/// Time steps accepted on either side of the present one (RFC 6238, section 5.2).
 const SKEW_STEPS: u16 = 1;
 /// Width of the QR code at least, in pixels.
 const QR_PIXELS: u32 = 240;

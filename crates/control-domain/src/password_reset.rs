@@ -21,7 +21,7 @@ pub struct PasswordReset {
     pub id: Uuid,
     /// The user.
     pub user: UserId,
-    /// The organization whose administrator made it.
+    /// The organization of the administrator that made it.
     pub org: OrgId,
     /// The administrator that made it, by an API key or not.
     pub made_by: Option<Maker>,

@@ -44,7 +44,7 @@ named! {
 pub struct SessionOrigin {
     /// How the user proved its identity.
     pub method: SignInMethod,
-    /// The organization whose identity provider vouched; none without a provider.
+    /// The organization of the identity provider that vouched; none without a provider.
     pub provider: Option<OrgId>,
     /// The address of the browser.
     pub address: Option<IpAddr>,

@@ -11,7 +11,7 @@ const PENDING: SignedDuration = SignedDuration::from_mins(5);
 /// A browser is known this long after its last sign-in.
 const KNOWN: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// A sign-in whose password was right and whose second factor is still to come; its secret is no session.
+/// A sign-in with a right password that waits for the second factor; its secret is no session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingSignIn {
     /// The identifier.

@@ -185,7 +185,7 @@ impl Transaction {
         row.map_or(Ok(0), |row| number(&row, "codes"))
     }
 
-    /// At most `limit` users whose secrets were not sealed with `master_key`, with these secrets.
+    /// At most `limit` users with secrets that were not sealed with `master_key`.
     ///
     /// # Errors
     ///

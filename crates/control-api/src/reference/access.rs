@@ -1,6 +1,6 @@
-//! `docs/reference/access.md`: who may do what, from the table of routes.
+//! `docs/reference/access.md`: the rights of each role and credential, from the table of routes.
 
-use crate::routes::ROUTES;
+use crate::route::Route;
 use control_domain::{Access, Role, ScopeRule};
 use std::fmt::Write as _;
 
@@ -20,14 +20,14 @@ more than the role of its maker. To another tenant, everything looks like what d
 |---|---|---|---|---|---|---|
 ";
 
-/// The page.
-pub fn access_md() -> String {
+/// The page of a table of routes.
+pub fn access_md(routes: &[Route]) -> String {
     let mut page = OPENING.to_owned();
-    for route in ROUTES {
+    for route in routes {
         let row = Row::new(route.access);
         let may = |role: Role| {
             if row.role.is_some_and(|least| least <= role) {
-                "✓"
+                "yes"
             } else {
                 ""
             }

@@ -26,7 +26,7 @@ pub(crate) struct Cookies {
 }
 
 impl World {
-    /// A new person, who is a member of the organization.
+    /// A new member of the organization.
     pub(crate) async fn person(&self, org: OrgId, role: Role) -> Person {
         let user = self.new_user(false);
         let membership = Membership {
@@ -65,7 +65,7 @@ impl World {
             .await
     }
 
-    /// Signs a person in who has no second factor.
+    /// Signs a person in without a second factor.
     pub(crate) async fn sign_in(&self, person: &Person) -> Cookies {
         let answer = self.try_sign_in(&person.email, PASSWORD).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
@@ -73,7 +73,7 @@ impl World {
         cookies(&answer)
     }
 
-    /// The `sign_in` of a person whose second factor is still to come.
+    /// The `sign_in` of a person with a second factor, which is still to come.
     pub(crate) async fn pending(&self, person: &Person) -> String {
         let answer = self.try_sign_in(&person.email, PASSWORD).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 const WRONG: &str = "wrong horse battery";
 const FLOOD: u32 = 10_000;
-/// Accounts whose answers are compared in one round; a comparison of passwords takes a tenth of a second.
+/// Accounts compared in one round; a comparison of passwords takes a tenth of a second.
 const ACCOUNTS: u32 = 40;
 /// The machine has other work: a difference that is there is there in every round.
 const ROUNDS: u32 = 5;
@@ -82,7 +82,7 @@ async fn ten_thousand_wrong_passwords_leave_the_owner_a_way_in_within_a_minute()
     }
 }
 
-/// The median time of answers to wrong passwords for accounts that exist and for others, in turn.
+/// The median time of answers to wrong passwords for accounts that exist and that do not, in turn.
 async fn medians(world: &World, known: &[Person]) -> (SignedDuration, SignedDuration) {
     let (mut of_known, mut of_unknown) = (Vec::new(), Vec::new());
     for person in known {
