@@ -280,9 +280,9 @@ impl From<Gate> for GateSettings {
             max_p99_percent,
             p99_slack_ms,
             max_cpu_increase_percent,
+            max_latency_increase_percent,
             max_new_failures,
             max_mix_shift_permille,
-            max_latency_increase_percent,
         } = gate;
         Self {
             min_requests,
@@ -290,9 +290,9 @@ impl From<Gate> for GateSettings {
             max_p99_percent,
             p99_slack_ms,
             max_cpu_increase_percent,
+            max_latency_increase_percent,
             max_new_failures,
             max_mix_shift_permille,
-            max_latency_increase_percent,
         }
     }
 }
@@ -310,20 +310,20 @@ impl From<GateSettings> for Gate {
             max_error_increase_permille,
             max_p99_percent,
             p99_slack_ms,
+            max_latency_increase_percent,
             max_cpu_increase_percent,
             max_new_failures,
             max_mix_shift_permille,
-            max_latency_increase_percent,
         } = settings;
         Self {
             min_requests,
             max_error_increase_permille,
             max_p99_percent,
             p99_slack_ms,
+            max_latency_increase_percent,
             max_cpu_increase_percent,
             max_new_failures,
             max_mix_shift_permille,
-            max_latency_increase_percent,
         }
     }
 }
