@@ -6,6 +6,7 @@ use crate::terminal::say;
 use crate::workspace::Workspace;
 use control_sso::saml::{canonicalize, normal_line_ends};
 use roxmltree::Document;
+use std::fmt::Write;
 use std::fs;
 
 /// An XML library on libxml2, from the Python package index.
@@ -152,7 +153,12 @@ impl Case {
         let mut all = root.descendants().skip(1);
         let apex = all.find(|node| node.has_attribute("apex"));
         let bytes = canonicalize(apex.unwrap_or(root), None, &self.inclusive);
-        Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        let mut hex = String::with_capacity(2 * bytes.len());
+        for byte in bytes {
+            // A `String` takes every text.
+            _ = write!(hex, "{byte:02x}");
+        }
+        Some(hex)
     }
 }
 

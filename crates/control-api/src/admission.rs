@@ -87,9 +87,11 @@ async fn identify(
 ) -> Result<(Allowance, Option<Actor>), Error> {
     let presented =
         presented(&request.headers, &request.extensions).filter(|_| route.access != Access::Public);
-    let accepts = |actor: &Actor| match actor {
-        Actor::Node { id, .. } => node.is_none_or(|node| node == *id),
-        _ => true,
+    let accepts = |actor: &Actor| {
+        let Actor::Node { id, .. } = actor else {
+            return true;
+        };
+        node.is_none_or(|node| node == *id)
     };
     let extensions = &request.extensions;
     control_http::identify(app, route.rate, presented, extensions, now, accepts).await

@@ -211,7 +211,7 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
         || is_benchmark
 }
 
-/// Public addresses are in 2000::/3; some of its parts stand for IPv4 addresses or for documentation.
+/// Public addresses are in `2000::/3`; some of its parts stand for IPv4 addresses or for documentation.
 fn is_private_v6(address: Ipv6Addr) -> bool {
     let [first, second, third, ..] = address.segments();
     let embedded = |high: u16, low: u16| {

@@ -271,14 +271,12 @@ fn merged(
         return Err(SamlError::Metadata("the connection's idp_entity_id").into());
     }
     let entity_id = own.or(published).ok_or(SamlError::Issuer)?;
-    let keys = match &settings.idp_cert_pem {
-        Some(text) => IdpKey::from_pem(text)?,
-        None => {
-            let certificates =
-                metadata.map_or(&[][..], |metadata| metadata.certificates.as_slice());
-            let keys = certificates.iter().map(|text| IdpKey::from_base64(text));
-            keys.filter_map(Result::ok).collect()
-        }
+    let keys = if let Some(text) = &settings.idp_cert_pem {
+        IdpKey::from_pem(text)?
+    } else {
+        let certificates = metadata.map_or(&[][..], |metadata| metadata.certificates.as_slice());
+        let keys = certificates.iter().map(|text| IdpKey::from_base64(text));
+        keys.filter_map(Result::ok).collect()
     };
     if keys.is_empty() {
         return Err(SamlError::Certificate.into());

@@ -70,7 +70,7 @@ pub enum SamlArrival {
     /// The browser that began has to come with this ticket.
     Ticket(Secret),
     /// Nothing was begun here, and the connection allows that.
-    Unsolicited(SsoOutcome),
+    Unsolicited(Box<SsoOutcome>),
 }
 
 /// What a verified answer belongs to.
@@ -273,7 +273,7 @@ impl App {
                     actor: None,
                 };
                 let done = self.conclude(visit, org, nobody, Ok(arrival)).await;
-                done.map(SamlArrival::Unsolicited)
+                done.map(|outcome| SamlArrival::Unsolicited(Box::new(outcome)))
             }
             Err(failure) => Err(self.note_failure(visit, (org, None), failure).await),
         }

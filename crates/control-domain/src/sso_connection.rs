@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_field_is_named() {
+    fn a_wrong_field_of_openid_connect_is_named() {
         let some = |text: &str| Some(text.to_owned());
         let oidc_cases = [
             (
@@ -370,6 +370,13 @@ mod tests {
         for (settings, expected) in oidc_cases {
             assert_eq!(field(SsoSettings::Oidc(settings)), Some(expected));
         }
+        let whole = oidc().checked(PrivateAddresses::Refused).unwrap();
+        assert_eq!(whole.scopes, USUAL_SCOPES);
+    }
+
+    #[test]
+    fn a_wrong_field_of_saml_is_named() {
+        let some = |text: &str| Some(text.to_owned());
         let saml_cases = [
             (
                 SamlSettings {
@@ -404,8 +411,6 @@ mod tests {
             assert_eq!(field(SsoSettings::Saml(settings)), Some(expected));
         }
         assert_eq!(field(SsoSettings::Saml(saml())), None);
-        let whole = oidc().checked(PrivateAddresses::Refused).unwrap();
-        assert_eq!(whole.scopes, USUAL_SCOPES);
     }
 
     #[test]

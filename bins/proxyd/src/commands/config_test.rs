@@ -57,7 +57,7 @@ pub(super) fn draft(file: &Path) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(report) => {
-            complain_of(&report);
+            print_report(&report);
             ExitCode::FAILURE
         }
     }

@@ -1,6 +1,6 @@
 //! The plan of a configuration file that is compared with another one.
 
-use crate::terminal::complain_of;
+use crate::terminal::print_report;
 use proxy_config::Loaded;
 use proxy_plan::{Plan, TargetRegistry};
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(super) fn plan(file: &Path) -> Option<Plan> {
             &mut TargetRegistry::default().begin(),
         )),
         Err(report) => {
-            complain_of(&report);
+            print_report(&report);
             None
         }
     }

@@ -3,7 +3,7 @@
 use super::plan_file::{EXIT_FAULTS, plan};
 use crate::cli::Replay;
 use crate::recording::Recording;
-use crate::terminal::{complain, say};
+use crate::terminal::{print_error, say};
 use proxy_plan::Plan;
 use proxy_plan::diff::replay::{self, ReplayDifference, ReplayReport};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ pub(super) fn replayed(file: &Path, old: &Plan, new: &Plan) -> Option<(ReplayRep
     let recording = match Recording::read(file) {
         Ok(recording) => recording,
         Err(error) => {
-            complain(format_args!("cannot read {}: {error}", file.display()));
+            print_error(format_args!("cannot read {}: {error}", file.display()));
             return None;
         }
     };
