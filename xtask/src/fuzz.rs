@@ -1,5 +1,6 @@
 //! `cargo xtask fuzz`: coverage-guided fuzzing of every parser.
 
+pub(crate) mod canonical;
 mod session;
 
 use self::session::Session;

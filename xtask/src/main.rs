@@ -1,7 +1,6 @@
 //! Developer tasks: `cargo xtask <task>`.
 
 mod bench;
-mod canonical;
 mod chaos;
 mod command;
 mod demo;
@@ -69,7 +68,7 @@ enum Task {
     /// Ask the control plane what its description allows and what it forbids, on both databases
     FuzzApi(fuzz_api::Options),
     /// Compare canonical XML of random documents with that of libxml2
-    Canonical(canonical::Options),
+    Canonical(fuzz::canonical::Options),
     /// Reload and upgrade proxyd under load, and fail when any client notices
     Soak(soak::Options),
     /// Disturb all that proxyd depends on, under load, and fail on any wrong answer or lost permit
@@ -103,7 +102,7 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::Demo { check, release } => demo::run(&workspace, check, release),
         Task::Fuzz(ref options) => fuzz::run(&workspace, options),
         Task::FuzzApi(ref options) => fuzz_api::run(&workspace, options),
-        Task::Canonical(ref options) => canonical::run(&workspace, options),
+        Task::Canonical(ref options) => fuzz::canonical::run(&workspace, options),
         Task::Soak(options) => soak::run(&workspace, options),
         Task::Chaos(options) => chaos::run(&workspace, options),
         Task::Fleet(ref options) => fleet::run(&workspace, options),

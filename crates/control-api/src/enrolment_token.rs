@@ -60,7 +60,7 @@ pub(crate) struct NewEnrolmentTokenRequest {
     /// How many nodes it admits; absent: 1.
     #[schema(minimum = 1, maximum = 100_000)]
     max_uses: Option<i64>,
-    /// Labels that it gives to its nodes. A node that asks for others waits for an approval.
+    /// Labels that it gives to its nodes. A node that asks for further ones waits for an approval.
     #[serde(default)]
     labels: BTreeMap<String, String>,
     /// When it ends by itself, within a year; absent: in 24 hours.

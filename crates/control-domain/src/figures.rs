@@ -85,7 +85,7 @@ pub struct BatchNode {
 }
 
 impl Figures {
-    /// Figures without nodes, whose counters cover `elapsed` at most.
+    /// Figures without nodes; the counters cover `elapsed` at most.
     pub fn covering(elapsed: SignedDuration) -> Self {
         let secs = u64::try_from(elapsed.as_secs()).unwrap_or_default();
         Self {

@@ -26,6 +26,7 @@ mod invitation;
 mod labels;
 mod membership;
 mod node;
+mod node_standing;
 mod org;
 mod password_reset;
 mod policy;
@@ -70,8 +71,9 @@ pub use maker::Maker;
 pub use membership::Membership;
 pub use node::{
     DUPLICATE_MEMORY, DuplicateNode, HeartbeatInterval, NODE_TRANSITIONS, NewNode, Node,
-    NodeReport, NodeStanding, NodeState, NodeTransitionEvent, OrderSummary,
+    NodeReport, NodeState, NodeTransitionEvent, OrderSummary,
 };
+pub use node_standing::NodeStanding;
 pub use org::{Org, OrgSecurity, QuotaKind, Quotas, Retention};
 pub use password_reset::PasswordReset;
 pub use policy::{ApprovalRule, ProjectPolicy, WeakerRule};

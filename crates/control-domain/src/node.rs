@@ -1,9 +1,5 @@
 //! A node: a proxy of the fleet.
 
-mod standing;
-
-pub use standing::NodeStanding;
-
 use crate::access::{Access, Tenant};
 use crate::actor::Actor;
 use crate::labels::Labels;
@@ -165,7 +161,7 @@ impl Default for HeartbeatInterval {
 }
 
 impl Node {
-    /// A new node of `tenant`. By an enrolment token it has the labels that the token gives; others that it asks
+    /// A new node of `tenant`. By an enrolment token it has the labels that the token gives; further ones that it asks
     /// for wait for an approval.
     ///
     /// # Errors

@@ -52,7 +52,7 @@ impl Rate {
 
 impl Transaction {
     /// Takes up to `wanted` tokens of bucket `name`, in one statement. A bucket of a clock that was ahead counts as
-    /// one with a single token: it must not lock anyone out until that time.
+    /// one with a single token: it must lock no client out until that time.
     ///
     /// # Errors
     ///

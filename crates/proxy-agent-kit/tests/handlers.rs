@@ -1,4 +1,4 @@
-//! Requests whose handlers fail, wait or keep state.
+//! Requests with handlers that fail, wait or keep state.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use agent_protocol::{

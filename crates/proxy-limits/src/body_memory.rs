@@ -13,7 +13,7 @@ const BYTES_PER_READING: u64 = 1 << 20;
 /// limit.
 ///
 /// A body that grows beyond the maximum evicts larger ones, the largest first; it is refused if none is
-/// larger. Others pause until the evicted ones are dropped. A body that has been read is not evicted any
+/// larger. All other bodies pause until the evicted ones are dropped. A body that has been read is not evicted any
 /// more, and counts until it is dropped.
 #[derive(Debug)]
 pub struct BodyMemory {

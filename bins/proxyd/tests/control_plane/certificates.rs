@@ -137,7 +137,7 @@ fn another_key_of_the_machine_opens_no_private_key() {
     service.proxyd = Launch::new(PROXYD, &own).start();
     let waits = "the last good bundle waits for its private keys";
     let told = service.proxyd.stderr();
-    _ = told.find(0, |record| record.text("message") == waits);
+    drop(told.find(0, |record| record.text("message") == waits));
     assert!(!service.shows(&made));
 }
 

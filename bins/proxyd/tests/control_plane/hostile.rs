@@ -1,4 +1,4 @@
-//! A node whose control plane, or a proxy before it, is hostile.
+//! A node with a hostile control plane, or a hostile proxy before it.
 
 use crate::relay::{Mode, Relay};
 use crate::world::{PROXYD, Running, World, said_of, until_says, until_told};

@@ -1,4 +1,4 @@
-//! Permits of requests whose client leaves: over HTTP/1.1 with its connection, over HTTP/2 by
+//! Permits of requests after their client leaves: over HTTP/1.1 with its connection, over HTTP/2 by
 //! `RST_STREAM` while the connection goes on.
 #![expect(clippy::disallowed_methods, reason = "tests wait until a deadline")]
 

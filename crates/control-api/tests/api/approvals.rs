@@ -57,7 +57,7 @@ async fn a_person_does_not_approve_by_another_key_or_session() {
             assert_eq!(own.status, StatusCode::FORBIDDEN, "{}", own.body);
             assert!(own.text.contains("another person"), "{}", own.text);
         }
-        // A key of before makers were noted may be anybody's.
+        // A key of before makers were noted may be any person's.
         let unknown = world
             .store_key(&world.key(Tenant::org(world.org), &[]))
             .await;

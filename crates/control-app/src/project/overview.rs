@@ -80,7 +80,7 @@ impl App {
         Ok(found.await?)
     }
 
-    /// The nodes whose name has `part` in it, by name.
+    /// The nodes with `part` in their name, by name.
     ///
     /// # Errors
     ///

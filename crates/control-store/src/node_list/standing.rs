@@ -135,7 +135,7 @@ impl Transaction {
         list.bind(standing.name()).page(self, page).await
     }
 
-    /// The nodes whose name has `part` in it, by name.
+    /// The nodes with `part` in their name, by name.
     ///
     /// # Errors
     ///

@@ -93,7 +93,7 @@ settings! {
             .many()
             .enforced(BY, "a_test_expects_a_listener_and_targets");
     /// A setting that applies to the request, and its value: a limit, a rate, a time. The name is that in
-    /// `explain`: `policies.rate-limit.burst` and others of the route, `timeouts.read-secs` of the upstream or
+    /// `explain`: `policies.rate-limit.burst` and the like of the route, `timeouts.read-secs` of the upstream or
     /// the listener, `max-header-count` of the limits. The value is as written or as `explain` shows it; `none`
     /// for a setting that is absent.
     EXPECT_SETTING: Pair, Many = pair(

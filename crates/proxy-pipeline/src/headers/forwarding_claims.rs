@@ -95,7 +95,7 @@ pub(crate) fn has_other_sign(name: &str) -> bool {
     bytes.any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')
 }
 
-/// Removes the fields whose names upstreams read like `name`, except `name` itself.
+/// Removes the fields with names that upstreams read like `name`, except `name` itself.
 pub(crate) fn remove_alike(headers: &mut HeaderMap, name: &str) {
     while let Some(alike) = headers.keys().find(|other| is_alike(other.as_str(), name)) {
         let alike = alike.clone();

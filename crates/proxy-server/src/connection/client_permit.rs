@@ -31,7 +31,7 @@ impl Drop for ClientPermit {
     }
 }
 
-/// The problem for a client whose connection exceeds the limit `full`.
+/// The problem for a client with a connection above the limit `full`.
 pub(crate) fn limit_problem(reason: Reason, full: LimitReached) -> Problem {
     let (current, limit) = (u64::from(full.wanted()), u64::from(full.max));
     Problem::new(reason, Detail::Limit { current, limit })

@@ -1,4 +1,4 @@
-//! A client whose requests have nothing to do with the trouble.
+//! A client with requests that have nothing to do with the trouble.
 
 use proxy_load::clock::Stopwatch;
 use std::io::{self, ErrorKind, Read, Write};
