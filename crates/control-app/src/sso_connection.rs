@@ -5,7 +5,7 @@ use crate::audit_value::{Audited, changed, created, deleted, done};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::Sealed;
-use control_domain::{Access, Refusal, SsoConnection, SsoSettings, Tenant};
+use control_domain::{Access, Org, Refusal, SsoConnection, SsoSettings, Tenant};
 use control_sso::saml::{SpKey, SpMetadata};
 use control_store::{SsoSignIn, StoredSecret, Transaction, Versioned};
 use control_wire::{OrgId, SecretId};
@@ -40,6 +40,25 @@ impl App {
             domains: tx.org_domains(org).await?,
             sign_ins: tx.sso_sign_ins(org).await?,
         })
+    }
+
+    /// The user's own organizations that have single sign-on, with their names.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn orgs_with_sso(&self, call: &Call) -> Result<Vec<Org>, Error> {
+        call.actor.holds(Access::Session)?;
+        let mut tx = self.store.read().await?;
+        let mut found = Vec::new();
+        for id in call.actor.orgs() {
+            if tx.sso_connection(id).await?.is_some()
+                && let Some(org) = tx.org(id).await?
+            {
+                found.push(org.value);
+            }
+        }
+        Ok(found)
     }
 
     /// Makes or changes the connection. `client_secret`: of OpenID Connect; absent, the one before is kept if it goes

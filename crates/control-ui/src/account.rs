@@ -1,5 +1,11 @@
-//! Pages of the person: set-up, invitation, and the look of pages.
+//! Pages of the person: set-up, invitation, sign-in, profile, and the look of pages.
 
 pub(crate) mod appearance;
+pub(crate) mod identities;
 pub(crate) mod invitation;
+pub(crate) mod password_reset;
+pub(crate) mod profile;
+pub(crate) mod proof;
+pub(crate) mod second_factor;
 pub(crate) mod set_up;
+pub(crate) mod sign_in;

@@ -1,22 +1,24 @@
 //! The way in: limit, authenticate, admit, read the form.
 
+use crate::account::sign_in::PENDING;
 use crate::frame::failure_page::render;
 use crate::page::Page;
 use crate::request::failure::Failure;
 use crate::request::fields::{Fields, csrf_token};
 use crate::request::note::Note;
+use crate::request::path::{is_own_path, leading_back};
 use crate::request::theme::Theme;
 use crate::request::visit::{Caller, Visit};
 use crate::ui::Ui;
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
 use axum::http::{Extensions, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use control_app::{Call, Presented, metric};
+use control_auth::Secret;
 use control_domain::{Access, Actor};
 use control_http::{CorrelationId, browser, client_ip, cookie, identify, is_same_origin};
-use form_urlencoded::byte_serialize;
-use jiff::Timestamp;
 use metrics::counter;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -76,21 +78,44 @@ pub(crate) async fn admit(
 /// What the request says of itself.
 fn look(ui: &Ui, request: Request) -> (Request, Visit) {
     let now = ui.app.now();
+    let headers = request.headers();
     let id = request.extensions().get::<CorrelationId>();
     let path = request.uri().path_and_query();
+    let path = path.map_or_else(|| "/".to_owned(), ToString::to_string);
     let query = request.uri().query().unwrap_or_default();
+    let secret = |name: &str| {
+        let found = cookie(headers, name).filter(|secret| !secret.is_empty());
+        found.map(Secret::presented)
+    };
     let visit = Visit {
         now,
         client_ip: client_ip(request.extensions()),
         browser: browser(request.headers()),
         correlation_id: id.map(|CorrelationId(id)| id.clone()).unwrap_or_default(),
-        path: path.map_or_else(|| "/".to_owned(), ToString::to_string),
+        back: match *request.method() {
+            Method::POST => page_of_form(&request).unwrap_or_else(|| "/".to_owned()),
+            _ => path.clone(),
+        },
+        path,
+        is_live: headers.contains_key(LIVE) || request.uri().path() == "/events",
+        known_browser: secret(ui.cookie.browser_name()),
+        pending: secret(&ui.cookie.named(PENDING)),
         query: Fields::parse(query.as_bytes()),
         csrf: String::new(),
         theme: Theme::from_request(request.headers(), ui.cookie),
         note: Note::from_request(request.headers(), ui.cookie),
     };
     (request, visit)
+}
+
+/// The path of the page that a form was sent from, as `Referer` has it.
+fn page_of_form(request: &Request) -> Option<String> {
+    let text = |name| request.headers().get(name)?.to_str().ok();
+    let own = request.uri().authority().map(Authority::as_str);
+    let own = own.or_else(|| text(header::HOST))?;
+    let (_, rest) = text(header::REFERER)?.split_once("://")?;
+    let (host, path) = rest.split_at_checked(rest.find('/')?)?;
+    (host.eq_ignore_ascii_case(own) && is_own_path(path)).then(|| path.to_owned())
 }
 
 /// A secret for the forms of a browser that has none yet.
@@ -116,15 +141,19 @@ async fn enter(
         read_form(page, request).await?;
     }
     let credential = credential(ui, page, request, (visit, before));
-    let actor = actor(ui, page, request.extensions(), (&credential, visit.now)).await?;
+    let actor = actor(ui, page, request.extensions(), (&credential, visit)).await?;
     let call = match actor {
         None if page.access == Access::Public => None,
-        None => return Err(without_actor(page, request, visit)),
+        None => return Err(without_actor(page, visit)),
         Some(actor) => {
             actor.holds(page.access)?;
             Some(call(actor, visit))
         }
     };
+    // The token of no secret is no secret either.
+    if is_form && credential.secret().is_empty() {
+        return Err(Failure::stale_form());
+    }
     visit.csrf = csrf_token(credential.secret());
     if is_form && !page.is_linked() {
         read_form(page, request).await?;
@@ -164,9 +193,10 @@ impl Credential {
         }
     }
 
-    fn presented(&self) -> Option<Presented<'_>> {
+    fn presented(&self, is_live: bool) -> Option<Presented<'_>> {
         match self {
             Self::Link(secret) => Some(Presented::Bearer(secret)),
+            Self::Session(secret) if is_live => Some(Presented::LiveSession(secret)),
             Self::Session(secret) => Some(Presented::Session(secret)),
             Self::Before(_) | Self::None => None,
         }
@@ -178,10 +208,13 @@ async fn actor(
     ui: &Ui,
     page: &Page,
     extensions: &Extensions,
-    (credential, now): (&Credential, Timestamp),
+    (credential, visit): (&Credential, &Visit),
 ) -> Result<Option<Actor>, Failure> {
-    let presented = credential.presented();
-    let found = identify(&ui.app, page.rate, presented, extensions, now, |_| true).await;
+    let presented = credential.presented(visit.is_live);
+    let found = identify(&ui.app, page.rate, presented, extensions, visit.now, |_| {
+        true
+    })
+    .await;
     let (allowance, actor) = found?;
     if !allowance.admitted {
         counter!(metric::RATE_LIMITED, "class" => page.rate.name()).increment(1);
@@ -191,17 +224,16 @@ async fn actor(
 }
 
 /// What a request without an actor is answered: people sign in, and come back to the page.
-fn without_actor(page: &Page, request: &Request, visit: &Visit) -> Failure {
+fn without_actor(page: &Page, visit: &Visit) -> Failure {
     if page.is_linked() {
         return Failure::link_ended();
     }
-    if request.headers().contains_key(LIVE) {
+    if visit.is_live {
         return Failure::unauthenticated();
     }
     let is_shown = page.method == Method::GET;
     let back = if is_shown { visit.path.as_str() } else { "/" };
-    let back: String = byte_serialize(back.as_bytes()).collect();
-    Failure::See(format!("/sign-in?return={back}"))
+    Failure::See(leading_back("/sign-in", back))
 }
 
 async fn read_form(page: &Page, request: &mut Request) -> Result<(), Failure> {

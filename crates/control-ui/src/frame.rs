@@ -36,6 +36,7 @@ const MAX_PROJECTS: i64 = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Projects,
+    Profile,
     Overview,
     Nodes,
     Rollouts,

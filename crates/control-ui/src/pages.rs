@@ -1,6 +1,9 @@
 //! The one table of pages.
 
-use crate::account::{appearance, invitation, set_up};
+use crate::account::{
+    appearance, identities, invitation, password_reset, profile, proof, second_factor, set_up,
+    sign_in,
+};
 use crate::definition::{certificates, services, upstreams};
 use crate::frame::failure_page::no_page;
 use crate::organization::{api_keys, audit, members, signing_keys};
@@ -27,6 +30,31 @@ pub static PAGES: &[Page] = &[
 
     page("/invitations/accept", Access::Invitee, || get(invitation::show)).strict(),
     form("/invitations/accept", Access::Invitee, || post(invitation::accept)).strict(),
+
+    page("/sign-in", Access::Public, || get(sign_in::show)),
+    form("/sign-in", Access::Public, || post(sign_in::send)).strict(),
+    page("/sign-in/code", Access::Public, || get(sign_in::show_code)),
+    form("/sign-in/code", Access::Public, || post(sign_in::send_code)).strict(),
+    page("/sign-in/recovery", Access::Public, || get(sign_in::show_recovery)),
+    form("/sign-in/recovery", Access::Public, || post(sign_in::send_recovery)).strict(),
+    page("/sign-in/sso", Access::Public, || get(sign_in::show_sso)),
+    form("/sign-out", Access::Session, || post(sign_in::sign_out)),
+    page("/password-resets/use", Access::Public, || get(password_reset::show)).strict(),
+    form("/password-resets/use", Access::Public, || post(password_reset::send)).strict(),
+
+    page("/profile", Access::Session, || get(profile::show)),
+    form("/profile/sessions/{session}/revoke", Access::Session, || post(profile::end_session)),
+    form("/profile/sessions/revoke-others", Access::Session, || post(profile::end_others)),
+    form("/profile/password", Access::FreshSession, || post(profile::change_password)).strict(),
+    page("/profile/prove", Access::Session, || get(proof::show)),
+    form("/profile/prove", Access::Session, || post(proof::send)).strict(),
+    page("/profile/totp", Access::Session, || get(second_factor::show)),
+    form("/profile/totp", Access::FreshSession, || post(second_factor::start)).strict(),
+    form("/profile/totp/confirm", Access::FreshSession, || post(second_factor::confirm)).strict(),
+    page("/profile/totp/remove", Access::FreshSession, || get(second_factor::ask_removal)),
+    form("/profile/totp/remove", Access::FreshSession, || post(second_factor::remove)).strict(),
+    form("/profile/recovery-codes", Access::FreshSession, || post(second_factor::renew_codes)).strict(),
+    form("/profile/identities/{identity}/unlink", Access::FreshSession, || post(identities::unlink)),
 
     page("/events", Access::Session, || get(live::events)),
     form("/profile/appearance", Access::Session, || post(appearance::choose)),

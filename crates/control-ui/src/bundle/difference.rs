@@ -157,9 +157,9 @@ fn status(change: Change) -> Status {
 }
 
 fn values(values: &[Value]) -> String {
-    let texts = values.iter().map(|value| match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+    let texts = values.iter().map(|value| {
+        let text = value.as_str().map(str::to_owned);
+        text.unwrap_or_else(|| value.to_string())
     });
     texts.collect::<Vec<_>>().join(", ")
 }

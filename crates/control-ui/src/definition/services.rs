@@ -191,8 +191,8 @@ fn read(fields: &Fields) -> Result<ServiceSettings, Faults> {
         name: fields.get("name").trim().to_owned(),
         host: fields.given("host").map(str::to_owned),
         path_prefix: fields.given("path_prefix").map(str::to_owned),
-        priority: priority.map_err(|_| Faults::of("priority", "is not a whole number"))?,
-        upstream: upstream.map_err(|_| Faults::of("upstream", "is not chosen"))?,
+        priority: priority.map_err(|_| Faults::from_field("priority", "is not a whole number"))?,
+        upstream: upstream.map_err(|_| Faults::from_field("upstream", "is not chosen"))?,
         certificate: fields.get("certificate").parse::<CertificateId>().ok(),
         settings: "{}".to_owned(),
     })

@@ -109,9 +109,12 @@ fn row(upstream: &Upstream, users: &BTreeMap<UpstreamId, Vec<String>>) -> Row {
         name: upstream.name.to_string(),
         balancing: words(upstream.load_balancing),
         targets: targets
-            .map(|target| match is_weighted {
-                true => format!("{} weight {}", target.address, target.weight),
-                false => target.address.clone(),
+            .map(|target| {
+                if is_weighted {
+                    format!("{} weight {}", target.address, target.weight)
+                } else {
+                    target.address.clone()
+                }
             })
             .collect(),
         is_secure: upstream.tls.is_some(),
@@ -200,7 +203,8 @@ fn target(line: &str) -> Result<Target, Faults> {
     let weight = weight.parse::<u32>();
     Ok(Target {
         address: address.to_owned(),
-        weight: weight.map_err(|_| Faults::of("targets", "have a weight that is no number"))?,
+        weight: weight
+            .map_err(|_| Faults::from_field("targets", "have a weight that is no number"))?,
     })
 }
 

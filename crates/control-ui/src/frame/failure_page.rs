@@ -3,6 +3,7 @@
 use crate::frame::{Frame, show};
 use crate::request::failure::{Failure, Told};
 use crate::request::note::see;
+use crate::request::path::leading_back;
 use crate::request::visit::{Caller, Visit};
 use crate::ui::Ui;
 use askama::Template;
@@ -26,6 +27,8 @@ pub(crate) async fn render(
 ) -> Response {
     let told = match failure {
         Failure::See(path) => return see(&path),
+        Failure::Proof(_) if visit.is_live => return StatusCode::FORBIDDEN.into_response(),
+        Failure::Proof(path) => return see(&leading_back(path, &visit.back)),
         Failure::Told(told) => *told,
     };
     let correlation_id = visit.correlation_id.clone();
@@ -55,13 +58,12 @@ pub(crate) async fn no_page(headers: HeaderMap) -> Response {
     if !accepted.unwrap_or_default().contains("text/html") {
         return StatusCode::NOT_FOUND.into_response();
     }
-    let told = match Failure::not_found() {
-        Failure::Told(told) => *told,
-        Failure::See(path) => return see(&path),
+    let Failure::Told(told) = Failure::not_found() else {
+        return StatusCode::NOT_FOUND.into_response();
     };
     let page = FailurePage {
         frame: Frame::bare("There is nothing at this address", None),
-        told,
+        told: *told,
         correlation_id: String::new(),
     };
     let mut response = show(&page);

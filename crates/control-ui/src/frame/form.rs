@@ -18,7 +18,7 @@ pub(crate) struct Faults(Vec<(&'static str, String)>);
 
 impl Faults {
     /// One field is wrong.
-    pub(crate) fn of(field: &'static str, reason: impl Into<String>) -> Self {
+    pub(crate) fn from_field(field: &'static str, reason: impl Into<String>) -> Self {
         Self(vec![(field, reason.into())])
     }
 
@@ -29,10 +29,12 @@ impl Faults {
     /// The [`Failure`] of an error that no other input would change.
     pub(crate) fn from_error(error: Error) -> Result<Self, Failure> {
         match error {
-            Error::Refused(Refusal::Invalid { field, reason }) => Ok(Self::of(field, reason)),
-            Error::Refused(Refusal::Taken(field)) => Ok(Self::of(field, "is taken")),
-            Error::Definition { field, reason } => Ok(Self::of(field, reason)),
-            Error::Files(wrong) => Ok(Self::of("files", wrong.to_string())),
+            Error::Refused(Refusal::Invalid { field, reason }) => {
+                Ok(Self::from_field(field, reason))
+            }
+            Error::Refused(Refusal::Taken(field)) => Ok(Self::from_field(field, "is taken")),
+            Error::Definition { field, reason } => Ok(Self::from_field(field, reason)),
+            Error::Files(wrong) => Ok(Self::from_field("files", wrong.to_string())),
             Error::Certificate(wrong) => {
                 let is_key = wrong.is_about_key();
                 let field = if is_key {
@@ -40,7 +42,7 @@ impl Faults {
                 } else {
                     "chain_pem"
                 };
-                Ok(Self::of(field, wrong.to_string()))
+                Ok(Self::from_field(field, wrong.to_string()))
             }
             Error::Refused(
                 refusal @ (Refusal::WrongState { .. }
@@ -51,12 +53,26 @@ impl Faults {
                 | Refusal::LastAdmin
                 | Refusal::InUse(_)
                 | Refusal::NoSigningKey),
-            ) => Ok(Self::of("", refusal.to_string())),
+            ) => Ok(Self::from_field("", refusal.to_string())),
             Error::Store(Stale | Conflict | Reference) | Error::Precondition => {
                 let reason = "another request changed this at the same time: try again";
-                Ok(Self::of("", reason))
+                Ok(Self::from_field("", reason))
             }
-            other => Err(other.into()),
+            other @ (Error::Unauthenticated
+            | Error::WrongSignIn
+            | Error::TooManyTries { .. }
+            | Error::TooManySignIns
+            | Error::Refused(_)
+            | Error::Store(_)
+            | Error::Auth(_)
+            | Error::Seal(_)
+            | Error::Archive(_)
+            | Error::Object(_)
+            | Error::TooManyWaiters
+            | Error::TooManyUploads
+            | Error::SsoRefused
+            | Error::SsoEmailTaken
+            | Error::Stopped) => Err(other.into()),
         }
     }
 
@@ -101,7 +117,7 @@ impl Faults {
 pub(crate) fn labels(fields: &Fields) -> Result<BTreeMap<String, String>, Faults> {
     labels::read(fields.get("labels")).map_err(|pair| {
         let reason = format!("has {pair:?}, which is not name:value");
-        Faults::of("labels", reason)
+        Faults::from_field("labels", reason)
     })
 }
 
@@ -334,7 +350,7 @@ mod tests {
     #[test]
     fn a_refused_form_comes_back_filled_with_the_cursor_in_its_first_wrong_field() {
         let fields = Fields::filled(&[("name", "<b>"), ("password", "secret")]);
-        let faults = Faults::of("name", "is taken");
+        let faults = Faults::from_field("name", "is taken");
         let form = Form::refused("token", fields, faults);
         let input = form.text("name", "Name").to_string();
         for part in [

@@ -218,9 +218,10 @@ async fn rows(
 /// `shown` nodes of the page, and whether there are others before or behind it.
 fn heading(asked: &Asked, standings: &Standings, (shown, is_part): (usize, bool)) -> String {
     let shown = i64::try_from(shown).unwrap_or(i64::MAX);
-    let nodes = match is_part {
-        true => format!("More than {}", count(shown, "node")),
-        false => count(shown, "node"),
+    let nodes = if is_part {
+        format!("More than {}", count(shown, "node"))
+    } else {
+        count(shown, "node")
     };
     let verb = pick(shown, "has", "have");
     match asked {

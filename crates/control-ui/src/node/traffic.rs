@@ -102,6 +102,7 @@ mod tests {
         let routes = routes.map(|(name, route)| (name.to_owned(), route));
         let traffic = Traffic {
             routes: routes.into(),
+            connections: None,
         };
         let served = Served::new(Some(&traffic));
         assert_eq!(served.requests, "10\u{a0}000");

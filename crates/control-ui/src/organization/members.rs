@@ -160,7 +160,7 @@ pub(crate) async fn invite(
 ) -> Result<Response, Failure> {
     let role = Role::from_name(fields.get("role"));
     let faults = match role {
-        None => Faults::of("role", "is not one of the choices"),
+        None => Faults::from_field("role", "is not one of the choices"),
         Some(role) => {
             let email = fields.get("email").trim().to_owned();
             match ui

@@ -16,6 +16,8 @@ const AWAY_RETRY_SECS: u64 = 5;
 pub(crate) enum Failure {
     /// Another page helps.
     See(String),
+    /// The page at this path takes a proof of identity, and leads back.
+    Proof(&'static str),
     /// A page says what happened.
     Told(Box<Told>),
 }
@@ -136,9 +138,10 @@ impl Failure {
     }
 
     fn forbidden(refusal: Refusal) -> Self {
-        let sentence = match refusal {
-            Refusal::LowerRole(role) => format!("Only {} see this page.", plural(role)),
-            _ => "Your account may not do this.".to_owned(),
+        let sentence = if let Refusal::LowerRole(role) = refusal {
+            format!("Only {} see this page.", plural(role))
+        } else {
+            "Your account may not do this.".to_owned()
         };
         let advice = "An administrator of the organization can change your role.";
         Self::told(StatusCode::FORBIDDEN, &sentence, advice)
@@ -166,7 +169,7 @@ impl Failure {
                 cause: Some(format!("{error:?}")),
                 ..*told
             })),
-            Self::See(path) => Self::See(path),
+            kept @ (Self::See(_) | Self::Proof(_)) => kept,
         }
     }
 }
@@ -185,6 +188,8 @@ impl From<Refusal> for Failure {
         match refusal {
             Refusal::NotFound => Self::not_found(),
             Refusal::Ended => Self::unauthenticated(),
+            Refusal::NotFresh => Self::Proof("/profile/prove"),
+            Refusal::NoSecondFactor => Self::Proof("/profile/totp"),
             Refusal::MissingScope(_)
             | Refusal::LimitedToProject
             | Refusal::LowerRole(_)
@@ -193,8 +198,6 @@ impl From<Refusal> for Failure {
             | Refusal::OwnApproval
             | Refusal::UnknownPerson
             | Refusal::SharedMember
-            | Refusal::NotFresh
-            | Refusal::NoSecondFactor
             | Refusal::MoreThanOwn(_) => Self::forbidden(refusal),
             Refusal::WrongState { .. }
             | Refusal::NoSigningKey

@@ -3,6 +3,7 @@
 use crate::request::failure::Failure;
 use axum::extract::{self, FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
+use form_urlencoded::byte_serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
@@ -37,6 +38,17 @@ pub(crate) fn is_own_path(text: &str) -> bool {
     let mut bytes = text.bytes();
     let is_rooted = bytes.next() == Some(b'/') && !matches!(bytes.next(), Some(b'/' | b'\\'));
     is_rooted && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// `path` with the parameter that its page leads back by.
+pub(crate) fn leading_back(path: &str, back: &str) -> String {
+    let back: String = byte_serialize(back.as_bytes()).collect();
+    format!("{path}?return={back}")
+}
+
+/// The path to go back to; `/` in place of another server's.
+pub(crate) fn own_or_root(text: &str) -> &str {
+    if is_own_path(text) { text } else { "/" }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::request::theme::Theme;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use control_app::Call;
+use control_auth::Secret;
 use control_domain::{Access, Actor, Role, Tenant};
 use control_wire::OrgId;
 use jiff::Timestamp;
@@ -25,6 +26,14 @@ pub(crate) struct Visit {
     pub(crate) correlation_id: String,
     /// The path, with its query.
     pub(crate) path: String,
+    /// The page to come back to: this one, or that of the form.
+    pub(crate) back: String,
+    /// Whether the request only keeps a page live.
+    pub(crate) is_live: bool,
+    /// The secret of a browser that signed in before.
+    pub(crate) known_browser: Option<Secret>,
+    /// The secret of a sign-in that waits for its second factor.
+    pub(crate) pending: Option<Secret>,
     /// The parameters behind `?`.
     pub(crate) query: Fields,
     /// The token that forms of this page carry.
@@ -40,6 +49,19 @@ pub(crate) struct Visit {
 pub(crate) struct Caller {
     pub(crate) call: Call,
     pub(crate) visit: Visit,
+}
+
+impl Visit {
+    /// The same request, for commands that need no session.
+    pub(crate) fn stranger(&self) -> control_app::Visit {
+        control_app::Visit {
+            client_ip: self.client_ip,
+            browser: self.browser.clone(),
+            known_browser: self.known_browser.clone(),
+            now: self.now,
+            correlation_id: self.correlation_id.clone(),
+        }
+    }
 }
 
 impl Caller {

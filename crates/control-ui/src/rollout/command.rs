@@ -247,6 +247,9 @@ mod tests {
             session: control_wire::SessionId(Uuid::nil()),
             instance_admin: false,
             roles: std::collections::BTreeMap::new(),
+            project_roles: std::collections::BTreeMap::new(),
+            locked: std::collections::BTreeSet::new(),
+            is_fresh: true,
         };
         let names: Vec<&str> = actions(&own, &actor, 0)
             .iter()

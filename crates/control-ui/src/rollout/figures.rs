@@ -174,6 +174,7 @@ mod tests {
         let figures = StoredFigures {
             batch: side(6_904, 31),
             rest: side(24_310, 2),
+            verdict: None,
         };
         let rows = rows(&figures, &Gate::DEFAULT);
         let told: Vec<(&str, &str, &str, bool)> = rows

@@ -111,10 +111,10 @@ fn read(fields: &Fields) -> Result<(NewRollout, NodeSelection), Faults> {
     let number = |name: &'static str| {
         let text = fields.given(name).unwrap_or_default();
         text.parse::<i64>()
-            .map_err(|_| Faults::of(name, "is not a whole number"))
+            .map_err(|_| Faults::from_field(name, "is not a whole number"))
     };
     let bundle = fields.get("bundle").parse::<BundleId>();
-    let bundle = bundle.map_err(|_| Faults::of("bundle", "is not chosen"))?;
+    let bundle = bundle.map_err(|_| Faults::from_field("bundle", "is not chosen"))?;
     let gate = match fields.get("gate") {
         "" => None,
         _ => Some(Gate {

@@ -107,7 +107,7 @@ pub(crate) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Respo
         (header::VARY, "accept-encoding"),
     ];
     let accepted = headers.get(header::ACCEPT_ENCODING);
-    let accepts = accepted.is_some_and(|value| accepts_gzip(value));
+    let accepts = accepted.is_some_and(accepts_gzip);
     match asset.compressed.as_ref().filter(|_| accepts) {
         Some(compressed) => {
             let coding = [(header::CONTENT_ENCODING, "gzip")];

@@ -16,7 +16,7 @@ pub(crate) fn number(value: i64) -> String {
     for (index, digit) in digits.chars().enumerate() {
         let left = digits.len() - index;
         // Four digits are read without a gap.
-        if 0 < index && left % 3 == 0 && 4 < digits.len() {
+        if 0 < index && left.is_multiple_of(3) && 4 < digits.len() {
             text.push(GROUP_SPACE);
         }
         text.push(digit);

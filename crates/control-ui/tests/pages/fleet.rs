@@ -1,7 +1,7 @@
 //! A fleet with everything that pages show: a rollout that stopped, drift, silence, a refusal.
 
 use crate::world::World;
-use control_app::{BundleSource, Call, NewBundle, NodeSelection, Page};
+use control_app::{BundleSource, Call, NewBundle, NodeSelection, Page, PageOrder};
 use control_domain::{
     Actor, BatchSize, Gate, NewRollout, NodeCredential, OnFailure, Role, RolloutCommand,
     RolloutState, Strategy, Tenant,
@@ -85,6 +85,7 @@ impl Fleet {
         let all = Page {
             after: None,
             limit: 10,
+            order: PageOrder::Oldest,
         };
         let members = world.app.members(&call, world.org, all).await.unwrap();
         fleet.member = members.last().unwrap().value.membership.user;
@@ -98,7 +99,8 @@ impl Fleet {
         self.now = world.app.now() - SignedDuration::from_mins(4);
         let drifted = self.nodes[9];
         for step in 0..2 {
-            for node in self.nodes[..10].to_vec() {
+            let nodes = self.nodes[..10].to_vec();
+            for node in nodes {
                 let active = (node == drifted).then_some(self.cart);
                 self.heartbeat(world, node, active).await;
             }
@@ -138,7 +140,8 @@ impl Fleet {
     async fn rounds(&mut self, world: &World, count: usize) {
         for _ in 0..count {
             self.now += SignedDuration::from_secs(ROUND_SECS);
-            for node in self.nodes[..11].to_vec() {
+            let nodes = self.nodes[..11].to_vec();
+            for node in nodes {
                 self.heartbeat(world, node, None).await;
             }
         }
@@ -231,9 +234,11 @@ fn traffic(requests: u64, errors: u64) -> Traffic {
         errors,
         reasons: BTreeMap::new(),
         latency: [0, 0, 0, requests / 2, requests / 2, 0, 0, 0, 0, 0, 0, 0],
+        ..RouteTraffic::default()
     };
     Traffic {
         routes: [("shop-api".to_owned(), route)].into(),
+        connections: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The pages without a network, on both databases; and all of them in a browser.
 #![expect(
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test may stop"
 )]
@@ -10,4 +11,5 @@ mod browser;
 mod fleet;
 mod forms;
 mod headers;
+mod sign_in;
 mod world;

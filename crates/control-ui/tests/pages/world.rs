@@ -6,12 +6,15 @@ use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use control_app::{App, Call, Environment, Objects};
 use control_auth::{MasterKey, Sealer, Secret};
-use control_domain::{Email, HeartbeatInterval, Membership, Name, Role, Session, User};
+use control_domain::{
+    Actor, Email, HeartbeatInterval, LinkedIdentity, Membership, Name, Role, Session,
+    SessionOrigin, SignInMethod, SsoConnection, User,
+};
 use control_http::SessionCookie;
-use control_store::Store;
+use control_store::{Store, StoredSecret};
 use control_testkit::{Database, databases};
-use control_wire::{OrgId, ProjectId, SessionId, UserId};
-use jiff::Timestamp;
+use control_wire::{IdentityId, OrgId, ProjectId, SecretId, SessionId, UserId};
+use jiff::{SignedDuration, Timestamp};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -85,12 +88,11 @@ impl World {
         let objects = tempfile::tempdir().unwrap();
         let store = Store::open(&database.url).await.unwrap();
         let folder = Objects::in_folder(objects.path()).unwrap();
-        let sealer = Sealer::new(vec![MasterKey::new(&[1; 32]).unwrap()]).unwrap();
         let environment = Environment {
             now: Timestamp::now,
             fill,
         };
-        let mut app = App::new(store.clone(), folder, sealer, environment);
+        let mut app = App::new(store.clone(), folder, sealer(), environment);
         // A browser looks at the fleet for minutes, and its nodes stay online.
         app.heartbeat_interval = HeartbeatInterval::from_secs(300);
         let app = Arc::new(app);
@@ -151,6 +153,12 @@ impl World {
 
     /// The session of a new member.
     pub(crate) async fn member(&self, role: Role) -> String {
+        let user = self.add_member(role).await;
+        self.session_since(user, self.app.now()).await
+    }
+
+    /// A new member.
+    pub(crate) async fn add_member(&self, role: Role) -> UserId {
         let (now, id) = (self.app.now(), UserId(Uuid::now_v7()));
         let user = User {
             id,
@@ -166,7 +174,11 @@ impl World {
             role,
             created_at: now,
         };
-        self.sign_in(&user, Some(membership)).await
+        let mut tx = self.store.begin().await.unwrap();
+        tx.insert_user(&user).await.unwrap();
+        tx.insert_membership(membership).await.unwrap();
+        tx.commit().await.unwrap();
+        id
     }
 
     /// The session of a new user of no organization.
@@ -180,20 +192,79 @@ impl World {
             instance_admin: false,
             created_at: now,
         };
-        self.sign_in(&user, None).await
+        let mut tx = self.store.begin().await.unwrap();
+        tx.insert_user(&user).await.unwrap();
+        tx.commit().await.unwrap();
+        self.session_since(id, now).await
     }
 
-    async fn sign_in(&self, user: &User, membership: Option<Membership>) -> String {
+    /// A session of the administrator with a proof of identity that is too old for changes.
+    pub(crate) async fn stale_admin(&self) -> String {
+        let (call, since) = (
+            self.call().await,
+            self.app.now() - SignedDuration::from_mins(30),
+        );
+        let Actor::User { id, .. } = call.actor else {
+            panic!("the administrator is a user");
+        };
+        self.session_since(id, since).await
+    }
+
+    /// Gives the organization single sign-on, and links an identity of the administrator to it.
+    pub(crate) async fn link_admin(&self) {
+        let settings = serde_json::json!({"oidc": {
+            "client_id": "controld",
+            "issuer": "https://id.example.com",
+            "scopes": [],
+            "group_mapping": {},
+        }});
+        let (call, now, secret) = (self.call().await, self.app.now(), SecretId(Uuid::now_v7()));
+        let Actor::User { id: user, .. } = call.actor else {
+            panic!("the administrator is a user");
+        };
+        let stored = StoredSecret {
+            id: secret,
+            org: Some(self.org),
+            sealed: sealer()
+                .seal(&secret.to_string(), [0; 12], b"secret")
+                .unwrap(),
+            created_at: now,
+        };
+        let connection = SsoConnection {
+            org: self.org,
+            settings: serde_json::from_value(settings).unwrap(),
+            secret,
+            created_at: now,
+        };
+        let identity = LinkedIdentity {
+            id: IdentityId(Uuid::now_v7()),
+            org: self.org,
+            issuer: "https://id.example.com".to_owned(),
+            subject: "ann-at-acme".to_owned(),
+            user,
+            created_at: now,
+            seen_at: now,
+        };
+        let mut tx = self.store.begin().await.unwrap();
+        tx.insert_secret(&stored).await.unwrap();
+        tx.insert_sso_connection(&connection).await.unwrap();
+        tx.insert_identity(&identity).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    async fn session_since(&self, user: UserId, since: Timestamp) -> String {
         let mut random = [0; 32];
         fill(&mut random);
         let secret = Secret::new(random);
-        let session = Session::start(SessionId(Uuid::now_v7()), user.id, self.app.now());
+        let origin = SessionOrigin {
+            method: SignInMethod::Password,
+            provider: None,
+            address: None,
+            browser: "Firefox 140 on Linux".to_owned(),
+        };
+        let session = Session::start(SessionId(Uuid::now_v7()), user, origin, since);
         let mut tx = self.store.begin().await.unwrap();
-        tx.insert_user(user).await.unwrap();
-        if let Some(membership) = membership {
-            tx.insert_membership(membership).await.unwrap();
-        }
-        tx.insert_session(session, &secret.hash()).await.unwrap();
+        tx.insert_session(&session, &secret.hash()).await.unwrap();
         tx.commit().await.unwrap();
         secret.reveal().to_owned()
     }
@@ -262,6 +333,10 @@ impl World {
             text: String::from_utf8_lossy(&bytes).into_owned(),
         }
     }
+}
+
+fn sealer() -> Sealer {
+    Sealer::new(vec![MasterKey::new(&[1; 32]).unwrap()]).unwrap()
 }
 
 fn fill(bytes: &mut [u8]) {

@@ -100,10 +100,10 @@ pub(crate) async fn send(
 
 fn read(fields: &Fields, caller: &Caller) -> Result<NewEnrolmentToken, Faults> {
     let uses = fields.get("max_uses").trim().parse::<i64>();
-    let uses = uses.map_err(|_| Faults::of("max_uses", "is not a whole number"))?;
+    let uses = uses.map_err(|_| Faults::from_field("max_uses", "is not a whole number"))?;
     let hours = fields.get("hours").parse::<i64>().ok();
     let hours = hours.filter(|hours| LIFETIMES.iter().any(|(known, _)| known == hours));
-    let hours = hours.ok_or_else(|| Faults::of("hours", "is not one of the choices"))?;
+    let hours = hours.ok_or_else(|| Faults::from_field("hours", "is not one of the choices"))?;
     Ok(NewEnrolmentToken {
         name: fields.get("name").trim().to_owned(),
         max_uses: Some(uses),

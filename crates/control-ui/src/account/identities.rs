@@ -1,0 +1,79 @@
+//! Identities of a provider that sign the person in.
+
+use crate::frame::form::Faults;
+use crate::request::failure::Failure;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{When, when};
+use axum::extract::State;
+use axum::response::Response;
+use control_domain::Access;
+use control_wire::{IdentityId, OrgId};
+use std::sync::Arc;
+
+/// The identities on the profile.
+pub(super) struct Identities {
+    pub(super) linked: Vec<Linked>,
+    /// The person's organizations with single sign-on and no identity of the person yet.
+    pub(super) others: Vec<Other>,
+    /// Whether a link may begin: it needs a fresh proof of identity.
+    pub(super) is_fresh: bool,
+}
+
+/// One that signs the person in.
+pub(super) struct Linked {
+    pub(super) id: IdentityId,
+    pub(super) org: String,
+    pub(super) subject: String,
+    pub(super) seen: When,
+}
+
+/// An organization with single sign-on.
+pub(super) struct Other {
+    pub(super) id: OrgId,
+    pub(super) name: String,
+}
+
+/// The identities of the person.
+pub(super) async fn find(ui: &Ui, caller: &Caller) -> Result<Identities, Failure> {
+    let (app, call) = (&ui.app, &caller.call);
+    let found = app.identities(call).await?;
+    let orgs = app.orgs_with_sso(call).await?;
+    let linked = found.iter().map(|own| Linked {
+        id: own.id,
+        // The organization may have ended its single sign-on since.
+        org: orgs
+            .iter()
+            .find(|org| org.id == own.org)
+            .map_or_else(|| own.issuer.clone(), |org| org.name.to_string()),
+        subject: own.subject.clone(),
+        seen: when(own.seen_at, caller.visit.now),
+    });
+    let others = orgs
+        .iter()
+        .filter(|org| found.iter().all(|own| own.org != org.id));
+    let others = others.map(|org| Other {
+        id: org.id,
+        name: org.name.to_string(),
+    });
+    Ok(Identities {
+        linked: linked.collect(),
+        others: others.collect(),
+        is_fresh: call.actor.holds(Access::FreshSession).is_ok(),
+    })
+}
+
+/// Unlinks an identity.
+pub(crate) async fn unlink(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(id): Path<IdentityId>,
+) -> Result<Response, Failure> {
+    let note = match ui.app.unlink_identity(&caller.call, id).await {
+        Ok(()) => Note::good("That identity signs you in no more."),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at("/profile", ui.cookie))
+}

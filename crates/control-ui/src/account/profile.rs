@@ -1,0 +1,211 @@
+//! The profile: sessions, the second factor, the password, linked identities.
+
+use crate::account::identities::{self, Identities};
+use crate::frame::form::{Faults, Form};
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{When, when};
+use crate::view::phrase::{count, pick};
+use askama::Template;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::Response;
+use control_app::{Call, Identity, SessionInfo};
+use control_auth::{Password, Secret};
+use control_domain::{Session, SignInMethod};
+use control_wire::SessionId;
+use jiff::Timestamp;
+use std::sync::Arc;
+
+#[derive(Template)]
+#[template(path = "profile.html")]
+struct ProfilePage {
+    frame: Frame,
+    heading: String,
+    email: String,
+    sessions: Vec<Row>,
+    second_factor: Option<(When, String)>,
+    /// When an administrator took the second factor away, until there is another one.
+    was_reset: Option<When>,
+    has_password: bool,
+    identities: Identities,
+    form: Form,
+}
+
+struct Row {
+    id: SessionId,
+    browser: String,
+    address: String,
+    method: &'static str,
+    seen: When,
+    begun: When,
+    is_own: bool,
+}
+
+/// The profile of the person.
+pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
+    let form = Form::new(&caller.visit.csrf, Fields::default());
+    respond(&ui, &caller, form).await
+}
+
+async fn respond(ui: &Ui, caller: &Caller, form: Form) -> Result<Response, Failure> {
+    let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
+    let (email, has_password) = match app.identity(call).await? {
+        Identity::User { user, .. } => (user.email.to_string(), user.password.is_some()),
+        Identity::ApiKey { .. } => (String::new(), false),
+    };
+    let found = app.sessions(call).await?;
+    let sessions: Vec<Row> = found.into_iter().map(|found| row(found, now)).collect();
+    let factor = app.second_factor(call).await?;
+    let was_reset = app.second_factor_reset_at(call).await?;
+    Ok(shown(&ProfilePage {
+        frame: Frame::personal(ui, caller, (Place::Profile, "Profile")).await?,
+        heading: heading(sessions.len(), factor.is_some()),
+        was_reset: was_reset.map(|at| when(at, now)),
+        has_password,
+        identities: identities::find(ui, caller).await?,
+        email,
+        sessions,
+        second_factor: factor.map(|factor| {
+            let left = factor.recovery_codes_left;
+            let words = format!(
+                "{} {} left",
+                count(left, "recovery code"),
+                pick(left, "is", "are")
+            );
+            (when(factor.confirmed_at, now), words)
+        }),
+        form,
+    }))
+}
+
+fn row(found: SessionInfo, now: Timestamp) -> Row {
+    let session = found.session;
+    let address = session.origin.address.map(|address| address.to_string());
+    Row {
+        id: session.id,
+        browser: match session.origin.browser.as_str() {
+            "" => "Unknown browser".to_owned(),
+            browser => browser.to_owned(),
+        },
+        address: address.unwrap_or_default(),
+        method: method(session.origin.method),
+        seen: when(session.seen_at, now),
+        begun: when(session.created_at, now),
+        is_own: found.is_own,
+    }
+}
+
+fn heading(sessions: usize, has_factor: bool) -> String {
+    let sessions = i64::try_from(sessions).unwrap_or(i64::MAX);
+    let factor = if has_factor {
+        "with a second factor"
+    } else {
+        "without a second factor"
+    };
+    format!(
+        "{} {} signed in as you; you sign in {factor}.",
+        count(sessions, "browser"),
+        pick(sessions, "is", "are")
+    )
+}
+
+fn method(method: SignInMethod) -> &'static str {
+    match method {
+        SignInMethod::Password => "Password",
+        SignInMethod::PasswordTotp => "Password and code",
+        SignInMethod::PasswordRecovery => "Password and recovery code",
+        SignInMethod::OidcTotp | SignInMethod::SamlTotp => "Single sign-on and code",
+        SignInMethod::Oidc | SignInMethod::Saml => "Single sign-on",
+    }
+}
+
+/// Ends one session.
+pub(crate) async fn end_session(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(id): Path<SessionId>,
+) -> Result<Response, Failure> {
+    let note = match ui.app.revoke_session(&caller.call, id).await {
+        Ok(()) => Note::good("That browser is signed out."),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at("/profile", ui.cookie))
+}
+
+/// Ends all sessions but this one.
+pub(crate) async fn end_others(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+) -> Result<Response, Failure> {
+    let ended = ui.app.revoke_other_sessions(&caller.call).await?;
+    let ended = i64::try_from(ended).unwrap_or(i64::MAX);
+    let note = Note::good(format!(
+        "{} {} signed out.",
+        count(ended, "other browser"),
+        pick(ended, "is", "are")
+    ));
+    Ok(note.at("/profile", ui.cookie))
+}
+
+/// Changes the password; all other sessions end.
+pub(crate) async fn change_password(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let password = Password::new(fields.get("password").to_owned());
+    match ui.app.change_password(&caller.call, password).await {
+        Ok(secret) => {
+            let note = "The password is changed, and all other browsers are signed out.";
+            Ok(with_session(
+                &ui,
+                &secret,
+                Note::good(note).at("/profile", ui.cookie),
+            ))
+        }
+        Err(error) => {
+            let form = Form::refused(&caller.visit.csrf, fields, Faults::from_error(error)?);
+            let mut response = respond(&ui, &caller, form).await?;
+            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+            Ok(response)
+        }
+    }
+}
+
+/// The session that the request came by.
+pub(super) async fn own_session(ui: &Ui, call: &Call) -> Result<Option<Session>, Failure> {
+    let found = ui.app.sessions(call).await?;
+    let own = found.into_iter().find(|found| found.is_own);
+    Ok(own.map(|found| found.session))
+}
+
+/// The response with the session's new secret.
+pub(crate) fn with_session(ui: &Ui, secret: &Secret, mut response: Response) -> Response {
+    if let Ok(field) = ui.cookie.set(secret) {
+        response.headers_mut().append(header::SET_COOKIE, field);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heading_says_how_many_browsers_and_which_proof() {
+        assert_eq!(
+            heading(1, false),
+            "1 browser is signed in as you; you sign in without a second factor."
+        );
+        assert_eq!(
+            heading(3, true),
+            "3 browsers are signed in as you; you sign in with a second factor."
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! Another proof of identity, before what a stolen session must not be enough for.
+
+use crate::account::profile::{own_session, with_session};
+use crate::account::sign_in::refused;
+use crate::frame::form::Form;
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::see;
+use crate::request::path::{leading_back, own_or_root};
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_app::{Identity, StrongProof};
+use control_auth::Password;
+use std::sync::Arc;
+
+#[derive(Template)]
+#[template(path = "prove.html")]
+struct ProofPage {
+    frame: Frame,
+    form: Form,
+    back: String,
+    /// For password managers.
+    email: String,
+    kind: ProofKind,
+}
+
+/// The proof that the user can give.
+enum ProofKind {
+    Code,
+    Password,
+    /// By the identity provider at this path.
+    Provider(String),
+}
+
+/// The form of the proof.
+pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
+    let back = caller.visit.query.get("return").to_owned();
+    let form = Form::new(&caller.visit.csrf, Fields::default());
+    respond(&ui, &caller, (form, &back)).await
+}
+
+/// Compares the password or the code, and goes back.
+pub(crate) async fn send(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let back = fields.get("return").to_owned();
+    let proof = match fields.given("code") {
+        Some(code) => StrongProof::Code(code.to_owned()),
+        None => StrongProof::Password(Password::new(fields.get("password").to_owned())),
+    };
+    match ui.app.prove_again(&caller.call, proof).await {
+        Ok(secret) => Ok(with_session(&ui, &secret, see(own_or_root(&back)))),
+        Err(error) => {
+            let (status, faults) = refused(error)?;
+            let form = Form::refused(&caller.visit.csrf, fields, faults);
+            let mut response = respond(&ui, &caller, (form, &back)).await?;
+            *response.status_mut() = status;
+            Ok(response)
+        }
+    }
+}
+
+async fn respond(
+    ui: &Ui,
+    caller: &Caller,
+    (form, back): (Form, &str),
+) -> Result<Response, Failure> {
+    let (email, has_password) = match ui.app.identity(&caller.call).await? {
+        Identity::User { user, .. } => (user.email.to_string(), user.password.is_some()),
+        Identity::ApiKey { .. } => (String::new(), false),
+    };
+    Ok(shown(&ProofPage {
+        frame: Frame::personal(ui, caller, (Place::Profile, "Prove it is you")).await?,
+        kind: kind(ui, caller, (has_password, back)).await?,
+        form,
+        back: back.to_owned(),
+        email,
+    }))
+}
+
+async fn kind(
+    ui: &Ui,
+    caller: &Caller,
+    (has_password, back): (bool, &str),
+) -> Result<ProofKind, Failure> {
+    if ui.app.second_factor(&caller.call).await?.is_some() {
+        return Ok(ProofKind::Code);
+    }
+    if has_password {
+        return Ok(ProofKind::Password);
+    }
+    let session = own_session(ui, &caller.call).await?;
+    let provider = session.and_then(|session| session.origin.provider);
+    Ok(provider.map_or(ProofKind::Password, |org| {
+        ProofKind::Provider(leading_back(&format!("/sso/{org}"), own_or_root(back)))
+    }))
+}

@@ -1,0 +1,177 @@
+//! The second factor: a QR code for the authenticator app, and recovery codes, each shown once.
+
+use crate::account::profile::with_session;
+use crate::frame::form::{Faults, Form};
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::{Note, see};
+use crate::request::path::leading_back;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::confirm::Confirm;
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use control_auth::RecoveryCode;
+use std::sync::Arc;
+
+#[derive(Template)]
+#[template(path = "totp_start.html")]
+struct StartPage {
+    frame: Frame,
+}
+
+#[derive(Template)]
+#[template(path = "totp.html")]
+struct TotpPage {
+    frame: Frame,
+    form: Form,
+    /// The QR code: markup of the renderer, of numbers and fixed text only. Empty once the secret was shown.
+    qr: String,
+    secret: String,
+}
+
+#[derive(Template)]
+#[template(path = "recovery_codes.html")]
+struct CodesPage {
+    frame: Frame,
+    heading: &'static str,
+    codes: Vec<String>,
+}
+
+#[derive(Template)]
+#[template(path = "confirm.html")]
+struct ConfirmPage {
+    frame: Frame,
+    confirm: Confirm,
+}
+
+/// The way to a second factor, for those that an organization demands one of; with one, the way to its proof.
+pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
+    if ui.app.second_factor(&caller.call).await?.is_some() {
+        let back = caller.visit.query.get("return");
+        return Ok(see(&leading_back("/profile/prove", back)));
+    }
+    let frame = Frame::personal(&ui, &caller, (Place::Profile, "Second factor")).await?;
+    Ok(shown(&StartPage { frame }))
+}
+
+/// Makes a secret, and shows it this once.
+pub(crate) async fn start(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
+    let made = ui.app.start_totp(&caller.call).await?;
+    let form = Form::new(&caller.visit.csrf, Fields::default());
+    respond(&ui, &caller, form, (made.qr_svg, grouped(&made.base32))).await
+}
+
+/// Lets the second factor count, once the app shows the right digits.
+pub(crate) async fn confirm(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let code = fields.get("code").trim().to_owned();
+    let faults = match ui.app.confirm_totp(&caller.call, &code).await {
+        Ok(factor) => {
+            let heading = "The second factor is on.";
+            let page = codes_page(&ui, &caller, heading, &factor.recovery_codes).await?;
+            return Ok(with_session(&ui, &factor.session, page));
+        }
+        Err(error) => Faults::from_error(error)?,
+    };
+    let form = Form::refused(&caller.visit.csrf, fields, faults);
+    let mut response = respond(&ui, &caller, form, (String::new(), String::new())).await?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
+}
+
+async fn respond(
+    ui: &Ui,
+    caller: &Caller,
+    form: Form,
+    (qr, secret): (String, String),
+) -> Result<Response, Failure> {
+    Ok(shown(&TotpPage {
+        frame: Frame::personal(ui, caller, (Place::Profile, "Second factor")).await?,
+        form,
+        qr,
+        secret,
+    }))
+}
+
+/// `ABCD EFGH …`
+fn grouped(secret: &str) -> String {
+    let mut text = String::new();
+    for (index, letter) in secret.chars().enumerate() {
+        if 0 < index && index.is_multiple_of(4) {
+            text.push(' ');
+        }
+        text.push(letter);
+    }
+    text
+}
+
+/// Makes new recovery codes, and shows them this once.
+pub(crate) async fn renew_codes(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+) -> Result<Response, Failure> {
+    let codes = ui.app.renew_recovery_codes(&caller.call).await?;
+    codes_page(&ui, &caller, "You have new recovery codes.", &codes).await
+}
+
+async fn codes_page(
+    ui: &Ui,
+    caller: &Caller,
+    heading: &'static str,
+    codes: &[RecoveryCode],
+) -> Result<Response, Failure> {
+    Ok(shown(&CodesPage {
+        frame: Frame::personal(ui, caller, (Place::Profile, "Recovery codes")).await?,
+        heading,
+        codes: codes.iter().map(|code| code.reveal().to_owned()).collect(),
+    }))
+}
+
+/// The page that asks before the second factor ends.
+pub(crate) async fn ask_removal(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+) -> Result<Response, Failure> {
+    let frame = Frame::personal(&ui, &caller, (Place::Profile, "Second factor")).await?;
+    Ok(shown(&ConfirmPage {
+        frame,
+        confirm: Confirm {
+            over: ("Profile", "/profile".to_owned()),
+            heading: "Turn the second factor off?".to_owned(),
+            effects: vec![
+                "Your password alone signs in from now on, and your recovery codes end.".to_owned(),
+                "An organization that comes to demand a second factor is closed to you until you set up another one.".to_owned(),
+            ],
+            action: "/profile/totp/remove".to_owned(),
+            back: "/profile".to_owned(),
+            csrf: caller.visit.csrf.clone(),
+            button: "Turn it off".to_owned(),
+        },
+    }))
+}
+
+/// Ends the second factor.
+pub(crate) async fn remove(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
+    let note = match ui.app.remove_totp(&caller.call).await {
+        Ok(()) => Note::good("The second factor is off."),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at("/profile", ui.cookie))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_read_in_groups_of_four() {
+        assert_eq!(grouped("ABCDEFGHIJ"), "ABCD EFGH IJ");
+    }
+}

@@ -1,0 +1,254 @@
+//! Sign-in: the password, then a code of the authenticator app or a recovery code; and sign-out.
+
+use crate::frame::form::{Faults, Form};
+use crate::frame::{Frame, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::{Note, see};
+use crate::request::path::{leading_back, own_or_root};
+use crate::request::visit::{Caller, Visit};
+use crate::ui::Ui;
+use askama::Template;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::Response;
+use control_app::{Error, NewSession, SignedIn};
+use control_auth::{Password, Secret};
+use form_urlencoded::byte_serialize;
+use std::sync::Arc;
+
+/// The cookie of a sign-in that waits for its second factor. It is no session.
+pub(crate) const PENDING: &str = "pending";
+/// The cookie lasts as long as the sign-in that it names, in seconds.
+const PENDING_SECONDS: u32 = 300;
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct SignInPage {
+    frame: Frame,
+    form: Form,
+    back: String,
+    /// The way to the page of single sign-on.
+    sso: String,
+}
+
+#[derive(Template)]
+#[template(path = "sign_in_code.html")]
+struct CodePage {
+    frame: Frame,
+    form: Form,
+    back: String,
+    is_recovery: bool,
+    /// The page that takes the other kind of code.
+    other: String,
+}
+
+#[derive(Template)]
+#[template(path = "sign_in_sso.html")]
+struct SsoPage {
+    frame: Frame,
+    form: Form,
+    back: String,
+    org: String,
+    /// The way to the organization's provider, once the organization is known.
+    start: Option<String>,
+}
+
+/// The form of the password.
+pub(crate) async fn show(visit: Visit) -> Response {
+    let back = visit.query.get("return").to_owned();
+    let form = Form::new(&visit.csrf, Fields::default());
+    password_page(&visit, form, &back)
+}
+
+/// Compares the password.
+pub(crate) async fn send(
+    State(ui): State<Arc<Ui>>,
+    visit: Visit,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let password = Password::new(fields.get("password").to_owned());
+    let email = fields.get("email").trim().to_owned();
+    let back = fields.get("return").to_owned();
+    match ui.app.sign_in(&visit.stranger(), &email, password).await {
+        Ok(SignedIn::Session(new)) => Ok(begin(&ui, &new, &back)),
+        Ok(SignedIn::NeedsCode { secret, .. }) => {
+            let mut response = see(&leading_back("/sign-in/code", &back));
+            let field = ui
+                .cookie
+                .field(PENDING, secret.reveal(), Some(PENDING_SECONDS));
+            if let Ok(field) = field {
+                response.headers_mut().append(header::SET_COOKIE, field);
+            }
+            Ok(response)
+        }
+        Err(error) => {
+            let (status, faults) = refused(error)?;
+            let form = Form::refused(&visit.csrf, fields, faults);
+            let mut response = password_page(&visit, form, &back);
+            *response.status_mut() = status;
+            Ok(response)
+        }
+    }
+}
+
+/// The form of the code.
+pub(crate) async fn show_code(visit: Visit) -> Result<Response, Failure> {
+    pending(&visit)?;
+    let form = Form::new(&visit.csrf, Fields::default());
+    Ok(code_page(&visit, form, false))
+}
+
+/// The form of a recovery code.
+pub(crate) async fn show_recovery(visit: Visit) -> Result<Response, Failure> {
+    pending(&visit)?;
+    let form = Form::new(&visit.csrf, Fields::default());
+    Ok(code_page(&visit, form, true))
+}
+
+/// The page that leads to the identity provider of an organization. It is reached by a link: browsers hold a form, and
+/// all that it is redirected to, to the policy of this server.
+pub(crate) async fn show_sso(visit: Visit) -> Response {
+    let back = visit.query.get("return").to_owned();
+    let org = visit.query.given("org").unwrap_or_default().to_owned();
+    let start = (!org.is_empty()).then(|| {
+        // A segment of a path has `%20` for a space, where a form has `+`.
+        let encoded: String = byte_serialize(org.as_bytes()).collect();
+        leading_back(
+            &format!("/sso/{}", encoded.replace('+', "%20")),
+            own_or_root(&back),
+        )
+    });
+    shown(&SsoPage {
+        frame: Frame::bare("Single sign-on", Some(&visit)),
+        form: Form::new(&visit.csrf, Fields::filled(&[("org", &org)])),
+        back,
+        org,
+        start,
+    })
+}
+
+/// Compares the code of the authenticator app.
+pub(crate) async fn send_code(
+    State(ui): State<Arc<Ui>>,
+    visit: Visit,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let pending = pending(&visit)?;
+    let (person, code) = (visit.stranger(), fields.get("code").trim().to_owned());
+    let signed_in = ui.app.sign_in_code(&person, &pending, &code).await;
+    finish(&ui, &visit, fields, (signed_in, false))
+}
+
+/// Compares a recovery code.
+pub(crate) async fn send_recovery(
+    State(ui): State<Arc<Ui>>,
+    visit: Visit,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let pending = pending(&visit)?;
+    let (person, code) = (visit.stranger(), fields.get("code").trim().to_owned());
+    let signed_in = ui.app.sign_in_recovery(&person, &pending, &code).await;
+    finish(&ui, &visit, fields, (signed_in, true))
+}
+
+/// The sign-in that the password began; without one it begins anew.
+fn pending(visit: &Visit) -> Result<Secret, Failure> {
+    let pending = visit.pending.clone();
+    pending.ok_or_else(|| Failure::See("/sign-in".to_owned()))
+}
+
+fn finish(
+    ui: &Ui,
+    visit: &Visit,
+    fields: Fields,
+    (signed_in, is_recovery): (Result<NewSession, Error>, bool),
+) -> Result<Response, Failure> {
+    let back = fields.get("return").to_owned();
+    let mut response = match signed_in {
+        Ok(new) => begin(ui, &new, &back),
+        Err(Error::Unauthenticated) => {
+            let note = Note::bad("That sign-in took too long: begin anew.");
+            note.at(&leading_back("/sign-in", &back), ui.cookie)
+        }
+        Err(error) => {
+            let (status, faults) = refused(error)?;
+            let form = Form::refused(&visit.csrf, fields, faults);
+            let mut response = code_page(visit, form, is_recovery);
+            *response.status_mut() = status;
+            return Ok(response);
+        }
+    };
+    if let Ok(field) = ui.cookie.field(PENDING, "", Some(0)) {
+        response.headers_mut().append(header::SET_COOKIE, field);
+    }
+    Ok(response)
+}
+
+/// The page that was asked for, with a session.
+fn begin(ui: &Ui, new: &NewSession, back: &str) -> Response {
+    let mut response = see(own_or_root(back));
+    for field in ui.cookie.set_all(new) {
+        response.headers_mut().append(header::SET_COOKIE, field);
+    }
+    response
+}
+
+/// The status and the words for a wrong proof of identity; which part of it is wrong is not said.
+pub(super) fn refused(error: Error) -> Result<(StatusCode, Faults), Failure> {
+    if let Error::TooManyTries { retry_after_secs } = error {
+        let reason = format!("too many tries: wait {retry_after_secs} seconds");
+        return Ok((
+            StatusCode::TOO_MANY_REQUESTS,
+            Faults::from_field("", reason),
+        ));
+    }
+    if matches!(error, Error::WrongSignIn) {
+        let faults = Faults::from_field("", "the address, the password or the code is wrong");
+        return Ok((StatusCode::UNAUTHORIZED, faults));
+    }
+    Ok((StatusCode::UNPROCESSABLE_ENTITY, Faults::from_error(error)?))
+}
+
+fn password_page(visit: &Visit, form: Form, back: &str) -> Response {
+    shown(&SignInPage {
+        frame: Frame::bare("Sign in", Some(visit)),
+        form,
+        back: back.to_owned(),
+        sso: leading_back("/sign-in/sso", back),
+    })
+}
+
+fn code_page(visit: &Visit, form: Form, is_recovery: bool) -> Response {
+    let sent = form.value("return");
+    let back = if sent.is_empty() {
+        visit.query.get("return")
+    } else {
+        sent
+    };
+    let other = if is_recovery {
+        "/sign-in/code"
+    } else {
+        "/sign-in/recovery"
+    };
+    shown(&CodePage {
+        frame: Frame::bare("Sign in", Some(visit)),
+        back: back.to_owned(),
+        other: leading_back(other, back),
+        form,
+        is_recovery,
+    })
+}
+
+/// Ends the session.
+pub(crate) async fn sign_out(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+) -> Result<Response, Failure> {
+    ui.app.sign_out(&caller.call).await?;
+    let mut response = Note::good("You are signed out.").at("/sign-in", ui.cookie);
+    if let Ok(field) = ui.cookie.clear() {
+        response.headers_mut().append(header::SET_COOKIE, field);
+    }
+    Ok(response)
+}
