@@ -143,7 +143,7 @@ pub(crate) struct ServeArgs {
     pub(crate) quotas: QuotaArgs,
     #[command(flatten)]
     pub(crate) retention: RetentionArgs,
-    /// The address under which browsers reach the control plane, such as https://control.example.com. Single sign-on
+    /// The address under which browsers reach the control plane, such as `https://control.example.com`. Single sign-on
     /// by OpenID Connect needs it. Replicas have the same.
     #[arg(long, env = "CONTROLD_PUBLIC_URL", value_parser = public_url)]
     pub(crate) public_url: Option<String>,

@@ -56,14 +56,7 @@ pub(crate) async fn run(
     app.heartbeat_interval = HeartbeatInterval::from_secs(args.heartbeat_secs);
     app.quotas = args.quotas.into();
     app.retention = args.retention.into();
-    app.sso_site = SsoSite {
-        public_url: args.public_url,
-        private_addresses: if args.sso_private_addresses {
-            PrivateAddresses::Allowed
-        } else {
-            PrivateAddresses::Refused
-        },
-    };
+    app.sso_site = sso_site(args.public_url, args.sso_private_addresses);
     let app = Arc::new(app);
     describe_metrics(env!("CARGO_PKG_VERSION"), app.now());
     let listener = TcpListener::bind(args.listen).await;
@@ -113,6 +106,19 @@ pub(crate) async fn run(
     }
     app.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The settings of single sign-on.
+fn sso_site(public_url: Option<String>, allows_private_addresses: bool) -> SsoSite {
+    let private_addresses = if allows_private_addresses {
+        PrivateAddresses::Allowed
+    } else {
+        PrivateAddresses::Refused
+    };
+    SsoSite {
+        public_url,
+        private_addresses,
+    }
 }
 
 /// Why there is no listener, and what to do.

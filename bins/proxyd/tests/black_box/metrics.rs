@@ -157,7 +157,7 @@ fn check_stats(stats: &Value) {
     let route = &stats["by_route"]["plain"];
     assert!(route["latency_ms"]["p99"].as_f64() > Some(0.0));
     assert_eq!(stats["limits"]["max-body-size-bytes"]["rejected"], 1);
-    assert_eq!(stats["limits"]["max-header-size-bytes"]["rejected"], 1);
+    assert_eq!(stats["limits"]["max-header-value-bytes"]["rejected"], 1);
     assert_eq!(stats["limits"]["max-total-connections"]["current"], 3);
     assert!(stats["memory"]["rss_bytes"].as_u64() > Some(1_000_000));
     assert_eq!(stats["memory"]["shedding"], false);
