@@ -36,7 +36,7 @@ enum Credential {
     Link(String),
     /// In the cookie of a session.
     Session(String),
-    /// In the cookie of a page for everybody.
+    /// In the cookie of a public page.
     Before(String),
     None,
 }
@@ -125,7 +125,7 @@ fn new_before(ui: &Ui, page: &Page, request: &Request) -> Option<String> {
     is_needed.then(|| format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
 
-/// Everything before the handler; the actor's request, or `None` on a page for everybody.
+/// Everything before the handler; the actor's request, or `None` on a public page.
 async fn enter(
     ui: &Ui,
     page: &Page,

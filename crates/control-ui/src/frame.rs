@@ -65,7 +65,7 @@ pub(crate) struct Frame {
     pub(crate) csrf: String,
     /// The name of the person that is signed in.
     pub(crate) person: Option<String>,
-    /// The project or organization of the page, and the others.
+    /// The project or organization of the page, and the rest of the list.
     pub(crate) switcher: Option<Switcher>,
     /// The navigation.
     pub(crate) groups: Vec<Group>,
@@ -103,7 +103,7 @@ pub(crate) struct Entry {
 }
 
 impl Frame {
-    /// The frame of a page for everybody, and of failures.
+    /// The frame of a public page, and of failures.
     pub(crate) fn bare(title: &str, visit: Option<&Visit>) -> Self {
         Self {
             title: title.to_owned(),
@@ -343,7 +343,7 @@ fn org_entries(caller: &Caller, org: OrgId, place: Place) -> Vec<Entry> {
     allowed.map(|(_, entry)| entry).collect()
 }
 
-/// Who may do what a page offers, for its foot; `None` if the actor may.
+/// The role that the actions of a page need, for its foot; `None` if the actor may.
 pub(crate) fn foot(
     caller: &Caller,
     (access, tenant): (Access, Tenant),

@@ -23,7 +23,7 @@ struct ConfirmPage {
     confirm: Confirm,
 }
 
-/// Sets the labels to those of the form: others are removed.
+/// Sets the labels to those of the form; all further labels are removed.
 pub(crate) async fn label(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! The audit log: who did what to what, with the values before and after.
+//! The audit log: actor, action and subject, with the values before and after.
 
 use crate::frame::{Frame, Place, show};
 use crate::request::failure::Failure;

@@ -37,7 +37,7 @@ impl Note {
         }
     }
 
-    /// 303 to `path`, whose page shows the note.
+    /// 303 to `path`; the page there shows the note.
     pub(crate) fn at(&self, path: &str, cookies: SessionCookie) -> Response {
         let mut response = see(path);
         let mark = if self.is_good { '+' } else { '-' };

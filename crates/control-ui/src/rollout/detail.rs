@@ -171,7 +171,7 @@ fn plan(rollout: &Rollout) -> String {
     )
 }
 
-/// The batches around the one under way, and a sentence on the others.
+/// The batches around the one under way, and a sentence on the rest.
 fn track(progress: &RolloutProgress, now: Timestamp) -> (Vec<BatchCard>, String) {
     let rollout = &progress.rollout;
     let all = rollout.batches();

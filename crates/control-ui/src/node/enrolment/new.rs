@@ -1,4 +1,4 @@
-//! A new enrolment token, whose secret is shown once.
+//! A new enrolment token; its secret is shown once.
 
 use crate::frame::form::{self, Faults, Form};
 use crate::frame::{Frame, Place, show as shown};
