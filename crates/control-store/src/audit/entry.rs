@@ -1,10 +1,10 @@
 //! An entry of the audit log as its columns have it, and its link of the chain.
 
-use crate::audit_event::{AuditChange, AuditEntry};
 use crate::error::StoreError;
 use crate::row::{number, optional_number, optional_text, text, truth};
 use crate::statement::sql;
 use crate::store::Transaction;
+use crate::store::audit_event::{AuditChange, AuditEntry};
 use control_auth::{AuditKey, sha256};
 use sqlx::any::AnyRow;
 

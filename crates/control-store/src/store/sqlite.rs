@@ -5,7 +5,7 @@
 //! would wait for the disk, on a slow one for half a second.
 
 use crate::error::StoreError;
-use crate::pool::pool_options;
+use crate::store::pool::pool_options;
 use sqlx::{AnyPool, Error, Row, query};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,10 +1,10 @@
 //! The audit log of one organization, as its administrators read it.
 
-use crate::audit_event::AuditChange;
 use crate::error::StoreError;
 use crate::row::{id, number, optional_id, optional_text, text, time};
 use crate::statement::sql;
 use crate::store::Transaction;
+use crate::store::audit_event::AuditChange;
 use control_wire::{OrgId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
 use sqlx::any::AnyRow;

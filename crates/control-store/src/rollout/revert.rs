@@ -1,7 +1,7 @@
 //! The nodes of rollouts on their way back.
 
 use crate::error::StoreError;
-use crate::recall::{confirmed_way_back, rejected};
+use crate::rollout::recall::{confirmed_way_back, rejected};
 use crate::row::{id, number, optional_id, text};
 use crate::statement::sql;
 use crate::store::Transaction;
@@ -145,7 +145,7 @@ impl Transaction {
 #[cfg(test)]
 mod tests {
     use super::{ANY_UNORDERED, ANY_WAITING, COUNT, UNORDERED};
-    use crate::rollout_node::OF_BATCH;
+    use crate::rollout::node::OF_BATCH;
     use crate::store::Store;
     use sqlx::{Row, query};
 

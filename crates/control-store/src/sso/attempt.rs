@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::row::{id, json, optional_id, text, time};
-use crate::sso_connection::to_json;
+use crate::sso::connection::to_json;
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_domain::SsoAttemptContents;

@@ -1,7 +1,7 @@
 //! What the gate of a rollout looks at: what nodes have counted since their batch was opened.
 
 use crate::error::StoreError;
-use crate::rollout_node::ready;
+use crate::rollout::node::ready;
 use crate::row::traffic::optional_traffic;
 use crate::row::{id, optional_id, real, time};
 use crate::statement::sql;
