@@ -1,9 +1,9 @@
 //! The audit log of an organization.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Caller, Path, Query};
-use crate::page::PageQuery;
-use crate::problem::Problem;
+use crate::request::extract::{Caller, Path, Query};
+use crate::request::page::PageQuery;
+use crate::response::problem::Problem;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;

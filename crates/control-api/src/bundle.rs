@@ -1,11 +1,14 @@
 //! Bundles. No answer to a command holds an archive: those are downloaded.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Body, Caller, Path, Query};
+pub(crate) mod archive;
+pub(crate) mod signing_key;
+
 use crate::names::{BundleStateName, RenameRequest};
-use crate::page::{List, OrderName, PageQuery};
-use crate::problem::Problem;
-use crate::resource::Resource;
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{List, OrderName, PageQuery};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,10 +1,12 @@
 //! Projects.
 
-use crate::extract::{Body, Caller, Path, Query};
+pub(crate) mod role;
+
 use crate::names::ApprovalRuleName;
-use crate::page::{List, PageQuery};
-use crate::problem::Problem;
-use crate::resource::Resource;
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{List, PageQuery};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,12 +1,14 @@
 //! Rollouts: a bundle on its way to nodes, batch by batch.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Body, Caller, Path, Query};
+pub(crate) mod view;
+
 use crate::names::{OnFailureName, RolloutStateName};
-use crate::page::{List, OrderName, PageQuery};
-use crate::problem::Problem;
-use crate::resource::Resource;
-use crate::rollout_view::{GateSettings, RolloutNodeView, RolloutSummary, RolloutView};
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{List, OrderName, PageQuery};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
+use crate::rollout::view::{GateSettings, RolloutNodeView, RolloutSummary, RolloutView};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,9 +1,13 @@
 //! Bundles: from files or services to a signed archive.
 
+pub(crate) mod approval;
+pub(crate) mod archive;
+pub(crate) mod signing_key;
+
 use crate::app::{App, tenant};
-use crate::audit_value::{Audited, changed, created, deleted};
+use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
-use crate::compiler::{self, Definitions, ListenAddresses};
+use crate::configuration::compiler::{self, Definitions, ListenAddresses};
 use crate::configuration::{self, Checked, Diagnostic};
 use crate::error::Error;
 use control_bundle::{BundleError, Files, Requirements, certificates, digest, pack, sign};

@@ -1,5 +1,7 @@
 //! One request: the actor, the time, and what the request's headers ask for.
 
+pub(crate) mod visit;
+
 use crate::error::Error;
 use control_domain::Actor;
 use jiff::Timestamp;

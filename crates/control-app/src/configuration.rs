@@ -1,5 +1,8 @@
 //! The check of a configuration: the same code as in the proxy.
 
+pub(crate) mod compiler;
+pub(crate) mod diff;
+
 use control_bundle::{ENTRY_FILE, Files};
 use proxy_config::{Loaded, Report, load_bundle};
 use proxy_model::{Model, Place};

@@ -1,14 +1,17 @@
 //! Rollouts, as operators steer them.
 
+pub(crate) mod assignment;
+pub(crate) mod scheduler;
+
 use crate::app::{App, tenant};
-use crate::approval::{Approval, MAX_BASES};
-use crate::audit_value::{Audited, changed, created, deleted};
+use crate::audit::value::{Audited, changed, created, deleted};
 use crate::bundle;
+use crate::bundle::approval::{Approval, MAX_BASES};
 use crate::call::Call;
 use crate::error::Error;
 use crate::metric;
-use crate::order::OrderTarget;
-use crate::private_keys::require_chosen_holders;
+use crate::node::order::OrderTarget;
+use crate::node::private_keys::require_chosen_holders;
 use control_domain::{
     Access, BatchCounts, BundleState, Comparison, Figures, Gate, NewRollout, Observation, Refusal,
     Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, Weighed,

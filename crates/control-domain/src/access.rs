@@ -1,5 +1,9 @@
 //! Permissions: the rules, and where a value belongs.
 
+pub(crate) mod actor;
+pub(crate) mod maker;
+pub(crate) mod refusal;
+
 use crate::named::named;
 use control_wire::{OrgId, ProjectId};
 

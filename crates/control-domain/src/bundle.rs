@@ -1,10 +1,12 @@
 //! A bundle: files of configuration that were checked and signed.
 
+pub(crate) mod signing_key;
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
 use crate::access::{Access, Tenant};
-use crate::actor::Actor;
 use crate::machine::{Transition, next_state};
 use crate::named::named;
-use crate::refusal::Refusal;
 use crate::text::Name;
 use control_wire::{BundleId, SigningKeyId};
 use jiff::Timestamp;

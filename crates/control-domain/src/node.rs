@@ -1,11 +1,16 @@
 //! A node: a proxy of the fleet.
 
+pub(crate) mod drift;
+pub(crate) mod enrolment_token;
+pub(crate) mod heartbeat;
+pub(crate) mod standing;
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
 use crate::access::{Access, Tenant};
-use crate::actor::Actor;
 use crate::labels::Labels;
 use crate::machine::{Transition, next_state};
 use crate::named::named;
-use crate::refusal::Refusal;
 use crate::text::Name;
 use control_wire::{BundleId, NodeId, NodeStatus, Traffic};
 use jiff::{SignedDuration, Timestamp};

@@ -1,11 +1,12 @@
 //! An organization: what projects, members and keys belong to.
 
+pub(crate) mod membership;
 mod quota;
 mod retention;
 
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
 use crate::access::{Access, Tenant};
-use crate::actor::Actor;
-use crate::refusal::Refusal;
 use crate::text::Name;
 use control_wire::OrgId;
 use jiff::Timestamp;

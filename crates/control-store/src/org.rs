@@ -1,5 +1,6 @@
 //! Organizations.
 
+pub(crate) mod membership;
 mod quota;
 
 use crate::error::StoreError;

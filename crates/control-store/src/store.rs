@@ -1,10 +1,14 @@
 //! The database and its transactions.
 
-use crate::audit_event::AuditChange;
+pub(crate) mod audit_event;
+pub(crate) mod pool;
+pub(crate) mod sqlite;
+
 use crate::error::StoreError;
-use crate::pool::{MAX_WAIT, pool_options};
 use crate::row::number;
-use crate::sqlite::{self, Sqlite};
+use crate::store::audit_event::AuditChange;
+use crate::store::pool::{MAX_WAIT, pool_options};
+use crate::store::sqlite::Sqlite;
 use jiff::Timestamp;
 use sqlx::any::install_default_drivers;
 use sqlx::migrate::Migrator;

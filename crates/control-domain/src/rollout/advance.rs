@@ -1,11 +1,11 @@
 //! What the scheduler does next with a rollout.
 
 use crate::access::Access;
-use crate::actor::Actor;
-use crate::figures::Comparison;
-use crate::gate::GateVerdict;
-use crate::refusal::Refusal;
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
 use crate::rollout::command::{Batch, BatchState, Rollout, RolloutChange};
+use crate::rollout::figures::Comparison;
+use crate::rollout::gate::GateVerdict;
 use crate::rollout::state::{RolloutEvent, RolloutState};
 use crate::rollout::strategy::OnFailure;
 use jiff::{SignedDuration, Timestamp};

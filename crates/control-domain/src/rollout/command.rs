@@ -1,11 +1,11 @@
 //! A rollout, and what operators do with it.
 
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
 use crate::access::{Access, Tenant};
-use crate::actor::Actor;
 use crate::labels::Labels;
 use crate::machine::next_state;
 use crate::named::named;
-use crate::refusal::Refusal;
 use crate::rollout::state::{ROLLOUT_TRANSITIONS, RolloutEvent, RolloutState};
 use crate::rollout::strategy::Strategy;
 use control_wire::{BundleId, RolloutId, UserId};

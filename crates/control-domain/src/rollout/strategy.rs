@@ -1,8 +1,8 @@
 //! How a rollout goes: batches, times, the gate, what follows a failure.
 
-use crate::gate::Gate;
+use crate::access::refusal::Refusal;
 use crate::named::named;
-use crate::refusal::Refusal;
+use crate::rollout::gate::Gate;
 
 const MAX_BATCHES: i64 = 500;
 const MAX_SECS: i64 = 7 * 24 * 3_600;
