@@ -6,7 +6,7 @@ use crate::workspace::Workspace;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-/// What is simulated. Without `--faults`, `--hurts`, `--steps` and `--heartbeats` a good bundle is rolled out.
+/// Options of a simulation. Without `--faults`, `--hurts`, `--steps` and `--heartbeats` a good bundle is rolled out.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
     /// Nodes, each with the real client of the control plane

@@ -36,11 +36,11 @@ pub(super) struct Setup {
     pub(super) upstreams: u32,
     /// Requests are logged to a file; proxyd only.
     pub(super) access_log: bool,
-    /// What its route does besides forwarding.
+    /// Work of its route besides forwarding.
     pub(super) route: RouteKind,
 }
 
-/// What a route does besides forwarding. All but plain routes are without TLS.
+/// Work of a route besides forwarding. All but plain routes are without TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteKind {
     /// Nothing.

@@ -1,4 +1,4 @@
-//! What the tests of pages drive a browser with, in a folder of its own in the target folder.
+//! The browser driver of page tests, in a folder of its own in the target folder.
 
 use crate::command;
 use crate::task_error::TaskError;
