@@ -23,7 +23,7 @@ const COVERAGE: &[&str] = &[
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 
-/// What to fuzz, and for how long.
+/// Targets to fuzz, and the time for each.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// How long each target runs
