@@ -1,10 +1,10 @@
 //! `cargo xtask fleet`: a simulated fleet against one controld.
 
-use crate::command;
-use crate::task_error::TaskError;
-use crate::workspace::Workspace;
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::workspace::Workspace;
 
 /// Options of a simulation. Without `--faults`, `--hurts`, `--steps` and `--heartbeats` a good bundle is rolled out.
 #[derive(Args, Clone, Debug)]

@@ -4,13 +4,13 @@ pub(crate) mod canonical;
 mod session;
 
 use self::session::Session;
-use crate::command;
-use crate::task_error::TaskError;
-use crate::terminal::{print_error, say};
-use crate::workspace::Workspace;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal::{print_error, say};
+use xtask_kit::workspace::Workspace;
 
 /// Compiler flags that libFuzzer needs. Unlike sanitizers, they work on the stable compiler.
 const COVERAGE: &[&str] = &[

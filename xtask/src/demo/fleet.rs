@@ -2,8 +2,6 @@
 //! back.
 
 use crate::demo::control::Control;
-use crate::task_error::TaskError;
-use crate::terminal::say;
 use proxy_load::clock::{Stopwatch, pause};
 use proxy_testkit::{Launch, Proxyd, RawClient, Upstream, Wire, closed_port, get};
 use std::net::SocketAddr;
@@ -12,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal::say;
 
 const NODES: usize = 3;
 /// For anything that a node does.

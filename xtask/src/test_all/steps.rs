@@ -1,16 +1,16 @@
 //! The steps of `test-all`, in order.
 
 use super::tally::Tally;
-use crate::bench::{self, Guarded};
-use crate::command;
+use crate::bench;
 use crate::fuzz;
 use crate::reference;
 use crate::setup;
-use crate::task_error::TaskError;
 use crate::tidy;
-use crate::workspace::Workspace;
 use std::num::NonZero;
 use std::thread;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::workspace::Workspace;
 
 /// A step.
 pub(super) struct Step {
@@ -133,10 +133,10 @@ fn check_dependencies(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskEr
 }
 
 fn guard_cost(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
-    match bench::guard(workspace)? {
-        Guarded::Held => Ok(Ending::Done),
-        Guarded::Skipped(why) => absent(workspace, why),
+    if command::find("valgrind").is_none() {
+        return absent(workspace, "valgrind is missing".to_owned());
     }
+    bench::run(workspace, &["--guard"]).map(|()| Ending::Done)
 }
 
 fn absent(workspace: &Workspace, what: String) -> Result<Ending, TaskError> {

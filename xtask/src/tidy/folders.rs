@@ -24,8 +24,6 @@ const KNOWN_FOLDERS: &[(&str, usize)] = &[
     ("crates/proxy-routing/src", 23),
     ("crates/proxy-testkit/src", 27),
     ("crates/proxy-tls/src", 21),
-    ("xtask/src", 19),
-    ("xtask/src/bench", 35),
     ("xtask/src/tidy", 24),
 ];
 
