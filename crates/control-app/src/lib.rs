@@ -3,6 +3,10 @@
 //! Each handler is a method of [`App`] and reads in that order. The permission is the first line
 //! of the domain's verb, so a handler cannot forget it.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "`Error` says when each of its variants occurs"
+)]
 
 mod app;
 mod call;

@@ -40,10 +40,6 @@ pub enum KeyRotation {
 impl App {
     /// Registers a node; the token is used up by one in the same transaction. The same token, asked again for a node
     /// of this name that was not heard from yet, gives that node another key: the first answer was lost.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn register_node(
         &self,
         call: &Call,
@@ -121,10 +117,6 @@ impl App {
     }
 
     /// The nodes of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn nodes(
         &self,
         call: &Call,
@@ -140,10 +132,6 @@ impl App {
     }
 
     /// How many nodes a project has.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn count_nodes(&self, call: &Call, project: ProjectId) -> Result<NodeCounts, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
@@ -153,10 +141,6 @@ impl App {
     }
 
     /// One node.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn node(
         &self,
         call: &Call,
@@ -169,10 +153,6 @@ impl App {
     }
 
     /// The newest events of a node.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn node_events(
         &self,
         call: &Call,
@@ -186,10 +166,6 @@ impl App {
     }
 
     /// Changes labels; `None` removes one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn label_node(
         &self,
         call: &Call,
@@ -211,10 +187,6 @@ impl App {
     }
 
     /// Ends the wait of a node that asked for labels that its token does not give.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn approve_node(
         &self,
         call: &Call,
@@ -236,10 +208,6 @@ impl App {
     }
 
     /// Gives a node another key, which is shown once. The key reads the private keys of the node's certificates.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rotate_node_key(
         &self,
         call: &Call,
@@ -264,10 +232,6 @@ impl App {
     }
 
     /// Deletes a node; its credentials are refused from then on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_node(
         &self,
         call: &Call,

@@ -111,10 +111,6 @@ impl StoredSide {
 
 impl App {
     /// Plans a rollout: its nodes are chosen now.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_rollout(
         &self,
         call: &Call,
@@ -147,10 +143,6 @@ impl App {
     }
 
     /// Carries out what an operator asks for.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn command_rollout(
         &self,
         call: &Call,
@@ -203,10 +195,6 @@ impl App {
     }
 
     /// The rollouts of a project, perhaps only those in one state.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rollouts(
         &self,
         call: &Call,
@@ -221,10 +209,6 @@ impl App {
     }
 
     /// Deletes a rollout that is planned or has ended.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_rollout(
         &self,
         call: &Call,
@@ -243,10 +227,6 @@ impl App {
     }
 
     /// One rollout, with how it stands.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rollout(
         &self,
         call: &Call,
@@ -269,10 +249,6 @@ impl App {
     }
 
     /// The bundle and the nodes of a rollout, and how far each is.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rollout_nodes(
         &self,
         call: &Call,

@@ -48,10 +48,6 @@ pub struct BundleFilter {
 
 impl Transaction {
     /// Inserts a new bundle.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn insert_bundle(&mut self, bundle: &Bundle) -> Result<(), StoreError> {
         let Bundle {
             id,
@@ -87,10 +83,6 @@ impl Transaction {
     }
 
     /// The bundle, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn bundle(
         &mut self,
         bundle: BundleId,
@@ -99,10 +91,6 @@ impl Transaction {
     }
 
     /// The bundles of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn bundles(
         &mut self,
         project: ProjectId,

@@ -59,10 +59,6 @@ impl Verification {
 
 impl App {
     /// The archive of a bundle.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn download_bundle(
         &self,
         call: &Call,
@@ -74,10 +70,6 @@ impl App {
 
     /// The archive of a signed bundle that a node may need. It gets no other bundle: a node that was
     /// taken over must not read what it was never to run.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn node_archive(
         &self,
         call: &Call,
@@ -100,10 +92,6 @@ impl App {
     }
 
     /// The bill of materials in the archive.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn bundle_sbom(
         &self,
         call: &Call,
@@ -114,10 +102,6 @@ impl App {
     }
 
     /// Looks at the stored bytes and the signature.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn verify_bundle(
         &self,
         call: &Call,
@@ -155,10 +139,6 @@ impl App {
     }
 
     /// How a bundle differs from another one of the same project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn compare_bundles(
         &self,
         call: &Call,

@@ -72,10 +72,6 @@ pub struct AuditPage {
 
 impl Transaction {
     /// The entries of an organization before `before`, newest first.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn audit_before(
         &mut self,
         org: OrgId,
@@ -111,10 +107,6 @@ impl Transaction {
     }
 
     /// The entries of an organization after `after`, oldest first.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn audit_since(
         &mut self,
         org: OrgId,
@@ -145,10 +137,6 @@ impl Transaction {
     }
 
     /// The number of the newest entry of an organization; 0 if there is none.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn audit_newest(&mut self, org: OrgId) -> Result<i64, StoreError> {
         let newest = "SELECT org_seq FROM audit WHERE org_id = $1 AND org_seq IS NOT NULL
                       ORDER BY org_seq DESC LIMIT 1";

@@ -63,10 +63,6 @@ impl Transaction {
     }
 
     /// The service, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn service(
         &mut self,
         service: ServiceId,
@@ -75,10 +71,6 @@ impl Transaction {
     }
 
     /// The services of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn services(
         &mut self,
         project: ProjectId,

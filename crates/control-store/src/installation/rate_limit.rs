@@ -53,10 +53,6 @@ impl Rate {
 impl Transaction {
     /// Takes up to `wanted` tokens of bucket `name`, in one statement. A bucket of a clock that was ahead counts as
     /// one with a single token: it must lock no client out until that time.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn take_tokens(
         &mut self,
         name: &str,
@@ -110,10 +106,6 @@ impl Transaction {
     }
 
     /// Puts `count` tokens of a bucket back, as if they had not been taken.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn return_tokens(
         &mut self,
         name: &str,
@@ -127,10 +119,6 @@ impl Transaction {
     }
 
     /// Deletes at most `limit` buckets that were full before `now`; how many.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn purge_buckets(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let sql = "DELETE FROM rate_limits WHERE name IN
                    (SELECT name FROM rate_limits WHERE full_at < $1 ORDER BY full_at LIMIT $2)

@@ -70,10 +70,6 @@ pub struct WrittenHeartbeat {
 
 impl Transaction {
     /// Writes what a node says; `None` if the node is gone.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn write_heartbeat(
         &mut self,
         node: NodeId,

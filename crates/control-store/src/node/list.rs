@@ -89,10 +89,6 @@ impl Transaction {
     /// The nodes of a project. A node is online if its last heartbeat came after `online_since`.
     ///
     /// Nodes in rare states are found by the time of their heartbeat, the rest by their order.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn nodes(
         &mut self,
         project: ProjectId,
@@ -137,10 +133,6 @@ impl Transaction {
     }
 
     /// Counts the nodes of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn count_nodes(
         &mut self,
         project: ProjectId,
