@@ -68,7 +68,7 @@ pub struct StoredFigures {
 /// One side of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredSide {
-    /// Nodes that were looked at.
+    /// Number of compared nodes.
     pub nodes: i64,
     /// Requests that they answered; a node above the median counts as much as the median.
     pub requests: u64,

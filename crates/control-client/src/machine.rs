@@ -67,7 +67,7 @@ pub enum Outcome {
     Waited,
     /// The credential is not accepted.
     Unauthorized,
-    /// The control plane is away, slow, or does not make sense; it may have said when to come back.
+    /// The control plane is unreachable, slow, or answers nonsense; it may have sent `Retry-After`.
     Failed(Option<Duration>),
 }
 

@@ -10,7 +10,7 @@ use control_wire::{OrgId, ProjectId};
 /// The actors that a verb admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Every request; a credential is not looked at.
+    /// Every request; credentials are ignored.
     Public,
     /// The bearer of the one-time set-up link.
     SetUp,

@@ -21,7 +21,7 @@ use control_domain::{
 use control_wire::{BundleId, ProjectId, RolloutId};
 use sqlx::any::AnyRow;
 
-/// Rollouts of one page that the scheduler looks at.
+/// Rollouts per page of the scheduler.
 const MAX_MOVING: i64 = 1_000;
 
 macro_rules! select {

@@ -1,4 +1,4 @@
-//! An OpenID provider over real sockets, which tells the truth or what a test wants.
+//! An OpenID provider over real sockets, honest or with the faults of a test.
 #![expect(clippy::expect_used, reason = "a test may stop, and says why")]
 
 use arc_swap::ArcSwap;
@@ -66,7 +66,7 @@ struct Request {
 }
 
 impl OidcBehaviour {
-    /// A provider that tells the truth about `subject`.
+    /// An honest provider of `subject`.
     pub fn honest(subject: &str, groups: &[&str]) -> Self {
         let user = json!({
             "sub": subject, "email": format!("{subject}@example.test"), "name": subject, "groups": groups,

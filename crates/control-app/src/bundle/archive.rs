@@ -192,7 +192,7 @@ impl App {
     pub(crate) async fn list_certificates(&self, bundles: &[BundleId]) -> Result<(), Error> {
         let mut outcome = Ok(());
         for bundle in bundles {
-            // Nodes that come back together wait for one reader, and find the note of the first.
+            // Nodes that reconnect together wait for one reader, and find its result.
             let _turn = self.listing.lock().await;
             let mut tx = self.store.read().await?;
             if tx.has_listed_certificates(*bundle).await? {

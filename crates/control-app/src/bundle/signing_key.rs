@@ -53,7 +53,7 @@ impl App {
         Ok(keys)
     }
 
-    /// The deactivated keys by which nodes that were away find those that verify.
+    /// The deactivated keys whose endorsements lead offline nodes to the verifying ones.
     ///
     /// # Errors
     ///

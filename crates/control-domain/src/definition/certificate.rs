@@ -56,7 +56,7 @@ pub struct CertificateFacts {
 }
 
 impl Certificate {
-    /// Whether the actor may create one; asked before the key is looked at.
+    /// Whether the actor may create one; checked before the key is parsed.
     ///
     /// # Errors
     ///

@@ -36,7 +36,7 @@ named! {
 named! {
     /// How a drift ended.
     DriftResolution {
-        /// The node came back to its order.
+        /// The node returned to its order.
         Automatic = "automatic",
         /// An operator made a new order.
         Manual = "manual",

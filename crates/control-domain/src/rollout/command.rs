@@ -59,7 +59,7 @@ named! {
     BatchState {
         /// Its nodes are ordered to run the bundle.
         Open = "open",
-        /// Its nodes run the bundle, and are looked at.
+        /// Its nodes run the bundle; the gate compares them.
         Switched = "switched",
         /// It passed.
         Passed = "passed",

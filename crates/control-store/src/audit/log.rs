@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::any::AnyRow;
 use uuid::Uuid;
 
-/// The most entries that one page looks at: a filter that nothing passes costs no more.
+/// Entries scanned per page at most, so that an empty filter stays cheap.
 const WINDOW: i64 = 5_000;
 /// Entries are in the order of their commits, and replicas' clocks differ by less than this.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
@@ -195,7 +195,7 @@ impl Transaction {
     }
 }
 
-/// The last of the entries that a page looked at.
+/// The last scanned entry of a page.
 #[derive(Clone, Copy, Debug)]
 struct WindowEnd {
     looked: i64,

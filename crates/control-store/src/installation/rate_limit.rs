@@ -15,7 +15,7 @@ const MAX_CLOCK_ERROR_MICROS: i64 = 10_000_000;
 /// How fast, and how many at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Tokens that come back in a minute, 1 or more.
+    /// Refill of tokens per minute, 1 or more.
     pub per_minute: i64,
     /// Tokens of a full bucket, 1 or more.
     pub burst: i64,
@@ -31,7 +31,7 @@ pub struct Group {
 }
 
 impl Rate {
-    /// The time in which one token comes back, in microseconds.
+    /// Refill time of one token, in microseconds.
     pub fn token_micros(self) -> i64 {
         MICROS_PER_MINUTE / self.per_minute.max(1)
     }

@@ -34,7 +34,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The node of this name that the token registered from this address, if it was not heard from yet.
+    /// The node of this name that the token registered from this address, if it has not sent a heartbeat.
     pub async fn unheard_node(
         &mut self,
         project: ProjectId,

@@ -26,7 +26,7 @@ pub(crate) struct Visit {
     pub(crate) correlation_id: String,
     /// The path, with its query.
     pub(crate) path: String,
-    /// The page to come back to: this one, or that of the form.
+    /// The page to return to: this one, or the form's.
     pub(crate) back: String,
     /// Whether the request only keeps a page live.
     pub(crate) is_live: bool,
