@@ -47,7 +47,7 @@ pub use call::visit::Visit;
 pub use configuration::Diagnostic;
 pub use configuration::compiler::ListenAddresses;
 pub use configuration::diff::{
-    Change, Comparison, FileChange, PartMoved, RequestsMoved, RiskView, SettingChange,
+    Comparison, FileChange, PartMoved, RequestsMoved, RiskView, SettingChange,
 };
 pub use control_bundle::Files;
 pub use control_store::{
@@ -62,6 +62,7 @@ pub use installation::setup::{Installation, NewInstallation};
 pub use node::drift::DriftRemedy;
 pub use node::order::{OrderTarget, desired_tag};
 pub use node::{KeyRotation, RegisteredNode};
+pub use proxy_plan::diff::Change;
 pub use rollout::{NodeSelection, RolloutProgress, StoredFigures, StoredSide};
 pub use sso::connection::{SsoOverview, acs_path};
 pub use sso::sign_in::{SamlArrival, SsoBrowser, SsoOutcome, SsoRequest, SsoStart};
