@@ -212,7 +212,7 @@ impl App {
         tx.lock_audit().await?;
         let found = find(&mut tx, place).await?;
         let is_used = tx.is_bundle_used(found.value.id).await?;
-        found.value.delete(&call.actor, is_used)?;
+        found.value.check_delete(&call.actor, is_used)?;
         call.expect_version(found.version)?;
         let (tenant, id) = (found.value.tenant, found.value.id);
         tx.delete_bundle(id, found.version).await?;

@@ -64,7 +64,7 @@ impl App {
         let node = Node::register(&call.actor, tenant, id, new, call.now)?;
         if let Actor::Enrolment { id: token, .. } = call.actor {
             let by = (token, call.client_ip);
-            if let Some(known) = tx.unheard_node(project, &name, by).await? {
+            if let Some(known) = tx.node_without_heartbeat(project, &name, by).await? {
                 return self.register_again(tx, call, (project, known)).await;
             }
             if !tx.use_enrolment_token(token, call.now).await? {
@@ -216,7 +216,7 @@ impl App {
     ) -> Result<(i64, Secret), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, project, id).await?;
-        found.value.rotate_key(&call.actor)?;
+        found.value.check_key_rotation(&call.actor)?;
         require_credential(&mut tx, &call.actor, &found.value).await?;
         call.expect_version(found.version)?;
         let key = self.new_secret();
@@ -244,7 +244,7 @@ impl App {
         let found = find(&mut tx, project, id).await?;
         found
             .value
-            .delete(&call.actor, self.heartbeat_interval, call.now)?;
+            .check_delete(&call.actor, self.heartbeat_interval, call.now)?;
         call.expect_version(found.version)?;
         tx.delete_node(id, found.version).await?;
         let tenant = found.value.tenant;

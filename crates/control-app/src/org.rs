@@ -76,7 +76,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, id).await?;
         let has_projects = tx.has_projects(id).await?;
-        found.value.delete(&call.actor, has_projects)?;
+        found.value.check_delete(&call.actor, has_projects)?;
         call.expect_version(found.version)?;
         tx.delete_org(id, found.version).await?;
         let tenant = found.value.tenant();

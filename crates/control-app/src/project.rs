@@ -110,7 +110,7 @@ impl App {
         tx.lock_audit().await?;
         let found = find(&mut tx, id).await?;
         let has_nodes = tx.has_nodes(id).await?;
-        found.value.delete(&call.actor, has_nodes)?;
+        found.value.check_delete(&call.actor, has_nodes)?;
         call.expect_version(found.version)?;
         tx.delete_project(id, found.version).await?;
         let tenant = found.value.tenant();

@@ -218,7 +218,7 @@ impl App {
         // A step of the rollout locks it before its rows.
         tx.lock_audit().await?;
         let found = find(&mut tx, place).await?;
-        found.value.delete(&call.actor)?;
+        found.value.check_delete(&call.actor)?;
         call.expect_version(found.version)?;
         let (tenant, id) = (found.value.tenant, found.value.id);
         tx.delete_rollout(id, found.version).await?;

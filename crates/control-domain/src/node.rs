@@ -262,7 +262,7 @@ impl Node {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn rotate_key(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_key_rotation(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::WRITE_NODES, self.tenant)
     }
 
@@ -271,7 +271,7 @@ impl Node {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn delete(
+    pub fn check_delete(
         &self,
         actor: &Actor,
         interval: HeartbeatInterval,

@@ -165,7 +165,7 @@ impl Problem {
     }
 
     /// A refusal of the framework.
-    pub(crate) fn of_status(status: StatusCode) -> Self {
+    pub(crate) fn from_status(status: StatusCode) -> Self {
         let code = match status {
             StatusCode::NOT_FOUND => ErrorCode::NotFound,
             StatusCode::METHOD_NOT_ALLOWED => ErrorCode::MethodNotAllowed,

@@ -102,7 +102,7 @@ impl App {
     pub async fn delete_api_key(&self, call: &Call, id: ApiKeyId) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, id).await?;
-        found.value.delete(&call.actor, call.now)?;
+        found.value.check_delete(&call.actor, call.now)?;
         call.expect_version(found.version)?;
         tx.delete_api_key(id, found.version).await?;
         let tenant = found.value.tenant;

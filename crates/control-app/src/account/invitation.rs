@@ -90,7 +90,7 @@ impl App {
         call.actor.require(Access::CONTROL, Tenant::org(org))?;
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (org, id)).await?;
-        found.delete(&call.actor)?;
+        found.check_delete(&call.actor)?;
         tx.delete_invitation(id).await?;
         let tenant = found.tenant();
         tx.note_change(deleted(&found));

@@ -87,7 +87,7 @@ impl App {
         }
         let found = find(&mut tx, (project, bundle)).await?;
         call.actor.require(Access::OwnNode, found.value.tenant)?;
-        found.value.deliver()?;
+        found.value.check_delivery()?;
         self.open_archive(&found.value).await
     }
 

@@ -149,7 +149,7 @@ impl App {
         org: OrgId,
     ) -> Result<SigningKey, Error> {
         let verifying = tx.verifying_signing_keys(org).await?;
-        SigningKey::create(&call.actor, org, verifying.len())?;
+        SigningKey::check_create(&call.actor, org, verifying.len())?;
         let (signer, pair) = self.signer(tx, org).await?;
         let mut key = self.new_key(tx, org, call.now).await?;
         let text = endorsed_text(org, key.id, key.public_key.as_str());

@@ -140,7 +140,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (project, id)).await?;
         let in_use = tx.certificate_in_use(id).await?;
-        found.value.delete(&call.actor, in_use)?;
+        found.value.check_delete(&call.actor, in_use)?;
         call.expect_version(found.version)?;
         tx.delete_certificate(id, found.version).await?;
         tx.delete_secret(found.value.secret).await?;

@@ -86,7 +86,7 @@ impl App {
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (project, id)).await?;
-        found.value.delete(&call.actor)?;
+        found.value.check_delete(&call.actor)?;
         call.expect_version(found.version)?;
         tx.delete_service(id, found.version).await?;
         let tenant = found.value.tenant;

@@ -84,7 +84,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (project, id)).await?;
         let in_use = tx.upstream_in_use(id).await?;
-        found.value.delete(&call.actor, in_use)?;
+        found.value.check_delete(&call.actor, in_use)?;
         call.expect_version(found.version)?;
         tx.delete_upstream(id, found.version).await?;
         let tenant = found.value.tenant;

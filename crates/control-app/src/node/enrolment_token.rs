@@ -99,7 +99,7 @@ impl App {
         let found = tx.enrolment_token(id).await?;
         let found = found.filter(|token| token.value.tenant.project == Some(project));
         let found = found.ok_or(Refusal::NotFound)?;
-        found.value.delete(&call.actor)?;
+        found.value.check_delete(&call.actor)?;
         call.expect_version(found.version)?;
         tx.delete_enrolment_token(id, found.version).await?;
         let tenant = found.value.tenant;

@@ -73,7 +73,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let other_admin = tx.has_other_admin(org, user).await?;
         let Versioned { value, version } = find(&mut tx, org, user).await?;
-        value.membership.remove(&call.actor, other_admin)?;
+        value.membership.check_remove(&call.actor, other_admin)?;
         call.expect_version(version)?;
         tx.delete_membership(org, user, version).await?;
         self.end_credentials(&mut tx, call, (org, user), None)

@@ -79,7 +79,7 @@ impl App {
         let own = tenant(&mut tx, place.0).await?;
         call.actor.require(Access::CONTROL, own)?;
         let found = find(&mut tx, place).await?;
-        found.value.take(&call.actor)?;
+        found.value.check_take(&call.actor)?;
         call.expect_version(found.version)?;
         tx.delete_project_role(place, found.version).await?;
         self.end_project_credentials(&mut tx, call, &found.value, None)

@@ -168,7 +168,7 @@ impl App {
         is_system.or_else(|_| call.actor.require(Access::CONTROL, Tenant::org(org)))?;
         let mut tx = self.store.begin().await?;
         let found = tx.sso_connection(org).await?.ok_or(Refusal::NotFound)?;
-        found.value.delete(&call.actor)?;
+        found.value.check_delete(&call.actor)?;
         call.expect_version(found.version)?;
         tx.delete_sso_connection(org, found.version).await?;
         tx.delete_secret(found.value.secret).await?;

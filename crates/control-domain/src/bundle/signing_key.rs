@@ -77,7 +77,7 @@ impl SigningKey {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or if there are 16.
-    pub fn create(actor: &Actor, org: OrgId, verifying: usize) -> Result<(), Refusal> {
+    pub fn check_create(actor: &Actor, org: OrgId, verifying: usize) -> Result<(), Refusal> {
         actor.require(Access::CONTROL, Tenant::org(org))?;
         let full = MAX_VERIFYING <= verifying;
         let refusal = Refusal::InUse("16 signing keys that are not deactivated");

@@ -71,7 +71,7 @@ impl Certificate {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or while a service uses it.
-    pub fn delete(&self, actor: &Actor, has_services: bool) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor, has_services: bool) -> Result<(), Refusal> {
         actor.require(Access::WRITE_SERVICES, self.tenant)?;
         let in_use = Refusal::InUse("services");
         (!has_services).then_some(()).ok_or(in_use)

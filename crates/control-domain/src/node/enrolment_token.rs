@@ -166,7 +166,7 @@ impl EnrolmentToken {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::WRITE_NODES, self.tenant)
     }
 

@@ -129,7 +129,7 @@ impl Rollout {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or unless it is planned or has ended.
-    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::WRITE_ROLLOUTS, self.tenant)?;
         let may = self.state.is_final() || self.state == RolloutState::Planned;
         may.then_some(()).ok_or(Refusal::WrongState {

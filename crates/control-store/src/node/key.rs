@@ -35,7 +35,7 @@ impl Transaction {
     }
 
     /// The node of this name that the token registered from this address, if it has not sent a heartbeat.
-    pub async fn unheard_node(
+    pub async fn node_without_heartbeat(
         &mut self,
         project: ProjectId,
         name: &str,
