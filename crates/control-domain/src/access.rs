@@ -111,6 +111,7 @@ impl Access {
 
 named! {
     /// Rights of a user in an organization or a project; each role includes the ones before it.
+    #[schema(as = RoleName)]
     Role {
         /// Reads.
         Reader = "reader",
@@ -123,6 +124,7 @@ named! {
 
 named! {
     /// One right of an API key.
+    #[schema(as = ScopeName)]
     Scope {
         /// Lists and views nodes.
         NodesRead = "nodes:read",

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 named! {
     /// How far a bundle has come.
+    #[schema(as = BundleStateName)]
     BundleState {
         /// Its files are not checked yet.
         Draft = "draft",

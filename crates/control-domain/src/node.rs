@@ -26,6 +26,7 @@ pub const DUPLICATE_MEMORY: SignedDuration = SignedDuration::from_mins(15);
 
 named! {
     /// Whether a node is there.
+    #[schema(as = NodeStateName)]
     NodeState {
         /// It was registered, and has not sent a heartbeat yet.
         Enrolled = "enrolled",

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 named! {
     /// Whether an API key is accepted.
+    #[schema(as = ApiKeyStateName)]
     ApiKeyState {
         /// It is accepted.
         Active = "active",

@@ -14,6 +14,7 @@ const MAX_VERIFYING: usize = 16;
 
 named! {
     /// Uses of a signing key.
+    #[schema(as = SigningKeyStateName)]
     SigningKeyState {
         /// Published, so that nodes learn of it before it signs.
         Standby = "standby",

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 named! {
     /// Whether clients accept a certificate.
+    #[schema(as = CertificateStateName)]
     CertificateState {
         /// Its time has not begun.
         Pending = "pending",

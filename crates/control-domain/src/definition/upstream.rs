@@ -16,6 +16,7 @@ const MAX_SERVER_NAME_BYTES: usize = 253;
 
 named! {
     /// How the next target is chosen.
+    #[schema(as = LoadBalancingName)]
     LoadBalancing {
         /// One after the other.
         RoundRobin = "round_robin",

@@ -13,6 +13,7 @@ pub const DRIFT_GRACE: SignedDuration = SignedDuration::from_secs(120);
 
 named! {
     /// Whether a drift goes on.
+    #[schema(as = DriftStateName)]
     DriftState {
         /// The node differs still.
         Open = "open",
@@ -35,6 +36,7 @@ named! {
 
 named! {
     /// How a drift ended.
+    #[schema(as = DriftResolutionName)]
     DriftResolution {
         /// The node returned to its order.
         Automatic = "automatic",

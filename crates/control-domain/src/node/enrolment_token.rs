@@ -20,6 +20,7 @@ const MAX_USES: std::ops::RangeInclusive<i64> = 1..=100_000;
 
 named! {
     /// Whether an enrolment token admits nodes.
+    #[schema(as = EnrolmentTokenStateName)]
     EnrolmentTokenState {
         /// It admits nodes.
         Active = "active",

@@ -56,6 +56,7 @@ pub struct Rollout {
 
 named! {
     /// How far a batch has come.
+    #[schema(as = BatchStateName)]
     BatchState {
         /// Its nodes are ordered to run the bundle.
         Open = "open",

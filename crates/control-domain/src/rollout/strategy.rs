@@ -9,6 +9,7 @@ const MAX_SECS: i64 = 7 * 24 * 3_600;
 
 named! {
     /// Reaction to a batch that does not pass.
+    #[schema(as = OnFailureName)]
     OnFailure {
         /// The rollout waits for an operator.
         Pause = "pause",
