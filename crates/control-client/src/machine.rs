@@ -89,7 +89,7 @@ pub struct Machine {
     state: PersistedState,
     phase: Phase,
     status: NodeStatus,
-    /// The version of the language, and that of the proxy.
+    /// Versions of the language and of the proxy.
     versions: (u32, Version),
     /// The tag of the last answer that was dealt with.
     known: String,

@@ -42,7 +42,7 @@ macro_rules! select {
 pub struct BundleFilter {
     /// Only those in this state.
     pub state: Option<BundleState>,
-    /// Only those of this name, or of names that begin so if it ends in `*`.
+    /// Limits the list to this name, or to a prefix that ends in `*`.
     pub name: Option<String>,
 }
 

@@ -58,7 +58,7 @@ macro_rules! select {
 pub struct RolloutFilter {
     /// Only those in this state.
     pub state: Option<RolloutState>,
-    /// Only those of this bundle.
+    /// Limits the list to one bundle.
     pub bundle: Option<BundleId>,
 }
 

@@ -40,7 +40,7 @@ pub struct OidcBehaviour {
     pub claims: Value,
     /// Claims of the user info.
     pub user_info: Value,
-    /// Values of the discovery document, over those of a good provider.
+    /// Overrides of a good provider's discovery document.
     pub discovery: Value,
     /// The key ID in the header of tokens.
     pub key_id: String,

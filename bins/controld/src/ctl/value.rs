@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// The fields of the request's body: those of `--file`, and the flags over them.
+/// Fields of the request's body: the fields of `--file`, overridden by flags.
 pub(crate) fn fields(
     operation: &Operation,
     matches: &ArgMatches,

@@ -115,7 +115,7 @@ impl App {
         self.end_session(call, (user, session)).await
     }
 
-    /// Ends all sessions of the user but that of the request; gives their number.
+    /// Ends all other sessions of the user; returns their number.
     pub async fn revoke_other_sessions(&self, call: &Call) -> Result<u64, Error> {
         let (user, own) = own_session(call)?;
         let mut tx = self.store.begin().await?;

@@ -152,7 +152,7 @@ fn plan(model: &Model) -> Plan {
     )
 }
 
-/// The risks of the configuration, and those of files that the comparison of plans does not see.
+/// Risks of the configuration, and of files that the comparison of plans ignores.
 fn risks(found: &[Risk], files: &[FileChange], models: [&Model; 2]) -> Vec<RiskView> {
     let own = found.iter().map(|risk| RiskView {
         class: risk.class.name(),

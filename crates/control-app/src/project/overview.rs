@@ -40,7 +40,7 @@ impl App {
         Ok(counted.await?)
     }
 
-    /// The names of labels of a project's nodes, those of most nodes first; at most 20.
+    /// Names of labels of a project's nodes, most frequent first; at most 20.
     pub async fn label_names(&self, call: &Call, project: ProjectId) -> Result<Vec<String>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
@@ -125,7 +125,7 @@ impl App {
         Ok(tx.drifts(project, &DriftFilter::default(), page).await?)
     }
 
-    /// The names of bundles of a project; unknown ones, and those of other projects, are absent.
+    /// Names of bundles of a project, without unknown ones and other projects' ones.
     pub async fn bundle_names(
         &self,
         call: &Call,
@@ -144,7 +144,7 @@ impl App {
         Ok(names)
     }
 
-    /// The names of nodes of a project; unknown ones, and those of other projects, are absent.
+    /// Names of nodes of a project, without unknown ones and other projects' ones.
     pub async fn node_names(
         &self,
         call: &Call,

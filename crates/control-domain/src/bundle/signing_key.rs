@@ -85,7 +85,7 @@ impl SigningKey {
         (!full).then_some(()).ok_or(refusal)
     }
 
-    /// The key that signs from now on, and the one that signed before.
+    /// The new signing key, and the previous one.
     ///
     /// # Errors
     ///

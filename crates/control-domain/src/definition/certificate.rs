@@ -50,7 +50,7 @@ pub struct CertificateFacts {
     pub hosts: Vec<String>,
     /// Its first moment.
     pub not_before: Timestamp,
-    /// Its last moment: that of the certificate of the chain which ends first.
+    /// Earliest expiry of the chain's certificates.
     pub not_after: Timestamp,
     /// SHA-256 of the leaf in hexadecimal.
     pub fingerprint: String,

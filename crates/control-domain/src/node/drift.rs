@@ -1,4 +1,4 @@
-//! Drift: a node runs another bundle than the one that it was ordered to run.
+//! Drift: a node runs another bundle than ordered.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;

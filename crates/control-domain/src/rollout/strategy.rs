@@ -47,7 +47,7 @@ pub struct Strategy {
 }
 
 impl BatchSize {
-    /// Nodes of one batch, given those of the rollout.
+    /// Number of nodes per batch of a rollout with this many nodes.
     pub fn nodes_per_batch(self, nodes: i64) -> i64 {
         let size = match self {
             Self::Count(count) => count,

@@ -76,7 +76,7 @@ impl Transaction {
         by_secret.bind(secret_hash).one(self).await
     }
 
-    /// The keys of an organization; `only` limits them to those of one project.
+    /// The keys of an organization; `only` limits them to one project.
     pub async fn api_keys(
         &mut self,
         org: OrgId,

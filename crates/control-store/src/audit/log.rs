@@ -216,7 +216,7 @@ fn is_full(records: &[AuditRecord], limit: i64) -> bool {
     i64::try_from(records.len()).is_ok_and(|length| limit <= length)
 }
 
-/// How many characters of an action are compared: all, or those of a prefix.
+/// Number of compared characters of an action: all, or a prefix.
 fn compared(action: &str) -> i64 {
     let prefix = i64::try_from(action.chars().count()).ok();
     prefix

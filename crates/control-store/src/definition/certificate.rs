@@ -25,7 +25,7 @@ macro_rules! select {
 /// Which certificates of a project; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateFilter {
-    /// Only those of this name, or of names that begin so if it ends in `*`.
+    /// Limits the list to this name, or to a prefix that ends in `*`.
     pub name: Option<String>,
     /// Only those that end before this time.
     pub expires_before: Option<Timestamp>,

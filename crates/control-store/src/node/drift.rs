@@ -29,7 +29,7 @@ macro_rules! select {
 pub struct DriftFilter {
     /// Only those in this state.
     pub state: Option<DriftState>,
-    /// Only those of this node.
+    /// Limits the list to one node.
     pub node: Option<NodeId>,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Visit {
     pub(crate) query: Fields,
     /// The token that forms of this page carry.
     pub(crate) csrf: String,
-    /// The theme that this browser chose; `None`: that of the system.
+    /// The theme that this browser chose; `None`: the system's.
     pub(crate) theme: Option<Theme>,
     /// The outcome of the form before this page.
     pub(crate) note: Option<Note>,

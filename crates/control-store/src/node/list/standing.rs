@@ -86,7 +86,7 @@ impl Transaction {
         Ok(counted)
     }
 
-    /// The names of labels of a project's nodes, those of most nodes first.
+    /// Names of labels of a project's nodes, most frequent first.
     pub async fn label_names(
         &mut self,
         project: ProjectId,
