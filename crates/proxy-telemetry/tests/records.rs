@@ -2,10 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proptest::prelude::*;
+use proxy_errors::LimitType;
 use proxy_telemetry::{
     AccessFormat, AccessLogRequest, AccessRecord, ErrorRecord, EscapedField, EscapedFields,
-    EventFields, EventRecord, Level, Limit, LimitRecord, LogCounters, LogWriter, OptionalField,
-    Protocol, WorkerLog,
+    EventFields, EventRecord, Level, LimitRecord, LogCounters, LogWriter, OptionalField, Protocol,
+    WorkerLog,
 };
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -339,7 +340,7 @@ fn header_count() -> LimitRecord<'static> {
         at: Duration::ZERO,
         message: "too many header fields",
         repeated: 0,
-        limit_type: Limit::HeaderCount,
+        limit_type: LimitType::HeaderCount,
         limit: 100,
         actual: 120,
         client_ip: Ipv4Addr::new(192, 0, 2, 1).into(),
