@@ -20,6 +20,10 @@ const KNOWN_TWINS: &[&[&str]] = &[
         "crates/proxy-model/src/listener.rs TlsVersion",
         "crates/proxy-tls/src/settings.rs TlsVersion",
     ],
+    &[
+        "crates/proxy-model/src/upstream.rs LoadBalancing",
+        "crates/proxy-upstream/src/load_balancer.rs LoadBalancer",
+    ],
 ];
 
 /// Twins that are not known, and known ones that do not exist.
