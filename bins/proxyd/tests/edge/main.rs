@@ -9,6 +9,7 @@
 mod support;
 
 mod blame;
+mod example_configurations;
 mod grpc;
 mod grpc_calls;
 mod health_checks;
