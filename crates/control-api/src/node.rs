@@ -109,7 +109,7 @@ pub(crate) struct RotatedKeyView {
     node_key: String,
 }
 
-/// What happened on a node.
+/// An event on a node.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeEventView {
     id: NodeEventId,

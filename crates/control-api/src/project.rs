@@ -29,7 +29,7 @@ pub(crate) struct ProjectView {
     created_at: Timestamp,
 }
 
-/// What holds for all rollouts and assignments of a project.
+/// Policy of all rollouts and assignments of a project.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PolicyView {
     /// When a second person has to approve another bundle: `none`, where a rollout asks for it; `risky`, also where

@@ -25,10 +25,10 @@ const MIN_PROXY_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Services, upstreams and certificates that one bundle is compiled from, each.
 const MAX_DEFINITIONS: i64 = 1_000;
 
-/// What an operator chooses of a bundle.
+/// Choices of an operator for a bundle.
 #[derive(Clone, Debug)]
 pub struct NewBundle {
-    /// What it is for.
+    /// Name for its purpose.
     pub name: String,
     /// Where its files come from.
     pub source: BundleSource,
@@ -43,7 +43,7 @@ pub enum BundleSource {
     Services(ListenAddresses),
 }
 
-/// What became of files.
+/// Result of building files.
 struct Built {
     /// None for a configuration with errors.
     archive: Option<Vec<u8>>,

@@ -49,11 +49,11 @@ pub struct RolloutProgress {
     pub batches: Vec<StoredBatch>,
     /// The nodes of the batch under way.
     pub counts: Option<BatchCounts>,
-    /// What the gate sees of it now.
+    /// The gate's present figures for it.
     pub figures: Option<StoredFigures>,
 }
 
-/// What a gate saw, in few numbers.
+/// Figures of a gate, in few numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredFigures {
     /// The nodes of the batch.
@@ -180,7 +180,7 @@ impl App {
         })
     }
 
-    /// What the policy says of a rollout that is to start; nothing of other commands.
+    /// Judges a rollout that is about to start; `None` for other commands.
     async fn judge_start(
         &self,
         call: &Call,
@@ -321,7 +321,7 @@ impl App {
         Ok(version)
     }
 
-    /// What follows from an event; gives the nodes with new orders.
+    /// Applies the effects of an event; returns the nodes with new orders.
     async fn follow(
         &self,
         tx: &mut Transaction,

@@ -24,7 +24,7 @@ pub struct Org {
     pub created_at: Timestamp,
 }
 
-/// What an organization demands of its members.
+/// Security requirements for members of an organization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrgSecurity {
     /// Whether sessions need a second factor.

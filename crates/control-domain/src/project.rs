@@ -20,7 +20,7 @@ pub struct Project {
     pub org: OrgId,
     /// Its name, unique in the organization.
     pub name: Name,
-    /// What holds for its rollouts and assignments.
+    /// Policy of its rollouts and assignments.
     pub policy: ProjectPolicy,
     /// When it was created.
     pub created_at: Timestamp,

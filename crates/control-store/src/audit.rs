@@ -22,7 +22,7 @@ const CHUNK: i64 = 500;
 /// Replicas of a version that had no key may write so long beside newer ones.
 const UPGRADE: SignedDuration = SignedDuration::from_hours(1);
 
-/// What a look at the whole log found.
+/// Result of verifying the whole log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditVerification {
     /// The first entry that does not fit the chain, by its number from 1: it, or one before it, was changed or removed.

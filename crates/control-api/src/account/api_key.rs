@@ -27,7 +27,7 @@ pub(crate) struct ApiKeyView {
     /// The project that the key is limited to.
     project: Option<ProjectId>,
     name: String,
-    /// What the key may do; empty: full access.
+    /// Scopes of the key; empty: full access.
     scopes: Vec<ScopeName>,
     state: ApiKeyStateName,
     #[schema(value_type = String, format = DateTime)]
@@ -56,14 +56,14 @@ pub(crate) struct CreatedApiKey {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewApiKeyRequest {
-    /// What the key is for.
+    /// Name for the key's purpose.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// The organization; absent: the project's, or the caller's only one.
     org: Option<OrgId>,
     /// The project to limit the key to; absent: the caller's own limit.
     project: Option<ProjectId>,
-    /// What the key may do; empty: full access.
+    /// Scopes of the key; empty: full access.
     #[serde(default)]
     scopes: Vec<ScopeName>,
     /// When the key ends by itself; absent: never.

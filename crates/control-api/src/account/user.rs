@@ -36,7 +36,7 @@ pub(crate) enum IdentityView {
         org: OrgId,
         /// The project that the key is limited to.
         project: Option<ProjectId>,
-        /// What the key may do; empty: full access.
+        /// Scopes of the key; empty: full access.
         scopes: Vec<ScopeName>,
         #[schema(value_type = Option<String>, format = DateTime)]
         expires_at: Option<Timestamp>,
@@ -50,7 +50,7 @@ pub(crate) struct MembershipView {
     role: RoleName,
 }
 
-/// What may change of the user.
+/// Changes of the user.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RenameRequest {

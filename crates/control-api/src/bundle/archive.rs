@@ -25,7 +25,7 @@ use uuid::Uuid;
 const ZSTD: HeaderValue = HeaderValue::from_static("application/zstd");
 const CYCLONE_DX: HeaderValue = HeaderValue::from_static("application/vnd.cyclonedx+json");
 
-/// What a look at the stored bytes and the signature found.
+/// Result of verifying the stored bytes and the signature.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct VerificationView {
     /// Whether nothing is wrong.
@@ -37,7 +37,7 @@ pub(crate) struct VerificationView {
     kid: SigningKeyId,
     /// Its public half: 32 bytes in Base64-URL.
     public_key: String,
-    /// What the key is used for now.
+    /// The present use of the key.
     signing_key_state: SigningKeyStateName,
     /// When the key was deactivated, perhaps because it leaked: a signature by it proves nothing from then on. Nodes
     /// believe orders by newer keys.
@@ -55,7 +55,7 @@ pub(crate) struct VerificationView {
     fault: Option<String>,
 }
 
-/// What to compare with.
+/// The bundle to compare with.
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -148,7 +148,7 @@ pub(crate) struct FileChangeView {
     change: ChangeName,
 }
 
-/// What became of something.
+/// Kinds of change.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ChangeName {

@@ -23,9 +23,9 @@ pub(crate) struct DriftView {
     id: DriftId,
     node: NodeId,
     state: DriftStateName,
-    /// What the node was ordered to run.
+    /// The ordered bundle.
     desired: BundleId,
-    /// What it said that it runs.
+    /// The bundle that the node reports.
     active: Option<BundleId>,
     #[schema(value_type = String, format = DateTime)]
     opened_at: Timestamp,
@@ -54,7 +54,7 @@ pub(crate) struct DriftQuery {
     cursor: Option<Uuid>,
 }
 
-/// What to do about a drift.
+/// Remedies for a drift.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Remedy {
@@ -68,7 +68,7 @@ pub(crate) enum Remedy {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResolveDriftRequest {
-    /// What to do about it; absent: `reorder`.
+    /// The remedy; absent: `reorder`.
     remedy: Option<Remedy>,
 }
 

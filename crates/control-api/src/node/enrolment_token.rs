@@ -54,7 +54,7 @@ pub(crate) struct CreatedEnrolmentToken {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewEnrolmentTokenRequest {
-    /// What the token is for.
+    /// Name for the token's purpose.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// How many nodes it admits; absent: 1.

@@ -28,7 +28,7 @@ pub(crate) struct MemberView {
     created_at: Timestamp,
 }
 
-/// What may change of a membership.
+/// Changes of a membership.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MemberRequest {

@@ -164,7 +164,7 @@ impl Problem {
         }
     }
 
-    /// What the framework refused.
+    /// A refusal of the framework.
     pub(crate) fn of_status(status: StatusCode) -> Self {
         let code = match status {
             StatusCode::NOT_FOUND => ErrorCode::NotFound,

@@ -53,11 +53,11 @@ pub(crate) struct RolloutView {
     deadline_secs: i64,
     /// Seconds that a batch runs before it may pass.
     soak_secs: i64,
-    /// What must hold; absent: the nodes' verdicts alone count.
+    /// Conditions after each batch; absent: the nodes' verdicts alone count.
     gate: Option<GateSettings>,
     /// Whether a second person must approve, as it was planned or as the policy said when it started.
     needs_approval: bool,
-    /// What follows when a batch does not pass.
+    /// Reaction to a batch that does not pass.
     on_failure: OnFailureName,
     /// No batch is opened before.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -74,7 +74,7 @@ pub(crate) struct RolloutView {
     progress: Option<ProgressView>,
 }
 
-/// What must hold after each batch, in comparison with nodes that were not moved yet.
+/// Conditions after each batch, in comparison with nodes that were not moved yet.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct GateSettings {
@@ -87,7 +87,7 @@ pub(crate) struct GateSettings {
     /// The 99th percentile of latency, in percent of that of the nodes compared with.
     #[schema(default = 150, minimum = 100, maximum = 100_000)]
     max_p99_percent: i64,
-    /// What that percentile may grow by in any case, in milliseconds.
+    /// Growth of that percentile that always passes, in milliseconds.
     #[schema(default = 10, minimum = 0)]
     p99_slack_ms: i64,
     /// By how much the mean CPU of a node may grow; 100 is one core.
@@ -122,7 +122,7 @@ struct BatchView {
     nodes: Option<i64>,
     /// Those that ran the bundle then.
     ready: Option<i64>,
-    /// What the gate saw then.
+    /// The gate's figures then.
     figures: Option<FiguresView>,
 }
 
@@ -136,7 +136,7 @@ struct ProgressView {
     ready: i64,
     /// Those that are not online.
     offline: i64,
-    /// What the gate sees now.
+    /// The gate's present figures.
     figures: Option<FiguresView>,
 }
 
@@ -151,7 +151,7 @@ struct FiguresView {
     verdict: Option<String>,
 }
 
-/// What nodes report together.
+/// Sums of the nodes' reports.
 #[derive(Debug, Serialize, ToSchema)]
 struct SideView {
     nodes: i64,
@@ -172,9 +172,9 @@ pub(crate) struct RolloutNodeView {
     /// Counted from 1.
     batch: i64,
     state: RolloutNodeState,
-    /// What it ran before.
+    /// The previous bundle.
     previous: Option<BundleId>,
-    /// What it says that it runs.
+    /// The bundle that it reports.
     active: Option<BundleId>,
     #[schema(value_type = Option<String>, format = DateTime)]
     seen_at: Option<Timestamp>,

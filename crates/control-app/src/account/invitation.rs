@@ -25,7 +25,7 @@ pub struct NewAccount {
     pub password: Password,
 }
 
-/// What an accepted invitation made.
+/// The account and session of an accepted invitation.
 #[derive(Debug)]
 pub struct Joined {
     /// The new user.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 impl App {
-    /// What the key `name` stands for; the identifier is to be given to the command.
+    /// Reserves the key `name`, or returns its stored answer; the identifier is for the command.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ pub(crate) struct WriteQueue {
     queue: OnceLock<mpsc::Sender<Waiting>>,
 }
 
-/// What is written.
+/// A queued write.
 #[derive(Debug)]
 enum Write {
     Heartbeat {
@@ -113,8 +113,7 @@ impl WriteQueue {
 }
 
 impl Write {
-    /// What the group is sorted by: two replicas that write the same rows must not wait for each
-    /// other.
+    /// Sort key of the group: replicas that write the same rows in one order never deadlock.
     fn key(&self) -> (Option<NodeId>, String) {
         match self {
             Self::Heartbeat { node, .. } => (Some(*node), String::new()),

@@ -27,7 +27,7 @@ pub struct Archive {
     pub bytes: ObjectBytes,
 }
 
-/// What a look at the stored bytes and the signature found.
+/// Result of verifying the stored bytes and the signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
     /// The bundle as it is in the database.

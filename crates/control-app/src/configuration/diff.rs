@@ -74,11 +74,11 @@ pub struct RequestsMoved {
 pub struct PartMoved {
     /// `target 10.0.0.1:80 of upstream u`
     pub part: String,
-    /// What became of it.
+    /// The kind of change.
     pub change: Change,
 }
 
-/// What became of something.
+/// Kinds of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It is new.
@@ -94,7 +94,7 @@ pub enum Change {
 pub struct SettingChange {
     /// `routes.route["api"].priority`
     pub path: String,
-    /// What became of it.
+    /// The kind of change.
     pub change: Change,
     /// The values before; several for a setting that may stand more than once.
     pub before: Vec<Value>,
@@ -109,7 +109,7 @@ pub struct SettingChange {
 pub struct FileChange {
     /// Its name in the bundle.
     pub name: String,
-    /// What became of it.
+    /// The kind of change.
     pub change: Change,
 }
 

@@ -124,7 +124,7 @@ async fn find(
     Ok(found.ok_or(Refusal::NotFound)?)
 }
 
-/// What a service refers to must be of its own project.
+/// Refuses references to objects of other projects.
 async fn check_references(tx: &mut Transaction, service: &Service) -> Result<(), Error> {
     let own = |tenant: Tenant| tenant == service.tenant;
     let absent = "does not exist in the project";

@@ -18,7 +18,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// What is made at set-up, or by `controld admin create`.
+/// Input of the set-up, and of `controld admin create`.
 #[derive(Clone, Debug)]
 pub struct NewInstallation {
     /// The organization's name; one that exists is joined on the command line.
@@ -31,7 +31,7 @@ pub struct NewInstallation {
     pub api_key_name: Option<String>,
 }
 
-/// What a set-up made; the secrets are shown once.
+/// Result of a set-up; the secrets are shown once.
 #[derive(Debug)]
 pub struct Installation {
     /// The organization.

@@ -20,7 +20,7 @@ use uuid::Uuid;
 /// Drifts of one transaction.
 const CHUNK: i64 = 100;
 
-/// What an operator does about a drift.
+/// An operator's remedy for a drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriftRemedy {
     /// The node is ordered again to run what it should.
@@ -104,7 +104,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// What the policy says of an order for what the node runs; nothing of one that is repeated.
+    /// Judges an order of the bundle that the node runs; `None` for a repeated order.
     async fn judge_remedy(
         &self,
         call: &Call,

@@ -104,7 +104,7 @@ impl App {
         self.orders.waiting()
     }
 
-    /// What a node shall run. Waits, up to `wait`, while that has one of the tags in `known`.
+    /// The order of a node. Waits, up to `wait`, while its tag is in `known`.
     ///
     /// # Errors
     ///

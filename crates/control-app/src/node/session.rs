@@ -1,4 +1,4 @@
-//! What nodes ask for: tokens, heartbeats, events.
+//! Requests of nodes: tokens, heartbeats, events.
 
 use crate::app::App;
 use crate::call::Call;

@@ -1,4 +1,4 @@
-//! What an organization demands of its members.
+//! Security requirements for members of an organization.
 
 use crate::app::App;
 use crate::audit::value::{Audited, changed};
@@ -9,7 +9,7 @@ use control_store::{Transaction, Versioned};
 use control_wire::OrgId;
 
 impl App {
-    /// What the organization demands of its members.
+    /// The security requirements for members.
     ///
     /// # Errors
     ///

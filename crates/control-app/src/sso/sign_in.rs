@@ -73,7 +73,7 @@ pub enum SamlArrival {
     Unsolicited(Box<SsoOutcome>),
 }
 
-/// What a verified answer belongs to.
+/// The attempt of a verified answer.
 pub(crate) struct Arrival {
     pub(crate) org: OrgId,
     pub(crate) asserted: AssertedUser,

@@ -50,7 +50,7 @@ pub enum Refusal {
         noun: &'static str,
         /// Its state.
         state: &'static str,
-        /// What was asked for.
+        /// The requested event.
         event: &'static str,
     },
     /// The person that asked for approval cannot give it, by whatever credential.

@@ -26,7 +26,7 @@ named! {
 }
 
 named! {
-    /// What happens to an API key.
+    /// Events of an API key.
     ApiKeyEvent {
         /// The current time passes `expires_at`.
         Expire = "expire",
@@ -68,9 +68,9 @@ pub struct ApiKey {
     pub id: ApiKeyId,
     /// Its organization, and the project that it is limited to.
     pub tenant: Tenant,
-    /// What it is for.
+    /// Name for its purpose.
     pub name: Name,
-    /// What it may do; empty: full access.
+    /// Its scopes; empty: full access.
     pub scopes: BTreeSet<Scope>,
     /// When it was created.
     pub created_at: Timestamp,
@@ -82,12 +82,12 @@ pub struct ApiKey {
     pub made_by: Option<Maker>,
 }
 
-/// What the creator of an API key chooses.
+/// Choices of the creator of an API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewApiKey {
-    /// What it is for.
+    /// Name for its purpose.
     pub name: String,
-    /// What it may do; empty: full access.
+    /// Its scopes; empty: full access.
     pub scopes: BTreeSet<Scope>,
     /// When it ends by itself.
     pub expires_at: Option<Timestamp>,

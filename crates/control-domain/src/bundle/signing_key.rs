@@ -13,7 +13,7 @@ use jiff::Timestamp;
 const MAX_VERIFYING: usize = 16;
 
 named! {
-    /// What a signing key is used for.
+    /// Uses of a signing key.
     SigningKeyState {
         /// Published, so that nodes learn of it before it signs.
         Standby = "standby",
@@ -27,13 +27,13 @@ named! {
 }
 
 named! {
-    /// What happens to a signing key.
+    /// Events of a signing key.
     SigningKeyEvent {
         /// A rotation lets it sign.
         Activate = "activate",
         /// A rotation lets another key sign.
         Retire = "retire",
-        /// What it signed is refused from now on.
+        /// Refuses its signatures from now on.
         Deactivate = "deactivate",
     }
 }
@@ -57,7 +57,7 @@ pub struct SigningKey {
     pub id: SigningKeyId,
     /// The organization.
     pub org: OrgId,
-    /// What it is used for.
+    /// Its present use.
     pub state: SigningKeyState,
     /// The public half.
     pub public_key: PublicKey,

@@ -30,7 +30,7 @@ pub struct Certificate {
     pub tenant: Tenant,
     /// Its name, unique in the project.
     pub name: Name,
-    /// What its leaf says.
+    /// Facts of its leaf.
     pub facts: CertificateFacts,
     /// The chain, leaf first.
     pub chain_pem: String,
@@ -42,7 +42,7 @@ pub struct Certificate {
     pub created_at: Timestamp,
 }
 
-/// What a chain says of itself, once it is known to be good.
+/// Facts of a valid chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFacts {
     /// The hosts that it covers, in lower case.

@@ -65,7 +65,7 @@ pub struct UpstreamTls {
     pub server_name: Option<String>,
 }
 
-/// What an operator chooses of an upstream.
+/// Settings of an upstream that an operator chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamSettings {
     /// Its name, unique in the project.

@@ -67,9 +67,9 @@ pub struct Drift {
     pub node: NodeId,
     /// Whether it goes on.
     pub state: DriftState,
-    /// What the node was ordered to run.
+    /// The ordered bundle.
     pub desired: BundleId,
-    /// What it said that it runs.
+    /// The bundle that the node reports.
     pub active: Option<BundleId>,
     /// When it was noticed.
     pub opened_at: Timestamp,

@@ -13,7 +13,7 @@ pub struct Membership {
     pub org: OrgId,
     /// The user.
     pub user: UserId,
-    /// What the user may do there.
+    /// The user's role there.
     pub role: Role,
     /// When the user joined.
     pub created_at: Timestamp,

@@ -15,7 +15,7 @@ named! {
     }
 }
 
-/// What holds for all rollouts and assignments of a project.
+/// Policy of all rollouts and assignments of a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProjectPolicy {
     /// When a second person has to approve.

@@ -1,4 +1,4 @@
-//! What a user made ends with the user's rights in an organization.
+//! Credentials that a user made end with the user's rights in an organization.
 
 use crate::error::StoreError;
 use crate::row::{id, optional_id};

@@ -32,13 +32,13 @@ pub struct AuditRecord {
     pub client_ip: Option<String>,
     /// The project, unless it concerns the organization as a whole.
     pub project: Option<ProjectId>,
-    /// What was done, such as `project.created`.
+    /// The action, such as `project.created`.
     pub action: String,
-    /// What it was done to.
+    /// Identifier of the changed object.
     pub subject: Uuid,
     /// The request.
     pub correlation_id: String,
-    /// What was before and after, as JSON.
+    /// Values before and after, as JSON.
     pub change: AuditChange,
     /// The entry's link of the hash chain.
     pub hash: String,

@@ -29,7 +29,7 @@ pub struct Reply {
     pub body: Option<String>,
 }
 
-/// What a key stands for.
+/// State of an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reservation {
     /// Nothing yet: go on.

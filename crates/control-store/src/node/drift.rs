@@ -40,9 +40,9 @@ pub struct Divergence {
     pub node: NodeId,
     /// Its project.
     pub tenant: Tenant,
-    /// What it was ordered to run.
+    /// The ordered bundle.
     pub desired: BundleId,
-    /// What it says that it runs.
+    /// The bundle that it reports.
     pub active: Option<BundleId>,
 }
 

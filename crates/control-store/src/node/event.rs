@@ -1,4 +1,4 @@
-//! What happened on nodes: the newest events of each.
+//! The newest events of each node.
 
 use crate::error::StoreError;
 use crate::row::{id, text, time};

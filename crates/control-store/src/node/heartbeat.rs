@@ -22,8 +22,8 @@ macro_rules! came_back {
     };
 }
 
-/// What a node served is of the bundle that it runs: it goes with a change of that one. The bundle that a
-/// node says it runs is confirmed only if its orders name it: a node could say anything.
+/// Counters belong to the reported bundle, and are dropped when it changes. A reported bundle is confirmed
+/// only if an order names it: a node could report anything.
 macro_rules! update {
     ($status:literal) => {
         concat!(
@@ -58,7 +58,7 @@ macro_rules! update {
     };
 }
 
-/// What a heartbeat brought to light.
+/// Findings of a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrittenHeartbeat {
     /// The counter of the node's newest order; 0 without one.

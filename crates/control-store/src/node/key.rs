@@ -1,4 +1,4 @@
-//! What a node proves itself with: its key, or a token.
+//! Credentials of nodes: keys and tokens.
 
 use crate::error::StoreError;
 use crate::row::{id, text, time};
@@ -10,7 +10,7 @@ use control_wire::{EnrolmentTokenId, NodeId, ProjectId, SigningKeyId};
 use jiff::Timestamp;
 use std::net::IpAddr;
 
-/// What a token is compared with.
+/// Data that a token is verified against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenIssuer {
     /// The node's project.
@@ -140,7 +140,7 @@ impl Transaction {
         row.map(|row| time(&row, "tokens_since")).transpose()
     }
 
-    /// What a token of `node` is compared with, if `kid` is a key of its organization that
+    /// Data that a token of `node` is verified against, if `kid` is a key of its organization that
     /// verifies.
     ///
     /// # Errors

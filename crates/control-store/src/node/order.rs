@@ -67,9 +67,9 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// The counter that the next order to a node must be above: that of its newest order, or the one that
-    /// the node has answered, if a restored database knows only older ones; 0 without either. What a node
-    /// says is believed up to a million above the former, so that it cannot use its counters up.
+    /// Lower bound, exclusive, of the next order's counter: the counter of the node's newest order, or the
+    /// one that the node has answered, if a restored database has only older ones; 0 without either. A
+    /// reported counter is capped at a million above the former, so that a node cannot use them up.
     ///
     /// # Errors
     ///

@@ -32,13 +32,13 @@ pub struct RolloutNode {
     pub name: String,
     /// Its batch, from 1.
     pub batch: i64,
-    /// What it ran before.
+    /// The previous bundle.
     pub previous: Option<BundleId>,
     /// The order of the rollout.
     pub order: Option<i64>,
     /// The order to go back; 0: there was nothing to go back to.
     pub back_order: Option<i64>,
-    /// What it says that it runs.
+    /// The bundle that it reports.
     pub active: Option<BundleId>,
     /// The order that its verdict answers.
     pub verdict_order: Option<i64>,
@@ -67,7 +67,7 @@ const REJECTION: &str = "SELECT n.name AS name, h.diagnostics AS diagnostics
                          WHERE r.rollout_id = $1 AND r.batch = $2 AND r.pending = 0
                            AND h.verdict = 'rejected' AND h.verdict_order = r.order_counter
                          ORDER BY r.node_id LIMIT 1";
-/// What a step asks of the batch under way.
+/// Queries of a step about the current batch.
 #[cfg(test)]
 pub(crate) const OF_BATCH: [&str; 3] = [PENDING, COUNT_BATCH, REJECTION];
 

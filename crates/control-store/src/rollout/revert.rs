@@ -63,7 +63,7 @@ const COUNT: &str = concat!(
 pub struct Revert {
     /// The node.
     pub node: NodeId,
-    /// What it goes back to; none: there is nothing.
+    /// The bundle that it goes back to, with its digest; `None` if there is none.
     pub to: Option<(BundleId, String)>,
 }
 
@@ -157,7 +157,7 @@ mod tests {
         rows.iter().map(|row| row.get("detail")).collect()
     }
 
-    /// What a step costs must not grow with the nodes that wait for a later batch.
+    /// The cost of a step must not grow with the nodes that wait for a later batch.
     #[tokio::test]
     async fn a_step_reads_no_node_of_a_later_batch() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the gate of a rollout looks at: what nodes have counted since their batch was opened.
+//! Samples for the gate of a rollout: counters of nodes since their batch was opened.
 
 use crate::error::StoreError;
 use crate::rollout::node::ready;
@@ -141,7 +141,7 @@ impl Transaction {
         figures: &mut Figures,
         rollout: RolloutId,
     ) -> Result<(), StoreError> {
-        // What a node counts under another bundle says nothing of the one before.
+        // Do not compare counters across bundles.
         let list = "SELECT h.active_bundle_id AS active, h.cpu_percent AS cpu,
                       h.traffic AS traffic, s.active_bundle_id AS old_active,
                       s.traffic AS old_traffic

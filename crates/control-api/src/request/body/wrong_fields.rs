@@ -54,7 +54,7 @@ pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
         else {
             return found;
         };
-        // What stands in the place of a wrong value may lack fields of its own.
+        // The substitute of a wrong value may lack fields of its own.
         let is_below = mended.iter().any(|outer| place.starts_with(outer));
         if !is_below && found.iter().all(|known| known.field != detail.field) {
             found.push(detail);
