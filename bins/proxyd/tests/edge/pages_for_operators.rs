@@ -54,7 +54,7 @@ fn every_command_of_the_tutorial_runs_and_prints_what_it_says() {
 }
 
 /// A request that meets a default, and the setting that lets it pass.
-struct Default {
+struct DefaultCase {
     request: Vec<u8>,
     status: u16,
     /// The message, as the page has it.
@@ -64,7 +64,7 @@ struct Default {
     setting: [&'static str; 2],
 }
 
-fn defaults() -> Vec<Default> {
+fn defaults() -> Vec<DefaultCase> {
     let value = |bytes| "v".repeat(bytes);
     let [cookie, wide] = [value(4200), value(4000)];
     let many: Vec<String> = (0..101).map(|number| format!("x-{number}")).collect();
@@ -72,28 +72,28 @@ fn defaults() -> Vec<Default> {
     let mut half = vec![("x-rest", wide.as_str()); 2];
     half.push(("x-more", &cookie[..400]));
     vec![
-        Default {
+        DefaultCase {
             request: get("/app", &[("Cookie", &cookie)]),
             status: 429,
             message: "Limit exceeded: header_size - Current value 4200 exceeds limit 4096",
             reason: "header_value_limit",
             setting: ["limits {", "limits { max-header-value-bytes \"5KiB\"; "],
         },
-        Default {
+        DefaultCase {
             request: get("/app", &half),
             status: 429,
             message: "exceeds limit 8192",
             reason: "header_size_limit",
             setting: ["limits {", "limits { max-header-size-bytes \"16KiB\"; "],
         },
-        Default {
+        DefaultCase {
             request: get("/app", &many),
             status: 429,
             message: "exceeds limit 100",
             reason: "header_count_limit",
             setting: ["limits {", "limits { max-header-count 200; "],
         },
-        Default {
+        DefaultCase {
             request: post("/app", &value(11_000_000)).into_bytes(),
             status: 413,
             message: "exceeds limit 10485760",
@@ -103,14 +103,14 @@ fn defaults() -> Vec<Default> {
                 "route \"app\" { max-body-size \"20MB\"; ",
             ],
         },
-        Default {
+        DefaultCase {
             request: post("/buffered", &value(1_100_000)).into_bytes(),
             status: 413,
             message: "exceeds limit 1048576",
             reason: "buffer_size_limit",
             setting: ["limits {", "limits { max-body-buffer-bytes \"2MiB\"; "],
         },
-        Default {
+        DefaultCase {
             request: get("/files/a%2Fb", &[]),
             status: 400,
             message: "Request validation failed: path has more than one meaning",
@@ -120,7 +120,7 @@ fn defaults() -> Vec<Default> {
                 "route \"files\" { path-policy \"forward\"; ",
             ],
         },
-        Default {
+        DefaultCase {
             request: request("GET /other", "", "").into_bytes(),
             status: 404,
             message: "Not found: no route matches",
