@@ -1,9 +1,9 @@
 //! `cargo xtask chaos`: faults of everything that proxyd depends on, under load.
 
-use crate::command;
-use crate::task_error::TaskError;
-use crate::workspace::Workspace;
 use clap::Args;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::workspace::Workspace;
 
 /// How long, and which faults.
 #[derive(Args, Clone, Copy, Debug)]

@@ -4,17 +4,17 @@
 mod control;
 mod fleet;
 
-use crate::command;
 use crate::demo::control::Control;
 use crate::demo::fleet::Fleet;
-use crate::task_error::TaskError;
-use crate::terminal::say;
-use crate::workspace::Workspace;
 use proxy_testkit::{Upstream, demo_upstream};
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal::say;
+use xtask_kit::workspace::Workspace;
 
 /// The configuration that the demo shows, and the addresses that it names.
 const CONFIG: &str = "examples/configs/quickstart.kdl";

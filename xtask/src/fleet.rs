@@ -1,12 +1,12 @@
 //! `cargo xtask fleet`: a simulated fleet against one controld, or six real nodes with bundles that hurt.
 
-use crate::command;
-use crate::task_error::TaskError;
-use crate::workspace::Workspace;
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::workspace::Workspace;
 
-/// What is simulated. Without `--faults`, `--hurts`, `--steps` and `--heartbeats` a good bundle is rolled out.
+/// Options of a simulation. Without `--faults`, `--hurts`, `--steps` and `--heartbeats` a good bundle is rolled out.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
     /// Nodes, each with the real client of the control plane

@@ -1,12 +1,12 @@
 //! `cargo xtask fuzz-api`: requests that the interface's description allows, and those that it forbids.
 
-use crate::command;
-use crate::task_error::TaskError;
-use crate::terminal::say;
-use crate::workspace::Workspace;
 use control_testkit::{Database, Program, databases};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal::say;
+use xtask_kit::workspace::Workspace;
 
 /// The fuzzer, from the Python package index.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";

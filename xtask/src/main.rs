@@ -2,27 +2,21 @@
 
 mod bench;
 mod chaos;
-mod command;
 mod demo;
 mod fleet;
-mod folder;
 mod fuzz;
 mod fuzz_api;
-mod llvm_profdata;
 mod reference;
 mod setup;
-mod ship;
 mod soak;
-mod task_error;
-mod terminal;
 mod test_all;
 mod tidy;
-mod workspace;
 
-use crate::task_error::TaskError;
-use crate::workspace::Workspace;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal;
+use xtask_kit::workspace::Workspace;
 
 /// Developer tasks of the proxy.
 #[derive(Debug, Parser)]
@@ -36,7 +30,7 @@ struct Arguments {
 enum Task {
     /// Run all that a change must pass, stopping at the first fault
     TestAll {
-        /// Leave out the slow steps: documentation, fuzz targets, dependency policy and cost of a request
+        /// Leave out the slow steps: documentation, dependency policy and cost of a request
         #[arg(long)]
         fast: bool,
     },
@@ -77,8 +71,13 @@ enum Task {
     Fleet(fleet::Options),
     /// Build proxyd as it ships, into target/ship
     Ship,
-    /// Measure proxyd beside its peers
-    Bench(bench::Options),
+    /// Measure proxyd beside its peers; `--help` lists the options
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// Options of the program `bench`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -106,7 +105,7 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::Soak(options) => soak::run(&workspace, options),
         Task::Chaos(options) => chaos::run(&workspace, options),
         Task::Fleet(ref options) => fleet::run(&workspace, options),
-        Task::Ship => ship::run(&workspace),
-        Task::Bench(ref options) => bench::run(&workspace, options),
+        Task::Ship => bench::run(&workspace, &["ship"]),
+        Task::Bench { ref options } => bench::run(&workspace, options),
     }
 }

@@ -1,11 +1,11 @@
 //! `cargo xtask reference`: the generated pages under `docs/reference`.
 
-use crate::command;
-use crate::task_error::TaskError;
-use crate::terminal::say;
-use crate::workspace::Workspace;
 use std::fs;
 use std::path::Path;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal::say;
+use xtask_kit::workspace::Workspace;
 
 /// A page with the function that generates it.
 struct Page {

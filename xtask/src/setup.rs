@@ -4,12 +4,12 @@ mod browser;
 mod debian;
 mod python;
 
-use crate::command;
-use crate::llvm_profdata;
-use crate::task_error::TaskError;
-use crate::terminal::say;
-use crate::workspace::Workspace;
 use python::{PYTHON_ENVIRONMENTS, PythonEnvironment};
+use xtask_kit::command;
+use xtask_kit::llvm_profdata;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal::say;
+use xtask_kit::workspace::Workspace;
 
 /// Version of cargo-deny that reads our `deny.toml`.
 const DENY_VERSION: &str = "^0.20";
@@ -20,15 +20,6 @@ const DENY_VERSION: &str = "^0.20";
 /// The tools that are still missing.
 pub(crate) fn run(workspace: &Workspace, bench: bool) -> Result<(), TaskError> {
     all_here(&install(workspace, bench))
-}
-
-/// Installs the tools of `cargo xtask ship`.
-///
-/// # Errors
-/// They are still missing.
-pub(crate) fn for_training(workspace: &Workspace) -> Result<(), TaskError> {
-    let missing: Vec<String> = llvm_tools(workspace).into_iter().collect();
-    all_here(&missing)
 }
 
 /// Installs missing tools and returns those that could not be installed, with the reasons.
@@ -62,7 +53,7 @@ fn rust_component(workspace: &Workspace, component: &str, subcommand: &str) -> O
 
 /// The tools of `cargo xtask ship`.
 fn llvm_tools(workspace: &Workspace) -> Option<String> {
-    component_if(workspace, "llvm-tools", || {
+    component_if(workspace, llvm_profdata::COMPONENT, || {
         llvm_profdata::path(workspace).is_ok()
     })
 }

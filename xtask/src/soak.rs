@@ -1,9 +1,9 @@
 //! `cargo xtask soak`: reloads, upgrades and changes of targets under load.
 
-use crate::command;
-use crate::task_error::TaskError;
-use crate::workspace::Workspace;
 use clap::Args;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::workspace::Workspace;
 
 /// Number of operations.
 #[derive(Args, Clone, Copy, Debug)]

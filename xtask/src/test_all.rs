@@ -5,11 +5,11 @@ mod tally;
 
 use self::steps::{Ending, STEPS, Step};
 use self::tally::Outcome;
-use crate::task_error::TaskError;
-use crate::terminal::{print_error, say};
-use crate::workspace::Workspace;
 use proxy_load::clock::Stopwatch;
 use std::time::Duration;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal::{print_error, say};
+use xtask_kit::workspace::Workspace;
 
 /// Runs the steps; `fast` omits the slow ones.
 pub(crate) fn run(workspace: &Workspace, fast: bool) -> Result<(), TaskError> {

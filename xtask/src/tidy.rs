@@ -27,9 +27,9 @@ mod words;
 
 use self::graph::Graph;
 use self::tree::Tree;
-use crate::task_error::TaskError;
-use crate::terminal::{print_error, say};
-use crate::workspace::Workspace;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal::{print_error, say};
+use xtask_kit::workspace::Workspace;
 
 /// Checks the whole project.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {

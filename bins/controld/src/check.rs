@@ -1,4 +1,4 @@
-//! What is wrong with the settings, found before anything starts: at the start and by `controld check`.
+//! Faults of the settings, found before anything starts: at the start and by `controld check`.
 
 use crate::cli::{ServeArgs, StateArgs};
 use crate::config::{ConfigError, ConfigFile};
@@ -19,7 +19,7 @@ pub(crate) struct Fault {
     message: String,
 }
 
-/// What the settings were made into.
+/// Values that the settings were parsed into.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) data_dir: DataDir,
@@ -78,7 +78,7 @@ async fn check_database(prepared: Prepared) -> Result<Prepared, Vec<Fault>> {
     Err(vec![Fault { setting, message }])
 }
 
-/// Reads the files that the settings name. What is made at the first start need not be there.
+/// Reads the files that the settings name. Files of the first start may be absent.
 pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec<Fault>> {
     let ServeArgs {
         state,

@@ -35,12 +35,12 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const FIRST_REQUEST: Duration = Duration::from_secs(15);
 /// A request's head takes at most this long, and so does the pause before it.
 const HEAD: Duration = Duration::from_secs(90);
-/// What is under way when the program stops has this long.
+/// Grace period for requests in flight at shutdown.
 const DRAIN: Duration = Duration::from_secs(30);
 /// After an error of the listener, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What every connection needs.
+/// Context of every connection.
 #[derive(Debug)]
 pub(crate) struct Connections {
     pub(crate) router: Router,

@@ -1,11 +1,14 @@
 //! Bundles. No answer to a command holds an archive: those are downloaded.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Body, Caller, Path, Query};
+pub(crate) mod archive;
+pub(crate) mod signing_key;
+
 use crate::names::{BundleStateName, RenameRequest};
-use crate::page::{List, OrderName, PageQuery};
-use crate::problem::Problem;
-use crate::resource::Resource;
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{List, OrderName, PageQuery};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -72,7 +75,7 @@ pub(crate) struct DiagnosticView {
     column: u32,
     /// Of the text that it is about, in bytes.
     length: u32,
-    /// What belongs beside that text; may be empty.
+    /// Label of that text; may be empty.
     label: String,
     /// A way to mend it.
     help: Option<String>,
@@ -82,7 +85,7 @@ pub(crate) struct DiagnosticView {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewBundleRequest {
-    /// What it is for.
+    /// Name for its purpose.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// Texts by name; the configuration begins in `proxy.kdl`.
@@ -335,7 +338,7 @@ pub(crate) async fn revoke(
     Ok(Resource::found(changed.version, view))
 }
 
-/// Orders nodes of the project to run a signed bundle. What they make of it, they say themselves.
+/// Orders nodes of the project to run a signed bundle. The nodes report success or failure by heartbeats.
 #[utoipa::path(
     post, path = "/projects/{project}/bundles/{bundle}/assign", operation_id = "assign_bundle",
     tag = "bundles", request_body = AssignRequest,

@@ -39,7 +39,7 @@ macro_rules! names {
 }
 
 names! {
-    /// What an API key may do.
+    /// One right of an API key.
     ScopeName of Scope {
         NodesRead = "nodes:read",
         NodesWrite = "nodes:write",
@@ -67,7 +67,7 @@ names! {
 }
 
 names! {
-    /// What a user may do in an organization or a project.
+    /// Rights of a user in an organization or a project.
     RoleName of Role {
         Reader = "reader",
         Operator = "operator",
@@ -135,7 +135,7 @@ names! {
 }
 
 names! {
-    /// What a signing key is used for.
+    /// Uses of a signing key.
     SigningKeyStateName of SigningKeyState {
         Standby = "standby",
         Active = "active",
@@ -180,7 +180,7 @@ names! {
 }
 
 names! {
-    /// What follows when a batch does not pass.
+    /// Reaction to a batch that does not pass.
     OnFailureName of OnFailure {
         Pause = "pause",
         RollBack = "roll_back",

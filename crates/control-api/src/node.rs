@@ -1,12 +1,17 @@
 //! Nodes, for operators.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Body, Caller, Path, Query};
+pub(crate) mod drift;
+pub(crate) mod enrolment_token;
+pub(crate) mod session;
+pub(crate) mod view;
+
 use crate::names::NodeStateName;
-use crate::node_view::{NodeDetailView, NodeView, revision};
-use crate::page::{List, OrderName, PageQuery};
-use crate::problem::Problem;
-use crate::resource::Resource;
+use crate::node::view::{NodeDetailView, NodeView, revision};
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{List, OrderName, PageQuery};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -104,7 +109,7 @@ pub(crate) struct RotatedKeyView {
     node_key: String,
 }
 
-/// What happened on a node.
+/// An event on a node.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeEventView {
     id: NodeEventId,

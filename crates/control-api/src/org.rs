@@ -1,9 +1,12 @@
 //! Organizations.
 
-use crate::extract::{Body, Caller, Path, Query};
-use crate::page::{List, PageQuery};
-use crate::problem::Problem;
-use crate::resource::Resource;
+pub(crate) mod member;
+pub(crate) mod security;
+
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{List, PageQuery};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,10 +1,12 @@
 //! Projects.
 
-use crate::extract::{Body, Caller, Path, Query};
+pub(crate) mod role;
+
 use crate::names::ApprovalRuleName;
-use crate::page::{List, PageQuery};
-use crate::problem::Problem;
-use crate::resource::Resource;
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{List, PageQuery};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -27,7 +29,7 @@ pub(crate) struct ProjectView {
     created_at: Timestamp,
 }
 
-/// What holds for all rollouts and assignments of a project.
+/// Policy of all rollouts and assignments of a project.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PolicyView {
     /// When a second person has to approve another bundle: `none`, where a rollout asks for it; `risky`, also where

@@ -1,9 +1,11 @@
 //! The description as readers see it: one walk for the page in the browser and the one in the docs.
 
 mod access;
+pub(crate) mod docs;
 mod html;
 mod markdown;
 mod model;
+pub(crate) mod openapi;
 
 pub use access::access_md;
 pub(crate) use html::{STYLE, page};

@@ -1,12 +1,14 @@
 //! Rollouts: a bundle on its way to nodes, batch by batch.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::extract::{Body, Caller, Path, Query};
+pub(crate) mod view;
+
 use crate::names::{OnFailureName, RolloutStateName};
-use crate::page::{List, OrderName, PageQuery};
-use crate::problem::Problem;
-use crate::resource::Resource;
-use crate::rollout_view::{GateSettings, RolloutNodeView, RolloutSummary, RolloutView};
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{List, OrderName, PageQuery};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
+use crate::rollout::view::{GateSettings, RolloutNodeView, RolloutSummary, RolloutView};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -51,7 +53,7 @@ pub(crate) struct NewRolloutRequest {
     /// Seconds that a batch runs before it may pass, at most those of the deadline; absent: 60.
     #[schema(minimum = 0, maximum = 604_800)]
     soak_secs: Option<i64>,
-    /// What must hold after each batch; absent: the usual gate.
+    /// Conditions after each batch; absent: the default gate.
     gate: Option<GateSettings>,
     /// Leaves the gate out: the nodes' verdicts alone count. For nodes that serve nothing yet.
     #[serde(default)]
@@ -59,7 +61,7 @@ pub(crate) struct NewRolloutRequest {
     /// Whether a person other than the one that starts it must approve; the project's policy may want it anyway.
     #[serde(default)]
     needs_approval: bool,
-    /// What follows when a batch does not pass; absent: `roll_back`.
+    /// Reaction to a batch that does not pass; absent: `roll_back`.
     on_failure: Option<OnFailureName>,
     /// No batch is opened before this time.
     #[schema(value_type = Option<String>, format = DateTime)]

@@ -1,12 +1,18 @@
 //! The one table of routes.
 
-use crate::route::{PREFIX, Route, row};
-use crate::{
-    admission, answer, api_key, audit, bundle, bundle_archive, certificate, docs, drift,
-    enrolment_token, invitation, member, member_sign_in, node, node_session, openapi, org, project,
-    project_role, rollout, second_factor, security, service, session, setup, sign_in, signing_key,
-    sso, sso_browser, upstream, user,
+use crate::account::{
+    api_key, invitation, member_sign_in, second_factor, session, setup, sign_in, user,
 };
+use crate::bundle::{archive as bundle_archive, signing_key};
+use crate::definition::{certificate, service, upstream};
+use crate::node::{drift, enrolment_token, session as node_session};
+use crate::org::{member, security};
+use crate::project::role as project_role;
+use crate::reference::{docs, openapi};
+use crate::request::{admission, answer};
+use crate::route::{PREFIX, Route, row};
+use crate::sso::browser as sso_browser;
+use crate::{audit, bundle, node, org, project, rollout, sso};
 use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;

@@ -1,9 +1,11 @@
 //! Single sign-on of organizations: its settings, and identities of users.
 
-use crate::extract::{Body, Caller, Path};
+pub(crate) mod browser;
+
 use crate::names::RoleName;
-use crate::problem::Problem;
-use crate::resource::Resource;
+use crate::request::extract::{Body, Caller, Path};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,18 +1,28 @@
 //! The application: what every handler needs.
 
+pub(crate) mod audit_event;
+pub(crate) mod changes;
+pub(crate) mod idempotency;
+pub(crate) mod order_signals;
+pub(crate) mod outbound;
+pub(crate) mod password_places;
+pub(crate) mod places;
 mod quota;
+pub(crate) mod rate_limit;
+pub(crate) mod sso_site;
+pub(crate) mod write_queue;
 
-use crate::audit_event::AuditEvent;
+use crate::app::audit_event::AuditEvent;
+use crate::app::changes::Changes;
+use crate::app::order_signals::OrderSignals;
+use crate::app::password_places::PasswordPlaces;
+use crate::app::places::{HeavyPlaces, UploadPlace, UploadPlaces};
+use crate::app::rate_limit::{Allowance, RateLimiter};
+use crate::app::sso_site::{SsoDocuments, SsoSite};
+use crate::app::write_queue::WriteQueue;
 use crate::call::Call;
-use crate::changes::Changes;
 use crate::error::Error;
 use crate::metric;
-use crate::order_signals::OrderSignals;
-use crate::password_places::PasswordPlaces;
-use crate::places::{HeavyPlaces, UploadPlace, UploadPlaces};
-use crate::rate_limit::{Allowance, RateLimiter};
-use crate::sso_site::{SsoDocuments, SsoSite};
-use crate::write_queue::WriteQueue;
 use control_auth::{AuditKey, Sealer, Secret};
 use control_domain::{Access, Actor, HeartbeatInterval, Quotas, Refusal, Retention, Tenant};
 use control_store::{Objects, Rate, Store, StoreError, Transaction};
@@ -70,7 +80,7 @@ pub struct App {
     pub sso_site: SsoSite,
     /// Wakes long polls and live pages.
     pub changes: Changes,
-    /// What nodes are told of the time between two heartbeats; replicas have the same.
+    /// Interval of heartbeats that nodes are sent; the same on all replicas.
     pub heartbeat_interval: HeartbeatInterval,
     /// The quotas of each organization; replicas have the same.
     pub quotas: Quotas,

@@ -1,5 +1,8 @@
 //! The audit log of an organization.
 
+pub(crate) mod record;
+pub(crate) mod value;
+
 use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;

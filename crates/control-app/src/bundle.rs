@@ -1,9 +1,13 @@
 //! Bundles: from files or services to a signed archive.
 
+pub(crate) mod approval;
+pub(crate) mod archive;
+pub(crate) mod signing_key;
+
 use crate::app::{App, tenant};
-use crate::audit_value::{Audited, changed, created, deleted};
+use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
-use crate::compiler::{self, Definitions, ListenAddresses};
+use crate::configuration::compiler::{self, Definitions, ListenAddresses};
 use crate::configuration::{self, Checked, Diagnostic};
 use crate::error::Error;
 use control_bundle::{BundleError, Files, Requirements, certificates, digest, pack, sign};
@@ -21,10 +25,10 @@ const MIN_PROXY_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Services, upstreams and certificates that one bundle is compiled from, each.
 const MAX_DEFINITIONS: i64 = 1_000;
 
-/// What an operator chooses of a bundle.
+/// Choices of an operator for a bundle.
 #[derive(Clone, Debug)]
 pub struct NewBundle {
-    /// What it is for.
+    /// Name for its purpose.
     pub name: String,
     /// Where its files come from.
     pub source: BundleSource,
@@ -39,7 +43,7 @@ pub enum BundleSource {
     Services(ListenAddresses),
 }
 
-/// What became of files.
+/// Result of building files.
 struct Built {
     /// None for a configuration with errors.
     archive: Option<Vec<u8>>,

@@ -1,12 +1,14 @@
 //! One request: the actor, the time, and what the request's headers ask for.
 
+pub(crate) mod visit;
+
 use crate::error::Error;
 use control_domain::Actor;
 use jiff::Timestamp;
 use std::net::IpAddr;
 use uuid::Uuid;
 
-/// What every handler is given besides its own arguments.
+/// Context that every handler gets besides its own arguments.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The actor.

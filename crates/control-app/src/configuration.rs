@@ -1,5 +1,8 @@
 //! The check of a configuration: the same code as in the proxy.
 
+pub(crate) mod compiler;
+pub(crate) mod diff;
+
 use control_bundle::{ENTRY_FILE, Files};
 use proxy_config::{Loaded, Report, load_bundle};
 use proxy_model::{Model, Place};
@@ -28,13 +31,13 @@ pub struct Diagnostic {
     pub column: u32,
     /// In bytes.
     pub length: u32,
-    /// What belongs beside the underlined text; may be empty.
+    /// Label of the underlined text; may be empty.
     pub label: String,
     /// A way to mend it.
     pub help: Option<String>,
 }
 
-/// What the check says.
+/// Result of the check.
 #[derive(Debug)]
 pub(crate) struct Checked {
     /// None for a configuration with errors.

@@ -1,9 +1,13 @@
 //! Services and upstreams are checked as they are written: one that no proxy reads would spoil every
 //! bundle of its project.
 
-use crate::compiler::block_settings::{self, SERVICE_FIELDS, UPSTREAM_FIELDS};
-use crate::compiler::{Definitions, ListenAddresses, compile};
+pub(crate) mod certificate;
+pub(crate) mod service;
+pub(crate) mod upstream;
+
 use crate::configuration::check;
+use crate::configuration::compiler::block_settings::{self, SERVICE_FIELDS, UPSTREAM_FIELDS};
+use crate::configuration::compiler::{Definitions, ListenAddresses, compile};
 use crate::error::Error;
 use control_domain::{LoadBalancing, Name, Service, Target, Upstream};
 use control_wire::ServiceId;

@@ -1,10 +1,16 @@
 //! Nodes, as operators see them.
 
+pub(crate) mod drift;
+pub(crate) mod enrolment_token;
+pub(crate) mod order;
+pub(crate) mod private_keys;
+pub(crate) mod session;
+
 use crate::app::{App, taken, tenant};
-use crate::audit_value::{Audited, changed, created, deleted};
+use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
-use crate::private_keys::{require_credential, require_labels};
+use crate::node::private_keys::{require_credential, require_labels};
 use control_auth::Secret;
 use control_domain::{Access, Actor, Labels, NewNode, Node, QuotaKind, Refusal, SigningKey};
 use control_store::{NodeCounts, NodeFilter, Page, Transaction, Versioned};

@@ -1,7 +1,10 @@
 //! Organizations.
 
+pub(crate) mod member;
+pub(crate) mod security;
+
 use crate::app::{App, taken};
-use crate::audit_value::{Audited, changed, created, deleted};
+use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, Actor, Membership, Org, Refusal, Role, Tenant};

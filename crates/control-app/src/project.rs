@@ -1,9 +1,10 @@
 //! Projects.
 
 mod overview;
+pub(crate) mod role;
 
 use crate::app::{App, taken};
-use crate::audit_value::{Audited, changed, created, deleted};
+use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, ApprovalRule, Project, QuotaKind, Refusal, Role, Tenant};

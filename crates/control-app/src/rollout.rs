@@ -1,14 +1,17 @@
 //! Rollouts, as operators steer them.
 
+pub(crate) mod assignment;
+pub(crate) mod scheduler;
+
 use crate::app::{App, tenant};
-use crate::approval::{Approval, MAX_BASES};
-use crate::audit_value::{Audited, changed, created, deleted};
+use crate::audit::value::{Audited, changed, created, deleted};
 use crate::bundle;
+use crate::bundle::approval::{Approval, MAX_BASES};
 use crate::call::Call;
 use crate::error::Error;
 use crate::metric;
-use crate::order::OrderTarget;
-use crate::private_keys::require_chosen_holders;
+use crate::node::order::OrderTarget;
+use crate::node::private_keys::require_chosen_holders;
 use control_domain::{
     Access, BatchCounts, BundleState, Comparison, Figures, Gate, NewRollout, Observation, Refusal,
     Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, Weighed,
@@ -46,11 +49,11 @@ pub struct RolloutProgress {
     pub batches: Vec<StoredBatch>,
     /// The nodes of the batch under way.
     pub counts: Option<BatchCounts>,
-    /// What the gate sees of it now.
+    /// The gate's present figures for it.
     pub figures: Option<StoredFigures>,
 }
 
-/// What a gate saw, in few numbers.
+/// Figures of a gate, in few numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredFigures {
     /// The nodes of the batch.
@@ -177,7 +180,7 @@ impl App {
         })
     }
 
-    /// What the policy says of a rollout that is to start; nothing of other commands.
+    /// Judges a rollout that is about to start; `None` for other commands.
     async fn judge_start(
         &self,
         call: &Call,
@@ -318,7 +321,7 @@ impl App {
         Ok(version)
     }
 
-    /// What follows from an event; gives the nodes with new orders.
+    /// Applies the effects of an event; returns the nodes with new orders.
     async fn follow(
         &self,
         tx: &mut Transaction,

@@ -46,7 +46,7 @@ pub(crate) struct Channel {
     token: Option<String>,
 }
 
-/// What a long poll brought.
+/// Result of a long poll.
 #[derive(Debug)]
 pub(crate) enum Desired {
     Unchanged,

@@ -142,7 +142,7 @@ impl Client {
         self.machine.started_with(&started.bundle, outcome);
     }
 
-    /// What the node says of itself.
+    /// The status for the next heartbeat.
     pub fn status(&self) -> NodeStatus {
         self.machine.status()
     }

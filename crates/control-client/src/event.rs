@@ -1,11 +1,11 @@
-//! What the node tells of itself besides its status.
+//! Events that the node reports besides its status.
 
 use crate::error::OrderError;
 
 /// Something that happened on the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What it was.
+    /// Kind of event.
     pub kind: EventKind,
     /// A sentence for readers.
     pub message: String,
@@ -41,7 +41,7 @@ impl EventKind {
         }
     }
 
-    /// What was refused, if that is what happened.
+    /// Reason of a refusal; `None` for other events.
     pub fn refusal(self) -> Option<RefusalReason> {
         match self {
             Self::BundleRejected(reason) | Self::OrderRefused(reason) => Some(reason),

@@ -92,7 +92,7 @@ pub struct Assignment {
     pub tag: String,
 }
 
-/// What the node knows of itself, and what it does at present.
+/// State and phase of the node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     identity: Option<Identity>,
@@ -184,7 +184,7 @@ impl Machine {
         }
     }
 
-    /// What to keep on disk.
+    /// The state to keep on disk.
     pub fn state(&self) -> &PersistedState {
         &self.state
     }
@@ -194,7 +194,7 @@ impl Machine {
         self.identity.as_ref()
     }
 
-    /// What the node says of itself.
+    /// The status for the next heartbeat.
     pub fn status(&self) -> NodeStatus {
         let mut status = self.status.clone();
         status.diagnostics.extend(self.storage_fault.clone());
@@ -213,7 +213,7 @@ impl Machine {
         in_force.map_or(0, |order| order.counter)
     }
 
-    /// What happened since the last call.
+    /// Takes the events since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
@@ -235,7 +235,7 @@ impl Machine {
         &self.phase
     }
 
-    /// What follows from an outcome; `now` is the time since any fixed moment.
+    /// The action that follows an outcome; `now` is the time since any fixed moment.
     pub fn next(&mut self, outcome: Outcome, now: Duration) -> Action {
         self.now = now;
         if let Some(action) = self.judge_trial(&outcome) {

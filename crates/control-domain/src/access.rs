@@ -1,5 +1,9 @@
 //! Permissions: the rules, and where a value belongs.
 
+pub(crate) mod actor;
+pub(crate) mod maker;
+pub(crate) mod refusal;
+
 use crate::named::named;
 use control_wire::{OrgId, ProjectId};
 
@@ -30,7 +34,7 @@ pub enum Access {
     System,
     /// A member of the organization, or one of its API keys.
     Member {
-        /// What an API key needs.
+        /// Scope that an API key needs.
         scope: ScopeRule,
         /// The least role that a user needs.
         role: Role,
@@ -39,7 +43,7 @@ pub enum Access {
     },
 }
 
-/// What an API key needs. A key without scopes has full access and passes every rule.
+/// Scope that an API key needs. A key without scopes has full access and passes every rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopeRule {
     /// Any key of the organization, also one that is limited to a project.
@@ -106,7 +110,7 @@ impl Access {
 }
 
 named! {
-    /// What a user may do in an organization or a project; each role includes those before it.
+    /// Rights of a user in an organization or a project; each role includes the ones before it.
     Role {
         /// Reads.
         Reader = "reader",
@@ -118,7 +122,7 @@ named! {
 }
 
 named! {
-    /// What an API key may do.
+    /// One right of an API key.
     Scope {
         /// Lists and views nodes.
         NodesRead = "nodes:read",

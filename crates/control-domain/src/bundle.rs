@@ -1,10 +1,12 @@
 //! A bundle: files of configuration that were checked and signed.
 
+pub(crate) mod signing_key;
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
 use crate::access::{Access, Tenant};
-use crate::actor::Actor;
 use crate::machine::{Transition, next_state};
 use crate::named::named;
-use crate::refusal::Refusal;
 use crate::text::Name;
 use control_wire::{BundleId, SigningKeyId};
 use jiff::Timestamp;
@@ -26,7 +28,7 @@ named! {
 }
 
 named! {
-    /// What happens to a bundle.
+    /// Events of a bundle.
     BundleEvent {
         /// The configuration has no errors.
         Validate = "be validated",
@@ -77,7 +79,7 @@ pub struct Bundle {
     pub id: BundleId,
     /// Its project.
     pub tenant: Tenant,
-    /// What it is for; several bundles may have the same name.
+    /// Name for its purpose; not unique.
     pub name: Name,
     /// How far it has come.
     pub state: BundleState,
@@ -85,7 +87,7 @@ pub struct Bundle {
     pub archive: Option<BundleArchive>,
     /// None unless it was signed.
     pub signature: Option<BundleSignature>,
-    /// What the validator says, errors and warnings: JSON.
+    /// Errors and warnings of the validator, as JSON.
     pub diagnostics: String,
     /// When it was created.
     pub created_at: Timestamp,

@@ -2,7 +2,7 @@
 
 mod selector;
 
-use crate::refusal::Refusal;
+use crate::access::refusal::Refusal;
 pub use selector::{LabelCondition, LabelSelector};
 use std::collections::BTreeMap;
 

@@ -1,11 +1,16 @@
 //! A node: a proxy of the fleet.
 
+pub(crate) mod drift;
+pub(crate) mod enrolment_token;
+pub(crate) mod heartbeat;
+pub(crate) mod standing;
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
 use crate::access::{Access, Tenant};
-use crate::actor::Actor;
 use crate::labels::Labels;
 use crate::machine::{Transition, next_state};
 use crate::named::named;
-use crate::refusal::Refusal;
 use crate::text::Name;
 use control_wire::{BundleId, NodeId, NodeStatus, Traffic};
 use jiff::{SignedDuration, Timestamp};
@@ -34,7 +39,7 @@ named! {
 }
 
 named! {
-    /// What happens to a node.
+    /// Events of a node.
     NodeTransitionEvent {
         /// It sends a heartbeat.
         Heartbeat = "heartbeat",
@@ -68,7 +73,7 @@ pub struct Node {
     pub tenant: Tenant,
     /// Its name, unique in the project.
     pub name: Name,
-    /// What it is chosen by.
+    /// Labels for selectors of rollouts and certificates.
     pub labels: Labels,
     /// Labels that it asked for and its token does not give. While there are any, it waits for an approval and
     /// gets no orders.
@@ -79,11 +84,11 @@ pub struct Node {
     pub rotating: bool,
     /// The last heartbeat.
     pub report: Option<NodeReport>,
-    /// What it shall run.
+    /// Its newest order.
     pub order: Option<OrderSummary>,
 }
 
-/// What a node says of itself when it registers.
+/// Properties that a node reports when it registers.
 #[derive(Clone, Debug)]
 pub struct NewNode<'a> {
     /// Its name.
@@ -94,7 +99,7 @@ pub struct NewNode<'a> {
     pub given: Option<Labels>,
 }
 
-/// A node's own word, as of its last heartbeat. What a heartbeat leaves out is kept.
+/// Report of a node as of its last heartbeat; omitted fields keep their values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeReport {
     /// When it came.
@@ -103,9 +108,9 @@ pub struct NodeReport {
     pub cpu_percent: f64,
     /// The version of the proxy.
     pub version: Option<String>,
-    /// What it runs.
+    /// The bundle that it runs.
     pub status: NodeStatus,
-    /// What it served.
+    /// Counters of requests.
     pub traffic: Option<Traffic>,
     /// Two processes with its identity, if there ever were.
     pub duplicate: Option<DuplicateNode>,

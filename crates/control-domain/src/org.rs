@@ -1,11 +1,12 @@
 //! An organization: what projects, members and keys belong to.
 
+pub(crate) mod membership;
 mod quota;
 mod retention;
 
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
 use crate::access::{Access, Tenant};
-use crate::actor::Actor;
-use crate::refusal::Refusal;
 use crate::text::Name;
 use control_wire::OrgId;
 use jiff::Timestamp;
@@ -23,7 +24,7 @@ pub struct Org {
     pub created_at: Timestamp,
 }
 
-/// What an organization demands of its members.
+/// Security requirements for members of an organization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrgSecurity {
     /// Whether sessions need a second factor.

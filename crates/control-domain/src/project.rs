@@ -1,9 +1,12 @@
 //! A project: what nodes, bundles, rollouts and services belong to.
 
+pub(crate) mod policy;
+pub(crate) mod role;
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
 use crate::access::{Access, Tenant};
-use crate::actor::Actor;
-use crate::policy::{ApprovalRule, ProjectPolicy};
-use crate::refusal::Refusal;
+use crate::project::policy::{ApprovalRule, ProjectPolicy};
 use crate::text::Name;
 use control_wire::{OrgId, ProjectId};
 use jiff::Timestamp;
@@ -17,7 +20,7 @@ pub struct Project {
     pub org: OrgId,
     /// Its name, unique in the organization.
     pub name: Name,
-    /// What holds for its rollouts and assignments.
+    /// Policy of its rollouts and assignments.
     pub policy: ProjectPolicy,
     /// When it was created.
     pub created_at: Timestamp,

@@ -2,8 +2,12 @@
 
 mod advance;
 mod command;
+pub(crate) mod figures;
+pub(crate) mod gate;
+pub(crate) mod served;
 mod state;
 mod strategy;
+pub(crate) mod weighing;
 
 pub use advance::{BatchCounts, Observation, Rejection, RevertCounts, RevertProgress};
 pub use command::{Batch, BatchState, NewRollout, Rollout, RolloutChange, RolloutCommand};

@@ -1,13 +1,13 @@
 //! `docs/reference/states.md`: every state machine as its table.
 
-use crate::api_key::API_KEY_TRANSITIONS;
+use crate::account::api_key::API_KEY_TRANSITIONS;
 use crate::bundle::BUNDLE_TRANSITIONS;
-use crate::drift::DRIFT_TRANSITIONS;
-use crate::enrolment_token::ENROLMENT_TOKEN_TRANSITIONS;
+use crate::bundle::signing_key::SIGNING_KEY_TRANSITIONS;
 use crate::machine::Transition;
 use crate::node::NODE_TRANSITIONS;
+use crate::node::drift::DRIFT_TRANSITIONS;
+use crate::node::enrolment_token::ENROLMENT_TOKEN_TRANSITIONS;
 use crate::rollout::ROLLOUT_TRANSITIONS;
-use crate::signing_key::SIGNING_KEY_TRANSITIONS;
 use std::fmt::{Display, Write as _};
 
 const OPENING: &str = "\
@@ -15,7 +15,7 @@ const OPENING: &str = "\
 
 <!-- Written by `cargo xtask reference` from the tables in the code; changes here are lost. -->
 
-The code, the tests and this page read the same rows. What has no row is refused with 409 `WRONG_STATE`.
+The code, the tests and this page read the same rows. An event without a row is refused with 409 `WRONG_STATE`.
 ";
 
 const ROLLOUT: &str = "\

@@ -1,6 +1,6 @@
 //! Texts that are known to be good: names and addresses.
 
-use crate::refusal::Refusal;
+use crate::access::refusal::Refusal;
 use std::fmt;
 
 const NAME_CHARS: usize = 100;

@@ -120,7 +120,7 @@ fn node(seen_at: Option<Timestamp>) -> Node {
     }
 }
 
-/// What happens to a real node is what the table says: all states × events.
+/// A real node follows the table: all states × events.
 #[test]
 fn a_node_moves_as_the_table_says() {
     use NodeTransitionEvent::{Delete, Heartbeat, Miss};

@@ -3,12 +3,15 @@
 //! It is also the outbox. The head's number grows with every change, in the same transaction, so
 //! each replica watches that one row and wakes its long polls.
 
-use crate::audit_entry::{AuditColumns, COLUMNS, Link};
-use crate::audit_event::{AuditChange, AuditEntry};
+pub(crate) mod entry;
+pub(crate) mod log;
+
+use crate::audit::entry::{AuditColumns, COLUMNS, Link};
 use crate::error::StoreError;
 use crate::row::{number, text};
 use crate::statement::sql;
 use crate::store::Transaction;
+use crate::store::audit_event::{AuditChange, AuditEntry};
 use control_auth::AuditKey;
 use control_domain::Tenant;
 use jiff::SignedDuration;
@@ -19,7 +22,7 @@ const CHUNK: i64 = 500;
 /// Replicas of a version that had no key may write so long beside newer ones.
 const UPGRADE: SignedDuration = SignedDuration::from_hours(1);
 
-/// What a look at the whole log found.
+/// Result of verifying the whole log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditVerification {
     /// The first entry that does not fit the chain, by its number from 1: it, or one before it, was changed or removed.

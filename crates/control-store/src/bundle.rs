@@ -1,6 +1,10 @@
 //! Bundles.
 
+pub(crate) mod certificate;
+pub(crate) mod objects;
 mod retention;
+pub(crate) mod signing_key;
+pub(crate) mod upload;
 
 use crate::error::StoreError;
 use crate::row::{

@@ -1,5 +1,13 @@
 //! Nodes.
 
+pub(crate) mod drift;
+pub(crate) mod enrolment_token;
+pub(crate) mod event;
+pub(crate) mod heartbeat;
+pub(crate) mod key;
+pub(crate) mod list;
+pub(crate) mod order;
+
 use crate::error::StoreError;
 use crate::row::traffic::optional_traffic;
 use crate::row::{

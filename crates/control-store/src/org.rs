@@ -1,5 +1,6 @@
 //! Organizations.
 
+pub(crate) mod membership;
 mod quota;
 
 use crate::error::StoreError;
@@ -11,7 +12,7 @@ use control_domain::{Name, Org, OrgSecurity};
 use control_wire::{OrgId, UserId};
 use sqlx::any::AnyRow;
 
-/// What an organization without projects still has, in the order of its references.
+/// Tables of an organization without projects, in the order of their references.
 const BELONGINGS: &[&str] = &[
     "DELETE FROM identities WHERE org_id = $1",
     "DELETE FROM org_domains WHERE org_id = $1",
@@ -51,7 +52,7 @@ impl Transaction {
         by_id.bind(org).one(self).await
     }
 
-    /// What the organization demands of its members, if it exists.
+    /// Security requirements for members of the organization, if it exists.
     ///
     /// # Errors
     ///

@@ -1,5 +1,7 @@
 //! Projects.
 
+pub(crate) mod role;
+
 use crate::error::StoreError;
 use crate::row::{id, named, optional_id, optional_text, text, time, versioned};
 use crate::statement::{Record, sql};

@@ -1,5 +1,10 @@
 //! Rollouts and their batches.
 
+pub(crate) mod node;
+pub(crate) mod recall;
+pub(crate) mod revert;
+pub(crate) mod sample;
+
 use crate::error::StoreError;
 use crate::node::to_json;
 use crate::row::{

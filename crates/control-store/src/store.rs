@@ -1,10 +1,14 @@
 //! The database and its transactions.
 
-use crate::audit_event::AuditChange;
+pub(crate) mod audit_event;
+pub(crate) mod pool;
+pub(crate) mod sqlite;
+
 use crate::error::StoreError;
-use crate::pool::{MAX_WAIT, pool_options};
 use crate::row::number;
-use crate::sqlite::{self, Sqlite};
+use crate::store::audit_event::AuditChange;
+use crate::store::pool::{MAX_WAIT, pool_options};
+use crate::store::sqlite::Sqlite;
 use jiff::Timestamp;
 use sqlx::any::install_default_drivers;
 use sqlx::migrate::Migrator;
@@ -36,7 +40,7 @@ pub struct Store {
 #[derive(Debug)]
 pub struct Transaction {
     inner: Inner,
-    /// What the next entry of the audit log says of the change.
+    /// The change for the next entry of the audit log.
     pub(crate) change: AuditChange,
     rows_written: Arc<AtomicU64>,
 }
@@ -136,8 +140,8 @@ impl Store {
     }
 
     /// A transaction that writes, and on SQLite commits without waiting for the disk. It survives
-    /// the end of this process; a machine that loses its power may take along what was committed
-    /// in the last second or two. Whatever [`Store::begin`] commits later takes it to the disk.
+    /// the end of this process; a power failure may lose the commits of the last second or two. A
+    /// later commit of [`Store::begin`] flushes it to the disk.
     ///
     /// PostgreSQL waits: a commit that does not would be lost with its process.
     ///

@@ -1,15 +1,15 @@
 //! The control plane of the demo, set up and used through `controld ctl` as an operator would.
 
 use crate::fuzz_api::build;
-use crate::task_error::TaskError;
-use crate::terminal::say;
-use crate::workspace::Workspace;
 use control_testkit::Program;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal::say;
+use xtask_kit::workspace::Workspace;
 
 /// A running control plane with a project and a key.
 pub(super) struct Control {
@@ -158,7 +158,7 @@ impl Control {
         &self.project
     }
 
-    /// What to try.
+    /// Suggestions to try.
     pub(super) fn invitation(&self) -> String {
         let (url, key) = (self.url(), &self.key);
         let controld = self.controld.display();

@@ -2,8 +2,6 @@
 //! back.
 
 use crate::demo::control::Control;
-use crate::task_error::TaskError;
-use crate::terminal::say;
 use proxy_load::clock::{Stopwatch, pause};
 use proxy_testkit::{Launch, Proxyd, RawClient, Upstream, Wire, closed_port, get};
 use std::net::SocketAddr;
@@ -12,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal::say;
 
 const NODES: usize = 3;
 /// For anything that a node does.
@@ -92,7 +92,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// What to try.
+    /// Suggestions to try.
     pub(super) fn invitation(&self) -> String {
         let addresses = addresses(&self.nodes).unwrap_or_default();
         let urls = addresses
@@ -188,7 +188,7 @@ impl Client {
         let thread = spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 for address in &addresses {
-                    // What becomes of a request is told by the node's own counters.
+                    // The node's own counters show the result of the request.
                     drop(ask(*address));
                 }
                 pause(ROUND);

@@ -1,13 +1,13 @@
 //! `cargo xtask canonical`: canonical XML of random documents beside that of libxml2.
 
-use crate::command;
-use crate::task_error::TaskError;
-use crate::terminal::say;
-use crate::workspace::Workspace;
 use control_sso::saml::{canonicalize, normal_line_ends};
 use roxmltree::Document;
 use std::fmt::Write;
 use std::fs;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal::say;
+use xtask_kit::workspace::Workspace;
 
 /// An XML library on libxml2, from the Python package index.
 const LXML: &str = "lxml>=6,<7";

@@ -1,10 +1,10 @@
 //! One run of one target.
 
-use crate::task_error::TaskError;
 use std::fmt::{self, Display, Formatter};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xtask_kit::task_error::TaskError;
 
 /// The folders of a target.
 pub(super) struct Place {

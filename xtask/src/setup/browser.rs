@@ -1,8 +1,8 @@
-//! What the tests of pages drive a browser with, in a folder of its own in the target folder.
+//! The browser driver of page tests, in a folder of its own in the target folder.
 
-use crate::command;
-use crate::task_error::TaskError;
-use crate::workspace::Workspace;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::workspace::Workspace;
 
 /// The folder in the target folder.
 const FOLDER: &str = "browser";

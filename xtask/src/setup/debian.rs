@@ -1,11 +1,11 @@
 //! Debian packages and their installation.
 
-use crate::command;
-use crate::task_error::TaskError;
-use crate::terminal::say;
-use crate::workspace::Workspace;
 use rustix::process::geteuid;
 use std::process::Command;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::terminal::say;
+use xtask_kit::workspace::Workspace;
 
 /// The library of Debian's package, in the folder of the architecture.
 const LIBMODSECURITY: &str = if cfg!(target_arch = "aarch64") {

@@ -1,10 +1,10 @@
 //! Programs in Python that tests use, each in an environment of its own in the target folder, where
 //! tests look for them.
 
-use crate::command;
-use crate::task_error::TaskError;
-use crate::workspace::Workspace;
 use std::path::Path;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::workspace::Workspace;
 
 /// An environment with packages.
 pub(super) struct PythonEnvironment {

@@ -1,16 +1,15 @@
 //! The steps of `test-all`, in order.
 
 use super::tally::Tally;
-use crate::bench::{self, Guarded};
-use crate::command;
-use crate::fuzz;
+use crate::bench;
 use crate::reference;
 use crate::setup;
-use crate::task_error::TaskError;
 use crate::tidy;
-use crate::workspace::Workspace;
 use std::num::NonZero;
 use std::thread;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::workspace::Workspace;
 
 /// A step.
 pub(super) struct Step {
@@ -39,7 +38,6 @@ pub(super) const STEPS: &[Step] = &[
     thorough("doc", document),
     step("tests", test),
     step("doctests", test_documentation),
-    thorough("fuzz", build_fuzz_targets),
     step("reference", check_reference),
     thorough("deny", check_dependencies),
     thorough("guard", guard_cost),
@@ -79,6 +77,8 @@ fn tidy(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     tidy::run(workspace).map(|()| Ending::Done)
 }
 
+/// Checks the fuzz targets too, without building them: that takes minutes, and tests of the crates replay their
+/// corpora, which `tidy` verifies.
 fn lint(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     let mut clippy = workspace.cargo(&["clippy", "--workspace", "--all-targets", "--locked"]);
     command::run(clippy.args(["--", "-D", "warnings"])).map(|()| Ending::Done)
@@ -113,12 +113,6 @@ fn counted(workspace: &Workspace, arguments: &[&str], tally: &Tally) -> Result<E
     command::succeeded(&tests, status).map(|()| Ending::Done)
 }
 
-/// The targets are only checked: building them takes minutes, and tests of the crates replay their
-/// corpora, which `tidy` verifies.
-fn build_fuzz_targets(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
-    fuzz::check(workspace).map(|()| Ending::Done)
-}
-
 fn check_reference(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     reference::run(workspace, true).map(|()| Ending::Done)
 }
@@ -133,10 +127,10 @@ fn check_dependencies(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskEr
 }
 
 fn guard_cost(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
-    match bench::guard(workspace)? {
-        Guarded::Held => Ok(Ending::Done),
-        Guarded::Skipped(why) => absent(workspace, why),
+    if command::find("valgrind").is_none() {
+        return absent(workspace, "valgrind is missing".to_owned());
     }
+    bench::run(workspace, &["--guard"]).map(|()| Ending::Done)
 }
 
 fn absent(workspace: &Workspace, what: String) -> Result<Ending, TaskError> {

@@ -12,10 +12,6 @@ const MAX_ENTRIES: usize = 16;
 const KNOWN_FOLDERS: &[(&str, usize)] = &[
     ("bins/controld/src", 18),
     ("crates/agent-protocol/src", 18),
-    ("crates/control-api/src", 46),
-    ("crates/control-app/src", 63),
-    ("crates/control-domain/src", 42),
-    ("crates/control-store/src", 54),
     ("crates/proxy-admin/src", 21),
     ("crates/proxy-config/src", 23),
     ("crates/proxy-config/src/decode", 31),
@@ -28,8 +24,6 @@ const KNOWN_FOLDERS: &[(&str, usize)] = &[
     ("crates/proxy-routing/src", 23),
     ("crates/proxy-testkit/src", 27),
     ("crates/proxy-tls/src", 21),
-    ("xtask/src", 19),
-    ("xtask/src/bench", 35),
     ("xtask/src/tidy", 24),
 ];
 

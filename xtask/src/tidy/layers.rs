@@ -73,11 +73,14 @@ const ROWS: &[Row] = &[
 /// Developer tools may import any crate, and no released crate imports them.
 const TOOL_LAYER: &str = "tool";
 const TOOLS: &[&str] = &[
+    "bench",
+    "proxy-fuzz",
     "proxy-load",
     "proxy-testkit",
     "control-simulator",
     "control-testkit",
     "xtask",
+    "xtask-kit",
     "examples",
 ];
 

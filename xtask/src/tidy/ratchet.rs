@@ -3,8 +3,8 @@
 use super::tree::Tree;
 use super::violation::Violation;
 use super::words::Words;
-use crate::task_error::TaskError;
 use serde::Deserialize;
+use xtask_kit::task_error::TaskError;
 
 /// The committed maxima.
 const PAGE: &str = "xtask/ratchet.toml";

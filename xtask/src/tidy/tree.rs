@@ -1,10 +1,10 @@
 //! The files that belong to the project, read once for all checks.
 
 use super::source::Source;
-use crate::command;
-use crate::task_error::TaskError;
-use crate::workspace::Workspace;
 use std::fs;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::workspace::Workspace;
 
 /// Every file that git tracks or would track.
 #[derive(Debug, Default)]

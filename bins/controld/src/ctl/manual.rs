@@ -26,8 +26,8 @@ operation of [the interface](api.md), which says what the fields mean and who ma
 | completions | `controld ctl completions bash` (or `zsh`, `fish`, `elvish`, `powershell`) prints a script |
 
 `ctl apply -f FILE` takes a JSON object with a list for each noun, such as
-`{\"upstreams\": [{\"name\": \"web\", …}], \"services\": [{\"name\": \"shop\", \"upstream\": \"web\", …}]}`. What is
-missing is created, what differs is updated, nothing is deleted; `--dry-run` only tells.
+`{\"upstreams\": [{\"name\": \"web\", …}], \"services\": [{\"name\": \"shop\", \"upstream\": \"web\", …}]}`. Missing
+objects are created, different ones updated, and none deleted; `--dry-run` only reports.
 ";
 
 /// The page.

@@ -25,7 +25,7 @@ pub(crate) struct Settings {
     pub(crate) allow_plain_http: bool,
 }
 
-/// What `ctl login` keeps.
+/// Settings that `ctl login` keeps.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Login {

@@ -30,7 +30,7 @@ pub(crate) struct Fleet<'a> {
     pub(crate) replica: Uuid,
 }
 
-/// What a route served: `requests` with a duration of this bucket.
+/// Counters of a route: `requests` with a duration of this bucket.
 pub(crate) fn served(requests: u64, errors: u64, bucket: usize, reasons: &Value) -> Value {
     let mut latency = [0; 12];
     latency[bucket] = requests;
@@ -220,7 +220,7 @@ impl<'a> Fleet<'a> {
         self.world.get(&path, &node.key).await.body["trial"].clone()
     }
 
-    /// What a heartbeat says of a node's newest order.
+    /// The confirmation of a node's newest order by a heartbeat.
     pub(crate) async fn confirmation(&self, index: usize) -> String {
         let node = &self.nodes[index];
         let path = format!("/nodes/{}/heartbeat", node.id);
@@ -229,7 +229,7 @@ impl<'a> Fleet<'a> {
         answer.text("confirmation")
     }
 
-    /// What the remaining nodes serve while a batch is looked at.
+    /// Traffic of the remaining nodes while the gate judges a batch.
     pub(crate) async fn serve(&mut self, indexes: std::ops::Range<usize>) {
         for index in indexes {
             let routes = &mut self.nodes[index].traffic["routes"]["api"];

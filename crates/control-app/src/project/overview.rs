@@ -1,4 +1,4 @@
-//! What the pages of a project show beside the lists of the interface.
+//! Figures of a project's pages that the interface's lists lack.
 
 use crate::app::{App, tenant};
 use crate::call::Call;

@@ -90,7 +90,7 @@ impl Client {
         let mut certificates = Certificates::default();
         for id in needed {
             let NodeCertificate {
-                id: _, // What was asked for.
+                id: _, // The requested identifier.
                 chain_pem,
                 private_key_pem,
             } = self.channel.certificate(own, *id).await?;

@@ -5,7 +5,7 @@ use control_wire::{CertificateId, NodeStatus, Order, OrgId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What to do next.
+/// The next action of the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Exchange the enrolment token for an identity.

@@ -5,7 +5,7 @@ use crate::event::EventKind;
 use std::mem::take;
 
 impl Machine {
-    /// What follows from an outcome that belongs to no other phase.
+    /// The action that follows an outcome of no other phase.
     pub(super) fn next_of_renewal(&mut self, phase: Phase, outcome: Outcome) -> Action {
         match (phase, outcome) {
             (Phase::FetchingRenewal, Outcome::CertificatesFetched) => {

@@ -11,7 +11,7 @@ const MIN_FAILED_PERCENT: u64 = 20;
 /// … and above so many times the share before.
 const MIN_FAILED_FACTOR: u64 = 10;
 
-/// What the node served of the bundle in force.
+/// Requests of clients under the bundle in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Requests that were answered.
@@ -29,7 +29,7 @@ pub(super) struct Trial {
     pub(super) confirm_within: Duration,
     /// When the node goes back.
     pub(super) until: Duration,
-    /// What it served of the bundle before.
+    /// Requests under the bundle before.
     pub(super) before: Served,
     pub(super) certificates_before: ServedCertificates,
 }

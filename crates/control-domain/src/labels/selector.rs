@@ -1,6 +1,6 @@
 //! Label selectors: conditions on labels, such as `tier=edge,zone!=eu,canary,!spare`.
 
-use crate::refusal::Refusal;
+use crate::access::refusal::Refusal;
 
 const MAX_CONDITIONS: usize = 16;
 

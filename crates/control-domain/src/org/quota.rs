@@ -1,7 +1,7 @@
 //! Quotas: the most that one organization may have.
 
+use crate::access::refusal::Refusal;
 use crate::named::named;
-use crate::refusal::Refusal;
 
 named! {
     /// Values that each organization has a quota of.

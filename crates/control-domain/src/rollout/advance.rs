@@ -1,17 +1,17 @@
-//! What the scheduler does next with a rollout.
+//! The next step of a rollout, decided for the scheduler.
 
 use crate::access::Access;
-use crate::actor::Actor;
-use crate::figures::Comparison;
-use crate::gate::GateVerdict;
-use crate::refusal::Refusal;
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
 use crate::rollout::command::{Batch, BatchState, Rollout, RolloutChange};
+use crate::rollout::figures::Comparison;
+use crate::rollout::gate::GateVerdict;
 use crate::rollout::state::{RolloutEvent, RolloutState};
 use crate::rollout::strategy::OnFailure;
 use jiff::{SignedDuration, Timestamp};
 use std::fmt::Write as _;
 
-/// What the database knows of a rollout that moves.
+/// State of an active rollout in the database.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
     /// Whether the bundle was revoked.
@@ -20,7 +20,7 @@ pub struct Observation {
     pub batch: Option<BatchCounts>,
     /// A node of that batch that refused the bundle.
     pub rejection: Option<Rejection>,
-    /// What the gate looks at; none if the rollout has no gate, or no node has switched.
+    /// Figures for the gate; `None` if the rollout has no gate, or no node has switched.
     pub compared: Option<Comparison>,
     /// The nodes on their way back.
     pub reverting: Option<RevertProgress>,
@@ -55,7 +55,7 @@ pub enum RevertProgress {
     Unordered,
     /// All are ordered back, and an online one has not accepted its order.
     Waiting,
-    /// What the way back leaves behind if it ends now.
+    /// Nodes that are not reverted if the way back ends now.
     Rest(RevertCounts),
 }
 
@@ -233,7 +233,7 @@ impl Rollout {
         since + seconds(self.strategy.deadline_secs) <= now
     }
 
-    /// What is left behind is part of the reason: offline nodes have the order, and come back by it.
+    /// Names unreverted nodes in the reason: offline ones have the order, and revert when they return.
     fn finish_rollback(
         &self,
         counts: RevertCounts,

@@ -1,11 +1,11 @@
 //! A rollout, and what operators do with it.
 
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
 use crate::access::{Access, Tenant};
-use crate::actor::Actor;
 use crate::labels::Labels;
 use crate::machine::next_state;
 use crate::named::named;
-use crate::refusal::Refusal;
 use crate::rollout::state::{ROLLOUT_TRANSITIONS, RolloutEvent, RolloutState};
 use crate::rollout::strategy::Strategy;
 use control_wire::{BundleId, RolloutId, UserId};
@@ -83,7 +83,7 @@ pub struct Batch {
     pub ended_at: Option<Timestamp>,
 }
 
-/// What is asked for when a rollout is made.
+/// Request for a new rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRollout {
     /// The bundle.
@@ -97,7 +97,7 @@ pub struct NewRollout {
 }
 
 named! {
-    /// What an operator may do with a rollout.
+    /// Commands of an operator to a rollout.
     RolloutCommand {
         /// Begins it, or asks for approval.
         Start = "start",
@@ -119,7 +119,7 @@ named! {
 pub struct RolloutChange {
     /// The rollout behind the step.
     pub rollout: Rollout,
-    /// What happened.
+    /// The event.
     pub event: RolloutEvent,
 }
 

@@ -28,7 +28,7 @@ named! {
 }
 
 named! {
-    /// What happens to a rollout.
+    /// Events of a rollout.
     RolloutEvent {
         /// It shall start, and needs approval.
         Submit = "submit",

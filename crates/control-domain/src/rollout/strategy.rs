@@ -1,14 +1,14 @@
 //! How a rollout goes: batches, times, the gate, what follows a failure.
 
-use crate::gate::Gate;
+use crate::access::refusal::Refusal;
 use crate::named::named;
-use crate::refusal::Refusal;
+use crate::rollout::gate::Gate;
 
 const MAX_BATCHES: i64 = 500;
 const MAX_SECS: i64 = 7 * 24 * 3_600;
 
 named! {
-    /// What follows when a batch does not pass.
+    /// Reaction to a batch that does not pass.
     OnFailure {
         /// The rollout waits for an operator.
         Pause = "pause",
@@ -37,11 +37,11 @@ pub struct Strategy {
     pub deadline_secs: i64,
     /// Seconds that a batch runs before the gate lets it pass.
     pub soak_secs: i64,
-    /// What must hold before the next batch; none: the nodes' verdicts alone count.
+    /// Conditions of the next batch; `None`: the nodes' verdicts alone count.
     pub gate: Option<Gate>,
     /// Whether a second person must agree.
     pub needs_approval: bool,
-    /// What follows when a batch does not pass.
+    /// Reaction to a batch that does not pass.
     pub on_failure: OnFailure,
 }
 

@@ -8,7 +8,7 @@ use control_domain::QuotaKind;
 use control_wire::OrgId;
 
 impl Transaction {
-    /// What the organization has of `kind`. The cost grows with it.
+    /// Number of objects of `kind` in the organization. The cost grows with the number.
     ///
     /// # Errors
     ///

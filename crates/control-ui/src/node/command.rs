@@ -1,4 +1,4 @@
-//! What an operator does with a node: labels, approval, deletion.
+//! Commands of an operator to a node: labels, approval, deletion.
 
 use crate::frame::form::{self, Faults};
 use crate::frame::{Frame, Place, show as shown};

@@ -1,4 +1,4 @@
-//! What needs a person, worst first.
+//! Conditions that need a person, worst first.
 
 use crate::node::standing::Standings;
 use crate::request::failure::Failure;
@@ -39,7 +39,7 @@ impl Attention {
     }
 }
 
-/// What needs a person in a project.
+/// Conditions of a project that need a person.
 pub(crate) async fn find(
     ui: &Ui,
     caller: &Caller,

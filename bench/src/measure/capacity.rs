@@ -1,0 +1,31 @@
+//! The load generator's own capacity, which must exceed that of every proxy.
+
+use crate::cases::GET;
+use crate::effort::{Effort, Turns};
+use crate::figure::number;
+use crate::measure::rounds;
+use crate::servers::environment::{Environment, RESPONDER_PORT};
+use crate::servers::load_process::LoadProcess;
+use crate::servers::server::Setup;
+use proxy_load::command::Span;
+use std::time::Duration;
+use xtask_kit::task_error::TaskError;
+
+/// Time for which the responder outlasts any sample.
+const MARGIN: Duration = Duration::from_millis(500);
+
+/// Requests per second to a second load process, on the first core, that only responds.
+pub(crate) fn per_second(
+    environment: &Environment,
+    load_process: &mut LoadProcess,
+    effort: Effort,
+) -> Result<f64, TaskError> {
+    let mut responder = LoadProcess::start(environment, environment.cores.first(), RESPONDER_PORT)?;
+    let mut profile = rounds::profile(&GET, &Setup::PLAIN, RESPONDER_PORT, &[]);
+    let Turns { warm, span, .. } = effort.usual;
+    profile.warm = warm;
+    profile.span = Span::Time(span);
+    responder.respond(warm + span + MARGIN)?;
+    let sample = load_process.run(profile)?;
+    Ok(number(sample.answered) / sample.time.as_secs_f64().max(1e-9))
+}

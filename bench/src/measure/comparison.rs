@@ -1,0 +1,67 @@
+//! The state of a run: its environment, and the processes that live longer than one case.
+
+use crate::cases::{Case, Field};
+use crate::effort::Effort;
+use crate::servers::environment::{BACKEND_PORT, Environment};
+use crate::servers::load_process::LoadProcess;
+use crate::servers::running_servers::RunningServers;
+use crate::servers::server::{OURS, Program, Server, Setup};
+use xtask_kit::task_error::TaskError;
+
+/// State shared by all cases of a run.
+pub(crate) struct Comparison<'a> {
+    pub(crate) environment: &'a Environment,
+    pub(crate) effort: Effort,
+    pub(crate) load_process: LoadProcess,
+    pub(crate) running: RunningServers,
+    /// Without nginx and `HAProxy`.
+    alone: bool,
+}
+
+impl<'a> Comparison<'a> {
+    /// Starts the load process; no server runs yet.
+    pub(crate) fn open(environment: &'a Environment, effort: Effort) -> Result<Self, TaskError> {
+        Ok(Self {
+            environment,
+            effort,
+            load_process: LoadProcess::start(environment, environment.cores.last(), BACKEND_PORT)?,
+            running: RunningServers::default(),
+            alone: false,
+        })
+    }
+
+    /// Like [`Self::open`], without peers.
+    pub(crate) fn of_proxyd_alone(
+        environment: &'a Environment,
+        effort: Effort,
+    ) -> Result<Self, TaskError> {
+        Ok(Self {
+            alone: true,
+            ..Self::open(environment, effort)?
+        })
+    }
+
+    /// The servers of a case.
+    pub(crate) fn servers(&self, case: &Case) -> Vec<Server> {
+        let server = |name: &str, program: Program, setup: Setup| Server {
+            name: name.to_owned(),
+            program,
+            setup,
+        };
+        match case.field {
+            Field::Ours(setups) => setups
+                .iter()
+                .map(|(name, setup)| server(name, Program::Proxyd, *setup))
+                .collect(),
+            Field::Peers(setup) if self.alone => vec![server(OURS, Program::Proxyd, setup)],
+            Field::Peers(setup) => {
+                let field = vec![
+                    server(OURS, Program::Proxyd, setup),
+                    server("nginx", Program::Nginx, setup),
+                    server("haproxy", Program::Haproxy, setup),
+                ];
+                field
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Instructions and system calls per request, counted by valgrind: independent of machine and load,
+//! apart from changes of compilers and libraries.
+
+use crate::figure::{Figure, number};
+use crate::measure::comparison::Comparison;
+use crate::report::{Entry, Round};
+use crate::servers::environment::Environment;
+use crate::servers::load_process::LoadProcess;
+use crate::servers::running::{Counted, Run, Running};
+use crate::servers::running_servers;
+use crate::servers::server::Server;
+use proxy_load::command::{LoadProfile, ResponseSize, Span};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use xtask_kit::task_error::TaskError;
+
+/// Requests of two runs; the difference of their counts is due to requests. The start of the process, which
+/// gathers entropy, differs by a million instructions from run to run: 10 000 requests make that 100 each.
+const SHORT_RUN_REQUESTS: u64 = 200;
+const LONG_RUN_REQUESTS: u64 = 10_200;
+
+/// System calls that only occur under valgrind, for reading a clock.
+const CLOCKS: &[&str] = &["sys_clock_gettime", "sys_gettimeofday", "sys_time"];
+
+/// Counts of one process from its start to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    instructions: u64,
+    system_calls: u64,
+    clock_reads: u64,
+}
+
+/// Counts per request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PerRequest {
+    pub(crate) instructions: f64,
+    pub(crate) system_calls: f64,
+    pub(crate) clock_reads: f64,
+}
+
+/// Counts every server once, because further rounds would give the same.
+pub(crate) fn all(
+    comparison: &mut Comparison<'_>,
+    servers: &[Server],
+) -> Result<Vec<Entry>, TaskError> {
+    comparison.running.clear();
+    let mut entries = Vec::new();
+    for server in servers {
+        let counted = per_request(comparison.environment, &mut comparison.load_process, server);
+        entries.push(match running_servers::reason(counted)? {
+            Ok(PerRequest {
+                instructions,
+                system_calls,
+                clock_reads,
+            }) => Entry {
+                rounds: vec![Round {
+                    figures: BTreeMap::from([
+                        (Figure::Instructions, instructions),
+                        (Figure::SystemCalls, system_calls),
+                        (Figure::ClockReads, clock_reads),
+                    ]),
+                    ..Round::default()
+                }],
+                ..Entry::new(&server.name)
+            },
+            Err(why) => Entry::unsupported(&server.name, why),
+        });
+    }
+    Ok(entries)
+}
+
+/// Counts per small GET on a kept connection.
+pub(crate) fn per_request(
+    environment: &Environment,
+    load_process: &mut LoadProcess,
+    server: &Server,
+) -> Result<PerRequest, TaskError> {
+    let few = whole_life(environment, load_process, server, SHORT_RUN_REQUESTS)?;
+    let many = whole_life(environment, load_process, server, LONG_RUN_REQUESTS)?;
+    let each = |few: u64, many: u64| {
+        number(many.saturating_sub(few)) / number(LONG_RUN_REQUESTS - SHORT_RUN_REQUESTS)
+    };
+    Ok(PerRequest {
+        instructions: each(few.instructions, many.instructions),
+        system_calls: each(few.system_calls, many.system_calls),
+        clock_reads: each(few.clock_reads, many.clock_reads),
+    })
+}
+
+fn whole_life(
+    environment: &Environment,
+    load_process: &mut LoadProcess,
+    server: &Server,
+    requests: u64,
+) -> Result<Counts, TaskError> {
+    let counted = Counted {
+        sums: environment.file(&format!("{}-{requests}.callgrind", server.name)),
+        trace: environment.file(&format!("{}-{requests}.trace", server.name)),
+    };
+    let running = Running::start(environment, server, &Run::Counted(counted.clone()))?;
+    let sample = load_process.run(LoadProfile {
+        span: Span::Requests(requests),
+        ..LoadProfile::get(
+            running.ports.clients,
+            server.setup.paths(ResponseSize::Small.letter()),
+            ResponseSize::Small,
+        )
+    })?;
+    if let Some(failure) = sample.failure {
+        return Err(TaskError::Failed(failure));
+    }
+    running.end()?;
+    let Counted { sums, trace } = counted;
+    Counts::read(&text(sums)?, &text(trace)?)
+        .ok_or_else(|| TaskError::Failed("callgrind counted nothing".to_owned()))
+}
+
+fn text(path: PathBuf) -> Result<String, TaskError> {
+    match fs::read(&path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(source) => Err(TaskError::File { path, source }),
+    }
+}
+
+impl Counts {
+    /// From callgrind's file, which has a line with the names of events and one with their sums,
+    /// and from valgrind's trace, where a blocking call has a second line when it returns.
+    fn read(sums: &str, trace: &str) -> Option<Self> {
+        let line = |key: &str| {
+            let mut lines = sums.lines().filter_map(|line| line.strip_prefix(key));
+            lines.next().map(str::split_ascii_whitespace)
+        };
+        let mut events = line("events:")?.zip(line("totals:")?);
+        let (_, instructions) = events.find(|(name, _)| *name == "Ir")?;
+        let mut counts = Self {
+            instructions: instructions.parse().ok()?,
+            ..Self::default()
+        };
+        for name in trace.lines().filter_map(called) {
+            if CLOCKS.contains(&name) {
+                counts.clock_reads += 1;
+            } else {
+                counts.system_calls += 1;
+            }
+        }
+        Some(counts)
+    }
+}
+
+/// The name of the system call at the beginning of a line of the trace.
+fn called(line: &str) -> Option<&str> {
+    let (_, call) = line.strip_prefix("SYSCALL[")?.split_once(") ")?;
+    let name = call.split(['(', ' ']).next()?;
+    (!name.starts_with('.')).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUMS: &str = "version: 1\nevents: Ir Bc\nfn=(1)\n1 2\ntotals: 500 7\n";
+    const TRACE: &str = "\
+==7== Callgrind\n\
+SYSCALL[7,3](228) sys_clock_gettime( 1, 0x1 )[sync] --> Success(0x0) \n\
+SYSCALL[7,3](232) sys_epoll_wait ( 14, 0x1, 1024, 83 ) --> [async] ... \n\
+SYSCALL[7,3](232) ... [async] --> Success(0x1) \n\
+SYSCALL[7,3](45) sys_recvfrom ( 9, 0x1, 8192, 0, 0x0, 0x0 ) --> [async] ... \n";
+
+    #[test]
+    fn instructions_calls_and_clock_reads_are_told_apart() {
+        let counts = Counts {
+            instructions: 500,
+            system_calls: 2,
+            clock_reads: 1,
+        };
+        assert_eq!(Counts::read(SUMS, TRACE), Some(counts));
+        assert_eq!(Counts::read("events: Bc\ntotals: 500\n", TRACE), None);
+    }
+}

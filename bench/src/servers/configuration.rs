@@ -1,0 +1,219 @@
+//! Configurations of servers, from templates of the `bench` folder.
+
+use crate::servers::certificate::{BOTH, CERTIFICATE, KEY};
+use crate::servers::environment::{BACKEND_PORT, Environment, HUNG_PORT};
+use crate::servers::server::{Program, RouteKind, Setup};
+use std::fs;
+use std::path::{Path, PathBuf};
+use xtask_kit::task_error::TaskError;
+
+/// The ports of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ports {
+    /// For clients.
+    pub(crate) clients: u16,
+    /// For the admin interface; proxyd only.
+    pub(crate) admin: u16,
+}
+
+/// The name of the agent's socket in the folder of the run.
+pub(crate) fn agent_socket(ports: Ports) -> String {
+    format!("{}-agent.sock", ports.clients)
+}
+
+/// The template of a program for a set-up, under the `bench` folder.
+fn template(program: &Program, setup: &Setup) -> &'static str {
+    match (program, setup.route) {
+        (Program::Proxyd, RouteKind::Protected) => "proxyd/protected.kdl",
+        (Program::Nginx, RouteKind::Protected) => "nginx/protected.conf",
+        (Program::Haproxy, RouteKind::Protected) => "haproxy/protected.cfg",
+        (Program::Proxyd, RouteKind::Agent) => "proxyd/agent.kdl",
+        (Program::Nginx, RouteKind::Agent) => "nginx/agent.conf",
+        (Program::Haproxy, RouteKind::Agent) => "haproxy/agent.cfg",
+        (Program::Proxyd, RouteKind::Storm) => "proxyd/storm.kdl",
+        (Program::Nginx, RouteKind::Storm) => "nginx/storm.conf",
+        (Program::Haproxy, RouteKind::Storm) => "haproxy/storm.cfg",
+        (Program::Proxyd, RouteKind::Plain) if setup.tls => "proxyd/tls.kdl",
+        (Program::Nginx, RouteKind::Plain) if setup.tls => "nginx/tls.conf",
+        (Program::Haproxy, RouteKind::Plain) if setup.tls => "haproxy/tls.cfg",
+        (Program::Proxyd, RouteKind::Plain) => "proxyd/plain.kdl",
+        (Program::Nginx, RouteKind::Plain) => "nginx/plain.conf",
+        (Program::Haproxy, RouteKind::Plain) => "haproxy/plain.cfg",
+    }
+}
+
+/// Writes the configuration of a program and returns its path.
+pub(crate) fn write(
+    environment: &Environment,
+    program: &Program,
+    setup: &Setup,
+    ports: Ports,
+) -> Result<PathBuf, TaskError> {
+    let template = template(program, setup);
+    let kept = environment.kept(template);
+    let text =
+        fs::read_to_string(&kept).map_err(|source| TaskError::File { path: kept, source })?;
+    let mut values = values(environment.folder(), setup, ports).to_vec();
+    let spoe = environment.kept("haproxy/agent.spoe");
+    values.push(("agent-spoe", spoe.display().to_string()));
+    let mut text = fill(&text, &values)?;
+    if *program == Program::Proxyd {
+        text.push_str(&growth(setup));
+    }
+    let path = environment.file(&format!("{}-{}", ports.clients, template.replace('/', "-")));
+    fs::write(&path, text).map_err(|source| TaskError::File {
+        path: path.clone(),
+        source,
+    })?;
+    Ok(path)
+}
+
+fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String); 13] {
+    let file = |name: &str| folder.join(name).display().to_string();
+    let access_log = if setup.access_log {
+        format!("path \"{}\"", file("access.log"))
+    } else {
+        "enabled #false".to_owned()
+    };
+    [
+        ("workers", setup.workers.to_string()),
+        ("port", ports.clients.to_string()),
+        ("admin-port", ports.admin.to_string()),
+        ("backend", format!("127.0.0.1:{BACKEND_PORT}")),
+        ("hung", format!("127.0.0.1:{HUNG_PORT}")),
+        ("dead-1", format!("127.0.0.1:{}", HUNG_PORT + 1)),
+        ("dead-2", format!("127.0.0.1:{}", HUNG_PORT + 2)),
+        ("folder", folder.display().to_string()),
+        ("certificate", file(CERTIFICATE)),
+        ("key", file(KEY)),
+        ("certificate-and-key", file(BOTH)),
+        ("access-log", access_log),
+        ("agent-socket", file(&agent_socket(ports))),
+    ]
+}
+
+/// Replaces the names between two `@` by values.
+fn fill(template: &str, values: &[(&str, String)]) -> Result<String, TaskError> {
+    let mut text = template.to_owned();
+    for (name, value) in values {
+        text = text.replace(&format!("@{name}@"), value);
+    }
+    if let Some((_, unknown)) = text.split_once('@') {
+        let unknown = unknown.split('@').next().unwrap_or_default();
+        return Err(TaskError::Failed(format!(
+            "a configuration under bench/ names @{unknown}@, which means nothing"
+        )));
+    }
+    Ok(text)
+}
+
+/// Routes and upstreams in addition to those of the template.
+fn growth(setup: &Setup) -> String {
+    if setup.routes == 0 {
+        return String::new();
+    }
+    let upstream = |route: u32| match route.checked_rem(setup.upstreams) {
+        Some(number) => format!("u{number}"),
+        None => "backend".to_owned(),
+    };
+    let routes: Vec<String> = (0..setup.routes)
+        .map(|route| {
+            format!(
+                "    route \"r{route}\" {{ matches {{ path-prefix \"/r{route}\" }}; \
+                 upstream \"{upstream}\" }}\n",
+                upstream = upstream(route)
+            )
+        })
+        .collect();
+    let upstreams: Vec<String> = (0..setup.upstreams)
+        .map(|number| {
+            format!(
+                "    upstream \"u{number}\" {{ targets {{ target \"127.0.0.1:{BACKEND_PORT}\" }}; \
+                 connection-pool {{ max-idle 1024 }} }}\n"
+            )
+        })
+        .collect();
+    let (routes, upstreams) = (routes.concat(), upstreams.concat());
+    format!("\nroutes {{\n{routes}}}\n\nupstreams {{\n{upstreams}}}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PORTS: Ports = Ports {
+        clients: 21_010,
+        admin: 21_011,
+    };
+
+    /// proxyd's configuration for a set-up.
+    fn proxyd(setup: &Setup) -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let name = template(&Program::Proxyd, setup);
+        let text = fs::read_to_string(root.join("bench").join(name)).unwrap();
+        let filled = fill(&text, &values(Path::new("run"), setup, PORTS)).unwrap();
+        filled + &growth(setup)
+    }
+
+    #[test]
+    fn proxyd_takes_every_configuration_of_its_own_without_a_word() {
+        let plain = Setup::PLAIN;
+        let setups = [
+            plain,
+            Setup { tls: true, ..plain },
+            Setup {
+                route: RouteKind::Protected,
+                ..plain
+            },
+            Setup {
+                route: RouteKind::Agent,
+                ..plain
+            },
+            Setup {
+                route: RouteKind::Storm,
+                ..plain
+            },
+            Setup {
+                access_log: true,
+                ..plain
+            },
+            Setup {
+                routes: 20,
+                upstreams: 10,
+                ..plain
+            },
+        ];
+        for setup in setups {
+            let text = proxyd(&setup);
+            let loaded = proxy_config::parse(&text, "bench.kdl").unwrap();
+            assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+        }
+    }
+
+    #[test]
+    fn values_go_where_they_are_named() {
+        let values = [("port", "1".to_owned()), ("admin-port", "2".to_owned())];
+        let filled = fill("a @port@ b @admin-port@ @port@", &values).unwrap();
+        assert_eq!(filled, "a 1 b 2 1");
+        assert!(fill("@prot@", &values).is_err());
+    }
+
+    #[test]
+    fn routes_share_the_upstreams_out() {
+        let setup = Setup {
+            routes: 3,
+            upstreams: 2,
+            ..Setup::PLAIN
+        };
+        let text = growth(&setup);
+        for part in [
+            "route \"r0\" { matches { path-prefix \"/r0\" }; upstream \"u0\" }",
+            "route \"r1\" { matches { path-prefix \"/r1\" }; upstream \"u1\" }",
+            "route \"r2\" { matches { path-prefix \"/r2\" }; upstream \"u0\" }",
+            "upstream \"u1\" { targets",
+        ] {
+            assert!(text.contains(part), "{part}");
+        }
+        assert_eq!(growth(&Setup::PLAIN), "");
+    }
+}

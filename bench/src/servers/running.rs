@@ -1,0 +1,276 @@
+//! A running proxy, started on its cores and stopped on drop.
+
+use crate::servers::bench_agent::BenchAgent;
+use crate::servers::configuration::{self, Ports};
+use crate::servers::environment::Environment;
+use crate::servers::server::{Program, RouteKind, Server};
+use proxy_load::clock::{self, Stopwatch};
+use proxy_load::meter;
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+
+/// Maximum time for a proxy to start.
+const STARTING: Duration = Duration::from_secs(15);
+/// Maximum time for a proxy to start under valgrind.
+const STARTING_SLOWLY: Duration = Duration::from_mins(2);
+/// Maximum time for a proxy to exit.
+const ENDING: Duration = Duration::from_secs(20);
+/// Time after which the signal to exit is repeated.
+const REMINDER: Duration = Duration::from_millis(500);
+/// Interval of polling a process.
+const TICK: Duration = Duration::from_millis(10);
+/// Number of log lines shown after a failure.
+const LOG_LINES: usize = 6;
+
+/// A proxy's processes, killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Where it listens.
+    pub(crate) ports: Ports,
+    /// The started process and its children.
+    pub(crate) family: Vec<i32>,
+    child: Child,
+    log: PathBuf,
+    /// Ends after the proxy, which asks it.
+    _agent: Option<BenchAgent>,
+}
+
+/// The environment of a proxy's program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Run {
+    /// None.
+    Bare,
+    /// Under callgrind, in one process.
+    Counted(Counted),
+}
+
+/// The output files of callgrind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Sums of instructions.
+    pub(crate) sums: PathBuf,
+    /// Trace of system calls.
+    pub(crate) trace: PathBuf,
+}
+
+impl Running {
+    /// Starts a server and waits until it listens.
+    ///
+    /// # Errors
+    /// The missing part or the failure, in words: the server is left out.
+    pub(crate) fn start(
+        environment: &Environment,
+        server: &Server,
+        run: &Run,
+    ) -> Result<Self, TaskError> {
+        let program = &server.program;
+        let ports = Ports {
+            clients: environment.free_port()?,
+            admin: environment.free_port()?,
+        };
+        let agent = (server.setup.route == RouteKind::Agent).then(|| {
+            let socket = environment.file(&configuration::agent_socket(ports));
+            BenchAgent::start(environment, program, &socket)
+        });
+        let agent = agent.transpose()?;
+        let config = configuration::write(environment, program, &server.setup, ports)?;
+        let words = words(environment, program, config, run)?;
+        let log = environment.file(&format!("{}.log", ports.clients));
+        let mut running = Self {
+            ports,
+            family: Vec::new(),
+            child: spawn(environment, &words, server.setup.workers, &log)?,
+            log,
+            _agent: agent,
+        };
+        let patience = match run {
+            Run::Bare => STARTING,
+            Run::Counted(_) => STARTING_SLOWLY,
+        };
+        running.await_listening(patience)?;
+        running.family = meter::family(running.process());
+        Ok(running)
+    }
+
+    /// Sends a signal to the started process.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<(), TaskError> {
+        send(self.process(), signal)
+    }
+
+    /// Tells it to exit, and waits for it.
+    pub(crate) fn end(mut self) -> Result<(), TaskError> {
+        if self.stop()? {
+            return Ok(());
+        }
+        Err(self.failed("did not end when it was told to"))
+    }
+
+    /// Whether it exited in time. The signal is repeated, because a server that is about to wait
+    /// for clients may miss it until one connects.
+    fn stop(&mut self) -> Result<bool, TaskError> {
+        let watch = Stopwatch::start();
+        let mut told: Option<Stopwatch> = None;
+        while watch.elapsed() < ENDING {
+            if self.status()?.is_some() {
+                return Ok(true);
+            }
+            if told.is_none_or(|told| told.elapsed() >= REMINDER) {
+                self.signal(Signal::TERM)?;
+                told = Some(Stopwatch::start());
+            }
+            clock::pause(TICK);
+        }
+        Ok(false)
+    }
+
+    fn process(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap_or(i32::MAX)
+    }
+
+    fn await_listening(&mut self, patience: Duration) -> Result<(), TaskError> {
+        let watch = Stopwatch::start();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.ports.clients)).is_err() {
+            if let Some(status) = self.status()? {
+                return Err(self.failed(&format!("ended ({status})")));
+            }
+            if watch.elapsed() > patience {
+                return Err(self.failed("does not listen"));
+            }
+            clock::pause(TICK);
+        }
+        Ok(())
+    }
+
+    fn status(&mut self) -> Result<Option<ExitStatus>, TaskError> {
+        self.child.try_wait().map_err(|source| TaskError::System {
+            action: "ask how a proxy is",
+            source,
+        })
+    }
+
+    /// The failure, with the end of the log.
+    fn failed(&self, what: &str) -> TaskError {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().map(str::trim).collect();
+        let first = lines.len().saturating_sub(LOG_LINES);
+        let end = lines.get(first..).unwrap_or_default().join(" / ");
+        let told = if end.is_empty() {
+            what.to_owned()
+        } else {
+            format!("{what}: {end}")
+        };
+        TaskError::Failed(told)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A killed master leaves its workers behind; one that exits does not.
+        if matches!(self.stop(), Ok(true)) {
+            return;
+        }
+        for process in &self.family {
+            drop(send(*process, Signal::KILL));
+        }
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Has no effect on a process that has exited.
+fn send(process: i32, signal: Signal) -> Result<(), TaskError> {
+    let Some(pid) = Pid::from_raw(process) else {
+        return Ok(());
+    };
+    match kill_process(pid, signal) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(errno) => Err(TaskError::System {
+            action: "signal a proxy",
+            source: errno.into(),
+        }),
+    }
+}
+
+/// The command line of a program.
+fn words(
+    environment: &Environment,
+    program: &Program,
+    config: PathBuf,
+    run: &Run,
+) -> Result<Vec<OsString>, TaskError> {
+    let config = config.into_os_string();
+    let mut words: Vec<OsString> = Vec::new();
+    if let Run::Counted(Counted { sums, trace }) = run {
+        words.extend([installed("valgrind")?, "--tool=callgrind".into()]);
+        for (option, file) in [("--callgrind-out-file=", sums), ("--log-file=", trace)] {
+            let mut word = OsString::from(option);
+            word.push(file);
+            words.push(word);
+        }
+        words.push("--trace-syscalls=yes".into());
+    }
+    match program {
+        Program::Proxyd => words.extend([
+            environment.proxyd.clone().into_os_string(),
+            "--config".into(),
+            config,
+        ]),
+        Program::Nginx => {
+            let folder = environment.folder().as_os_str().to_owned();
+            let errors = environment.file("nginx-error.log").into_os_string();
+            words.extend([installed("nginx")?, "-p".into(), folder]);
+            words.extend(["-e".into(), errors, "-c".into(), config]);
+            if matches!(run, Run::Counted(_)) {
+                words.extend(["-g".into(), "master_process off;".into()]);
+            }
+        }
+        Program::Haproxy => {
+            words.extend([installed("haproxy")?, "-db".into(), "-f".into(), config]);
+        }
+    }
+    Ok(words)
+}
+
+fn installed(program: &str) -> Result<OsString, TaskError> {
+    let found = command::find(program).map(PathBuf::into_os_string);
+    found.ok_or_else(|| TaskError::Failed(format!("{program} is not installed")))
+}
+
+fn spawn(
+    environment: &Environment,
+    words: &[OsString],
+    workers: usize,
+    log: &PathBuf,
+) -> Result<Child, TaskError> {
+    let created = File::create(log).and_then(|out| Ok((out.try_clone()?, out)));
+    let (out, err) = created.map_err(|source| TaskError::File {
+        path: log.clone(),
+        source,
+    })?;
+    let [program, arguments @ ..] = words else {
+        return Err(TaskError::Failed("a peer without a command".to_owned()));
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(environment.folder())
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err);
+    let child: io::Result<Child> = environment
+        .cores
+        .on_first(workers, || command.spawn())
+        .and_then(|child| child);
+    child.map_err(|source| TaskError::Start {
+        program: program.display().to_string(),
+        source,
+    })
+}

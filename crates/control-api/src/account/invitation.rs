@@ -1,0 +1,242 @@
+//! Invitations.
+
+use crate::names::RoleName;
+use crate::org::member::MemberView;
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{List, PageQuery};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
+use axum::Extension;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use control_app::{App, Joined, NewAccount};
+use control_auth::{Password, Secret};
+use control_domain::Invitation;
+use control_http::SessionCookie;
+use control_wire::{InvitationId, OrgId, UserId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// An invitation that was not accepted yet, without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct InvitationView {
+    id: InvitationId,
+    org: OrgId,
+    email: String,
+    role: RoleName,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
+    /// The user that made it, by an API key or not: it ends with this user's rights. Absent for invitations from
+    /// before this was noted.
+    made_by: Option<UserId>,
+}
+
+/// A new invitation with its secret, which is shown this once.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CreatedInvitation {
+    #[serde(flatten)]
+    invitation: InvitationView,
+    /// For `Authorization: Bearer` with `POST /api/v1/invitations/accept`, or for the body of
+    /// `POST /api/v1/invitations/join`.
+    secret: String,
+}
+
+/// A person to become a member.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InvitationRequest {
+    /// The address that a new account signs in with.
+    #[schema(format = "email", max_length = 254)]
+    email: String,
+    role: RoleName,
+}
+
+/// The secret of an invitation.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JoinRequest {
+    #[schema(max_length = 256)]
+    secret: String,
+}
+
+/// The account of the new user.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AcceptRequest {
+    /// The address to sign in with; absent: the invitation's. Another one is needed if that one has an account.
+    #[serde(default)]
+    #[schema(format = "email", max_length = 254)]
+    email: Option<String>,
+    /// The user's name.
+    #[schema(min_length = 1, max_length = 100)]
+    user_name: String,
+    /// The user's password.
+    #[schema(min_length = 12, max_length = 256)]
+    password: String,
+}
+
+/// The new member.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JoinedView {
+    user: UserId,
+    org: OrgId,
+    role: RoleName,
+}
+
+impl From<&Invitation> for InvitationView {
+    fn from(invitation: &Invitation) -> Self {
+        let Invitation {
+            id,
+            org,
+            email,
+            role,
+            created_at,
+            expires_at,
+            made_by,
+        } = invitation;
+        Self {
+            id: *id,
+            org: *org,
+            email: email.to_string(),
+            role: (*role).into(),
+            created_at: *created_at,
+            expires_at: *expires_at,
+            made_by: made_by.map(|maker| maker.user),
+        }
+    }
+}
+
+/// The invitations of an organization that were not accepted yet.
+#[utoipa::path(
+    get, path = "/orgs/{org}/invitations", operation_id = "list_invitations", tag = "invitations",
+    params(PageQuery), responses((status = 200, body = List<InvitationView>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(org): Path<OrgId>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<List<InvitationView>>, Problem> {
+    let page = query.page()?;
+    let found = app.invitations(&call, org, page).await?;
+    let views = found.iter().map(InvitationView::from).collect();
+    Ok(Json(List::new(page, views, |view: &InvitationView| {
+        view.id.0
+    })))
+}
+
+/// Invites a person by a one-time link of seven days, which the inviter passes on. It replaces an earlier
+/// invitation of the same address. The answer does not depend on whether the address has an account.
+#[utoipa::path(
+    post, path = "/orgs/{org}/invitations", operation_id = "create_invitation",
+    tag = "invitations",
+    request_body = InvitationRequest, responses((status = 201, body = CreatedInvitation))
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(org): Path<OrgId>,
+    Body(InvitationRequest { email, role }): Body<InvitationRequest>,
+) -> Result<Resource<CreatedInvitation>, Problem> {
+    let wanted = (email.as_str(), role.into());
+    let (invitation, secret) = app.create_invitation(&call, org, wanted).await?;
+    let view = CreatedInvitation {
+        invitation: InvitationView::from(&invitation),
+        secret: secret.reveal().to_owned(),
+    };
+    let path = format!("/orgs/{org}/invitations/{}", invitation.id);
+    Ok(Resource::secret(1, view).at(&path))
+}
+
+/// One invitation.
+#[utoipa::path(
+    get, path = "/orgs/{org}/invitations/{invitation}", operation_id = "get_invitation",
+    tag = "invitations", responses((status = 200, body = InvitationView))
+)]
+pub(crate) async fn view(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path((org, invitation)): Path<(OrgId, InvitationId)>,
+) -> Result<Resource<InvitationView>, Problem> {
+    let found = app.invitation(&call, org, invitation).await?;
+    Ok(Resource::found(1, InvitationView::from(&found)))
+}
+
+/// Withdraws an invitation.
+#[utoipa::path(
+    delete, path = "/orgs/{org}/invitations/{invitation}", operation_id = "delete_invitation",
+    tag = "invitations", responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path((org, invitation)): Path<(OrgId, InvitationId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_invitation(&call, org, invitation).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes the bearer of an invitation a user and a member, and signs the user in. A person with an account joins
+/// with it instead.
+#[utoipa::path(
+    post, path = "/invitations/accept", operation_id = "accept_invitation", tag = "invitations",
+    request_body = AcceptRequest, responses((status = 201, body = JoinedView))
+)]
+pub(crate) async fn accept(
+    State(app): State<Arc<App>>,
+    Extension(cookie): Extension<SessionCookie>,
+    Caller(call): Caller,
+    Body(request): Body<AcceptRequest>,
+) -> Result<Response, Problem> {
+    let AcceptRequest {
+        email,
+        user_name,
+        password,
+    } = request;
+    let account = NewAccount {
+        email,
+        name: user_name,
+        password: Password::new(password),
+    };
+    let Joined {
+        user,
+        membership,
+        session,
+    } = app.accept_invitation(&call, account).await?;
+    let view = JoinedView {
+        user: user.id,
+        org: membership.org,
+        role: membership.role.into(),
+    };
+    let path = format!("/orgs/{}/members/{}", view.org, view.user);
+    let mut response = Resource::secret(1, view).at(&path).into_response();
+    for field in cookie.set_all(&session) {
+        response.headers_mut().append(header::SET_COOKIE, field);
+    }
+    Ok(response)
+}
+
+/// Makes the signed-in user a member of the organization that issued the invitation, whatever address it was made
+/// for: the secret is the proof.
+#[utoipa::path(
+    post, path = "/invitations/join", operation_id = "join_organization", tag = "invitations",
+    request_body = JoinRequest, responses((status = 201, body = MemberView))
+)]
+pub(crate) async fn join(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Body(JoinRequest { secret }): Body<JoinRequest>,
+) -> Result<Resource<MemberView>, Problem> {
+    let secret = Secret::presented(&secret);
+    let joined = app.join_organization(&call, &secret).await?;
+    let membership = joined.value.membership;
+    let path = format!("/orgs/{}/members/{}", membership.org, membership.user);
+    let view = MemberView::from(&joined.value);
+    Ok(Resource::created(joined.version, view).at(&path))
+}

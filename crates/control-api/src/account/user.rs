@@ -1,0 +1,136 @@
+//! Users.
+
+use crate::account::sign_in::renewed;
+use crate::names::{RoleName, ScopeName};
+use crate::request::extract::{Body, Caller};
+use crate::response::problem::Problem;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::{Extension, Json};
+use control_app::{App, Identity};
+use control_auth::Password;
+use control_http::SessionCookie;
+use control_wire::{ApiKeyId, OrgId, ProjectId, UserId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// The identity of the caller.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum IdentityView {
+    /// A user with a session.
+    User {
+        id: UserId,
+        email: String,
+        name: String,
+        /// Whether the user administers the whole installation.
+        instance_admin: bool,
+        memberships: Vec<MembershipView>,
+    },
+    /// An API key.
+    ApiKey {
+        id: ApiKeyId,
+        org: OrgId,
+        /// The project that the key is limited to.
+        project: Option<ProjectId>,
+        /// Scopes of the key; empty: full access.
+        scopes: Vec<ScopeName>,
+        #[schema(value_type = Option<String>, format = DateTime)]
+        expires_at: Option<Timestamp>,
+    },
+}
+
+/// A user's role in an organization.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MembershipView {
+    org: OrgId,
+    role: RoleName,
+}
+
+/// Changes of the user.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RenameRequest {
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+}
+
+/// The next password.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PasswordRequest {
+    /// None of the most common passwords, and not made of the address, the name or the organization.
+    #[schema(format = "password", min_length = 12, max_length = 256)]
+    password: String,
+}
+
+/// The identity of the caller, and what it may do.
+#[utoipa::path(
+    get, path = "/users/me", operation_id = "get_me", tag = "users",
+    responses((status = 200, body = IdentityView))
+)]
+pub(crate) async fn me(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+) -> Result<Json<IdentityView>, Problem> {
+    let view = match app.identity(&call).await? {
+        Identity::User { user, roles } => {
+            let memberships = roles.into_iter().map(|(org, role)| MembershipView {
+                org,
+                role: role.into(),
+            });
+            IdentityView::User {
+                id: user.id,
+                email: user.email.to_string(),
+                name: user.name.to_string(),
+                instance_admin: user.instance_admin,
+                memberships: memberships.collect(),
+            }
+        }
+        Identity::ApiKey {
+            id,
+            tenant,
+            scopes,
+            expires_at,
+        } => IdentityView::ApiKey {
+            id,
+            org: tenant.org,
+            project: tenant.project,
+            scopes: scopes.into_iter().map(ScopeName::from).collect(),
+            expires_at,
+        },
+    };
+    Ok(Json(view))
+}
+
+/// Gives the user another name.
+#[utoipa::path(
+    patch, path = "/users/me", operation_id = "update_me", tag = "users",
+    request_body = RenameRequest, responses((status = 200, body = IdentityView))
+)]
+pub(crate) async fn rename(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Body(RenameRequest { name }): Body<RenameRequest>,
+) -> Result<Json<IdentityView>, Problem> {
+    app.rename_user(&call, &name).await?;
+    me(State(app), Caller(call)).await
+}
+
+/// Gives the user another password. All other sessions end; this one has another cookie from then on.
+#[utoipa::path(
+    post, path = "/users/me/password", operation_id = "change_password", tag = "users",
+    request_body = PasswordRequest, responses((status = 204))
+)]
+pub(crate) async fn change_password(
+    State(app): State<Arc<App>>,
+    Extension(cookie): Extension<SessionCookie>,
+    Caller(call): Caller,
+    Body(PasswordRequest { password }): Body<PasswordRequest>,
+) -> Result<Response, Problem> {
+    let secret = app.change_password(&call, Password::new(password)).await?;
+    Ok(renewed(cookie, &secret, StatusCode::NO_CONTENT))
+}

@@ -1,0 +1,228 @@
+//! Services.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
+
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{List, OrderName, PageQuery};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use control_app::{App, ServiceFilter};
+use control_domain::{Service, ServiceSettings};
+use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+const DEFAULT_PRIORITY: i32 = 50;
+
+/// Which requests go to which upstream.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ServiceView {
+    id: ServiceId,
+    name: String,
+    host: Option<String>,
+    path_prefix: Option<String>,
+    priority: i32,
+    upstream: UpstreamId,
+    certificate: Option<CertificateId>,
+    /// Further settings of its route, with the names of the configuration.
+    #[schema(value_type = Object)]
+    settings: Value,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+}
+
+/// The fields of a service that may be chosen.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServiceRequest {
+    /// Unique in the project; the id of the route that is made of it.
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+    /// The host that it answers for, or `*.` and a domain; absent: every host.
+    #[schema(min_length = 1, max_length = 253)]
+    host: Option<String>,
+    /// How its paths begin; absent: all paths.
+    #[schema(min_length = 1, max_length = 1000)]
+    path_prefix: Option<String>,
+    /// A higher one is asked first; absent: 50.
+    #[serde(default = "default_priority")]
+    priority: i32,
+    /// Where its requests go: an upstream of the project.
+    upstream: UpstreamId,
+    /// The certificate for its host: one of the project.
+    certificate: Option<CertificateId>,
+    /// Further settings of the block `route` of a configuration, with its names and values: `policies`, `agents`,
+    /// `retry` and more, in the form of an upstream's. At most 16 KiB.
+    #[serde(default)]
+    #[schema(value_type = Object, example = json!({
+        "policies": {"rate-limit": {"requests-per-second": 10}, "max-body-size": "1MB"}
+    }))]
+    settings: Map<String, Value>,
+}
+
+fn default_priority() -> i32 {
+    DEFAULT_PRIORITY
+}
+
+/// Which services, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ServiceQuery {
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Which end the list begins with; without it, the oldest.
+    #[param(inline)]
+    order: Option<OrderName>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<Uuid>,
+}
+
+impl From<&Service> for ServiceView {
+    fn from(service: &Service) -> Self {
+        let Service {
+            id,
+            tenant: _,
+            name,
+            host,
+            path_prefix,
+            priority,
+            upstream,
+            certificate,
+            settings,
+            created_at,
+        } = service;
+        Self {
+            id: *id,
+            name: name.to_string(),
+            host: host.clone(),
+            path_prefix: path_prefix.clone(),
+            priority: *priority,
+            upstream: *upstream,
+            certificate: *certificate,
+            settings: serde_json::from_str(settings).unwrap_or_default(),
+            created_at: *created_at,
+        }
+    }
+}
+
+impl From<ServiceRequest> for ServiceSettings {
+    fn from(request: ServiceRequest) -> Self {
+        let ServiceRequest {
+            name,
+            host,
+            path_prefix,
+            priority,
+            upstream,
+            certificate,
+            settings,
+        } = request;
+        Self {
+            name,
+            host,
+            path_prefix,
+            priority,
+            upstream,
+            certificate,
+            settings: Value::Object(settings).to_string(),
+        }
+    }
+}
+
+/// The services of a project.
+#[utoipa::path(
+    get, path = "/projects/{project}/services", operation_id = "list_services",
+    tag = "services", params(ServiceQuery), responses((status = 200, body = List<ServiceView>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Query(query): Query<ServiceQuery>,
+) -> Result<Json<List<ServiceView>>, Problem> {
+    let ServiceQuery {
+        name,
+        order,
+        limit,
+        cursor,
+    } = query;
+    let page = PageQuery { limit, cursor }.oldest_page(order)?;
+    let filter = ServiceFilter { name };
+    let found = app.services(&call, project, &filter, page).await?;
+    let views = found.iter().map(|found| ServiceView::from(&found.value));
+    let views = views.collect();
+    Ok(Json(List::new(page, views, |view: &ServiceView| view.id.0)))
+}
+
+/// Creates a service.
+#[utoipa::path(
+    post, path = "/projects/{project}/services", operation_id = "create_service",
+    tag = "services", request_body = ServiceRequest,
+    responses((status = 201, body = ServiceView))
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Body(request): Body<ServiceRequest>,
+) -> Result<Resource<ServiceView>, Problem> {
+    let made = app.create_service(&call, project, request.into()).await?;
+    let view = ServiceView::from(&made.value);
+    let path = format!("/projects/{project}/services/{}", made.value.id);
+    Ok(Resource::created(made.version, view).at(&path))
+}
+
+/// One service.
+#[utoipa::path(
+    get, path = "/projects/{project}/services/{service}", operation_id = "get_service",
+    tag = "services", responses((status = 200, body = ServiceView))
+)]
+pub(crate) async fn view(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, ServiceId)>,
+) -> Result<Resource<ServiceView>, Problem> {
+    let found = app.service(&call, place).await?;
+    let view = ServiceView::from(&found.value);
+    Ok(Resource::found(found.version, view))
+}
+
+/// Replaces the settings of a service. Bundles that were made before stay as they are.
+#[utoipa::path(
+    put, path = "/projects/{project}/services/{service}", operation_id = "update_service",
+    tag = "services", request_body = ServiceRequest,
+    responses((status = 200, body = ServiceView))
+)]
+pub(crate) async fn update(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, ServiceId)>,
+    Body(request): Body<ServiceRequest>,
+) -> Result<Resource<ServiceView>, Problem> {
+    let changed = app.update_service(&call, place, request.into()).await?;
+    let view = ServiceView::from(&changed.value);
+    Ok(Resource::found(changed.version, view))
+}
+
+/// Deletes a service.
+#[utoipa::path(
+    delete, path = "/projects/{project}/services/{service}", operation_id = "delete_service",
+    tag = "services", responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, ServiceId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_service(&call, place).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,223 @@
+//! Upstreams.
+
+use crate::names::LoadBalancingName;
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{List, PageQuery};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use control_app::App;
+use control_domain::{Target, Upstream, UpstreamSettings, UpstreamTls};
+use control_wire::{ProjectId, UpstreamId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// The targets behind a name.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UpstreamView {
+    id: UpstreamId,
+    name: String,
+    load_balancing: LoadBalancingName,
+    targets: Vec<TargetBody>,
+    /// TLS towards the targets; absent: plaintext.
+    tls: Option<UpstreamTlsBody>,
+    /// Further settings, with the names of the configuration.
+    #[schema(value_type = Object)]
+    settings: Value,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+}
+
+/// The fields of an upstream that may be chosen.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpstreamRequest {
+    /// Unique in the project.
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+    /// How the next target is chosen; absent: `round_robin`.
+    #[serde(default = "round_robin")]
+    load_balancing: LoadBalancingName,
+    /// No address twice.
+    #[schema(min_items = 1, max_items = 200)]
+    targets: Vec<TargetBody>,
+    /// TLS towards the targets; absent: plaintext, whatever the port.
+    tls: Option<UpstreamTlsBody>,
+    /// Further settings of the block `upstream` of a configuration, with its names and values: `health-check`,
+    /// `timeouts`, `connection-pool`, `protocol` and more. A list has several values, and an object behind them is
+    /// the block; a list of lists is a setting that stands several times. At most 16 KiB.
+    #[serde(default)]
+    #[schema(value_type = Object, example = json!({
+        "health-check": {"type": ["http", {"path": "/healthz"}]}, "timeouts": {"connect-secs": 2}
+    }))]
+    settings: Map<String, Value>,
+}
+
+/// One place where requests can be sent.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TargetBody {
+    /// Host and port.
+    #[schema(example = "10.0.0.1:8080", max_length = 300)]
+    address: String,
+    /// The share under `weighted`; absent: 1.
+    #[serde(default = "one")]
+    #[schema(maximum = 10000)]
+    weight: u32,
+}
+
+/// TLS towards targets.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpstreamTlsBody {
+    /// The server name asked for and verified; absent: the target's host.
+    #[schema(min_length = 1, max_length = 253)]
+    server_name: Option<String>,
+}
+
+fn round_robin() -> LoadBalancingName {
+    LoadBalancingName::RoundRobin
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl From<&Upstream> for UpstreamView {
+    fn from(upstream: &Upstream) -> Self {
+        let Upstream {
+            id,
+            tenant: _,
+            name,
+            load_balancing,
+            targets,
+            tls,
+            settings,
+            created_at,
+        } = upstream;
+        let targets = targets.iter().map(|Target { address, weight }| TargetBody {
+            address: address.clone(),
+            weight: *weight,
+        });
+        Self {
+            id: *id,
+            name: name.to_string(),
+            load_balancing: (*load_balancing).into(),
+            targets: targets.collect(),
+            tls: tls.as_ref().map(|tls| UpstreamTlsBody {
+                server_name: tls.server_name.clone(),
+            }),
+            settings: serde_json::from_str(settings).unwrap_or_default(),
+            created_at: *created_at,
+        }
+    }
+}
+
+impl From<UpstreamRequest> for UpstreamSettings {
+    fn from(request: UpstreamRequest) -> Self {
+        let UpstreamRequest {
+            name,
+            load_balancing,
+            targets,
+            tls,
+            settings,
+        } = request;
+        let target = |TargetBody { address, weight }| Target { address, weight };
+        Self {
+            name,
+            load_balancing: load_balancing.into(),
+            targets: targets.into_iter().map(target).collect(),
+            tls: tls.map(|UpstreamTlsBody { server_name }| UpstreamTls { server_name }),
+            settings: Value::Object(settings).to_string(),
+        }
+    }
+}
+
+/// The upstreams of a project.
+#[utoipa::path(
+    get, path = "/projects/{project}/upstreams", operation_id = "list_upstreams",
+    tag = "upstreams", params(PageQuery), responses((status = 200, body = List<UpstreamView>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<List<UpstreamView>>, Problem> {
+    let page = query.page()?;
+    let found = app.upstreams(&call, project, page).await?;
+    let views = found.iter().map(|found| UpstreamView::from(&found.value));
+    let views = views.collect();
+    Ok(Json(List::new(page, views, |view: &UpstreamView| {
+        view.id.0
+    })))
+}
+
+/// Creates an upstream.
+#[utoipa::path(
+    post, path = "/projects/{project}/upstreams", operation_id = "create_upstream",
+    tag = "upstreams", request_body = UpstreamRequest,
+    responses((status = 201, body = UpstreamView))
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Body(request): Body<UpstreamRequest>,
+) -> Result<Resource<UpstreamView>, Problem> {
+    let made = app.create_upstream(&call, project, request.into()).await?;
+    let view = UpstreamView::from(&made.value);
+    let path = format!("/projects/{project}/upstreams/{}", made.value.id);
+    Ok(Resource::created(made.version, view).at(&path))
+}
+
+/// One upstream.
+#[utoipa::path(
+    get, path = "/projects/{project}/upstreams/{upstream}", operation_id = "get_upstream",
+    tag = "upstreams", responses((status = 200, body = UpstreamView))
+)]
+pub(crate) async fn view(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, UpstreamId)>,
+) -> Result<Resource<UpstreamView>, Problem> {
+    let found = app.upstream(&call, place).await?;
+    let view = UpstreamView::from(&found.value);
+    Ok(Resource::found(found.version, view))
+}
+
+/// Replaces the settings of an upstream. Bundles that were made before stay as they are.
+#[utoipa::path(
+    put, path = "/projects/{project}/upstreams/{upstream}", operation_id = "update_upstream",
+    tag = "upstreams", request_body = UpstreamRequest,
+    responses((status = 200, body = UpstreamView))
+)]
+pub(crate) async fn update(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, UpstreamId)>,
+    Body(request): Body<UpstreamRequest>,
+) -> Result<Resource<UpstreamView>, Problem> {
+    let changed = app.update_upstream(&call, place, request.into()).await?;
+    let view = UpstreamView::from(&changed.value);
+    Ok(Resource::found(changed.version, view))
+}
+
+/// Deletes an upstream that no service uses.
+#[utoipa::path(
+    delete, path = "/projects/{project}/upstreams/{upstream}", operation_id = "delete_upstream",
+    tag = "upstreams", responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, UpstreamId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_upstream(&call, place).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

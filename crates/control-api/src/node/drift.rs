@@ -1,0 +1,160 @@
+//! Drift: nodes that run something else than they were ordered to run.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
+
+use crate::names::{DriftResolutionName, DriftStateName};
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{List, OrderName, PageQuery};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
+use axum::Json;
+use axum::extract::State;
+use control_app::{App, DriftFilter, DriftRemedy};
+use control_domain::Drift;
+use control_wire::{BundleId, DriftId, NodeId, ProjectId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+/// A time in which a node differed from its order for more than two minutes.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DriftView {
+    id: DriftId,
+    node: NodeId,
+    state: DriftStateName,
+    /// The ordered bundle.
+    desired: BundleId,
+    /// The bundle that the node reports.
+    active: Option<BundleId>,
+    #[schema(value_type = String, format = DateTime)]
+    opened_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    resolved_at: Option<Timestamp>,
+    /// How it ended.
+    resolution: Option<DriftResolutionName>,
+}
+
+/// Which drifts, and which page.
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DriftQuery {
+    /// Only drifts in this state.
+    state: Option<DriftStateName>,
+    /// Only drifts of this node.
+    node: Option<NodeId>,
+    /// Which end the list begins with; without it, the newest.
+    #[param(inline)]
+    order: Option<OrderName>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<Uuid>,
+}
+
+/// Remedies for a drift.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Remedy {
+    /// The node is ordered again to run what it should.
+    Reorder,
+    /// The node is ordered to run what it runs.
+    Accept,
+}
+
+/// How a drift is resolved.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResolveDriftRequest {
+    /// The remedy; absent: `reorder`.
+    remedy: Option<Remedy>,
+}
+
+impl From<&Drift> for DriftView {
+    fn from(drift: &Drift) -> Self {
+        let Drift {
+            id,
+            tenant: _,
+            node,
+            state,
+            desired,
+            active,
+            opened_at,
+            resolved_at,
+            resolution,
+        } = drift;
+        Self {
+            id: *id,
+            node: *node,
+            state: (*state).into(),
+            desired: *desired,
+            active: *active,
+            opened_at: *opened_at,
+            resolved_at: *resolved_at,
+            resolution: resolution.map(Into::into),
+        }
+    }
+}
+
+/// The drifts of a project.
+#[utoipa::path(
+    get, path = "/projects/{project}/drift", operation_id = "list_drift", tag = "drift",
+    params(DriftQuery), responses((status = 200, body = List<DriftView>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Query(query): Query<DriftQuery>,
+) -> Result<Json<List<DriftView>>, Problem> {
+    let DriftQuery {
+        state,
+        node,
+        order,
+        limit,
+        cursor,
+    } = query;
+    let page = PageQuery { limit, cursor }.newest_page(order)?;
+    let state = state.map(Into::into);
+    let filter = DriftFilter { state, node };
+    let found = app.drifts(&call, project, &filter, page).await?;
+    Ok(List::from_found(page, &found, |view: &DriftView| view.id.0))
+}
+
+/// One drift.
+#[utoipa::path(
+    get, path = "/projects/{project}/drift/{drift}", operation_id = "get_drift", tag = "drift",
+    responses((status = 200, body = DriftView))
+)]
+pub(crate) async fn view(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, DriftId)>,
+) -> Result<Resource<DriftView>, Problem> {
+    let found = app.drift(&call, place).await?;
+    let view = DriftView::from(&found.value);
+    Ok(Resource::found(found.version, view))
+}
+
+/// Ends a drift with a new order to its node: to run what it should, or what it runs.
+#[utoipa::path(
+    post, path = "/projects/{project}/drift/{drift}/resolve", operation_id = "resolve_drift",
+    tag = "drift", request_body = ResolveDriftRequest,
+    responses((status = 200, body = DriftView))
+)]
+pub(crate) async fn resolve(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, DriftId)>,
+    Body(ResolveDriftRequest { remedy }): Body<ResolveDriftRequest>,
+) -> Result<Resource<DriftView>, Problem> {
+    let remedy = match remedy {
+        None | Some(Remedy::Reorder) => DriftRemedy::Reorder,
+        Some(Remedy::Accept) => DriftRemedy::Accept,
+    };
+    let changed = app.resolve_drift(&call, place, remedy).await?;
+    let view = DriftView::from(&changed.value);
+    Ok(Resource::found(changed.version, view))
+}

@@ -1,0 +1,158 @@
+//! Requests of nodes.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
+
+use crate::bundle::signing_key::web_key;
+use crate::request::extract::{Body, Caller, Path, Query, if_none_match};
+use crate::response::problem::Problem;
+use crate::response::resource::Resource;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use control_app::{App, RegisteredNode, desired_tag};
+use control_domain::Refusal;
+use control_wire::{
+    CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse,
+    NodeCertificate, NodeId, ProjectId, RegisterRequest, RegisterResponse, TokenResponse,
+};
+use metrics::gauge;
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+use utoipa::IntoParams;
+
+const MAX_WAIT_SECS: u64 = 30;
+const LONG_POLLS: &str = "control_long_polls";
+
+/// How long to wait for a change.
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WaitQuery {
+    /// Seconds to wait while the state has the `ETag` in `If-None-Match`.
+    #[param(minimum = 0, maximum = 30, default = 0)]
+    wait: Option<u64>,
+}
+
+/// A long poll, counted until it is dropped: its client may go away at any time.
+struct LongPoll;
+
+impl LongPoll {
+    fn begin() -> Self {
+        gauge!(LONG_POLLS).increment(1);
+        Self
+    }
+}
+
+impl Drop for LongPoll {
+    fn drop(&mut self) {
+        gauge!(LONG_POLLS).decrement(1);
+    }
+}
+
+/// Registers a node of a project.
+#[utoipa::path(
+    post, path = "/projects/{project}/nodes/register", operation_id = "register_node",
+    tag = "node", request_body = RegisterRequest,
+    responses((status = 201, body = RegisterResponse))
+)]
+pub(crate) async fn register(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Body(request): Body<RegisterRequest>,
+) -> Result<Resource<RegisterResponse>, Problem> {
+    let RegisteredNode {
+        node,
+        key,
+        signing_keys,
+    } = app.register_node(&call, project, request).await?;
+    let response = RegisterResponse {
+        node_id: node.id,
+        node_key: key.reveal().to_owned(),
+        project: node.tenant.project.ok_or(Refusal::NotFound)?,
+        org: node.tenant.org,
+        signing_keys: signing_keys.iter().map(web_key).collect(),
+        heartbeat_interval_secs: app.heartbeat_interval.secs().into(),
+    };
+    let path = format!("/projects/{project}/nodes/{}", response.node_id);
+    Ok(Resource::secret(1, response).at(&path))
+}
+
+/// Exchanges the node's key for a token of 12 hours.
+#[utoipa::path(
+    post, path = "/nodes/{node}/token", operation_id = "issue_node_token", tag = "node",
+    responses((status = 200, body = TokenResponse))
+)]
+pub(crate) async fn token(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(node): Path<NodeId>,
+) -> Result<Resource<TokenResponse>, Problem> {
+    Ok(Resource::issued(app.issue_token(&call, node).await?))
+}
+
+/// A sign of life.
+#[utoipa::path(
+    post, path = "/nodes/{node}/heartbeat", operation_id = "send_heartbeat", tag = "node",
+    request_body = HeartbeatRequest, responses((status = 200, body = HeartbeatResponse))
+)]
+pub(crate) async fn heartbeat(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(node): Path<NodeId>,
+    Body(said): Body<HeartbeatRequest>,
+) -> Result<Json<HeartbeatResponse>, Problem> {
+    Ok(Json(app.heartbeat(&call, node, said).await?))
+}
+
+/// The order of the node. A long poll: waits while nothing has changed.
+#[utoipa::path(
+    get, path = "/nodes/{node}/desired", operation_id = "get_desired_state", tag = "node",
+    params(WaitQuery), responses((status = 200, body = DesiredState))
+)]
+pub(crate) async fn desired(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(node): Path<NodeId>,
+    Query(WaitQuery { wait }): Query<WaitQuery>,
+    headers: HeaderMap,
+) -> Result<Resource<DesiredState>, Problem> {
+    let wait = wait.unwrap_or_default();
+    if MAX_WAIT_SECS < wait {
+        return Err(Problem::bad_query("wait: is not 0 to 30"));
+    }
+    let (known, wait) = (if_none_match(&headers), Duration::from_secs(wait));
+    let _counted = (!wait.is_zero()).then(LongPoll::begin);
+    let state = app.desired(&call, node, &known, wait).await?;
+    let tag = desired_tag(&state);
+    Ok(Resource::tagged(tag, state))
+}
+
+/// A certificate that a bundle of the node names, with its private key, which the node holds in memory.
+#[utoipa::path(
+    get, path = "/nodes/{node}/certificates/{certificate}",
+    operation_id = "get_node_certificate", tag = "node",
+    responses((status = 200, body = NodeCertificate))
+)]
+pub(crate) async fn certificate(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(NodeId, CertificateId)>,
+) -> Result<Resource<NodeCertificate>, Problem> {
+    Ok(Resource::issued(app.node_certificate(&call, place).await?))
+}
+
+/// Keeps what happened on the node.
+#[utoipa::path(
+    post, path = "/nodes/{node}/events", operation_id = "send_node_events", tag = "node",
+    request_body = EventsRequest, responses((status = 204))
+)]
+pub(crate) async fn events(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(node): Path<NodeId>,
+    Body(request): Body<EventsRequest>,
+) -> Result<StatusCode, Problem> {
+    app.add_node_events(&call, node, &request).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,9 @@
+//! Handling of a request: admission, body, parameters, idempotency, answer.
+
+pub(crate) mod admission;
+pub(crate) mod answer;
+pub(crate) mod body;
+pub(crate) mod extract;
+pub(crate) mod idempotency;
+pub(crate) mod object;
+pub(crate) mod page;

@@ -1,0 +1,213 @@
+//! The way in: limit, authenticate, admit.
+
+use crate::request::body::BodyLimit;
+use crate::request::{extract, idempotency};
+use crate::response::problem::Problem;
+use crate::route::Route;
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap, HeaderName, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use control_app::{Allowance, App, Call, Error, Presented, metric};
+use control_domain::{Access, Actor};
+use control_http::{
+    CorrelationId, RATE_LIMIT, RateClass, SessionCookie, browser, client_ip, cookie,
+    is_same_origin, write_allowance,
+};
+use control_wire::NodeId;
+use jiff::Timestamp;
+use metrics::counter;
+use std::str::FromStr;
+use std::sync::Arc;
+
+const NODE_KEY: HeaderName = HeaderName::from_static("x-service-node-key");
+
+/// Stands before every handler, with its row of the table.
+pub(crate) async fn admit(
+    State((app, route)): State<(Arc<App>, &'static Route)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let now = app.now();
+    let (mut parts, body) = request.into_parts();
+    let node = node_of_path(route, &mut parts).await;
+    let identified = identify(&app, (route, node), &parts, now).await;
+    parts.extensions.insert(BodyLimit(route.max_body_bytes));
+    let request = Request::from_parts(parts, body);
+    let (allowance, actor) = match identified {
+        Ok(found) => found,
+        Err(error) => return Problem::from(error).into_response(),
+    };
+    let outcome = match actor {
+        _ if !allowance.admitted => {
+            counter!(metric::RATE_LIMITED, "class" => route.rate.name()).increment(1);
+            Err(Problem::rate_limited(allowance.retry_after_secs))
+        }
+        None if route.access == Access::Public => visit(route, now, request, next).await,
+        None => Err(Error::Unauthenticated.into()),
+        Some(actor) => enter(&app, route, call(actor, now, &request), request, next).await,
+    };
+    let mut response = outcome.into_response();
+    if let Some(problem) = response.extensions_mut().get_mut::<Problem>() {
+        problem.name_missing(route);
+    }
+    write_allowance(&allowance, response.headers_mut());
+    response
+}
+
+/// The response after a token was taken from the bucket of `address`, unless a row of the table took
+/// one: paths without a route, other methods and the description cost as much.
+pub(crate) async fn meter(app: &App, address: &str, response: Response) -> Response {
+    let was_taken = response.headers().contains_key(RATE_LIMIT);
+    if was_taken || response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        return response;
+    }
+    let class = RateClass::General;
+    // Routes without a need for the database answer while it is down.
+    let taken = app.take_token(address, class.rate(), app.now()).await;
+    let Ok(allowance) = taken else {
+        return response;
+    };
+    let mut response = response;
+    if !allowance.admitted {
+        counter!(metric::RATE_LIMITED, "class" => class.name()).increment(1);
+        response = Problem::rate_limited(allowance.retry_after_secs).into_response();
+    }
+    write_allowance(&allowance, response.headers_mut());
+    response
+}
+
+/// The actor, after a token was taken. The credential of a node proves nothing at the path of another.
+async fn identify(
+    app: &App,
+    (route, node): (&Route, Option<NodeId>),
+    request: &Parts,
+    now: Timestamp,
+) -> Result<(Allowance, Option<Actor>), Error> {
+    let presented =
+        presented(&request.headers, &request.extensions).filter(|_| route.access != Access::Public);
+    let accepts = |actor: &Actor| {
+        let Actor::Node { id, .. } = actor else {
+            return true;
+        };
+        node.is_none_or(|node| node == *id)
+    };
+    let extensions = &request.extensions;
+    control_http::identify(app, route.rate, presented, extensions, now, accepts).await
+}
+
+/// The node that the path requires the credential of.
+async fn node_of_path(route: &Route, parts: &mut Parts) -> Option<NodeId> {
+    if !matches!(route.access, Access::OwnNode | Access::OwnNodeKey) {
+        return None;
+    }
+    id_in_path(parts, "node").await
+}
+
+/// The identifier that stands for `name` in the path.
+async fn id_in_path<I: FromStr>(parts: &mut Parts, name: &str) -> Option<I> {
+    let parameters = RawPathParams::from_request_parts(parts, &()).await.ok()?;
+    let (_, text) = parameters.iter().find(|(own, _)| *own == name)?;
+    text.parse().ok()
+}
+
+async fn enter(
+    app: &App,
+    route: &Route,
+    mut call: Call,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    call.actor.holds(route.access)?;
+    if route.method.is_safe() {
+        request.extensions_mut().insert(call);
+        return Ok(next.run(request).await);
+    }
+    refuse_other_sites(&request)?;
+    call.if_match = extract::if_match(request.headers());
+    let (mut parts, body) = request.into_parts();
+    let project = id_in_path(&mut parts, "project").await;
+    let request = Request::from_parts(parts, body);
+    // An identifier that is none is refused before the body is read.
+    let Some(project) = project.filter(|_| route.is_upload()) else {
+        return idempotency::run(app, route, call, request, next).await;
+    };
+    match app.upload_place(&call.actor, project).await {
+        Ok(_place) => idempotency::run(app, route, call, request, next).await,
+        Err(error) => {
+            let (parts, body) = request.into_parts();
+            let limit = BodyLimit(route.max_body_bytes);
+            limit.discard(&parts.headers, body).await;
+            Err(error.into())
+        }
+    }
+}
+
+/// Admits a request that needs no credential. It may set a session cookie, so requests from other sites are
+/// refused.
+async fn visit(
+    route: &Route,
+    now: Timestamp,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    if !route.method.is_safe() && !is_same_origin(&request) {
+        return Err(Problem::other_site());
+    }
+    let visit = extract::visit(now, &request);
+    request.extensions_mut().insert(visit);
+    Ok(next.run(request).await)
+}
+
+fn call(actor: Actor, now: Timestamp, request: &Request) -> Call {
+    let id = request.extensions().get::<CorrelationId>();
+    Call {
+        actor,
+        client_ip: client_ip(request.extensions()),
+        browser: browser(request.headers()),
+        now,
+        correlation_id: id.map(|CorrelationId(id)| id.clone()).unwrap_or_default(),
+        if_match: None,
+        reservation: None,
+    }
+}
+
+/// A browser sends its cookie for pages of other sites too, and says that it does.
+fn refuse_other_sites(request: &Request) -> Result<(), Problem> {
+    let presented = presented(request.headers(), request.extensions());
+    if matches!(presented, Some(Presented::Session(_))) && !is_same_origin(request) {
+        return Err(Problem::other_site());
+    }
+    Ok(())
+}
+
+/// The credential of a request. Two of one kind are none: a program in front of this one may have looked
+/// at the other.
+fn presented<'a>(headers: &'a HeaderMap, extensions: &Extensions) -> Option<Presented<'a>> {
+    if headers.contains_key(header::AUTHORIZATION) {
+        let text = only(headers, &header::AUTHORIZATION);
+        let (scheme, secret) = text.split_once(' ').unwrap_or_default();
+        let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+        return Some(Presented::Bearer(if is_bearer {
+            secret.trim()
+        } else {
+            ""
+        }));
+    }
+    if headers.contains_key(NODE_KEY) {
+        return Some(Presented::NodeKey(only(headers, &NODE_KEY)));
+    }
+    let name = extensions.get::<SessionCookie>().copied();
+    let name = name.unwrap_or_default().name();
+    cookie(headers, name).map(Presented::Session)
+}
+
+/// The text of the field that stands there once; else empty, which no credential is.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next().filter(|_| values.next().is_none());
+    first
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}

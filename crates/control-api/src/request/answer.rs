@@ -1,0 +1,159 @@
+//! The middleware around every answer: correlation ID, log line, body of a failure; below `/api` a
+//! token of a rate limit, even without a route.
+
+use crate::request::admission;
+use crate::response::problem::Problem;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use control_app::{App, metric};
+use control_http::CorrelationId;
+use control_http::RateClass;
+use jiff::SignedDuration;
+use metrics::{counter, gauge, histogram};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Prefix of rate-limited paths; health checks and metrics are exempt.
+const INTERFACE: &str = "/api/";
+/// The type of pages, which have their own way out.
+const HTML: &str = "text/html; charset=utf-8";
+
+/// Stands around everything, what the framework refuses included.
+pub(crate) async fn answer(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let started = app.precise_now();
+    let CorrelationId(id) = CorrelationId::from_headers(request.headers());
+    request.extensions_mut().insert(CorrelationId(id.clone()));
+    let seen = Seen::from_request(&request);
+    let is_of_interface = request.uri().path().starts_with(INTERFACE);
+    let address = is_of_interface.then(|| RateClass::General.address_bucket(request.extensions()));
+    let in_flight = InFlight::enter();
+    let mut response = next.run(request).await;
+    drop(in_flight);
+    if let Some(address) = address {
+        response = admission::meter(&app, &address, response).await;
+    }
+    if let Some(problem) = problem_of(&mut response) {
+        response = problem.write(&id, response.headers());
+    } else if seen.is_newest(&response) {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        *response.body_mut() = Body::empty();
+        response.headers_mut().remove(header::CONTENT_TYPE);
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(CorrelationId::HEADER, value);
+    }
+    keep_apart(response.headers_mut());
+    seen.record(
+        &id,
+        response.status(),
+        app.precise_now().duration_since(started),
+    );
+    response
+}
+
+/// Answers are for their caller alone, and what they are is not guessed at: a cache may keep one only to ask
+/// whether it is still good.
+fn keep_apart(headers: &mut HeaderMap) {
+    let own = HeaderValue::from_static("no-cache, private");
+    headers.entry(header::CACHE_CONTROL).or_insert(own);
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+}
+
+/// The failure that is to be written; none if the response has a body of its own, JSON or a page.
+fn problem_of(response: &mut Response) -> Option<Problem> {
+    let known = response.extensions_mut().remove::<Problem>();
+    let status = response.status();
+    let failed = status.is_client_error() || status.is_server_error();
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let has_body = kind.is_some_and(|kind| kind == "application/json" || kind == HTML);
+    known.or_else(|| (failed && !has_body).then(|| Problem::of_status(status)))
+}
+
+/// A request without an answer yet, also if its client goes away.
+#[derive(Debug)]
+struct InFlight;
+
+impl InFlight {
+    fn enter() -> Self {
+        gauge!(metric::REQUESTS_IN_FLIGHT).increment(1);
+        Self
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        gauge!(metric::REQUESTS_IN_FLIGHT).decrement(1);
+    }
+}
+
+/// Properties of a request for log and metrics.
+#[derive(Debug)]
+struct Seen {
+    method: Method,
+    route: String,
+    client: String,
+    known_tags: Option<HeaderValue>,
+}
+
+impl Seen {
+    fn from_request(request: &Request) -> Self {
+        let extensions = request.extensions();
+        let route = extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+        let peer = extensions.get::<ConnectInfo<SocketAddr>>();
+        Self {
+            method: request.method().clone(),
+            route: route.unwrap_or("none").to_owned(),
+            client: peer
+                .map(|ConnectInfo(peer)| peer.ip().to_string())
+                .unwrap_or_default(),
+            known_tags: request.headers().get(header::IF_NONE_MATCH).cloned(),
+        }
+    }
+
+    /// Whether the caller has this version of the resource already (`If-None-Match`).
+    fn is_newest(&self, response: &Response) -> bool {
+        let tag = response.headers().get(header::ETAG);
+        let (Some(known), Some(tag)) = (&self.known_tags, tag) else {
+            return false;
+        };
+        let (Ok(known), Ok(tag)) = (known.to_str(), tag.to_str()) else {
+            return false;
+        };
+        let mut tags = known.split(',').map(str::trim);
+        let same = |known: &str| known == "*" || known.trim_start_matches("W/") == tag;
+        let is_read = matches!(self.method, Method::GET | Method::HEAD);
+        is_read && response.status() == StatusCode::OK && tags.any(same)
+    }
+
+    fn record(self, correlation_id: &str, status: StatusCode, took: SignedDuration) {
+        let Self {
+            method,
+            route,
+            client,
+            known_tags: _,
+        } = self;
+        let duration_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
+        tracing::info!(
+            correlation_id,
+            method = method.as_str(),
+            route,
+            status = status.as_u16(),
+            client_ip = client,
+            duration_ms,
+            "request"
+        );
+        let status = status.as_str().to_owned();
+        histogram!(metric::REQUEST_DURATION, "route" => route.clone())
+            .record(took.as_secs_f64().max(0.0));
+        counter!(metric::REQUESTS, "route" => route, "status" => status).increment(1);
+    }
+}

@@ -1,0 +1,221 @@
+//! Bodies of requests: how large, how slow, in which form.
+
+mod wrong_fields;
+
+use crate::response::problem::Problem;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// A body may take this long, and a second more for each [`BYTES_A_SECOND`] of the largest one.
+const PATIENCE: Duration = Duration::from_secs(30);
+const BYTES_A_SECOND: u64 = 128 * 1024;
+/// A body that is slower than this after [`PATIENCE`] is given up: it may hold a place that another upload waits for.
+const MIN_BYTES_A_SECOND: u64 = 16 * 1024;
+
+/// The largest body of the route, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyLimit(pub(crate) usize);
+
+impl BodyLimit {
+    /// The body, if it is not larger.
+    ///
+    /// # Errors
+    ///
+    /// 413 if it is larger: at once if the client waits for leave to send it. 408 if it comes too
+    /// slowly. 400 if it is broken off.
+    pub(crate) async fn read(self, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+        let Self(limit) = self;
+        let declared = headers.get(header::CONTENT_LENGTH);
+        let declared = declared.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let bytes = u64::try_from(limit).unwrap_or(u64::MAX);
+        let declared = declared.filter(|declared| bytes < *declared);
+        // Without `Expect` the client is sending already, and would see a broken connection only.
+        if declared.is_some() && headers.contains_key(header::EXPECT) {
+            return Err(Problem::too_large(declared, limit));
+        }
+        let time = PATIENCE + Duration::from_secs(bytes / BYTES_A_SECOND);
+        match timeout(time, collect(Limited::new(body, limit))).await {
+            Ok(Ok(Some(read))) => Ok(read),
+            Ok(Ok(None)) => Err(Problem::too_slow(PATIENCE)),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                Err(Problem::too_large(declared, limit))
+            }
+            Ok(Err(_)) => Err(Problem::unreadable("the body was broken off")),
+            Err(_) => Err(Problem::too_slow(time)),
+        }
+    }
+
+    /// Reads the body and keeps nothing of it: without `Expect` the client is sending already, and would
+    /// see a broken connection in place of the answer.
+    pub(crate) async fn discard(self, headers: &HeaderMap, body: Body) {
+        if headers.contains_key(header::EXPECT) {
+            return;
+        }
+        let Self(limit) = self;
+        let mut body = Limited::new(body, limit);
+        let read = async { while let Some(Ok(_)) = body.frame().await {} };
+        // The answer is sent all the same.
+        timeout(PATIENCE, read).await.unwrap_or_default();
+    }
+}
+
+/// The bytes of a body; `None` if it is slower than [`MIN_BYTES_A_SECOND`].
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the rate of a body is measured where it is read"
+)]
+async fn collect(mut body: Limited<Body>) -> Result<Option<Bytes>, axum::BoxError> {
+    let begin = Instant::now();
+    let mut read = Vec::new();
+    loop {
+        let received = u64::try_from(read.len()).unwrap_or(u64::MAX);
+        let due = PATIENCE + Duration::from_secs(received / MIN_BYTES_A_SECOND);
+        match timeout_at(begin + due, body.frame()).await {
+            Ok(Some(frame)) => {
+                let data = frame?.into_data().unwrap_or_default();
+                read.extend_from_slice(&data);
+            }
+            Ok(None) => return Ok(Some(read.into())),
+            Err(_) => return Ok(None),
+        }
+    }
+}
+
+/// The value that a JSON text stands for.
+///
+/// # Errors
+///
+/// 400 if it is not JSON, 422 with the fields that are wrong.
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let text = std::str::from_utf8(bytes);
+    let text = text.map_err(|_| Problem::unreadable("the body is not JSON: it is not UTF-8"))?;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = wrong_fields::read(&mut deserializer);
+    match (value, deserializer.end()) {
+        (Ok(value), Ok(())) => Ok(value),
+        (Ok(_), Err(error)) => Err(not_json(&error)),
+        (Err(error), _) => {
+            // The library's classes of errors tell a text that is not JSON only in part.
+            let checked = serde_json::from_str::<IgnoredAny>(text);
+            checked.map_err(|error| not_json(&error))?;
+            Err(Problem::invalid_fields(
+                wrong_fields::all_wrong_fields::<T>(text, error),
+            ))
+        }
+    }
+}
+
+fn not_json(error: &serde_json::Error) -> Problem {
+    Problem::unreadable(&format!("the body is not JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{HeaderValue, StatusCode};
+    use axum::response::IntoResponse;
+    use control_wire::HeartbeatRequest;
+    use futures_util::stream::{pending, unfold};
+    use serde_json::Value;
+    use std::convert::Infallible;
+
+    fn refusal(text: &str) -> (StatusCode, Value) {
+        let problem = decode::<HeartbeatRequest>(text.as_bytes()).unwrap_err();
+        let body = serde_json::to_value(problem.details()).unwrap();
+        (problem.into_response().status(), body[0]["field"].clone())
+    }
+
+    #[test]
+    fn every_field_of_a_wrong_shape_is_named() {
+        let latency = |count: usize| {
+            let zeros = vec!["0"; count].join(",");
+            let route = format!("{{\"requests\":1,\"errors\":0,\"latency\":[{zeros}]}}");
+            format!(
+                "{{\"health\":{{\"cpu_percent\":1}},\"traffic\":{{\"routes\":{{\"r\":{route}}}}}}}"
+            )
+        };
+        for (text, field) in [
+            ("[]", "body"),
+            ("[{\"cpu_percent\":1}]", "body"),
+            ("null", "body"),
+            ("{\"health\":[1]}", "health"),
+            ("{\"health\":{\"cpu_percent\":1e999}}", "health.cpu_percent"),
+            ("{\"health\":{\"cpu_percent\":1},\"status\":[]}", "status"),
+            (
+                "{\"health\":{\"cpu_percent\":1},\"status\":{\"verdict\":null,\"order\":-1}}",
+                "status.order",
+            ),
+            (
+                "{\"health\":{\"cpu_percent\":1},\"status\":{\"verdict\":1}}",
+                "status.verdict",
+            ),
+            (&latency(11), "traffic.routes.r.latency"),
+            (&latency(13), "traffic.routes.r.latency"),
+        ] {
+            let (status, named) = refusal(text);
+            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{text}");
+            assert_eq!(named, field, "{text}");
+        }
+        assert!(decode::<HeartbeatRequest>(latency(12).as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn what_is_not_json_is_told_by_its_place() {
+        for text in ["", "{", "{\"health\":{\"cpu_percent\":1}} x", "\u{feff}{}"] {
+            assert_eq!(refusal(text).0, StatusCode::BAD_REQUEST, "{text}");
+        }
+        let problem = decode::<HeartbeatRequest>(b"{\n x").unwrap_err();
+        assert!(problem.message().contains("line 2 column 2"), "{problem:?}");
+        assert!(decode::<HeartbeatRequest>(b"{\"version\":\"\xff\"}").is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_never_comes_is_given_up() {
+        let body = Body::from_stream(pending::<Result<Bytes, Infallible>>());
+        let read = BodyLimit(1024).read(&HeaderMap::new(), body).await;
+        let answer = read.unwrap_err().into_response();
+        assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_is_given_up_long_before_the_largest_one_would_be() {
+        let drop_by_drop = |bytes: usize| {
+            Body::from_stream(unfold(0, move |sent| async move {
+                let second = Duration::from_secs(1);
+                timeout(second, std::future::pending::<()>())
+                    .await
+                    .unwrap_err();
+                let piece = Bytes::from(vec![b' '; bytes]);
+                (sent < 100).then_some((Ok::<_, Infallible>(piece), sent + 1))
+            }))
+        };
+        let limit = BodyLimit(32 * 1024 * 1024);
+        let none = HeaderMap::new();
+        let read = timeout(PATIENCE * 2, limit.read(&none, drop_by_drop(1))).await;
+        let answer = read.unwrap().unwrap_err().into_response();
+        assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
+        let steady = drop_by_drop(16 * 1024);
+        let read = limit.read(&HeaderMap::new(), steady).await.unwrap();
+        assert_eq!(read.len(), 100 * 16 * 1024);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_says_it_is_too_large_is_not_read() {
+        let headers = HeaderMap::from_iter([
+            (header::CONTENT_LENGTH, HeaderValue::from(1025)),
+            (header::EXPECT, HeaderValue::from_static("100-continue")),
+        ]);
+        let body = Body::from_stream(pending::<Result<Bytes, Infallible>>());
+        let read = BodyLimit(1024).read(&headers, body).await;
+        let answer = read.unwrap_err().into_response();
+        assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        let none = HeaderMap::new();
+        let read = BodyLimit(4).read(&none, Body::from("12345")).await;
+        let answer = read.unwrap_err().into_response();
+        assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    }
+}

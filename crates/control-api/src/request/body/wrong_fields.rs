@@ -1,0 +1,213 @@
+//! Every wrong field of a body: a reader stops at the first one, so it reads again with that one mended.
+
+use crate::request::object::Objects;
+use crate::response::wording::reworded;
+use control_wire::ErrorDetail;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use serde_path_to_error::Segment;
+
+/// Wrong fields that are told at most.
+const MAX_FIELDS: usize = 16;
+/// Of a larger body, the first wrong field alone is told: each further one costs several readings.
+const MAX_BYTES: usize = 64 * 1024;
+
+/// The first wrong field of a reading.
+#[derive(Debug)]
+pub(crate) struct WrongField {
+    detail: ErrorDetail,
+    /// The names and positions that lead to it; `None` if they are not known.
+    steps: Option<Vec<Step>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Name(String),
+    Position(usize),
+}
+
+/// Reads a body without a look at what follows it.
+pub(crate) fn read<T: DeserializeOwned>(
+    deserializer: &mut serde_json::Deserializer<serde_json::de::StrRead<'_>>,
+) -> Result<T, WrongField> {
+    let read = serde_path_to_error::deserialize(Objects(deserializer));
+    read.map_err(|error| WrongField::new(error.path(), error.inner()))
+}
+
+/// `first` and the wrong fields that are found behind it.
+pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
+    text: &str,
+    first: WrongField,
+) -> Vec<ErrorDetail> {
+    let mut found = vec![first.detail];
+    let Ok(mut body) = serde_json::from_str::<Value>(text) else {
+        return found;
+    };
+    // The members of an object are in another order now, so the first wrong one may be another.
+    let mut next = reread::<T>(&body).err();
+    let mut mended: Vec<Vec<Step>> = Vec::new();
+    while found.len() < MAX_FIELDS && mended.len() < 2 * MAX_FIELDS && text.len() <= MAX_BYTES {
+        let Some(WrongField {
+            detail,
+            steps: Some(place),
+        }) = next
+        else {
+            return found;
+        };
+        // The substitute of a wrong value may lack fields of its own.
+        let is_below = mended.iter().any(|outer| place.starts_with(outer));
+        if !is_below && found.iter().all(|known| known.field != detail.field) {
+            found.push(detail);
+        }
+        next = mend::<T>(&mut body, &place);
+        mended.push(place);
+    }
+    found
+}
+
+/// Puts something in the place that is right for it, and gives the next wrong field; `None` if there is none, or
+/// nothing is right.
+fn mend<T: DeserializeOwned>(body: &mut Value, steps: &[Step]) -> Option<WrongField> {
+    let before = body.clone();
+    let (last, outer) = steps.split_last()?;
+    let candidates = [
+        Some(json!("")),
+        Some(json!("00000000-0000-7000-8000-000000000000")),
+        Some(json!("2000-01-01T00:00:00Z")),
+        Some(json!(1)),
+        Some(json!([])),
+        Some(json!({})),
+        Some(json!(false)),
+        // No value is right for a field that is unknown.
+        None,
+    ];
+    for candidate in candidates {
+        *body = before.clone();
+        put(body, outer, last, candidate)?;
+        match reread::<T>(body) {
+            Ok(()) => return None,
+            Err(next) if next.steps.as_deref() != Some(steps) => return Some(next),
+            Err(_) => {}
+        }
+    }
+    None
+}
+
+/// Sets the member of what `outer` leads to, or removes it.
+fn put(body: &mut Value, outer: &[Step], last: &Step, value: Option<Value>) -> Option<()> {
+    let mut place = body;
+    for step in outer {
+        place = match step {
+            Step::Name(name) => place.get_mut(name)?,
+            Step::Position(at) => place.get_mut(at)?,
+        };
+    }
+    match (last, value) {
+        (Step::Name(name), Some(value)) => {
+            place.as_object_mut()?.insert(name.clone(), value);
+        }
+        (Step::Name(name), None) => {
+            place
+                .as_object_mut()
+                .and_then(|all: &mut Map<_, _>| all.remove(name));
+        }
+        (Step::Position(at), Some(value)) => *place.get_mut(at)? = value,
+        (Step::Position(at), None) => {
+            let list = place.as_array_mut()?;
+            (*at < list.len()).then(|| list.remove(*at))?;
+        }
+    }
+    Some(())
+}
+
+fn reread<T: DeserializeOwned>(body: &Value) -> Result<(), WrongField> {
+    let text = body.to_string();
+    let mut deserializer = serde_json::Deserializer::from_str(&text);
+    read::<T>(&mut deserializer).map(drop)
+}
+
+impl WrongField {
+    fn new(path: &serde_path_to_error::Path, error: &serde_json::Error) -> Self {
+        let text = error.to_string();
+        let reason = match text.split(" at line ").next().unwrap_or_default() {
+            "trailing characters" => "has more elements than it may",
+            "expected value" => "is of a wrong type",
+            reason => reason,
+        };
+        // A missing or unknown field is named by the message only, between backticks.
+        let named = reason
+            .split('`')
+            .nth(1)
+            .filter(|_| reason.contains(" field `"));
+        let shown = path.to_string();
+        let field = match (shown.as_str(), named) {
+            (".", Some(name)) => name.to_owned(),
+            (".", None) => "body".to_owned(),
+            (shown, Some(name)) if !shown.ends_with(name) => format!("{shown}.{name}"),
+            (shown, _) => shown.to_owned(),
+        };
+        let mut steps: Option<Vec<Step>> = path.iter().map(Step::new).collect();
+        if let (Some(steps), Some(name)) = (&mut steps, named) {
+            let own = Step::Name(name.to_owned());
+            if steps.last() != Some(&own) {
+                steps.push(own);
+            }
+        }
+        let reason = reworded(reason);
+        Self {
+            detail: ErrorDetail { field, reason },
+            steps,
+        }
+    }
+}
+
+impl Step {
+    fn new(segment: &Segment) -> Option<Self> {
+        match segment {
+            Segment::Map { key } => Some(Self::Name(key.clone())),
+            Segment::Seq { index } => Some(Self::Position(*index)),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::request::body::decode;
+    use control_wire::HeartbeatRequest;
+
+    fn fields(text: &str) -> Vec<String> {
+        let problem = decode::<HeartbeatRequest>(text.as_bytes()).unwrap_err();
+        let fields = problem.details().iter();
+        fields.map(|detail| detail.field.clone()).collect()
+    }
+
+    #[test]
+    fn every_wrong_field_of_a_body_is_told() {
+        for (text, expected) in [
+            (
+                r#"{"wrong": 1, "version": 2}"#,
+                vec!["wrong", "version", "health"],
+            ),
+            (
+                r#"{"health": {"cpu_percent": "x", "more": 1}, "status": {"order": -1, "verdict": 1}}"#,
+                vec![
+                    "health.cpu_percent",
+                    "health.more",
+                    "status.order",
+                    "status.verdict",
+                ],
+            ),
+            (
+                r#"{"health": {}, "instance": "x"}"#,
+                vec!["health.cpu_percent", "instance"],
+            ),
+            ("[]", vec!["body"]),
+        ] {
+            assert_eq!(fields(text), expected, "{text}");
+        }
+        // Their number is bounded.
+        let many: Vec<String> = (0..100).map(|at| format!("\"w{at}\": 1")).collect();
+        assert_eq!(fields(&format!("{{{}}}", many.join(","))).len(), 16);
+    }
+}

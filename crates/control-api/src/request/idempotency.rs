@@ -1,0 +1,137 @@
+//! `Idempotency-Key`: a request that is sent twice is carried out once.
+
+use crate::request::body::BodyLimit;
+use crate::response::problem::Problem;
+use crate::route::Route;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use control_app::{App, Call, Reply, Reservation};
+use control_auth::sha256;
+use uuid::Uuid;
+
+pub(crate) const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
+/// Answers are resources, or say so: larger ones are not given to commands.
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+/// A larger answer is not kept for 24 hours: one key could fill the database with them.
+const MAX_KEPT_BYTES: usize = 8 * 1024;
+const MAX_KEY_BYTES: usize = 255;
+
+/// Runs the handler, or repeats the answer that it gave.
+pub(crate) async fn run(
+    app: &App,
+    route: &Route,
+    mut call: Call,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let Some(key) = request.headers().get(HEADER).cloned() else {
+        request.extensions_mut().insert(call);
+        return Ok(next.run(request).await);
+    };
+    if key.is_empty() || MAX_KEY_BYTES < key.len() {
+        return Err(Problem::bad_header(
+            "idempotency-key",
+            "needs 1 to 255 bytes",
+        ));
+    }
+    let (mut parts, body) = request.into_parts();
+    let limit = BodyLimit(route.max_body_bytes);
+    let body = limit.read(&parts.headers, body).await?;
+    let name = name(&call, parts.method.as_str(), &parts.uri.to_string(), &key);
+    let (id, reservation) = app.reserve_reply(&name, &sha256(&body), call.now).await?;
+    match reservation {
+        Reservation::Taken => {
+            call.reservation = Some(id);
+            parts.extensions.insert(call);
+            let request = Request::from_parts(parts, Body::from(body));
+            keep(app, id, next.run(request).await).await
+        }
+        Reservation::Pending => Err(Problem::repeated("a request with this key is under way")),
+        Reservation::Lost => Err(Problem::repeated(
+            "a request with this key was carried out, and its answer was lost",
+        )),
+        Reservation::Other => Err(Problem::other_request()),
+        Reservation::Replied(reply) => {
+            if let Some(location) = &reply.location
+                && app.is_gone(location).await?
+            {
+                // 201 would lead the client to what is not there.
+                let gone = "carried out before; the resource was deleted since";
+                return Err(Problem::repeated(gone));
+            }
+            replay(reply)
+        }
+    }
+}
+
+fn name(call: &Call, method: &str, uri: &str, key: &HeaderValue) -> String {
+    let actor = format!(
+        "{} {}\n{method}\n{uri}\n",
+        call.actor.kind(),
+        call.actor.id()
+    );
+    sha256(&[actor.as_bytes(), key.as_bytes()].concat())
+}
+
+/// An answer that failed is not kept: the next request is a new try.
+async fn keep(app: &App, id: Uuid, response: Response) -> Result<Response, Problem> {
+    if !response.status().is_success() {
+        app.keep_reply(id, None).await?;
+        return Ok(response);
+    }
+    let is_secret = response
+        .headers()
+        .get(header::CACHE_CONTROL)
+        .is_some_and(|value| value == "no-store");
+    let (parts, body) = response.into_parts();
+    let bytes = to_bytes(body, MAX_ANSWER_BYTES).await;
+    let bytes = bytes.map_err(|_| Problem::too_large(None, MAX_ANSWER_BYTES))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let reply = Reply {
+        status: parts.status.as_u16(),
+        etag: field(&parts.headers, header::ETAG),
+        location: field(&parts.headers, header::LOCATION),
+        body: (!is_secret && text.len() <= MAX_KEPT_BYTES).then_some(text),
+    };
+    app.keep_reply(id, Some(&reply)).await?;
+    Ok(Response::from_parts(parts, Body::from(bytes)))
+}
+
+fn field(headers: &HeaderMap, name: HeaderName) -> Option<String> {
+    let value = headers.get(name)?;
+    Some(value.to_str().ok()?.to_owned())
+}
+
+fn replay(reply: Reply) -> Result<Response, Problem> {
+    let Reply {
+        status,
+        etag,
+        location,
+        body,
+    } = reply;
+    let body = body.ok_or_else(|| match &location {
+        Some(location) => Problem::repeated(&format!(
+            "carried out before; the answer is not kept: see {location}"
+        )),
+        None => {
+            Problem::repeated("carried out before; the answer held a secret that is shown once")
+        }
+    })?;
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    let mut response = (status, body).into_response();
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_TYPE);
+    if status != StatusCode::NO_CONTENT {
+        let json = HeaderValue::from_static("application/json");
+        headers.insert(header::CONTENT_TYPE, json);
+    }
+    for (name, value) in [(header::ETAG, etag), (header::LOCATION, location)] {
+        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            headers.insert(name, value);
+        }
+    }
+    Ok(response)
+}

@@ -1,0 +1,239 @@
+//! Bodies as their schemas describe them: serde would also read a struct from an array.
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
+use std::fmt;
+
+/// A deserializer that reads structs from objects only, at every depth.
+pub(crate) struct Objects<D>(pub(crate) D);
+
+/// Expected type of a value, named in the error.
+#[derive(Clone, Copy)]
+enum Kind {
+    Object,
+    /// The least and the greatest value.
+    Integer(i64, u64),
+    Other,
+}
+
+struct Reader<V>(V, Kind);
+
+struct Seed<S>(S);
+
+macro_rules! other {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            self.0.$method(Reader(visitor, Kind::Other))
+        }
+    )*};
+}
+
+macro_rules! integers {
+    ($($method:ident $least:expr, $greatest:expr;)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            self.0.$method(Reader(visitor, Kind::Integer($least, $greatest)))
+        }
+    )*};
+}
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
+    type Error = D::Error;
+
+    other! {
+        deserialize_any deserialize_bool deserialize_f32 deserialize_f64 deserialize_char
+        deserialize_str deserialize_string deserialize_bytes deserialize_byte_buf
+        deserialize_option deserialize_unit deserialize_seq deserialize_map
+        deserialize_identifier deserialize_ignored_any
+    }
+
+    integers! {
+        deserialize_i8 i8::MIN.into(), u64::from(i8::MAX.unsigned_abs());
+        deserialize_i16 i16::MIN.into(), u64::from(i16::MAX.unsigned_abs());
+        deserialize_i32 i32::MIN.into(), u64::from(i32::MAX.unsigned_abs());
+        deserialize_i64 i64::MIN, i64::MAX.unsigned_abs();
+        deserialize_u8 0, u8::MAX.into();
+        deserialize_u16 0, u16::MAX.into();
+        deserialize_u32 0, u32::MAX.into();
+        deserialize_u64 0, u64::MAX;
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0
+            .deserialize_unit_struct(name, Reader(visitor, Kind::Other))
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0
+            .deserialize_newtype_struct(name, Reader(visitor, Kind::Other))
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        length: usize,
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0
+            .deserialize_tuple(length, Reader(visitor, Kind::Other))
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        length: usize,
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0
+            .deserialize_tuple_struct(name, length, Reader(visitor, Kind::Other))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0
+            .deserialize_struct(name, fields, Reader(visitor, Kind::Object))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        // Enums of bodies are names.
+        self.0.deserialize_enum(name, variants, visitor)
+    }
+}
+
+macro_rules! scalars {
+    ($($method:ident($value:ident: $type:ty) $unexpected:expr;)*) => {$(
+        fn $method<E: Error>(self, $value: $type) -> Result<V::Value, E> {
+            match self.1 {
+                Kind::Other => self.0.$method($value),
+                Kind::Object | Kind::Integer(..) => Err(E::invalid_type($unexpected, &self)),
+            }
+        }
+    )*};
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Reader<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            Kind::Object => f.write_str("an object"),
+            Kind::Integer(least, greatest) => write!(f, "an integer of {least} to {greatest}"),
+            Kind::Other => self.0.expecting(f),
+        }
+    }
+
+    scalars! {
+        visit_bool(value: bool) Unexpected::Bool(value);
+        visit_f64(value: f64) Unexpected::Float(value);
+        visit_str(value: &str) Unexpected::Str(value);
+        visit_borrowed_str(value: &'de str) Unexpected::Str(value);
+        visit_string(value: String) Unexpected::Str(&value);
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<V::Value, E> {
+        // JSON gives what is not negative as `u64`.
+        match self.1 {
+            Kind::Integer(least, _) if value < least => {
+                Err(E::invalid_value(Unexpected::Signed(value), &self))
+            }
+            Kind::Object => Err(E::invalid_type(Unexpected::Signed(value), &self)),
+            Kind::Integer(..) | Kind::Other => self.0.visit_i64(value),
+        }
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<V::Value, E> {
+        match self.1 {
+            Kind::Integer(_, greatest) if greatest < value => {
+                Err(E::invalid_value(Unexpected::Unsigned(value), &self))
+            }
+            Kind::Object => Err(E::invalid_type(Unexpected::Unsigned(value), &self)),
+            Kind::Integer(..) | Kind::Other => self.0.visit_u64(value),
+        }
+    }
+
+    fn visit_none<E: Error>(self) -> Result<V::Value, E> {
+        self.0.visit_none()
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
+        match self.1 {
+            Kind::Other => self.0.visit_unit(),
+            Kind::Object | Kind::Integer(..) => Err(E::invalid_type(Unexpected::Unit, &self)),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
+        match self.1 {
+            Kind::Object => Err(A::Error::invalid_type(Unexpected::Seq, &self)),
+            Kind::Integer(..) | Kind::Other => self.0.visit_seq(Objects(access)),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
+        self.0.visit_map(Objects(access))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
+        self.0.visit_some(Objects(value))
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
+        self.0.visit_newtype_struct(Objects(value))
+    }
+}
+
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Objects<A> {
+    type Error = A::Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, A::Error> {
+        self.0.next_element_seed(Seed(seed))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.0.size_hint()
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Objects<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        self.0.next_key_seed(seed)
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
+        self.0.next_value_seed(Seed(seed))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.0.size_hint()
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Seed<S> {
+    type Value = S::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<S::Value, D::Error> {
+        self.0.deserialize(Objects(value))
+    }
+}

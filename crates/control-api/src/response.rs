@@ -1,0 +1,5 @@
+//! Bodies of answers: problems, resources, wording.
+
+pub(crate) mod problem;
+pub(crate) mod resource;
+pub(crate) mod wording;

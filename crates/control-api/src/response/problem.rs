@@ -1,0 +1,386 @@
+//! The one place where a failure becomes an answer.
+
+use crate::route::Route;
+use axum::Json;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use control_app::{Error, ObjectError};
+use control_domain::Refusal;
+use control_wire::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};
+use std::time::Duration;
+
+const BUSY_RETRY_SECS: u64 = 30;
+/// A database or an object store may be back sooner.
+const AWAY_RETRY_SECS: u64 = 5;
+
+/// A failure on its way out; `request/answer.rs` gives it its body.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: ErrorCode,
+    message: String,
+    retry_after: Option<u64>,
+    details: Vec<ErrorDetail>,
+    /// For the log only.
+    cause: Option<String>,
+}
+
+impl Problem {
+    fn new(status: StatusCode, code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            retry_after: None,
+            details: Vec::new(),
+            cause: None,
+        }
+    }
+
+    /// 429, with the seconds to wait.
+    pub(crate) fn rate_limited(retry_after: u64) -> Self {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        let problem = Self::new(status, ErrorCode::RateLimitExceeded, "Rate limit exceeded");
+        Self {
+            retry_after: Some(retry_after),
+            ..problem
+        }
+    }
+
+    /// 422: one field of the body is wrong.
+    pub(crate) fn invalid(field: &str, reason: &str) -> Self {
+        let detail = ErrorDetail {
+            field: field.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let message = format!("Request validation failed: {field}: {reason}");
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Self {
+            details: vec![detail],
+            ..Self::new(status, ErrorCode::RequestValidation, message)
+        }
+    }
+
+    /// 422: these fields of the body are wrong; the message tells of the first.
+    pub(crate) fn invalid_fields(details: Vec<ErrorDetail>) -> Self {
+        let first = details.first().map_or_else(String::new, |detail| {
+            let ErrorDetail { field, reason } = detail;
+            format!(": {field}: {reason}")
+        });
+        let more = match details.len() {
+            0 | 1 => String::new(),
+            2 => "; and 1 more field".to_owned(),
+            count => format!("; and {} more fields", count - 1),
+        };
+        let message = format!("Request validation failed{first}{more}");
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Self {
+            details,
+            ..Self::new(status, ErrorCode::RequestValidation, message)
+        }
+    }
+
+    /// 400: the body has no form.
+    pub(crate) fn unreadable(message: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorCode::Parse, message)
+    }
+
+    /// 400: a parameter behind `?` is wrong.
+    pub(crate) fn bad_query(reason: &str) -> Self {
+        let message = format!("Request validation failed: query: {reason}");
+        let status = StatusCode::BAD_REQUEST;
+        Self::new(status, ErrorCode::RequestValidation, message)
+    }
+
+    /// 400: a header field is wrong.
+    pub(crate) fn bad_header(name: &str, reason: &str) -> Self {
+        let message = format!("Request validation failed: {name}: {reason}");
+        let status = StatusCode::BAD_REQUEST;
+        Self::new(status, ErrorCode::RequestValidation, message)
+    }
+
+    /// 400: an identifier in the path is wrong.
+    pub(crate) fn bad_path(reason: &str) -> Self {
+        let message = format!("Request validation failed: path: {reason}");
+        let status = StatusCode::BAD_REQUEST;
+        Self::new(status, ErrorCode::RequestValidation, message)
+    }
+
+    /// 415 for a body that is compressed.
+    pub(crate) fn encoded() -> Self {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        let message = "Request validation failed: the body must not have a Content-Encoding";
+        Self::new(status, ErrorCode::RequestValidation, message)
+    }
+
+    /// 408: the body did not come in `time`.
+    pub(crate) fn too_slow(time: Duration) -> Self {
+        let message = format!("Timeout: request body after {}ms", time.as_millis());
+        Self::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::Timeout, message)
+    }
+
+    /// 415
+    pub(crate) fn not_json() -> Self {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        let message = "Request validation failed: the body must be application/json";
+        Self::new(status, ErrorCode::RequestValidation, message)
+    }
+
+    /// 413 for a body of `declared` bytes, if it said so.
+    pub(crate) fn too_large(declared: Option<u64>, limit: usize) -> Self {
+        let current = declared.map_or_else(|| "more".to_owned(), |bytes| bytes.to_string());
+        let message =
+            format!("Limit exceeded: body_size - Current value {current} exceeds limit {limit}");
+        let status = StatusCode::PAYLOAD_TOO_LARGE;
+        Self::new(status, ErrorCode::LimitExceeded, message)
+    }
+
+    /// 409 for an `Idempotency-Key` without an answer to repeat.
+    pub(crate) fn repeated(message: &str) -> Self {
+        let code = ErrorCode::IdempotencyConflict;
+        Self::new(StatusCode::CONFLICT, code, message)
+    }
+
+    /// 422 for an `Idempotency-Key` that stands for another body.
+    pub(crate) fn other_request() -> Self {
+        Self::invalid("Idempotency-Key", "was used with another body")
+    }
+
+    /// 403 for a cookie that a browser sent on behalf of another site.
+    pub(crate) fn other_site() -> Self {
+        let message = "Authorization failed: sent by another site";
+        Self::new(
+            StatusCode::FORBIDDEN,
+            ErrorCode::AuthorizationFailed,
+            message,
+        )
+    }
+
+    /// A 404 of `route` says what there is none of. Only the route tells: what belongs to another tenant
+    /// must look like what does not exist.
+    pub(crate) fn name_missing(&mut self, route: &Route) {
+        if self.code == ErrorCode::NotFound {
+            self.message = route.missing();
+        }
+    }
+
+    /// A refusal of the framework.
+    pub(crate) fn of_status(status: StatusCode) -> Self {
+        let code = match status {
+            StatusCode::NOT_FOUND => ErrorCode::NotFound,
+            StatusCode::METHOD_NOT_ALLOWED => ErrorCode::MethodNotAllowed,
+            StatusCode::PAYLOAD_TOO_LARGE => ErrorCode::LimitExceeded,
+            _ if status.is_server_error() => ErrorCode::Internal,
+            _ => ErrorCode::RequestValidation,
+        };
+        Self::new(status, code, status.canonical_reason().unwrap_or_default())
+    }
+
+    /// 503: to be tried again in 30 seconds.
+    fn busy(message: &str) -> Self {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self {
+            retry_after: Some(BUSY_RETRY_SECS),
+            ..Self::new(status, ErrorCode::ServiceUnavailable, message)
+        }
+    }
+
+    fn forbidden(refusal: Refusal, code: ErrorCode) -> Self {
+        let message = format!("Authorization failed: {refusal}");
+        Self::new(StatusCode::FORBIDDEN, code, message)
+    }
+
+    fn unauthenticated() -> Self {
+        let message = "Authentication failed: no valid credential";
+        let status = StatusCode::UNAUTHORIZED;
+        Self::new(status, ErrorCode::AuthenticationFailed, message)
+    }
+
+    /// Callers learn nothing of what is inside; the log does.
+    fn internal(error: &Error) -> Self {
+        use control_app::StoreError::{Unavailable, Unwritable};
+        let no_database = matches!(
+            error,
+            Error::Store(Unavailable(_) | Unwritable) | Error::Stopped
+        );
+        let no_objects = matches!(error, Error::Object(ObjectError::Failed(_)));
+        let unavailable = no_database
+            .then_some("Service unavailable: database")
+            .or(no_objects.then_some("Service unavailable: object store"));
+        let (status, code, message) = if let Some(message) = unavailable {
+            let code = ErrorCode::ServiceUnavailable;
+            (StatusCode::SERVICE_UNAVAILABLE, code, message)
+        } else {
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            (status, ErrorCode::Internal, "Internal error")
+        };
+        Self {
+            retry_after: unavailable.map(|_| AWAY_RETRY_SECS),
+            cause: Some(format!("{error:?}")),
+            ..Self::new(status, code, message)
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn details(&self) -> &[ErrorDetail] {
+        &self.details
+    }
+
+    #[cfg(test)]
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The answer, with those fields of the response so far that are not of its body.
+    pub(crate) fn write(self, correlation_id: &str, headers: &HeaderMap) -> Response {
+        let Self {
+            status,
+            code,
+            message,
+            retry_after,
+            details,
+            cause,
+        } = self;
+        if let Some(cause) = cause {
+            tracing::error!(correlation_id, cause, "request failed");
+        }
+        let error = ErrorBody {
+            code,
+            message,
+            correlation_id: correlation_id.to_owned(),
+            retry_after,
+            details,
+        };
+        let mut written = (status, Json(ErrorResponse { error })).into_response();
+        for (name, value) in headers {
+            if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
+                written.headers_mut().insert(name, value.clone());
+            }
+        }
+        let headers = written.headers_mut();
+        if let Some(seconds) = retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            headers.insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        written
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let (status, code) = match refusal {
+            Refusal::NotFound => (StatusCode::NOT_FOUND, ErrorCode::NotFound),
+            Refusal::MissingScope(_)
+            | Refusal::LimitedToProject
+            | Refusal::LowerRole(_)
+            | Refusal::MakerRole(_)
+            | Refusal::WrongCredential
+            | Refusal::OwnApproval
+            | Refusal::UnknownPerson
+            | Refusal::SharedMember
+            | Refusal::MoreThanOwn(_) => {
+                return Self::forbidden(refusal, ErrorCode::AuthorizationFailed);
+            }
+            Refusal::NotFresh => return Self::forbidden(refusal, ErrorCode::StepUpRequired),
+            Refusal::NoSecondFactor => {
+                return Self::forbidden(refusal, ErrorCode::SecondFactorRequired);
+            }
+            Refusal::Ended => return Self::unauthenticated(),
+            Refusal::WrongState { .. }
+            | Refusal::NoSigningKey
+            | Refusal::NoPassword
+            | Refusal::Held
+            | Refusal::NeedsApproval => (StatusCode::CONFLICT, ErrorCode::WrongState),
+            Refusal::InUse(_) | Refusal::Taken(_) | Refusal::LastAdmin => {
+                (StatusCode::CONFLICT, ErrorCode::Conflict)
+            }
+            Refusal::Quota { .. } => (StatusCode::CONFLICT, ErrorCode::QuotaExceeded),
+            Refusal::Invalid { field, reason } => return Self::invalid(field, reason),
+        };
+        Self::new(status, code, refusal.to_string())
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        use control_app::StoreError::{Conflict, Reference, Stale};
+        match error {
+            Error::Unauthenticated => Self::unauthenticated(),
+            Error::WrongSignIn => {
+                let message = format!("Authentication failed: {error}");
+                let status = StatusCode::UNAUTHORIZED;
+                Self::new(status, ErrorCode::AuthenticationFailed, message)
+            }
+            Error::TooManyTries { retry_after_secs } => Self::rate_limited(retry_after_secs),
+            Error::Refused(refusal) => refusal.into(),
+            Error::Precondition => {
+                let status = StatusCode::PRECONDITION_FAILED;
+                Self::new(status, ErrorCode::PreconditionFailed, error.to_string())
+            }
+            Error::Store(Stale | Conflict | Reference) => {
+                Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, error.to_string())
+            }
+            Error::TooManyWaiters | Error::TooManyUploads | Error::TooManySignIns => {
+                Self::busy(&error.to_string())
+            }
+            Error::SsoRefused | Error::SsoEmailTaken => {
+                let message = format!("Authorization failed: {error}");
+                Self::new(
+                    StatusCode::FORBIDDEN,
+                    ErrorCode::AuthorizationFailed,
+                    message,
+                )
+            }
+            Error::Files(wrong) => Self::invalid("files", &wrong.to_string()),
+            Error::Definition { field, reason } => Self::invalid(field, &reason),
+            Error::Certificate(wrong) => {
+                let is_key = wrong.is_about_key();
+                let field = if is_key {
+                    "private_key_pem"
+                } else {
+                    "chain_pem"
+                };
+                Self::invalid(field, &wrong.to_string())
+            }
+            Error::Store(_)
+            | Error::Auth(_)
+            | Error::Seal(_)
+            | Error::Archive(_)
+            | Error::Object(_)
+            | Error::Stopped => Self::internal(&error),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_without_room_is_told_when_to_come_back() {
+        let problem = Problem::from(Error::Store(control_app::StoreError::Unwritable));
+        assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
+        let answer = problem.write("id", &HeaderMap::new());
+        assert_eq!(answer.headers()[header::RETRY_AFTER], "5");
+    }
+
+    #[test]
+    fn one_long_poll_too_many_is_told_when_to_come_back() {
+        let problem = Problem::from(Error::TooManyWaiters);
+        assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(problem.code, ErrorCode::ServiceUnavailable);
+        let answer = problem.write("id", &HeaderMap::new());
+        assert_eq!(answer.headers()[header::RETRY_AFTER], "30");
+    }
+}

@@ -1,0 +1,458 @@
+//! Rollouts as operators see them.
+
+use crate::names::{BatchStateName, OnFailureName, RolloutStateName};
+use control_app::{RolloutNode, RolloutProgress, StoredBatch, StoredFigures, StoredSide};
+use control_domain::{Batch, BatchCounts, BatchSize, Gate, Rollout, Strategy};
+use control_wire::{BundleId, NodeId, ProjectId, RolloutId, UserId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A rollout, without its batches.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RolloutSummary {
+    pub(crate) id: RolloutId,
+    project: Option<ProjectId>,
+    bundle: BundleId,
+    state: RolloutStateName,
+    /// Why it stopped, and what it leaves behind.
+    reason: Option<String>,
+    /// Its nodes when it was planned.
+    nodes: i64,
+    /// Nodes of one batch.
+    batch_size: i64,
+    /// How many batches there are.
+    batch_total: i64,
+    /// The batch that was opened last, from 1; absent before the first.
+    batch: Option<i64>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    started_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    ended_at: Option<Timestamp>,
+}
+
+/// A rollout with its settings, its batches, and how the batch under way stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RolloutView {
+    #[serde(flatten)]
+    summary: RolloutSummary,
+    /// The labels by which its nodes were chosen.
+    labels: BTreeMap<String, String>,
+    /// Nodes of one batch, as they were asked for.
+    batch_count: Option<i64>,
+    /// The same in percent of the nodes.
+    batch_percent: Option<i64>,
+    /// Nodes of a batch that may be offline or late.
+    max_unavailable: i64,
+    /// Seconds in which a batch must switch and pass.
+    deadline_secs: i64,
+    /// Seconds that a batch runs before it may pass.
+    soak_secs: i64,
+    /// Conditions after each batch; absent: the nodes' verdicts alone count.
+    gate: Option<GateSettings>,
+    /// Whether a second person must approve, as it was planned or as the policy said when it started.
+    needs_approval: bool,
+    /// Reaction to a batch that does not pass.
+    on_failure: OnFailureName,
+    /// No batch is opened before.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    not_before: Option<Timestamp>,
+    /// The user or the API key that made it.
+    created_by: Uuid,
+    /// The user or the API key that asked for approval.
+    submitted_by: Option<Uuid>,
+    /// The user behind it: another one approves.
+    submitted_person: Option<UserId>,
+    /// The batches that were opened.
+    batches: Vec<BatchView>,
+    /// How far the nodes of the batch under way are; absent if there is none.
+    progress: Option<ProgressView>,
+}
+
+/// Conditions after each batch, in comparison with nodes that were not moved yet.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct GateSettings {
+    /// Fewer requests than this, on either side, say nothing, and nothing does not pass.
+    #[schema(default = 100, minimum = 1)]
+    min_requests: i64,
+    /// By how much the share of 5xx may grow, in thousandths of all requests.
+    #[schema(default = 10, minimum = 0, maximum = 1000)]
+    max_error_increase_permille: i64,
+    /// The 99th percentile of latency, in percent of that of the nodes compared with.
+    #[schema(default = 150, minimum = 100, maximum = 100_000)]
+    max_p99_percent: i64,
+    /// Growth of that percentile that always passes, in milliseconds.
+    #[schema(default = 10, minimum = 0)]
+    p99_slack_ms: i64,
+    /// By how much the mean CPU of a node may grow; 100 is one core.
+    #[schema(default = 50, minimum = 0)]
+    max_cpu_increase_percent: i64,
+    /// The mean latency of a route may grow by so much, in percent.
+    #[schema(default = 20, minimum = 0)]
+    max_latency_increase_percent: i64,
+    /// Failures of one reason that pass in any case, however few the nodes compared with have.
+    #[schema(default = 0, minimum = 0)]
+    max_new_failures: i64,
+    /// Change of a route's part of all requests that passes, in thousandths of all requests; 1000 looks at none.
+    /// For a bundle that moves requests to other routes on purpose.
+    #[schema(default = 50, minimum = 0, maximum = 1000)]
+    max_mix_shift_permille: i64,
+}
+
+/// Nodes that are switched together.
+#[derive(Debug, Serialize, ToSchema)]
+struct BatchView {
+    /// Counted from 1.
+    number: i64,
+    state: BatchStateName,
+    #[schema(value_type = String, format = DateTime)]
+    opened_at: Timestamp,
+    /// When its nodes ran the bundle.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    switched_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    ended_at: Option<Timestamp>,
+    /// Its nodes when it ended.
+    nodes: Option<i64>,
+    /// Those that ran the bundle then.
+    ready: Option<i64>,
+    /// The gate's figures then.
+    figures: Option<FiguresView>,
+}
+
+/// How far the nodes of a batch are, by their own word.
+#[derive(Debug, Serialize, ToSchema)]
+struct ProgressView {
+    nodes: i64,
+    /// Those that were not ordered yet.
+    unordered: i64,
+    /// Those that are online and run the bundle.
+    ready: i64,
+    /// Those that are not online.
+    offline: i64,
+    /// The gate's present figures.
+    figures: Option<FiguresView>,
+}
+
+/// The two sides of a gate.
+#[derive(Debug, Serialize, ToSchema)]
+struct FiguresView {
+    /// The nodes of the batch since they switched.
+    batch: SideView,
+    /// Nodes that were not moved yet, since the batch was opened; for the last batch, itself before.
+    rest: SideView,
+    /// The verdict in one sentence, with the routes that it says nothing of.
+    verdict: Option<String>,
+}
+
+/// Sums of the nodes' reports.
+#[derive(Debug, Serialize, ToSchema)]
+struct SideView {
+    nodes: i64,
+    requests: u64,
+    /// The trimmed mean of 5xx in thousandths of a node's requests.
+    error_permille: i64,
+    /// The trimmed mean of the nodes' 99th percentiles of latency; absent without requests.
+    p99_ms: Option<i64>,
+    /// The mean of a node; 100 is one core.
+    cpu_percent: Option<f64>,
+}
+
+/// A node of a rollout, as far as it has come by its own word.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RolloutNodeView {
+    pub(crate) id: NodeId,
+    name: String,
+    /// Counted from 1.
+    batch: i64,
+    state: RolloutNodeState,
+    /// The previous bundle.
+    previous: Option<BundleId>,
+    /// The bundle that it reports.
+    active: Option<BundleId>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    seen_at: Option<Timestamp>,
+}
+
+/// How far a node of a rollout is.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum RolloutNodeState {
+    /// Its batch was not opened yet.
+    Waiting,
+    /// It was ordered, and has not answered that order.
+    Ordered,
+    /// It runs the bundle.
+    Switched,
+    /// It refused the bundle.
+    Rejected,
+    /// It was ordered to go back.
+    Reverting,
+    /// It went back.
+    Reverted,
+    /// It has nothing to go back to.
+    LeftBehind,
+}
+
+impl From<&Rollout> for RolloutSummary {
+    fn from(rollout: &Rollout) -> Self {
+        Self {
+            id: rollout.id,
+            project: rollout.tenant.project,
+            bundle: rollout.bundle,
+            state: rollout.state.into(),
+            reason: rollout.reason.clone(),
+            nodes: rollout.nodes,
+            batch_size: rollout.batch_size,
+            batch_total: rollout.batches(),
+            batch: rollout.batch.as_ref().map(|batch| batch.number),
+            created_at: rollout.created_at,
+            started_at: rollout.started_at,
+            ended_at: rollout.ended_at,
+        }
+    }
+}
+
+impl From<&RolloutProgress> for RolloutView {
+    fn from(progress: &RolloutProgress) -> Self {
+        let RolloutProgress {
+            rollout,
+            batches,
+            counts,
+            figures,
+        } = progress;
+        let Strategy {
+            batch,
+            max_unavailable,
+            deadline_secs,
+            soak_secs,
+            gate,
+            needs_approval,
+            on_failure,
+        } = rollout.strategy;
+        let (batch_count, batch_percent) = match batch {
+            BatchSize::Count(count) => (Some(count), None),
+            BatchSize::Percent(percent) => (None, Some(percent)),
+        };
+        Self {
+            summary: RolloutSummary::from(rollout),
+            labels: rollout.labels.clone(),
+            batch_count,
+            batch_percent,
+            max_unavailable,
+            deadline_secs,
+            soak_secs,
+            gate: gate.map(GateSettings::from),
+            needs_approval,
+            on_failure: on_failure.into(),
+            not_before: rollout.not_before,
+            created_by: rollout.created_by,
+            submitted_by: rollout.submitted_by,
+            submitted_person: rollout.submitted_person,
+            batches: batches.iter().map(BatchView::from).collect(),
+            progress: counts.map(|counts| ProgressView::new(counts, figures.clone())),
+        }
+    }
+}
+
+impl RolloutView {
+    /// Heartbeats change the progress of a batch without a new version of the rollout: a hash of it, 16
+    /// hexadecimal digits. `None` without a batch under way.
+    pub(crate) fn revision(&self) -> Option<String> {
+        let progress = self.progress.as_ref()?;
+        let mut hasher = DefaultHasher::new();
+        serde_json::to_vec(progress).ok()?.hash(&mut hasher);
+        Some(format!("{:016x}", hasher.finish()))
+    }
+}
+
+impl From<Gate> for GateSettings {
+    fn from(gate: Gate) -> Self {
+        let Gate {
+            min_requests,
+            max_error_increase_permille,
+            max_p99_percent,
+            p99_slack_ms,
+            max_cpu_increase_percent,
+            max_latency_increase_percent,
+            max_new_failures,
+            max_mix_shift_permille,
+        } = gate;
+        Self {
+            min_requests,
+            max_error_increase_permille,
+            max_p99_percent,
+            p99_slack_ms,
+            max_cpu_increase_percent,
+            max_latency_increase_percent,
+            max_new_failures,
+            max_mix_shift_permille,
+        }
+    }
+}
+
+impl Default for GateSettings {
+    fn default() -> Self {
+        Self::from(Gate::DEFAULT)
+    }
+}
+
+impl From<GateSettings> for Gate {
+    fn from(settings: GateSettings) -> Self {
+        let GateSettings {
+            min_requests,
+            max_error_increase_permille,
+            max_p99_percent,
+            p99_slack_ms,
+            max_latency_increase_percent,
+            max_cpu_increase_percent,
+            max_new_failures,
+            max_mix_shift_permille,
+        } = settings;
+        Self {
+            min_requests,
+            max_error_increase_permille,
+            max_p99_percent,
+            p99_slack_ms,
+            max_latency_increase_percent,
+            max_cpu_increase_percent,
+            max_new_failures,
+            max_mix_shift_permille,
+        }
+    }
+}
+
+impl From<&StoredBatch> for BatchView {
+    fn from(stored: &StoredBatch) -> Self {
+        let StoredBatch {
+            batch:
+                Batch {
+                    number,
+                    state,
+                    opened_at,
+                    switched_at,
+                    ended_at,
+                },
+            nodes,
+            ready,
+            figures,
+        } = stored;
+        let figures = figures.as_deref();
+        let figures = figures.and_then(|text| serde_json::from_str::<StoredFigures>(text).ok());
+        Self {
+            number: *number,
+            state: (*state).into(),
+            opened_at: *opened_at,
+            switched_at: *switched_at,
+            ended_at: *ended_at,
+            nodes: *nodes,
+            ready: *ready,
+            figures: figures.map(FiguresView::from),
+        }
+    }
+}
+
+impl ProgressView {
+    fn new(counts: BatchCounts, figures: Option<StoredFigures>) -> Self {
+        let BatchCounts {
+            nodes,
+            unordered,
+            ready,
+            offline,
+        } = counts;
+        Self {
+            nodes,
+            unordered,
+            ready,
+            offline,
+            figures: figures.map(FiguresView::from),
+        }
+    }
+}
+
+impl From<StoredFigures> for FiguresView {
+    fn from(figures: StoredFigures) -> Self {
+        let StoredFigures {
+            batch,
+            rest,
+            verdict,
+        } = figures;
+        Self {
+            batch: SideView::from(batch),
+            rest: SideView::from(rest),
+            verdict,
+        }
+    }
+}
+
+impl From<StoredSide> for SideView {
+    fn from(side: StoredSide) -> Self {
+        let StoredSide {
+            nodes,
+            requests,
+            error_permille,
+            p99_ms,
+            cpu_percent,
+        } = side;
+        Self {
+            nodes,
+            requests,
+            error_permille,
+            p99_ms,
+            cpu_percent,
+        }
+    }
+}
+
+impl RolloutNodeView {
+    pub(crate) fn new(found: RolloutNode, bundle: BundleId) -> Self {
+        let state = RolloutNodeState::derive(&found, bundle);
+        let RolloutNode {
+            node,
+            name,
+            batch,
+            previous,
+            order: _,
+            back_order: _,
+            active,
+            verdict_order: _,
+            accepted: _,
+            seen_at,
+        } = found;
+        Self {
+            id: node,
+            name,
+            batch,
+            state,
+            previous,
+            active,
+            seen_at: Some(seen_at).filter(|time| *time != Timestamp::UNIX_EPOCH),
+        }
+    }
+}
+
+impl RolloutNodeState {
+    fn derive(node: &RolloutNode, bundle: BundleId) -> Self {
+        let accepted = |order: i64| {
+            let newest = node.verdict_order.filter(|answered| order <= *answered);
+            newest.and(node.accepted)
+        };
+        match (node.order, node.back_order) {
+            (_, Some(0)) => Self::LeftBehind,
+            (_, Some(back)) if accepted(back) == Some(true) => Self::Reverted,
+            (_, Some(_)) => Self::Reverting,
+            (None, None) => Self::Waiting,
+            (Some(order), None) => match accepted(order) {
+                Some(true) if node.active == Some(bundle) => Self::Switched,
+                Some(false) => Self::Rejected,
+                Some(true) | None => Self::Ordered,
+            },
+        }
+    }
+}

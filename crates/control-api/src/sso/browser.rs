@@ -1,0 +1,309 @@
+//! Sign-in through an identity provider, as browsers walk through it.
+//!
+//! These routes are not of `/api/v1`: users and identity providers know their addresses.
+
+use crate::request::body::BodyLimit;
+use crate::request::extract;
+use crate::response::problem::Problem;
+use axum::extract::{Path, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Router};
+use control_app::{
+    App, Call, Error, Presented, SamlArrival, SsoBrowser, SsoOutcome, SsoRequest, Visit, metric,
+};
+use control_auth::Secret;
+use control_domain::Actor;
+use control_http::{RateClass, SessionCookie, cookie, write_allowance};
+use control_wire::OrgId;
+use metrics::counter;
+use std::sync::Arc;
+
+/// A form with a response of 512 KiB in Base64, encoded once more.
+const RESPONSE_BYTES: usize = 1024 * 1024;
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// No script runs, nothing is framed; the link leads to this server.
+const POLICY: &str =
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// `/sso/{org}` and the addresses that identity providers answer to.
+pub(crate) fn router(app: &Arc<App>) -> Router {
+    Router::new()
+        .route("/sso/{org}", get(begin))
+        .route("/sso/{org}/oidc/callback", get(oidc_callback))
+        .route("/sso/{org}/saml/acs", post(saml_response))
+        .route("/sso/{org}/saml/finish", get(saml_finish))
+        .route("/sso/{org}/saml/metadata", get(saml_metadata))
+        .route_layer(from_fn_with_state(Arc::clone(app), limit))
+        .with_state(Arc::clone(app))
+}
+
+/// Takes a token of the address before anything else.
+async fn limit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let class = RateClass::General;
+    let bucket = class.address_bucket(request.extensions());
+    let taken = app.take_token(&bucket, class.rate(), app.now()).await;
+    let allowance = match taken {
+        Ok(allowance) => allowance,
+        Err(error) => return Problem::from(error).into_response(),
+    };
+    let mut response = if allowance.admitted {
+        next.run(request).await
+    } else {
+        counter!(metric::RATE_LIMITED, "class" => class.name()).increment(1);
+        Problem::rate_limited(allowance.retry_after_secs).into_response()
+    };
+    write_allowance(&allowance, response.headers_mut());
+    response
+}
+
+/// A browser on its way, with the cookies that it brought.
+struct Browser {
+    visit: Visit,
+    cookie: SessionCookie,
+    attempt: Option<Secret>,
+    actor: Option<Actor>,
+}
+
+impl Browser {
+    async fn read(app: &App, parts: &Parts) -> Result<Self, Error> {
+        let headers = &parts.headers;
+        let visit = extract::visit_with(app.now(), headers, &parts.extensions);
+        let scheme = parts.extensions.get::<SessionCookie>().copied();
+        let scheme = scheme.unwrap_or_default();
+        let attempt = cookie(headers, scheme.attempt_name());
+        let session = cookie(headers, scheme.name()).filter(|secret| !secret.is_empty());
+        let actor = match session {
+            Some(secret) => {
+                let presented = Presented::Session(secret);
+                match app
+                    .authenticate(presented, visit.client_ip, visit.now)
+                    .await
+                {
+                    Ok(actor) => Some(actor),
+                    Err(Error::Unauthenticated) => None,
+                    Err(error) => return Err(error),
+                }
+            }
+            None => None,
+        };
+        Ok(Self {
+            attempt: attempt
+                .filter(|secret| !secret.is_empty())
+                .map(Secret::presented),
+            actor,
+            cookie: scheme,
+            visit,
+        })
+    }
+
+    fn returning(&self) -> SsoBrowser<'_> {
+        SsoBrowser {
+            browser: self.attempt.as_ref(),
+            actor: self.actor.as_ref(),
+        }
+    }
+
+    /// The way on: with a session if one began, without the cookie of the beginning.
+    fn leave(&self, outcome: &SsoOutcome) -> Response {
+        let mut response = see_other(&outcome.return_to);
+        let started = outcome.session.iter();
+        let mut fields: Vec<HeaderValue> =
+            started.flat_map(|new| self.cookie.set_all(new)).collect();
+        fields.extend(self.cookie.end_attempt());
+        for field in fields {
+            response.headers_mut().append(header::SET_COOKIE, field);
+        }
+        response
+    }
+
+    fn refuse(&self, error: Error) -> Response {
+        let sentence = if matches!(error, Error::SsoRefused) {
+            "Sign-in was refused. An administrator of your organization sees the reason under this reference."
+        } else if matches!(error, Error::SsoEmailTaken) {
+            "A user with your address exists. Sign in as before, and link this identity at your profile."
+        } else {
+            return Problem::from(error).into_response();
+        };
+        page(sentence, &self.visit.correlation_id)
+    }
+}
+
+/// Leads to the identity provider. `return` is a path; `link` is there to link an identity, by a link of this site.
+async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Parts) -> Response {
+    let browser = match Browser::read(&app, &parts).await {
+        Ok(browser) => browser,
+        Err(error) => return Problem::from(error).into_response(),
+    };
+    let org = match app.org_of_sign_in(&org).await {
+        Ok(org) => org,
+        Err(error) => return browser.refuse(error),
+    };
+    let query = parts.uri.query().unwrap_or_default();
+    let parameter = |name: &str| {
+        let mut all = form_urlencoded::parse(query.as_bytes());
+        all.find_map(|(own, value)| (own == name).then(|| value.into_owned()))
+    };
+    let link = match parameter("link") {
+        Some(_) => match linking_call(&browser, &parts) {
+            Ok(call) => Some(call),
+            Err(problem) => return problem.into_response(),
+        },
+        None => None,
+    };
+    let begun = SsoRequest {
+        return_to: &parameter("return").unwrap_or_default(),
+        browser: browser.attempt.as_ref(),
+        link: link.as_ref(),
+    };
+    match app.begin_sso(&browser.visit, org, begun).await {
+        Ok(start) => {
+            let mut response = see_other(&start.location);
+            if let Ok(field) = browser.cookie.set_attempt(&start.browser) {
+                response.headers_mut().append(header::SET_COOKIE, field);
+            }
+            response
+        }
+        Err(error) => browser.refuse(error),
+    }
+}
+
+/// A page of another site must not make a user link an identity that the other site chose.
+fn linking_call(browser: &Browser, parts: &Parts) -> Result<Call, Problem> {
+    let site = parts.headers.get(FETCH_SITE);
+    if site.is_none_or(|site| site != "same-origin") {
+        return Err(Problem::other_site());
+    }
+    let actor = browser.actor.clone();
+    let actor = actor.ok_or(Error::Unauthenticated)?;
+    Ok(browser.visit.call(actor))
+}
+
+async fn oidc_callback(
+    State(app): State<Arc<App>>,
+    Path(org): Path<OrgId>,
+    parts: Parts,
+) -> Response {
+    let browser = match Browser::read(&app, &parts).await {
+        Ok(browser) => browser,
+        Err(error) => return Problem::from(error).into_response(),
+    };
+    let query = parts.uri.query().unwrap_or_default();
+    let finished = app.finish_oidc(&browser.visit, org, browser.returning(), query);
+    match finished.await {
+        Ok(outcome) => browser.leave(&outcome),
+        Err(error) => browser.refuse(error),
+    }
+}
+
+/// Comes from the provider's site, so the browser brings no `Lax` cookie: a GET with the ticket follows, which has it.
+async fn saml_response(
+    State(app): State<Arc<App>>,
+    Path(org): Path<OrgId>,
+    Extension(cookie): Extension<SessionCookie>,
+    request: Request,
+) -> Response {
+    let visit = extract::visit(app.now(), &request);
+    let (parts, body) = request.into_parts();
+    let browser = Browser {
+        visit,
+        cookie,
+        attempt: None,
+        actor: None,
+    };
+    if !is_form(&parts) {
+        return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
+    }
+    let form = match BodyLimit(RESPONSE_BYTES).read(&parts.headers, body).await {
+        Ok(form) => form,
+        Err(problem) => return problem.into_response(),
+    };
+    let field = |name: &str| {
+        let mut all = form_urlencoded::parse(&form);
+        all.find_map(|(own, value)| (own == name).then(|| value.into_owned()))
+    };
+    let response = field("SAMLResponse").unwrap_or_default();
+    let relay_state = field("RelayState").unwrap_or_default();
+    let accepted = app.accept_saml(&browser.visit, org, (&response, &relay_state));
+    match accepted.await {
+        Ok(SamlArrival::Ticket(ticket)) => see_other(&format!(
+            "/sso/{org}/saml/finish?ticket={}",
+            ticket.reveal()
+        )),
+        Ok(SamlArrival::Unsolicited(outcome)) => browser.leave(&outcome),
+        Err(error) => browser.refuse(error),
+    }
+}
+
+async fn saml_finish(
+    State(app): State<Arc<App>>,
+    Path(org): Path<OrgId>,
+    parts: Parts,
+) -> Response {
+    let browser = match Browser::read(&app, &parts).await {
+        Ok(browser) => browser,
+        Err(error) => return Problem::from(error).into_response(),
+    };
+    let query = parts.uri.query().unwrap_or_default();
+    let ticket = query.strip_prefix("ticket=").unwrap_or_default();
+    let ticket = Secret::presented(ticket);
+    let finished = app.finish_saml(&browser.visit, org, browser.returning(), &ticket);
+    match finished.await {
+        Ok(outcome) => browser.leave(&outcome),
+        Err(error) => browser.refuse(error),
+    }
+}
+
+/// The metadata of this service, to be read by the identity provider.
+async fn saml_metadata(State(app): State<Arc<App>>, Path(org): Path<OrgId>) -> Response {
+    let kind = HeaderValue::from_static("application/samlmetadata+xml");
+    match app.sp_metadata(org).await {
+        Ok(xml) => ([(header::CONTENT_TYPE, kind)], xml).into_response(),
+        Err(error) => Problem::from(error).into_response(),
+    }
+}
+
+fn is_form(parts: &Parts) -> bool {
+    let kind = parts.headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+}
+
+/// 303 to a URL of ours or of the provider. Addresses on the way have secrets, which no other site learns.
+fn see_other(location: &str) -> Response {
+    let Ok(location) = HeaderValue::from_str(location) else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let fields = [
+        (header::LOCATION, location),
+        (
+            header::REFERRER_POLICY,
+            HeaderValue::from_static("no-referrer"),
+        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (StatusCode::SEE_OTHER, fields).into_response()
+}
+
+/// One sentence and the reference; the rule that broke is for administrators.
+fn page(sentence: &str, reference: &str) -> Response {
+    // References are made here or checked to be plain; escaped all the same.
+    let reference = reference.replace('&', "&amp;").replace('<', "&lt;");
+    let html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>Sign-in refused</title>\n\
+         <main><h1>Sign-in refused</h1>\n<p>{sentence}</p>\n<p>Reference: <code>{reference}</code></p>\n\
+         <p><a href=\"/sign-in\">Sign in another way</a></p></main>\n</html>\n"
+    );
+    let fields = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (StatusCode::FORBIDDEN, fields, html).into_response()
+}

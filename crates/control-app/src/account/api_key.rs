@@ -1,0 +1,162 @@
+//! API keys.
+
+use crate::app::{App, tenant};
+use crate::audit::value::{Audited, changed, created, deleted};
+use crate::call::Call;
+use crate::error::Error;
+use control_auth::Secret;
+use control_domain::{Access, ApiKey, NewApiKey, QuotaKind, Refusal, Tenant};
+use control_store::{Page, Transaction, Versioned};
+use control_wire::{ApiKeyId, OrgId, ProjectId};
+
+/// Where API keys belong, as a request names it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ApiKeyPlace {
+    /// The organization; if absent, the project's, or the only one that the actor sees.
+    pub org: Option<OrgId>,
+    /// The project; if absent, the only one that the actor sees, or the whole organization.
+    pub project: Option<ProjectId>,
+}
+
+impl App {
+    /// Creates a key; gives its secret, which is shown once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn create_api_key(
+        &self,
+        call: &Call,
+        place: ApiKeyPlace,
+        new: NewApiKey,
+    ) -> Result<(Versioned<ApiKey>, Secret), Error> {
+        let mut tx = self.store.begin().await?;
+        let tenant = resolve(&mut tx, call, place).await?;
+        let id = ApiKeyId::new(call.now, self.random_id());
+        let key = ApiKey::create(&call.actor, tenant, id, new, call.now)?;
+        let secret = self.new_secret();
+        tx.insert_api_key(&key, &secret.hash()).await?;
+        self.hold_quota(&mut tx, tenant.org, QuotaKind::ApiKeys)
+            .await?;
+        tx.note_change(created(&key));
+        self.commit(tx, call, "api_key.created", tenant, id.0)
+            .await?;
+        Ok((Versioned::new(key), secret))
+    }
+
+    /// The keys of an organization, or those that are limited to a project.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn api_keys(
+        &self,
+        call: &Call,
+        place: ApiKeyPlace,
+        page: Page,
+    ) -> Result<Vec<Versioned<ApiKey>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = resolve(&mut tx, call, place).await?;
+        call.actor.require(Access::READ_API_KEYS, tenant)?;
+        Ok(tx.api_keys(tenant.org, tenant.project, page).await?)
+    }
+
+    /// One key.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn api_key(&self, call: &Call, id: ApiKeyId) -> Result<Versioned<ApiKey>, Error> {
+        let found = find(&mut self.store.read().await?, id).await?;
+        call.actor
+            .require(Access::READ_API_KEYS, found.value.tenant)?;
+        Ok(found)
+    }
+
+    /// Revokes a key; it is refused from then on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn revoke_api_key(
+        &self,
+        call: &Call,
+        id: ApiKeyId,
+    ) -> Result<Versioned<ApiKey>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, id).await?;
+        let before = found.value.audited();
+        let value = found.value.revoke(&call.actor, call.now)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_api_key(&value, found.version).await?;
+        tx.note_change(changed(&before, &value));
+        self.commit(tx, call, "api_key.revoked", value.tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Gives a key another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rename_api_key(
+        &self,
+        call: &Call,
+        id: ApiKeyId,
+        name: &str,
+    ) -> Result<Versioned<ApiKey>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, id).await?;
+        let before = found.value.audited();
+        let value = found.value.rename(&call.actor, name)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_api_key(&value, found.version).await?;
+        tx.note_change(changed(&before, &value));
+        self.commit(tx, call, "api_key.renamed", value.tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Deletes a key that was revoked.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_api_key(&self, call: &Call, id: ApiKeyId) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, id).await?;
+        found.value.delete(&call.actor, call.now)?;
+        call.expect_version(found.version)?;
+        tx.delete_api_key(id, found.version).await?;
+        let tenant = found.value.tenant;
+        tx.note_change(deleted(&found.value));
+        self.commit(tx, call, "api_key.deleted", tenant, id.0).await
+    }
+}
+
+async fn find(tx: &mut Transaction, id: ApiKeyId) -> Result<Versioned<ApiKey>, Error> {
+    Ok(tx.api_key(id).await?.ok_or(Refusal::NotFound)?)
+}
+
+/// A project that exists elsewhere looks like one that does not exist.
+async fn resolve(tx: &mut Transaction, call: &Call, place: ApiKeyPlace) -> Result<Tenant, Error> {
+    let ApiKeyPlace { org, project } = place;
+    let project = project.or(call.actor.only_project());
+    if let Some(project) = project {
+        let found = tenant(tx, project).await?;
+        call.actor.require(Access::READ_API_KEYS, found)?;
+        if org.is_some_and(|org| org != found.org) {
+            return Err(Refusal::invalid("project", "belongs to another organization").into());
+        }
+        return Ok(found);
+    }
+    let org = match (org, call.actor.orgs().as_slice()) {
+        (Some(org), _) => org,
+        (None, [only]) => *only,
+        (None, _) => {
+            return Err(Refusal::invalid("org", "is needed: there are several").into());
+        }
+    };
+    Ok(Tenant::org(org))
+}

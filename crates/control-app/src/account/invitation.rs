@@ -1,0 +1,227 @@
+//! Invitations: one-time links by which persons become members.
+
+use crate::account::session::NewSession;
+use crate::app::{App, taken};
+use crate::audit::value::{created, deleted};
+use crate::call::Call;
+use crate::error::Error;
+use control_auth::{Password, Secret};
+use control_domain::{
+    Access, Actor, Email, Invitation, Membership, NewUser, Refusal, Role, SignInMethod, Tenant,
+    User,
+};
+use control_store::{Member, Page, Transaction, Versioned};
+use control_wire::{InvitationId, OrgId, UserId};
+
+/// The account that the bearer of an invitation makes.
+#[derive(Debug)]
+pub struct NewAccount {
+    /// The address to sign in with; absent: the invitation's. Another one is needed where an account, perhaps a
+    /// stranger's, has that address.
+    pub email: Option<String>,
+    /// The user's name.
+    pub name: String,
+    /// 12 to 256 characters.
+    pub password: Password,
+}
+
+/// The account and session of an accepted invitation.
+#[derive(Debug)]
+pub struct Joined {
+    /// The new user.
+    pub user: User,
+    /// The membership in the organization that invited.
+    pub membership: Membership,
+    /// A session of the user.
+    pub session: NewSession,
+}
+
+impl App {
+    /// Invites a person; gives the link's secret, which is shown once. The answer is the same whether the address
+    /// has an account or not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn create_invitation(
+        &self,
+        call: &Call,
+        org: OrgId,
+        (email, role): (&str, Role),
+    ) -> Result<(Invitation, Secret), Error> {
+        let id = InvitationId::new(call.now, self.random_id());
+        let invitation = Invitation::create(&call.actor, org, id, (email, role), call.now)?;
+        let mut tx = self.store.begin().await?;
+        refuse_member(&mut tx, org, &invitation.email).await?;
+        let secret = self.new_secret();
+        tx.replace_invitation(&invitation, &secret.hash()).await?;
+        let tenant = invitation.tenant();
+        tx.note_change(created(&invitation));
+        self.commit(tx, call, "invitation.created", tenant, id.0)
+            .await?;
+        Ok((invitation, secret))
+    }
+
+    /// The invitations of an organization that were not accepted yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn invitations(
+        &self,
+        call: &Call,
+        org: OrgId,
+        page: Page,
+    ) -> Result<Vec<Invitation>, Error> {
+        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        Ok(self.store.read().await?.invitations(org, page).await?)
+    }
+
+    /// One invitation that was not accepted yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn invitation(
+        &self,
+        call: &Call,
+        org: OrgId,
+        id: InvitationId,
+    ) -> Result<Invitation, Error> {
+        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        find(&mut self.store.read().await?, (org, id)).await
+    }
+
+    /// Withdraws an invitation.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_invitation(
+        &self,
+        call: &Call,
+        org: OrgId,
+        id: InvitationId,
+    ) -> Result<(), Error> {
+        call.actor.require(Access::CONTROL, Tenant::org(org))?;
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, (org, id)).await?;
+        found.delete(&call.actor)?;
+        tx.delete_invitation(id).await?;
+        let tenant = found.tenant();
+        tx.note_change(deleted(&found));
+        self.commit(tx, call, "invitation.deleted", tenant, id.0)
+            .await
+    }
+
+    /// The bearer of the link becomes a user and a member.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn accept_invitation(
+        &self,
+        call: &Call,
+        account: NewAccount,
+    ) -> Result<Joined, Error> {
+        call.actor.holds(Access::Invitee)?;
+        let id = InvitationId(call.actor.id());
+        let (invited, org_name) = self.invited(id).await?;
+        let NewAccount {
+            email,
+            name,
+            password,
+        } = account;
+        let new = NewUser {
+            email: email.unwrap_or_else(|| invited.to_string()),
+            name,
+            password,
+        };
+        new.check(&org_name)?;
+        let hash = self.hash_password(&new.password).await?;
+        let mut tx = self.store.begin().await?;
+        let invitation = tx.invitation(id).await?;
+        let invitation = invitation.ok_or(Error::Unauthenticated)?;
+        // The link is gone with its first use: of two at once, one finds it spent.
+        let spent = tx.delete_invitation(id).await;
+        spent.map_err(|_| Error::Unauthenticated)?;
+        let user = UserId::new(call.now, self.random_id());
+        let user = User::join(&call.actor, user, &new, hash, call.now)?;
+        tx.insert_user(&user).await.map_err(taken("email"))?;
+        let membership = invitation.membership(user.id, call.now);
+        tx.insert_membership(membership).await?;
+        let (visit, method) = (call.visit(), SignInMethod::Password);
+        let session = self
+            .start_session(&mut tx, user.id, &visit, visit.origin(method))
+            .await?;
+        let tenant = invitation.tenant();
+        tx.note_change(created(&membership));
+        self.commit(tx, call, "invitation.accepted", tenant, user.id.0)
+            .await?;
+        Ok(Joined {
+            user,
+            membership,
+            session,
+        })
+    }
+
+    /// The address that was invited, and the name of the organization to join.
+    async fn invited(&self, id: InvitationId) -> Result<(Email, String), Error> {
+        let mut tx = self.store.read().await?;
+        let found = tx.invitation(id).await?.ok_or(Error::Unauthenticated)?;
+        let org = tx.org(found.org).await?.ok_or(Error::Unauthenticated)?;
+        Ok((found.email, org.value.name.to_string()))
+    }
+
+    /// A user that is signed in accepts the invitation with this secret, whatever address it was made for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]; [`Refusal::Invalid`] for a secret without a valid invitation.
+    pub async fn join_organization(
+        &self,
+        call: &Call,
+        secret: &Secret,
+    ) -> Result<Versioned<Member>, Error> {
+        call.actor.holds(Access::Session)?;
+        let Actor::User { id: user, .. } = call.actor else {
+            return Err(Refusal::WrongCredential.into());
+        };
+        let unknown = || Refusal::invalid("secret", "is of no invitation that is valid");
+        let mut tx = self.store.begin().await?;
+        let invitation = tx.invitation_by_secret(&secret.hash()).await?;
+        let invitation = invitation.ok_or_else(unknown)?;
+        invitation.accept(call.now).map_err(|_| unknown())?;
+        let spent = tx.delete_invitation(invitation.id).await;
+        spent.map_err(|_| unknown())?;
+        let membership = invitation.membership(user, call.now);
+        let inserted = tx.insert_membership(membership).await;
+        inserted.map_err(taken("membership"))?;
+        let member = tx.member(membership.org, user).await?;
+        let member = member.ok_or(Refusal::NotFound)?;
+        let tenant = invitation.tenant();
+        tx.note_change(created(&membership));
+        self.commit(tx, call, "invitation.accepted", tenant, user.0)
+            .await?;
+        Ok(member)
+    }
+}
+
+/// Administrators see their members' addresses, so this refusal says nothing new.
+async fn refuse_member(tx: &mut Transaction, org: OrgId, email: &Email) -> Result<(), Error> {
+    let Some(user) = tx.user_by_email(email).await? else {
+        return Ok(());
+    };
+    let member = tx.member(org, user.value.id).await?;
+    match member {
+        Some(_) => Err(Refusal::Taken("membership").into()),
+        None => Ok(()),
+    }
+}
+
+/// An invitation of another organization looks like one that does not exist.
+async fn find(tx: &mut Transaction, (org, id): (OrgId, InvitationId)) -> Result<Invitation, Error> {
+    let found = tx.invitation(id).await?;
+    let found = found.filter(|invitation| invitation.org == org);
+    Ok(found.ok_or(Refusal::NotFound)?)
+}

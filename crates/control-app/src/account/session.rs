@@ -1,0 +1,184 @@
+//! Sessions of users.
+
+use crate::account::user_event::UserEvent;
+use crate::app::App;
+use crate::call::Call;
+use crate::call::visit::Visit;
+use crate::error::Error;
+use control_auth::Secret;
+use control_domain::{Access, Actor, Refusal, Session, SessionOrigin};
+use control_store::Transaction;
+use control_wire::{SessionId, UserId};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// A session that began just now, with the secrets for the cookies of its browser.
+#[derive(Debug)]
+pub struct NewSession {
+    /// The session.
+    pub session: Session,
+    /// Its secret.
+    pub secret: Secret,
+    /// The secret by which the browser is known from now on; none if it was known before.
+    pub browser: Option<Secret>,
+}
+
+/// A session as its user sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// The session.
+    pub session: Session,
+    /// Whether the request itself came by it.
+    pub is_own: bool,
+}
+
+impl App {
+    /// Starts a session, with the secret for its cookie. Its entry of the audit log is the caller's to write.
+    pub(crate) async fn start_session(
+        &self,
+        tx: &mut Transaction,
+        user: UserId,
+        visit: &Visit,
+        origin: SessionOrigin,
+    ) -> Result<NewSession, Error> {
+        let now = visit.now;
+        let secret = self.new_secret();
+        let session = Session::start(SessionId::new(now, self.random_id()), user, origin, now);
+        tx.insert_session(&session, &secret.hash()).await?;
+        let known = match &visit.known_browser {
+            Some(browser) => tx.known_browser(&browser.hash()).await?,
+            None => None,
+        };
+        let is_known = known.is_some_and(|known| known.is_of(user, now));
+        let browser = match &visit.known_browser {
+            Some(browser) if is_known => browser.clone(),
+            _ => self.new_secret(),
+        };
+        tx.note_browser(&browser.hash(), user, now).await?;
+        Ok(NewSession {
+            session,
+            secret,
+            browser: (!is_known).then_some(browser),
+        })
+    }
+
+    /// The user behind a session's secret, with the roles of this moment.
+    pub(crate) async fn session_actor(&self, hash: &str, now: Timestamp) -> Result<Actor, Error> {
+        let (session, actor) = self.accept_session(hash, now).await?;
+        if session.is_seen_late(now) {
+            let mut tx = self.store.begin().await?;
+            tx.see_session(session.id, now).await?;
+            tx.commit().await?;
+        }
+        Ok(actor)
+    }
+
+    /// The same for a request that only keeps a page live.
+    pub(crate) async fn live_actor(&self, hash: &str, now: Timestamp) -> Result<Actor, Error> {
+        Ok(self.accept_session(hash, now).await?.1)
+    }
+
+    async fn accept_session(&self, hash: &str, now: Timestamp) -> Result<(Session, Actor), Error> {
+        let mut tx = self.store.read().await?;
+        let found = tx.session_by_secret(hash).await?;
+        let session = found.ok_or(Error::Unauthenticated)?;
+        let user = tx.user(session.user).await?;
+        let user = user.ok_or(Error::Unauthenticated)?.value;
+        let rights = tx.rights(user.id).await?;
+        let actor = session.accept(&user, rights, now);
+        let actor = actor.map_err(|_| Error::Unauthenticated)?;
+        Ok((session, actor))
+    }
+
+    /// Ends the session of the request.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn sign_out(&self, call: &Call) -> Result<(), Error> {
+        let (user, session) = own_session(call)?;
+        self.end_session(call, (user, session)).await
+    }
+
+    /// The open sessions of the user, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn sessions(&self, call: &Call) -> Result<Vec<SessionInfo>, Error> {
+        let (user, own) = own_session(call)?;
+        let mut tx = self.store.read().await?;
+        let found = tx.sessions_of_user(user, call.now).await?;
+        let open = found.into_iter().filter(|found| found.is_open(call.now));
+        let info = open.map(|session| SessionInfo {
+            is_own: session.id == own,
+            session,
+        });
+        Ok(info.collect())
+    }
+
+    /// Ends one session of the user, the own one or another.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn revoke_session(&self, call: &Call, session: SessionId) -> Result<(), Error> {
+        let (user, _) = own_session(call)?;
+        self.end_session(call, (user, session)).await
+    }
+
+    /// Ends all sessions of the user but that of the request; gives their number.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn revoke_other_sessions(&self, call: &Call) -> Result<u64, Error> {
+        let (user, own) = own_session(call)?;
+        let mut tx = self.store.begin().await?;
+        let ended = tx.revoke_sessions(user, Some(own), call.now).await?;
+        let after = json!({"sessions": ended});
+        let event = UserEvent::new("session.others_ended", user).with(&after);
+        self.commit_for_user(tx, call, event).await?;
+        Ok(ended)
+    }
+
+    async fn end_session(
+        &self,
+        call: &Call,
+        (user, session): (UserId, SessionId),
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = tx.session(session).await?;
+        let own = found.filter(|found| found.user == user && found.is_open(call.now));
+        let found = own.ok_or(Refusal::NotFound)?;
+        tx.revoke_session(session, call.now).await?;
+        let event = UserEvent {
+            action: "session.ended",
+            user,
+            subject: session.0,
+            before: Some(&audited(&found)),
+            after: None,
+        };
+        self.commit_for_user(tx, call, event).await
+    }
+}
+
+/// The user and the session of a request.
+pub(crate) fn own_session(call: &Call) -> Result<(UserId, SessionId), Error> {
+    call.actor.holds(Access::Session)?;
+    let Actor::User { id, session, .. } = call.actor else {
+        return Err(Refusal::WrongCredential.into());
+    };
+    Ok((id, session))
+}
+
+/// A session as the audit log has it.
+pub(crate) fn audited(session: &Session) -> Value {
+    let SessionOrigin {
+        method,
+        provider,
+        address: _,
+        browser,
+    } = &session.origin;
+    json!({"method": method.name(), "provider": provider, "browser": browser})
+}

@@ -1,0 +1,100 @@
+//! Users, and the identity of the actor.
+
+use crate::account::user_event::UserEvent;
+use crate::app::App;
+use crate::call::Call;
+use crate::error::Error;
+use control_domain::{Access, Actor, Refusal, Role, Scope, Tenant, User};
+use control_store::{Transaction, Versioned};
+use control_wire::{ApiKeyId, OrgId};
+use jiff::Timestamp;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The identity of the actor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// A user with a session.
+    User {
+        /// The user.
+        user: User,
+        /// The user's organizations.
+        roles: BTreeMap<OrgId, Role>,
+    },
+    /// An API key.
+    ApiKey {
+        /// The key.
+        id: ApiKeyId,
+        /// Its organization, and the project that it is limited to.
+        tenant: Tenant,
+        /// Empty: full access.
+        scopes: BTreeSet<Scope>,
+        /// When it ends.
+        expires_at: Option<Timestamp>,
+    },
+}
+
+impl App {
+    /// The identity of the actor.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn identity(&self, call: &Call) -> Result<Identity, Error> {
+        call.actor.holds(Access::SignedIn)?;
+        match call.actor.clone() {
+            Actor::User { id, roles, .. } => {
+                let found = self.store.read().await?.user(id).await?;
+                let user = found.ok_or(Refusal::NotFound)?.value;
+                Ok(Identity::User { user, roles })
+            }
+            Actor::ApiKey {
+                id,
+                tenant,
+                scopes,
+                expires_at,
+                made_by: _,
+            } => Ok(Identity::ApiKey {
+                id,
+                tenant,
+                scopes,
+                expires_at,
+            }),
+            Actor::System
+            | Actor::SetUp { .. }
+            | Actor::Invitee { .. }
+            | Actor::Enrolment { .. }
+            | Actor::Node { .. } => Err(Refusal::WrongCredential.into()),
+        }
+    }
+
+    /// Gives the user of the session another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rename_user(&self, call: &Call, name: &str) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = own_user(&mut tx, call).await?;
+        let before = json!({"name": found.value.name.as_str()});
+        let user = found.value.rename(&call.actor, name)?;
+        tx.update_user(&user, found.version).await?;
+        let event = UserEvent {
+            action: "user.renamed",
+            user: user.id,
+            subject: user.id.0,
+            before: Some(&before),
+            after: Some(&json!({"name": user.name.as_str()})),
+        };
+        self.commit_for_user(tx, call, event).await
+    }
+}
+
+/// The user of the session.
+pub(crate) async fn own_user(tx: &mut Transaction, call: &Call) -> Result<Versioned<User>, Error> {
+    call.actor.holds(Access::Session)?;
+    let Actor::User { id, .. } = call.actor else {
+        return Err(Refusal::WrongCredential.into());
+    };
+    Ok(tx.user(id).await?.ok_or(Refusal::NotFound)?)
+}

@@ -1,0 +1,141 @@
+//! Entries of the audit log about a user: each organization of the user sees them.
+
+use crate::app::App;
+use crate::app::audit_event::AuditEvent;
+use crate::call::Call;
+use crate::call::visit::Visit;
+use crate::error::Error;
+use control_domain::Tenant;
+use control_store::{AuditChange, AuditEntry, Transaction};
+use control_wire::UserId;
+use serde_json::Value;
+use uuid::Uuid;
+
+/// An action on a user, or on an object of a user.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UserEvent<'a> {
+    /// The noun and what was done, such as `session.started`.
+    pub(crate) action: &'a str,
+    pub(crate) user: UserId,
+    pub(crate) subject: Uuid,
+    pub(crate) before: Option<&'a Value>,
+    pub(crate) after: Option<&'a Value>,
+}
+
+/// An actor that is no [`Actor`](control_domain::Actor): the bearer of a link, or a person that could not sign in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visitor<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) id: Uuid,
+    pub(crate) name: &'a str,
+}
+
+impl<'a> UserEvent<'a> {
+    /// An action on the user itself.
+    pub(crate) fn new(action: &'a str, user: UserId) -> Self {
+        Self {
+            action,
+            user,
+            subject: user.0,
+            before: None,
+            after: None,
+        }
+    }
+
+    /// With the values afterwards.
+    pub(crate) fn with(self, after: &'a Value) -> Self {
+        Self {
+            after: Some(after),
+            ..self
+        }
+    }
+
+    fn change(&self) -> AuditChange {
+        AuditChange {
+            before: self.before.map(Value::to_string),
+            after: self.after.map(Value::to_string),
+        }
+    }
+}
+
+impl App {
+    /// Writes an entry for each organization of the user, or else one of the installation; gives the number of the
+    /// last one.
+    pub(crate) async fn record_for_user(
+        &self,
+        tx: &mut Transaction,
+        call: &Call,
+        event: UserEvent<'_>,
+    ) -> Result<i64, Error> {
+        let mut head = 0;
+        for tenant in places(tx, event.user).await? {
+            tx.note_change(event.change());
+            let entry = AuditEvent {
+                action: event.action,
+                tenant,
+                subject: event.subject,
+            };
+            head = self.record(tx, call, entry).await?;
+        }
+        Ok(head)
+    }
+
+    /// Writes the entries, commits, and wakes long polls.
+    pub(crate) async fn commit_for_user(
+        &self,
+        mut tx: Transaction,
+        call: &Call,
+        event: UserEvent<'_>,
+    ) -> Result<(), Error> {
+        if let Some(reservation) = call.reservation {
+            tx.commit_reply(reservation).await?;
+        }
+        let head = self.record_for_user(&mut tx, call, event).await?;
+        self.finish_entries(tx, head).await
+    }
+
+    /// The same for a request without a session.
+    pub(crate) async fn commit_visit(
+        &self,
+        mut tx: Transaction,
+        visit: &Visit,
+        (by, event): (Visitor<'_>, UserEvent<'_>),
+    ) -> Result<(), Error> {
+        let key = self.audit_key(&mut tx).await?;
+        let mut head = 0;
+        for tenant in places(&mut tx, event.user).await? {
+            tx.note_change(event.change());
+            let entry = AuditEntry {
+                at: visit.now,
+                actor_kind: by.kind,
+                actor: by.id,
+                actor_name: by.name,
+                client_ip: visit.client_ip,
+                tenant,
+                action: event.action,
+                subject: event.subject,
+                correlation_id: &visit.correlation_id,
+            };
+            head = tx.append_audit(&entry, &key).await?;
+        }
+        self.finish_entries(tx, head).await
+    }
+
+    async fn finish_entries(&self, tx: Transaction, head: i64) -> Result<(), Error> {
+        let committed = tx.commit().await;
+        self.note_write(&committed);
+        committed?;
+        self.changes.publish(head);
+        Ok(())
+    }
+}
+
+/// The organizations that see what concerns the user.
+async fn places(tx: &mut Transaction, user: UserId) -> Result<Vec<Option<Tenant>>, Error> {
+    let orgs = tx.roles(user).await?.into_keys();
+    let mut places: Vec<Option<Tenant>> = orgs.map(|org| Some(Tenant::org(org))).collect();
+    if places.is_empty() {
+        places.push(None);
+    }
+    Ok(places)
+}

@@ -1,0 +1,167 @@
+//! Rate limits: replicas take tokens from shared buckets in groups.
+//!
+//! A request takes a token that its replica holds already, in memory. Only when there is none does
+//! the replica write to the database, for a group of tokens; requests that come meanwhile wait for
+//! that group. An empty bucket is remembered until its next token comes, so a flood of refused
+//! requests costs no statement either. Each replica may hold one group beyond the burst.
+
+use crate::app::write_queue::WriteQueue;
+use crate::error::Error;
+use control_store::Rate;
+use jiff::Timestamp;
+use quick_cache::sync::Cache;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use tokio::sync::Mutex;
+
+/// Tokens that a replica takes at once.
+const GROUP: i64 = 10;
+/// A held group is good for this long; a node's heartbeats then cost a write in five minutes.
+const GROUP_LIFETIME_MICROS: i64 = 600 * 1_000_000;
+/// Buckets in memory; beyond that the least used ones go, and lose their group.
+const MAX_BUCKETS: usize = 100_000;
+
+/// Whether a request may pass, and what its bucket holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// Whether it may pass.
+    pub admitted: bool,
+    /// Tokens of a full bucket.
+    pub limit: i64,
+    /// Tokens that are left.
+    pub remaining: i64,
+    /// When the bucket is full again.
+    pub full_at: Timestamp,
+    /// Seconds until the next token, at least 1.
+    pub retry_after_secs: u64,
+}
+
+/// Tokens of the shared buckets that this replica holds.
+#[derive(Debug)]
+pub(crate) struct RateLimiter(Cache<String, Arc<Held>>);
+
+/// Tokens of one bucket. Times are in microseconds since 1970.
+#[derive(Debug, Default)]
+struct Held {
+    tokens: AtomicI64,
+    good_until: AtomicI64,
+    /// The shared bucket's, as of the last group.
+    full_at: AtomicI64,
+    empty_until: AtomicI64,
+    /// Held while a group is taken: concurrent requests would take one each, and empty the bucket.
+    taking: Mutex<()>,
+}
+
+impl Default for RateLimiter {
+    fn default() -> Self {
+        Self(Cache::new(MAX_BUCKETS))
+    }
+}
+
+impl RateLimiter {
+    /// Takes a token of the bucket `name`, from memory if there is one.
+    pub(crate) async fn take(
+        &self,
+        writes: &WriteQueue,
+        name: &str,
+        rate: Rate,
+        now: Timestamp,
+    ) -> Result<Allowance, Error> {
+        let held = self.held(name);
+        if let Some(known) = held.known(rate, now) {
+            return Ok(known);
+        }
+        let _taking = held.taking.lock().await;
+        if let Some(known) = held.known(rate, now) {
+            return Ok(known);
+        }
+        let wanted = GROUP.min(rate.burst);
+        let group = writes.take_tokens(name, rate, wanted, now).await?;
+        held.full_at.store(group.full_at_micros, Ordering::Relaxed);
+        if group.taken == 0 {
+            let next = group.full_at_micros - rate.token_micros() * (rate.burst - 1);
+            held.empty_until.store(next, Ordering::Relaxed);
+            return Ok(held.allowance(false, rate, now));
+        }
+        held.add(group.taken - 1, now.as_microsecond());
+        Ok(held.allowance(true, rate, now))
+    }
+
+    /// Whether the bucket is known to be empty; takes nothing and asks no database.
+    pub(crate) fn is_empty(&self, name: &str, rate: Rate, now: Timestamp) -> bool {
+        let held = self.0.get(name);
+        held.is_some_and(|held| held.is_empty(rate, now.as_microsecond()))
+    }
+
+    /// Allowance in the answer to a request that an empty bucket refuses.
+    pub(crate) fn refusal(&self, name: &str, rate: Rate, now: Timestamp) -> Allowance {
+        self.held(name).allowance(false, rate, now)
+    }
+
+    fn held(&self, name: &str) -> Arc<Held> {
+        let new = || Ok::<_, Infallible>(Arc::default());
+        let Ok(held) = self.0.get_or_insert_with(name, new);
+        held
+    }
+}
+
+impl Held {
+    /// The answer that needs no database, if there is one. Tokens in memory count although the shared
+    /// bucket is empty.
+    fn known(&self, rate: Rate, now: Timestamp) -> Option<Allowance> {
+        let micros = now.as_microsecond();
+        if self.take(micros) {
+            return Some(self.allowance(true, rate, now));
+        }
+        let is_empty = self.is_empty(rate, micros);
+        is_empty.then(|| self.allowance(false, rate, now))
+    }
+
+    /// Whether the next token is still to come. A longer wait than for one token is of a clock that was ahead.
+    fn is_empty(&self, rate: Rate, micros: i64) -> bool {
+        let wait = self.empty_until.load(Ordering::Relaxed) - micros;
+        (1..=rate.max_wait_micros()).contains(&wait)
+    }
+
+    fn take(&self, micros: i64) -> bool {
+        if self.good_until.load(Ordering::Relaxed) <= micros {
+            return false;
+        }
+        let one_less = |tokens: i64| (tokens > 0).then(|| tokens - 1);
+        self.tokens
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+            .is_ok()
+    }
+
+    fn add(&self, tokens: i64, micros: i64) {
+        let good_until = micros + GROUP_LIFETIME_MICROS;
+        if self.good_until.swap(good_until, Ordering::Relaxed) <= micros {
+            self.tokens.store(tokens, Ordering::Relaxed);
+        } else {
+            self.tokens.fetch_add(tokens, Ordering::Relaxed);
+        }
+    }
+
+    fn allowance(&self, admitted: bool, rate: Rate, now: Timestamp) -> Allowance {
+        let full_at = self.full_at.load(Ordering::Relaxed);
+        let own = self.tokens.load(Ordering::Relaxed).max(0);
+        let wait = self.empty_until.load(Ordering::Relaxed) - now.as_microsecond();
+        let remaining = if admitted {
+            (own + rate.tokens_left(full_at, now)).min(rate.burst - 1)
+        } else {
+            0
+        };
+        let missing = (rate.burst - remaining) * rate.token_micros();
+        let full_at = now.as_microsecond() + missing;
+        Allowance {
+            admitted,
+            limit: rate.burst,
+            remaining,
+            full_at: Timestamp::from_microsecond(full_at).unwrap_or(Timestamp::MAX),
+            retry_after_secs: u64::try_from(wait.div_euclid(1_000_000) + 1)
+                .unwrap_or(1)
+                .max(1),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Whether a project's policy wants a second person to approve what its nodes shall run.
+
+use crate::app::App;
+use crate::configuration::diff::is_risky;
+use crate::error::Error;
+use control_domain::{ApprovalRule, Refusal};
+use control_store::{StoreError, Transaction};
+use control_wire::{BundleId, ProjectId};
+use std::collections::BTreeSet;
+
+/// Different bundles that a new one is compared with; nodes that run more of them make a change risky.
+pub(crate) const MAX_BASES: u8 = 4;
+
+/// Whether a change needs approval, and the rule that decided it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Approval {
+    project: ProjectId,
+    rule: ApprovalRule,
+    pub(crate) is_needed: bool,
+}
+
+impl App {
+    /// Judges a change of nodes that are ordered to run `bases` now; to be called while no transaction is open, for
+    /// archives may be read.
+    pub(crate) async fn judge(
+        &self,
+        project: ProjectId,
+        bundle: BundleId,
+        bases: &BTreeSet<Option<BundleId>>,
+    ) -> Result<Approval, Error> {
+        let found = self.store.read().await?.project(project).await?;
+        let rule = found.ok_or(Refusal::NotFound)?.value.policy.approve;
+        let is_needed = match rule {
+            ApprovalRule::None => false,
+            ApprovalRule::All => true,
+            ApprovalRule::Risky => self.is_any_risky(project, bundle, bases).await?,
+        };
+        Ok(Approval {
+            project,
+            rule,
+            is_needed,
+        })
+    }
+
+    async fn is_any_risky(
+        &self,
+        project: ProjectId,
+        bundle: BundleId,
+        bases: &BTreeSet<Option<BundleId>>,
+    ) -> Result<bool, Error> {
+        if usize::from(MAX_BASES) < bases.len() {
+            return Ok(true);
+        }
+        for base in bases {
+            let Some(base) = *base else { return Ok(true) };
+            if base != bundle && self.is_risky(project, base, bundle).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A bundle that cannot be read or compared makes a change risky.
+    async fn is_risky(
+        &self,
+        project: ProjectId,
+        before: BundleId,
+        after: BundleId,
+    ) -> Result<bool, Error> {
+        let mut tx = self.store.read().await?;
+        let (before, after) = (tx.bundle(before).await?, tx.bundle(after).await?);
+        drop(tx);
+        let (Some(before), Some(after)) = (before, after) else {
+            return Ok(true);
+        };
+        let own = |bundle: &control_domain::Bundle| bundle.tenant.project == Some(project);
+        if !own(&before.value) || !own(&after.value) {
+            return Ok(true);
+        }
+        let bundles = (&before.value, &after.value);
+        let judged = self.compare_contents(bundles, is_risky).await;
+        Ok(judged.ok().flatten().unwrap_or(true))
+    }
+}
+
+impl Approval {
+    /// In the transaction of the change, which has locked the audit log: the policy must be the one that was judged by.
+    pub(crate) async fn hold(self, tx: &mut Transaction) -> Result<bool, Error> {
+        let found = tx.project(self.project).await?.ok_or(Refusal::NotFound)?;
+        if found.value.policy.approve != self.rule {
+            return Err(StoreError::Stale.into());
+        }
+        Ok(self.is_needed)
+    }
+
+    /// [`Refusal::NeedsApproval`] if approval is needed, for what cannot be approved.
+    pub(crate) async fn refuse_if_needed(self, tx: &mut Transaction) -> Result<(), Error> {
+        if self.hold(tx).await? {
+            return Err(Refusal::NeedsApproval.into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,373 @@
+//! The difference of two configurations: by the requests that they answer, the settings in force, and files.
+
+use control_bundle::Files;
+use proxy_model::{Model, effective};
+use proxy_plan::diff::{PartChange, Region, Risk, RiskClass};
+use proxy_plan::{Plan, PlanDiff, TargetRegistry, diff};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Changes of settings, and regions of requests, that are listed; the rest is counted.
+const MAX_CHANGES: usize = 5_000;
+
+/// Part of the value of a setting that holds a secret.
+const REDACTED: &str = "(redacted)";
+
+/// How a configuration differs from an older one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Comparison {
+    /// Changes that may hurt, most severe class first. Empty exactly if the policy `risky` asks for no approval.
+    pub risks: Vec<RiskView>,
+    /// Requests that are answered differently.
+    pub requests: Vec<RequestsMoved>,
+    /// Regions of requests that are not listed.
+    pub omitted_requests: usize,
+    /// Ids of routes that take no request any more.
+    pub unreachable_routes: Vec<String>,
+    /// Parts that were added or removed.
+    pub parts: Vec<PartMoved>,
+    /// Connections that a reload ends, in words.
+    pub drained: Vec<String>,
+    /// Limits of the comparison, in words: regexes compared by a sample, and bounds that were reached.
+    pub limits: Vec<String>,
+    /// Settings in force that differ, by path.
+    pub settings: Vec<SettingChange>,
+    /// Settings that differ and are not listed.
+    pub omitted: usize,
+    /// Files that differ, by name.
+    pub files: Vec<FileChange>,
+}
+
+/// A change that may hurt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RiskView {
+    /// The class, one of a closed list.
+    pub class: &'static str,
+    /// The part of the configuration.
+    pub subject: String,
+    /// The change, as a sentence without its full stop.
+    pub change: String,
+}
+
+/// Requests that one route or service answers before, and another one after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestsMoved {
+    /// Names of the listeners.
+    pub listeners: Vec<String>,
+    /// Hosts, as names and patterns; one `*` for every host.
+    pub hosts: Vec<String>,
+    /// Paths, as texts and patterns; one `*` for every path.
+    pub paths: Vec<String>,
+    /// Conditions on method, headers and query, all of which hold.
+    pub conditions: Vec<String>,
+    /// The answer before: route and service.
+    pub before: String,
+    /// The answer after.
+    pub after: String,
+    /// The method and the URL of one of the requests.
+    pub example: String,
+}
+
+/// A part that was added or removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartMoved {
+    /// `target 10.0.0.1:80 of upstream u`
+    pub part: String,
+    /// The kind of change.
+    pub change: Change,
+}
+
+/// Kinds of change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Removed,
+    /// It is another.
+    Changed,
+}
+
+/// A setting that differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SettingChange {
+    /// `routes.route["api"].priority`
+    pub path: String,
+    /// The kind of change.
+    pub change: Change,
+    /// The values before; several for a setting that may stand more than once.
+    pub before: Vec<Value>,
+    /// The values after.
+    pub after: Vec<Value>,
+    /// Ids of the routes with requests that it applies to; empty where it applies to all or to none.
+    pub routes: Vec<String>,
+}
+
+/// A file that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// Its name in the bundle.
+    pub name: String,
+    /// The kind of change.
+    pub change: Change,
+}
+
+/// How `after` differs from `before`.
+pub(crate) fn compare(before: (&Model, &Files), after: (&Model, &Files)) -> Comparison {
+    let found = PlanDiff::compare(&plan(before.0), &plan(after.0));
+    let files = file_changes(before.1, after.1);
+    let risks = risks(&found.risks, &files, [before.0, after.0]);
+    let PlanDiff {
+        regions,
+        unreachable,
+        parts,
+        settings,
+        drained,
+        risks: _,
+        sampled_regexes,
+        limits,
+    } = found;
+    let samples = sampled_regexes.iter();
+    let samples = samples.map(|regex| format!("path-regex {regex:?}: a sample of its paths"));
+    let bounds = limits.iter().map(ToString::to_string);
+    let drained = drained.iter().map(|one| one.connections.to_string());
+    Comparison {
+        risks,
+        omitted_requests: regions.len().saturating_sub(MAX_CHANGES),
+        requests: regions.into_iter().take(MAX_CHANGES).map(moved).collect(),
+        unreachable_routes: unreachable,
+        parts: parts.iter().map(part).collect(),
+        drained: drained.collect(),
+        limits: samples.chain(bounds).collect(),
+        omitted: settings.len().saturating_sub(MAX_CHANGES),
+        settings: settings
+            .into_iter()
+            .take(MAX_CHANGES)
+            .map(setting)
+            .collect(),
+        files,
+    }
+}
+
+/// Whether a change may hurt clients: whether the comparison, which `proxyd diff` shows too, names a risk.
+pub(crate) fn is_risky(before: (&Model, &Files), after: (&Model, &Files)) -> bool {
+    !compare(before, after).risks.is_empty()
+}
+
+fn plan(model: &Model) -> Plan {
+    Plan::compile(
+        1,
+        Arc::new(model.clone()),
+        &mut TargetRegistry::default().begin(),
+    )
+}
+
+/// The risks of the configuration, and those of files that the comparison of plans does not see.
+fn risks(found: &[Risk], files: &[FileChange], models: [&Model; 2]) -> Vec<RiskView> {
+    let own = found.iter().map(|risk| RiskView {
+        class: risk.class.name(),
+        subject: risk.subject.clone(),
+        change: risk.change.clone(),
+    });
+    let unlisted = |subject: String, change: &str| RiskView {
+        class: RiskClass::Unlisted.name(),
+        subject,
+        change: change.to_owned(),
+    };
+    let sources = models.into_iter().flat_map(|model| model.sources.files());
+    let sources: BTreeSet<&str> = sources.map(|source| &*source.name).collect();
+    // Any other file may be served, or be a certificate, whatever its name ends in.
+    let other = files
+        .iter()
+        .filter(|file| !sources.contains(file.name.as_str()));
+    let other = other.map(|file| unlisted(format!("file {}", file.name), "its contents differ"));
+    // Another secret looks the same.
+    let hides = |model: &Model| {
+        let mut settings = effective(model).into_iter();
+        settings.any(|setting| setting.value.to_string().contains(REDACTED))
+    };
+    let is_hidden = !files.is_empty() && models.into_iter().any(hides);
+    let text = "may differ: the text of a configuration with secrets does";
+    let secrets = is_hidden.then(|| unlisted("secrets".to_owned(), text));
+    own.chain(other).chain(secrets).collect()
+}
+
+fn moved(region: Region) -> RequestsMoved {
+    let example = format!("{} {}", region.example.method, region.example_url());
+    let Region {
+        listeners,
+        hosts,
+        is_every_host,
+        paths,
+        is_every_path,
+        fields,
+        before,
+        after,
+        example: _,
+    } = region;
+    let every = |is_every: bool, labels: Vec<String>| {
+        if is_every {
+            vec!["*".to_owned()]
+        } else {
+            labels
+        }
+    };
+    RequestsMoved {
+        listeners,
+        hosts: every(
+            is_every_host,
+            hosts.into_iter().map(|one| one.label).collect(),
+        ),
+        paths: every(
+            is_every_path,
+            paths.into_iter().map(|one| one.label).collect(),
+        ),
+        conditions: fields.iter().map(ToString::to_string).collect(),
+        before: before.to_string(),
+        after: after.to_string(),
+        example,
+    }
+}
+
+fn part(found: &PartChange) -> PartMoved {
+    let PartChange { part, change } = found;
+    PartMoved {
+        part: part.to_string(),
+        change: (*change).into(),
+    }
+}
+
+fn setting(change: diff::SettingChange) -> SettingChange {
+    let diff::SettingChange {
+        path,
+        row: _,
+        owner: _,
+        change,
+        before,
+        after,
+        routes,
+    } = change;
+    SettingChange {
+        path,
+        change: change.into(),
+        before,
+        after,
+        routes,
+    }
+}
+
+impl From<diff::Change> for Change {
+    fn from(change: diff::Change) -> Self {
+        match change {
+            diff::Change::Added => Self::Added,
+            diff::Change::Removed => Self::Removed,
+            diff::Change::Changed => Self::Changed,
+        }
+    }
+}
+
+fn file_changes(before: &Files, after: &Files) -> Vec<FileChange> {
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let changes = names.into_iter().filter_map(|name| {
+        let change = change(before.get(name), after.get(name))?;
+        let name = name.clone();
+        Some(FileChange { name, change })
+    });
+    changes.collect()
+}
+
+fn change<T: PartialEq>(before: Option<&T>, after: Option<&T>) -> Option<Change> {
+    match (before, after) {
+        (None, Some(_)) => Some(Change::Added),
+        (Some(_), None) => Some(Change::Removed),
+        (before, after) => (before != after).then_some(Change::Changed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::check;
+    use control_bundle::ENTRY_FILE;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_cannot_hurt_is_not_risky() {
+        let listener = "listeners { listener \"a\" { address \"127.0.0.1:80\" } }\n";
+        let upstream = |name: &str, target: &str| {
+            format!("upstreams {{ upstream {name:?} {{ target {target:?} }} }}\n")
+        };
+        let route = |name: &str, path: &str| {
+            format!(
+                "routes {{ route {name:?} {{ matches {{ path-prefix {path:?} }}; upstream \"u\" }} }}\n"
+            )
+        };
+        let (u, r) = (upstream("u", "10.0.0.1:80"), route("r", "/"));
+        let before = [listener, &u, &r].concat();
+        let cases = [
+            (false, before.clone()),
+            (false, format!("// a comment\n{before}")),
+            (
+                false,
+                [&before, upstream("v", "10.0.0.9:80").as_str()].concat(),
+            ),
+            (true, [listener, &upstream("u", "10.0.0.2:80"), &r].concat()),
+            (true, [&before, route("s", "/s").as_str()].concat()),
+            (true, [listener, &u, &route("r", "/r")].concat()),
+            (true, before.replace(":80\" } }", ":81\" } }")),
+            (true, [&before, "limits { max-header-count 5 }"].concat()),
+        ];
+        let files = |text: &str| Files::from([(ENTRY_FILE.to_owned(), text.as_bytes().to_vec())]);
+        let old = files(&before);
+        let old_model = check(&old).model.unwrap();
+        for (expected, text) in cases {
+            let new = files(&text);
+            let model = check(&new).model.unwrap_or_else(|| panic!("{text}"));
+            let risky = is_risky((&old_model, &old), (&model, &new));
+            assert_eq!(risky, expected, "{text}");
+        }
+        // Another file than the configuration may be served.
+        for name in ["site/index.html", "site/index.kdl"] {
+            let mut asset = old.clone();
+            asset.insert(name.to_owned(), b"new".to_vec());
+            assert!(is_risky((&old_model, &old), (&old_model, &asset)), "{name}");
+        }
+    }
+
+    #[test]
+    fn settings_are_compared_as_they_are_in_force() {
+        let listener = |address: &str, more: &str| {
+            format!("listeners {{ listener \"a\" {{ address {address:?}; {more} }} }}")
+        };
+        let before = listener("127.0.0.1:80", "");
+        // Written out, but the same as the default; and another order of lines.
+        let same = listener("127.0.0.1:80", "protocol \"http\"");
+        let after = listener("127.0.0.1:81", "");
+        let difference = |before: &str, after: &str| {
+            let files = [before, after]
+                .map(|text| Files::from([(ENTRY_FILE.to_owned(), text.as_bytes().to_vec())]));
+            let models = files.each_ref().map(|files| check(files).model.unwrap());
+            let [old, new] = &files;
+            let [old_model, new_model] = &models;
+            compare((old_model, old), (new_model, new))
+        };
+        assert_eq!(difference(&before, &before), Comparison::default());
+        let same = difference(&before, &same);
+        assert_eq!(same.settings, []);
+        assert_eq!(same.files.len(), 1);
+        let risky = difference(&before, &after);
+        let changed = risky.settings;
+        let expected = SettingChange {
+            path: "listeners.listener[\"a\"].address".to_owned(),
+            change: Change::Changed,
+            before: vec![json!("127.0.0.1:80")],
+            after: vec![json!("127.0.0.1:81")],
+            routes: Vec::new(),
+        };
+        assert_eq!(changed, [expected]);
+        assert_eq!(risky.risks[0].class, "listener-removed");
+        let gone = difference(&before, "").settings;
+        assert!(gone.iter().any(|setting| setting.change == Change::Removed));
+    }
+}

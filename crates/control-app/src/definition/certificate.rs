@@ -1,0 +1,268 @@
+//! Certificates: the private key goes in, and never comes out by the interface.
+
+use crate::app::{App, taken, tenant};
+use crate::audit::value::{Audited, changed, created, deleted};
+use crate::call::Call;
+use crate::error::Error;
+use control_auth::CheckedCertificate;
+use control_domain::{Access, Certificate, CertificateFacts, Labels, Node, Refusal, Tenant};
+use control_store::{CertificateFilter, Page, Transaction, Versioned};
+use control_wire::{CertificateId, NodeCertificate, NodeId, ProjectId};
+use std::collections::BTreeMap;
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// A certificate as an operator gives it.
+pub struct NewCertificate {
+    /// Its name, unique in the project.
+    pub name: String,
+    /// The chain, leaf first.
+    pub chain_pem: String,
+    /// The private key of the leaf.
+    pub private_key_pem: Zeroizing<String>,
+    /// Labels that a node needs to get the key; absent: as before, or none.
+    pub node_labels: Option<BTreeMap<String, String>>,
+}
+
+impl App {
+    /// Creates a certificate; its private key is sealed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn create_certificate(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        new: NewCertificate,
+    ) -> Result<Versioned<Certificate>, Error> {
+        let mut tx = self.store.begin().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        let id = CertificateId::new(call.now, self.random_id());
+        let certificate = self
+            .seal_certificate(&mut tx, call, (tenant, id), new)
+            .await?;
+        let inserted = tx.insert_certificate(&certificate).await;
+        inserted.map_err(taken("name"))?;
+        tx.note_change(created(&certificate));
+        self.commit(tx, call, "certificate.created", tenant, id.0)
+            .await?;
+        Ok(Versioned::new(certificate))
+    }
+
+    /// The certificates of a project.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn certificates(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        filter: &CertificateFilter,
+        page: Page,
+    ) -> Result<Vec<Versioned<Certificate>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_SERVICES, tenant)?;
+        Ok(tx.certificates(project, filter, page).await?)
+    }
+
+    /// One certificate.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn certificate(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, CertificateId),
+    ) -> Result<Versioned<Certificate>, Error> {
+        let found = find(&mut self.store.read().await?, (project, id)).await?;
+        let tenant = found.value.tenant;
+        call.actor.require(Access::READ_SERVICES, tenant)?;
+        Ok(found)
+    }
+
+    /// A certificate with its private key, for a node with a bundle that names it. It gets no other: a node
+    /// that was taken over must not have the keys of what it was never to serve.
+    ///
+    /// Each delivery is in the audit log, and the first refusal of an hour.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn node_certificate(
+        &self,
+        call: &Call,
+        (node, id): (NodeId, CertificateId),
+    ) -> Result<NodeCertificate, Error> {
+        let tenant = Node::own(&call.actor, Access::OwnNode, node)?;
+        let project = tenant.project.ok_or(Refusal::NotFound)?;
+        let allowed = self.require_holder((project, node), id).await;
+        if matches!(allowed, Err(Error::Refused(_))) {
+            self.note_refused_certificate(call, tenant, (node, id))
+                .await?;
+        }
+        let found = allowed?;
+        let mut tx = self.store.begin().await?;
+        let stored = tx.secret(found.secret).await?.ok_or(Refusal::NotFound)?;
+        let key = self
+            .sealer
+            .open(&found.secret.to_string(), &stored.sealed)?;
+        let key = std::str::from_utf8(&key).map_err(|_| Refusal::NotFound)?;
+        self.commit(tx, call, "certificate.delivered", tenant, id.0)
+            .await?;
+        Ok(NodeCertificate {
+            id,
+            chain_pem: found.chain_pem,
+            private_key_pem: key.to_owned(),
+        })
+    }
+
+    /// Replaces a certificate and its key, as at a renewal. The key before is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn update_certificate(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, CertificateId),
+        mut new: NewCertificate,
+    ) -> Result<Versioned<Certificate>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, (project, id)).await?;
+        let place = (found.value.tenant, id);
+        let kept = || found.value.node_labels.pairs().clone();
+        new.node_labels.get_or_insert_with(kept);
+        let sealed = self.seal_certificate(&mut tx, call, place, new).await?;
+        call.expect_version(found.version)?;
+        let value = Certificate {
+            created_at: found.value.created_at,
+            ..sealed
+        };
+        let updated = tx.update_certificate(&value, found.version).await;
+        let version = updated.map_err(taken("name"))?;
+        tx.delete_secret(found.value.secret).await?;
+        tx.note_change(changed(&found.value.audited(), &value));
+        self.commit(tx, call, "certificate.updated", value.tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Deletes a certificate that no service uses, and its key.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_certificate(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, CertificateId),
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, (project, id)).await?;
+        let in_use = tx.certificate_in_use(id).await?;
+        found.value.delete(&call.actor, in_use)?;
+        call.expect_version(found.version)?;
+        tx.delete_certificate(id, found.version).await?;
+        tx.delete_secret(found.value.secret).await?;
+        let tenant = found.value.tenant;
+        tx.note_change(deleted(&found.value));
+        self.commit(tx, call, "certificate.deleted", tenant, id.0)
+            .await
+    }
+
+    /// The certificate, if a bundle of the node names it and the node has the labels that it needs.
+    async fn require_holder(
+        &self,
+        (project, node): (ProjectId, NodeId),
+        id: CertificateId,
+    ) -> Result<Certificate, Error> {
+        self.require_named(node, id).await?;
+        let mut tx = self.store.read().await?;
+        let found = find(&mut tx, (project, id)).await?.value;
+        let node = tx.node(node).await?.ok_or(Refusal::NotFound)?.value;
+        if !found.may_be_held_with(&node.labels) {
+            return Err(Refusal::NotFound.into());
+        }
+        Ok(found)
+    }
+
+    /// Whether a bundle of the node names the certificate. Bundles without such a note are
+    /// looked into first.
+    async fn require_named(&self, node: NodeId, id: CertificateId) -> Result<(), Error> {
+        let mut tx = self.store.read().await?;
+        if tx.may_have_certificate(node, id).await? {
+            return Ok(());
+        }
+        let unlisted = tx.unlisted_bundles(node).await?;
+        drop(tx);
+        let listed = self.list_certificates(&unlisted).await;
+        if !unlisted.is_empty() {
+            let mut tx = self.store.read().await?;
+            if tx.may_have_certificate(node, id).await? {
+                return Ok(());
+            }
+        }
+        // An archive that cannot be read may name it: that is no refusal.
+        listed?;
+        Err(Refusal::NotFound.into())
+    }
+
+    async fn seal_certificate(
+        &self,
+        tx: &mut Transaction,
+        call: &Call,
+        (tenant, id): (Tenant, CertificateId),
+        new: NewCertificate,
+    ) -> Result<Certificate, Error> {
+        let NewCertificate {
+            name,
+            chain_pem,
+            private_key_pem,
+            node_labels,
+        } = new;
+        let name = Certificate::prepare(&call.actor, tenant, &name)?;
+        let checked = CheckedCertificate::check(&chain_pem, &private_key_pem, call.now)?;
+        let CheckedCertificate {
+            hosts,
+            not_before,
+            not_after,
+            fingerprint,
+        } = checked;
+        let key = private_key_pem.as_bytes();
+        let secret = self.seal(tx, Some(tenant.org), key, call.now).await?;
+        Ok(Certificate {
+            id,
+            tenant,
+            name,
+            facts: CertificateFacts {
+                hosts,
+                not_before,
+                not_after,
+                fingerprint,
+            },
+            chain_pem,
+            secret,
+            node_labels: Labels::parse(node_labels.unwrap_or_default())?,
+            created_at: call.now,
+        })
+    }
+}
+
+impl fmt::Debug for NewCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NewCertificate({})", self.name)
+    }
+}
+
+async fn find(
+    tx: &mut Transaction,
+    (project, id): (ProjectId, CertificateId),
+) -> Result<Versioned<Certificate>, Error> {
+    let found = tx.certificate(id).await?;
+    let found = found.filter(|found| found.value.tenant.project == Some(project));
+    Ok(found.ok_or(Refusal::NotFound)?)
+}

@@ -1,0 +1,125 @@
+//! Upstreams.
+
+use crate::app::{App, taken, tenant};
+use crate::audit::value::{Audited, changed, created, deleted};
+use crate::call::Call;
+use crate::definition::check_upstream;
+use crate::error::Error;
+use control_domain::{Access, Refusal, Upstream, UpstreamSettings};
+use control_store::{Page, Transaction, Versioned};
+use control_wire::{ProjectId, UpstreamId};
+
+impl App {
+    /// Creates an upstream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn create_upstream(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        settings: UpstreamSettings,
+    ) -> Result<Versioned<Upstream>, Error> {
+        let mut tx = self.store.begin().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        let id = UpstreamId::new(call.now, self.random_id());
+        let upstream = Upstream::create(&call.actor, tenant, id, settings, call.now)?;
+        check_upstream(&upstream)?;
+        tx.insert_upstream(&upstream).await.map_err(taken("name"))?;
+        tx.note_change(created(&upstream));
+        self.commit(tx, call, "upstream.created", tenant, id.0)
+            .await?;
+        Ok(Versioned::new(upstream))
+    }
+
+    /// The upstreams of a project.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn upstreams(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        page: Page,
+    ) -> Result<Vec<Versioned<Upstream>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_SERVICES, tenant)?;
+        Ok(tx.upstreams(project, page).await?)
+    }
+
+    /// One upstream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn upstream(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, UpstreamId),
+    ) -> Result<Versioned<Upstream>, Error> {
+        let found = find(&mut self.store.read().await?, (project, id)).await?;
+        let tenant = found.value.tenant;
+        call.actor.require(Access::READ_SERVICES, tenant)?;
+        Ok(found)
+    }
+
+    /// Gives an upstream other settings.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn update_upstream(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, UpstreamId),
+        settings: UpstreamSettings,
+    ) -> Result<Versioned<Upstream>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, (project, id)).await?;
+        let before = found.value.audited();
+        let value = found.value.update(&call.actor, settings)?;
+        check_upstream(&value)?;
+        call.expect_version(found.version)?;
+        let updated = tx.update_upstream(&value, found.version).await;
+        let version = updated.map_err(taken("name"))?;
+        tx.note_change(changed(&before, &value));
+        self.commit(tx, call, "upstream.updated", value.tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Deletes an upstream that no service uses.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_upstream(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, UpstreamId),
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, (project, id)).await?;
+        let in_use = tx.upstream_in_use(id).await?;
+        found.value.delete(&call.actor, in_use)?;
+        call.expect_version(found.version)?;
+        tx.delete_upstream(id, found.version).await?;
+        let tenant = found.value.tenant;
+        tx.note_change(deleted(&found.value));
+        self.commit(tx, call, "upstream.deleted", tenant, id.0)
+            .await
+    }
+}
+
+/// An upstream of another project looks like one that does not exist.
+async fn find(
+    tx: &mut Transaction,
+    (project, id): (ProjectId, UpstreamId),
+) -> Result<Versioned<Upstream>, Error> {
+    let found = tx.upstream(id).await?;
+    let found = found.filter(|found| found.value.tenant.project == Some(project));
+    Ok(found.ok_or(Refusal::NotFound)?)
+}

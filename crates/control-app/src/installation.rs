@@ -1,0 +1,5 @@
+//! The installation as a whole: first start, master keys, housekeeping.
+
+pub(crate) mod housekeeping;
+pub(crate) mod master_key;
+pub(crate) mod setup;

@@ -1,0 +1,291 @@
+//! Drift: noticed, shown, resolved.
+
+use crate::app::audit_event::AuditEvent;
+use crate::app::{App, tenant};
+use crate::audit::value::{Audited, changed};
+use crate::bundle::approval::Approval;
+use crate::call::Call;
+use crate::error::Error;
+use crate::metric;
+use crate::node::order::OrderTarget;
+use crate::node::private_keys::require_holders;
+use control_domain::{Access, Actor, BundleState, DRIFT_GRACE, Drift, DriftState, Refusal, Tenant};
+use control_store::{Divergence, DriftFilter, Page, StoreError, Transaction, Versioned};
+use control_wire::{BundleId, DriftId, ProjectId};
+use jiff::Timestamp;
+use metrics::counter;
+use std::collections::BTreeSet;
+use uuid::Uuid;
+
+/// Drifts of one transaction.
+const CHUNK: i64 = 100;
+
+/// An operator's remedy for a drift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriftRemedy {
+    /// The node is ordered again to run what it should.
+    Reorder,
+    /// The node is ordered to run what it runs.
+    Accept,
+}
+
+impl App {
+    /// The drifts of a project, perhaps only those in one state.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn drifts(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        filter: &DriftFilter,
+        page: Page,
+    ) -> Result<Vec<Versioned<Drift>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        Ok(tx.drifts(project, filter, page).await?)
+    }
+
+    /// One drift.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn drift(
+        &self,
+        call: &Call,
+        place: (ProjectId, DriftId),
+    ) -> Result<Versioned<Drift>, Error> {
+        let found = find(&mut self.store.read().await?, place).await?;
+        call.actor.require(Access::READ_NODES, found.value.tenant)?;
+        Ok(found)
+    }
+
+    /// Ends a drift with a new order to its node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn resolve_drift(
+        &self,
+        call: &Call,
+        place: (ProjectId, DriftId),
+        remedy: DriftRemedy,
+    ) -> Result<Versioned<Drift>, Error> {
+        let approval = self.judge_remedy(call, place, remedy).await?;
+        let mut tx = self.store.begin().await?;
+        tx.lock_audit().await?;
+        let found = find(&mut tx, place).await?;
+        let before = found.value.audited();
+        let value = found.value.resolve(&call.actor, call.now)?;
+        call.expect_version(found.version)?;
+        let (node, tenant) = (value.node, value.tenant);
+        if tx.is_held(node).await? {
+            return Err(Refusal::Held.into());
+        }
+        let target = order_target(&mut tx, &call.actor, &value, remedy).await?;
+        if let Some((bundle, approval)) = approval {
+            // The node may say something else by now.
+            if bundle != target.bundle {
+                return Err(StoreError::Stale.into());
+            }
+            approval.refuse_if_needed(&mut tx).await?;
+        }
+        let version = tx.update_drift(&value, found.version).await?;
+        self.write_orders(&mut tx, &target, &[node], call.now)
+            .await?;
+        tx.note_change(changed(&before, &value));
+        self.commit(tx, call, "drift.resolved", tenant, value.id.0)
+            .await?;
+        counter!(metric::DRIFT_EVENTS, "event" => "resolved").increment(1);
+        self.announce_orders(&[node]);
+        Ok(Versioned { value, version })
+    }
+
+    /// Judges an order of the bundle that the node runs; `None` for a repeated order.
+    async fn judge_remedy(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, DriftId),
+        remedy: DriftRemedy,
+    ) -> Result<Option<(BundleId, Approval)>, Error> {
+        if remedy == DriftRemedy::Reorder {
+            return Ok(None);
+        }
+        let mut tx = self.store.read().await?;
+        let drift = find(&mut tx, (project, id)).await?.value;
+        call.actor.require(Access::WRITE_NODES, drift.tenant)?;
+        let target = order_target(&mut tx, &call.actor, &drift, remedy).await?;
+        let order = tx.order(drift.node).await?;
+        drop(tx);
+        let bases = BTreeSet::from([order.map(|stored| stored.order.bundle)]);
+        let approval = self.judge(project, target.bundle, &bases).await?;
+        Ok(Some((target.bundle, approval)))
+    }
+
+    /// One round: opens drifts of nodes that differ for longer than the grace, and resolves those of
+    /// nodes that follow their orders again. Gives the number of changes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn watch_drift(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
+        if !self.has_lease("drift", replica, now).await? {
+            return Ok(0);
+        }
+        let opened = self.open_drifts(now).await?;
+        let resolved = self.resolve_returned(now).await?;
+        counter!(metric::DRIFT_EVENTS, "event" => "opened").increment(opened as u64);
+        counter!(metric::DRIFT_EVENTS, "event" => "resolved").increment(resolved as u64);
+        Ok(opened + resolved)
+    }
+
+    async fn open_drifts(&self, now: Timestamp) -> Result<usize, Error> {
+        let since = now - DRIFT_GRACE;
+        let late = self.store.read().await?.divergences(since, CHUNK).await?;
+        if late.is_empty() {
+            return Ok(0);
+        }
+        let mut tx = self.store.begin().await?;
+        let call = Call::system(now);
+        let mut changes = Changes::default();
+        for divergence in late {
+            let drift = self.drift_of(&divergence, now);
+            tx.insert_drift(&drift).await?;
+            changes.push("drift.opened", &drift);
+        }
+        self.commit_all(tx, &call, changes).await
+    }
+
+    async fn resolve_returned(&self, now: Timestamp) -> Result<usize, Error> {
+        let returned = self.store.read().await?.returned_drifts(CHUNK).await?;
+        if returned.is_empty() {
+            return Ok(0);
+        }
+        let mut tx = self.store.begin().await?;
+        let call = Call::system(now);
+        let mut changes = Changes::default();
+        for (Versioned { value, version }, by_rollout) in returned {
+            let drift = value.follow(&Actor::System, by_rollout, now)?;
+            match tx.update_drift(&drift, version).await {
+                Ok(_) => changes.push("drift.resolved", &drift),
+                // An operator was faster.
+                Err(StoreError::Stale) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.commit_all(tx, &call, changes).await
+    }
+
+    fn drift_of(&self, divergence: &Divergence, now: Timestamp) -> Drift {
+        let Divergence {
+            node,
+            tenant,
+            desired,
+            active,
+        } = *divergence;
+        Drift {
+            id: DriftId::new(now, self.random_id()),
+            tenant,
+            node,
+            state: DriftState::Open,
+            desired,
+            active,
+            opened_at: now,
+            resolved_at: None,
+            resolution: None,
+        }
+    }
+
+    async fn commit_all(
+        &self,
+        mut tx: Transaction,
+        call: &Call,
+        changes: Changes,
+    ) -> Result<usize, Error> {
+        let Changes(mut entries) = changes;
+        let count = entries.len();
+        let Some((action, tenant, subject)) = entries.pop() else {
+            return Ok(0);
+        };
+        for (action, tenant, subject) in entries {
+            let event = AuditEvent {
+                action,
+                tenant: Some(tenant),
+                subject,
+            };
+            self.record(&mut tx, call, event).await?;
+        }
+        self.commit(tx, call, action, tenant, subject).await?;
+        Ok(count)
+    }
+}
+
+/// Entries of the audit log.
+#[derive(Debug, Default)]
+struct Changes(Vec<(&'static str, Tenant, Uuid)>);
+
+impl Changes {
+    fn push(&mut self, action: &'static str, drift: &Drift) {
+        self.0.push((action, drift.tenant, drift.id.0));
+    }
+}
+
+/// The order that ends a drift. A node that was taken over may say that it runs anything, so only a bundle that
+/// it was ordered to run before can be accepted.
+async fn order_target(
+    tx: &mut Transaction,
+    actor: &Actor,
+    drift: &Drift,
+    remedy: DriftRemedy,
+) -> Result<OrderTarget, Error> {
+    let node = tx.node(drift.node).await?.ok_or(Refusal::NotFound)?.value;
+    let ordered = node.order.map(|order| order.bundle);
+    let report = node.report.as_ref();
+    let active = report.and_then(|report| report.status.active);
+    let bundle: Option<BundleId> = match remedy {
+        DriftRemedy::Reorder => ordered,
+        DriftRemedy::Accept => active,
+    };
+    let unknown = Refusal::invalid("remedy", "the node says that it runs no bundle");
+    let found = tx.bundle(bundle.ok_or(unknown)?).await?;
+    let found = found.filter(|found| found.value.tenant == drift.tenant);
+    let archive = found.and_then(|found| {
+        let bundle = found.value;
+        let is_signed = bundle.state == BundleState::Signed;
+        bundle
+            .archive
+            .filter(|_| is_signed)
+            .map(|archive| (bundle.id, archive.digest))
+    });
+    let refused = Refusal::invalid("remedy", "the bundle is not a signed one of the project");
+    let (bundle, digest) = archive.ok_or(refused)?;
+    if remedy == DriftRemedy::Accept {
+        if !tx.was_ordered(node.id, bundle).await? {
+            let reason = "the node was not ordered to run this bundle; assign it";
+            return Err(Refusal::invalid("remedy", reason).into());
+        }
+        if !tx.listed_certificates(bundle).await?.is_empty() {
+            actor.require(Access::DELIVER_KEYS, drift.tenant)?;
+        }
+    }
+    require_holders(tx, bundle, &[node]).await?;
+    Ok(OrderTarget {
+        org: drift.tenant.org,
+        bundle,
+        digest,
+        rollout: None,
+    })
+}
+
+/// A drift of another project looks like one that does not exist.
+async fn find(
+    tx: &mut Transaction,
+    (project, id): (ProjectId, DriftId),
+) -> Result<Versioned<Drift>, Error> {
+    let found = tx.drift(id).await?;
+    let found = found.filter(|found| found.value.tenant.project == Some(project));
+    Ok(found.ok_or(Refusal::NotFound)?)
+}

@@ -1,0 +1,121 @@
+//! Requests of nodes: tokens, heartbeats, events.
+
+use crate::app::App;
+use crate::call::Call;
+use crate::error::Error;
+use crate::metric;
+use control_auth::{Claims, TOKEN_LIFETIME};
+use control_domain::{Access, Node, Refusal, check_events, check_heartbeat};
+use control_store::WrittenHeartbeat;
+use control_wire::{
+    EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeEventId, NodeId, TokenResponse, Verdict,
+};
+use jiff::Timestamp;
+use metrics::counter;
+
+impl App {
+    /// Exchanges the node's key for a token of 12 hours.
+    ///
+    /// Not audited: it changes nothing, and every node does it twice a day.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn issue_token(&self, call: &Call, id: NodeId) -> Result<TokenResponse, Error> {
+        let tenant = Node::own(&call.actor, Access::OwnNodeKey, id)?;
+        let project = tenant.project.ok_or(Refusal::NotFound)?;
+        let mut tx = self.store.read().await?;
+        let since = tx.tokens_since(id).await?.ok_or(Refusal::NotFound)?;
+        if call.now < since {
+            // The key was good when the request came, and was replaced meanwhile.
+            return Err(Error::Unauthenticated);
+        }
+        let (key, pair) = self.signer(&mut tx, tenant.org).await?;
+        let issued = call.now.as_second().max(first_second(since));
+        let exp = issued.saturating_add(TOKEN_LIFETIME.as_secs());
+        let claims = Claims {
+            sub: id,
+            prj: project,
+            org: tenant.org,
+            kid: key.id,
+            exp,
+        };
+        Ok(TokenResponse {
+            token: claims.sign(&pair)?,
+            expires_at: Timestamp::from_second(exp).unwrap_or(Timestamp::MAX),
+        })
+    }
+
+    /// Writes a sign of life. Not audited: it is no change, and there are many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn heartbeat(
+        &self,
+        call: &Call,
+        id: NodeId,
+        said: HeartbeatRequest,
+    ) -> Result<HeartbeatResponse, Error> {
+        Node::own(&call.actor, Access::OwnNode, id)?;
+        check_heartbeat(&said)?;
+        let event = NodeEventId::new(call.now, self.random_id());
+        let rejected = said.status.as_ref().and_then(|status| {
+            let is_rejected = status.verdict == Some(Verdict::Rejected);
+            status.active.filter(|_| is_rejected)
+        });
+        let written = self.writes.heartbeat((id, event), said, call.now).await?;
+        let WrittenHeartbeat {
+            order,
+            confirmation,
+            has_found_duplicate,
+        } = written.ok_or(Refusal::NotFound)?;
+        if has_found_duplicate {
+            tracing::warn!(node = %id, "two running processes report as this node");
+            counter!(metric::NODE_DUPLICATES).increment(1);
+        }
+        if let Some(active) = rejected {
+            self.recall_again(id, active).await?;
+        }
+        Ok(HeartbeatResponse {
+            heartbeat_interval_secs: self.heartbeat_interval.secs().into(),
+            order: u64::try_from(order).unwrap_or_default(),
+            confirmation,
+        })
+    }
+
+    /// Keeps what happened on a node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn add_node_events(
+        &self,
+        call: &Call,
+        id: NodeId,
+        request: &EventsRequest,
+    ) -> Result<(), Error> {
+        Node::own(&call.actor, Access::OwnNode, id)?;
+        check_events(request)?;
+        let random: [u8; 10] = self.random_id();
+        // Identifiers of one batch sort as its events do.
+        let events = (0_u8..).zip(&request.events).map(|(index, event)| {
+            let mut bytes = random;
+            let [high, low, ..] = &mut bytes;
+            (*high, *low) = (0, index);
+            (NodeEventId::new(call.now, bytes), event)
+        });
+        let mut tx = self.store.begin().await?;
+        tx.insert_node_events(id, events).await?;
+        if let Some(reservation) = call.reservation {
+            tx.commit_reply(reservation).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+}
+
+/// The first whole second, since 1970, that is not before `since`. Tokens have whole seconds: one of the
+/// second in which a key was replaced may be of either key.
+pub(crate) fn first_second(since: Timestamp) -> i64 {
+    since.as_second() + i64::from(since.subsec_nanosecond() > 0)
+}

@@ -1,0 +1,128 @@
+//! Roles of members in single projects.
+
+use crate::app::{App, tenant};
+use crate::audit::value::{Audited, changed, created, deleted};
+use crate::call::Call;
+use crate::error::Error;
+use control_domain::{Access, ProjectRole, Refusal, Role};
+use control_store::{Page, Transaction, Versioned};
+use control_wire::{ProjectId, UserId};
+
+impl App {
+    /// The members with a role of their own in the project.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn project_roles(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        page: Page,
+    ) -> Result<Vec<Versioned<ProjectRole>>, Error> {
+        let mut tx = self.store.read().await?;
+        let place = tenant(&mut tx, project).await?;
+        call.actor.require(Access::ADMINISTER, place)?;
+        Ok(tx.project_roles(project, page).await?)
+    }
+
+    /// The role that a member has of its own in the project.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn project_role(
+        &self,
+        call: &Call,
+        place: (ProjectId, UserId),
+    ) -> Result<Versioned<ProjectRole>, Error> {
+        let mut tx = self.store.read().await?;
+        let found = tenant(&mut tx, place.0).await?;
+        call.actor.require(Access::ADMINISTER, found)?;
+        find(&mut tx, place).await
+    }
+
+    /// Gives a member of the organization a role in the project, at once for the sessions that are open.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]; [`Refusal::NotFound`] for users that are no members.
+    pub async fn give_project_role(
+        &self,
+        call: &Call,
+        (project, user): (ProjectId, UserId),
+        role: Role,
+    ) -> Result<Versioned<ProjectRole>, Error> {
+        let mut tx = self.store.begin().await?;
+        let place = tenant(&mut tx, project).await?;
+        let given = ProjectRole::give(&call.actor, place, (user, role), call.now)?;
+        // A member that is removed at the same time leaves no role behind.
+        tx.lock_org(place.org).await?;
+        tx.member(place.org, user).await?.ok_or(Refusal::NotFound)?;
+        let before = tx.project_role(project, user).await?;
+        if let Some(before) = &before {
+            call.expect_version(before.version)?;
+        }
+        let version = tx.put_project_role(&given).await?;
+        self.end_project_credentials(&mut tx, call, &given, Some(role))
+            .await?;
+        let change = match before {
+            Some(before) => changed(&before.value.audited(), &given),
+            None => created(&given),
+        };
+        tx.note_change(change);
+        self.commit(tx, call, "project_role.given", place, user.0)
+            .await?;
+        let value = given;
+        Ok(Versioned { value, version })
+    }
+
+    /// Takes the role in the project away; that in the organization stays.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn take_project_role(
+        &self,
+        call: &Call,
+        place: (ProjectId, UserId),
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let own = tenant(&mut tx, place.0).await?;
+        call.actor.require(Access::CONTROL, own)?;
+        let found = find(&mut tx, place).await?;
+        found.value.take(&call.actor)?;
+        call.expect_version(found.version)?;
+        tx.delete_project_role(place, found.version).await?;
+        self.end_project_credentials(&mut tx, call, &found.value, None)
+            .await?;
+        tx.note_change(deleted(&found.value));
+        self.commit(tx, call, "project_role.taken", own, place.1.0)
+            .await
+    }
+
+    /// Ends enrolment tokens of the project that the member may not make any more.
+    async fn end_project_credentials(
+        &self,
+        tx: &mut Transaction,
+        call: &Call,
+        given: &ProjectRole,
+        role: Option<Role>,
+    ) -> Result<(), Error> {
+        let of_org = tx.roles(given.user).await?.get(&given.org).copied();
+        if Some(Role::Operator) <= of_org.max(role) {
+            return Ok(());
+        }
+        let place = (given.project, given.user);
+        let ended = tx.end_project_tokens(place, given.org, call.now).await?;
+        self.record_ended(tx, call, ended).await
+    }
+}
+
+async fn find(
+    tx: &mut Transaction,
+    (project, user): (ProjectId, UserId),
+) -> Result<Versioned<ProjectRole>, Error> {
+    let found = tx.project_role(project, user).await?;
+    Ok(found.ok_or(Refusal::NotFound)?)
+}

@@ -1,0 +1,148 @@
+//! The scheduler: rollouts go on by themselves, and drift is noticed, on one replica at a time.
+
+use crate::app::App;
+use crate::call::Call;
+use crate::error::Error;
+use crate::metric;
+use control_domain::{Actor, BundleState, Observation, Rollout, RolloutState};
+use control_store::{StoreError, Transaction, Versioned};
+use control_wire::RolloutId;
+use jiff::{SignedDuration, Timestamp};
+use metrics::histogram;
+use uuid::Uuid;
+
+/// Another replica takes over so long after the last round of one that was killed.
+const LEASE: SignedDuration = SignedDuration::from_secs(5);
+/// Steps of one rollout in one round, so that one of many batches does not hold up the rest.
+const MAX_STEPS: usize = 20;
+
+impl App {
+    /// One round over all rollouts that move; gives the number of steps. `replica` names this
+    /// process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn advance_rollouts(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
+        if !self.has_lease("scheduler", replica, now).await? {
+            return Ok(0);
+        }
+        let (mut steps, mut last) = (0, None);
+        loop {
+            let page = self.store.read().await?.moving_rollouts(last).await?;
+            for id in &page {
+                steps += self.advance_rollout(*id, now).await?;
+            }
+            last = page.last().copied();
+            if last.is_none() {
+                return Ok(steps);
+            }
+        }
+    }
+
+    /// Takes the lease, or extends it. It saves work; the versions of rows keep replicas apart.
+    pub(crate) async fn has_lease(
+        &self,
+        name: &str,
+        replica: Uuid,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        if self.is_clock_wrong() {
+            return Ok(false);
+        }
+        let taken = async {
+            let mut tx = self.store.begin().await?;
+            let held = tx.acquire_lease(name, replica, now, LEASE).await?;
+            tx.commit().await?;
+            Ok(held)
+        };
+        let taken = taken.await;
+        self.note_write(&taken);
+        Ok(taken?)
+    }
+
+    /// The steps that a rollout can take now; gives their number. One that cannot be taken must not stop
+    /// other rollouts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn advance_rollout(&self, id: RolloutId, now: Timestamp) -> Result<usize, Error> {
+        for steps in 0..MAX_STEPS {
+            let started = self.precise_now();
+            let step = self.step(id, now).await;
+            let took = self.precise_now().duration_since(started);
+            histogram!(metric::ROLLOUT_STEP_DURATION).record(took.as_secs_f64().max(0.0));
+            match step {
+                Ok(true) => {}
+                // An operator or another replica was faster: the next round sees it.
+                Ok(false) | Err(Error::Store(StoreError::Stale)) => return Ok(steps),
+                Err(error @ Error::Store(StoreError::Unavailable(_))) => return Err(error),
+                Err(error) => {
+                    tracing::error!(rollout = %id, %error, "a rollout could not take its step");
+                    return Ok(steps);
+                }
+            }
+        }
+        Ok(MAX_STEPS)
+    }
+
+    async fn step(&self, id: RolloutId, now: Timestamp) -> Result<bool, Error> {
+        let mut tx = self.store.read().await?;
+        let Some(Versioned { value, version }) = tx.rollout(id).await? else {
+            return Ok(false);
+        };
+        let seen = observe(
+            &mut tx,
+            &value,
+            (self.heartbeat_interval.online_since(now), now),
+        )
+        .await?;
+        drop(tx);
+        let Some(change) = value.advance(&Actor::System, &seen, now)? else {
+            return Ok(false);
+        };
+        let tx = self.store.begin().await?;
+        let call = Call::system(now);
+        self.store_change(tx, &call, (&change, Some(&seen)), version)
+            .await?;
+        Ok(true)
+    }
+}
+
+/// State of a rollout in the database; a node is online if its last heartbeat is after `since`. The cost
+/// grows with the batch only.
+async fn observe(
+    tx: &mut Transaction,
+    rollout: &Rollout,
+    (since, now): (Timestamp, Timestamp),
+) -> Result<Observation, Error> {
+    let bundle = tx.bundle(rollout.bundle).await?;
+    let is_revoked = bundle.is_none_or(|found| found.value.state == BundleState::Revoked);
+    let mut seen = Observation {
+        is_revoked,
+        ..Observation::default()
+    };
+    match rollout.state {
+        RolloutState::RollingBack => {
+            let is_late = rollout.is_revert_late(now);
+            seen.reverting = Some(tx.revert_progress(rollout, since, is_late).await?);
+        }
+        RolloutState::Running => {
+            seen.batch = tx.count_batch(rollout, since).await?;
+            seen.rejection = tx.rejection(rollout).await?;
+            let has_switched = seen.batch.is_some_and(|counts| counts.ready > 0);
+            if rollout.strategy.gate.is_some() && has_switched {
+                seen.compared = Some(tx.compare_batch(rollout, since).await?);
+            }
+        }
+        RolloutState::Planned
+        | RolloutState::AwaitingApproval
+        | RolloutState::Paused
+        | RolloutState::Completed
+        | RolloutState::Failed
+        | RolloutState::RolledBack
+        | RolloutState::Cancelled => {}
+    }
+    Ok(seen)
+}

@@ -1,0 +1,322 @@
+//! Admission of a user after an identity provider vouched: just-in-time creation, roles, linking.
+
+use crate::app::App;
+use crate::app::audit_event::AuditEvent;
+use crate::audit::value::{Audited, changed, created, deleted, done};
+use crate::call::Call;
+use crate::call::visit::Visit;
+use crate::error::Error;
+use crate::sso::failure::SsoFailure;
+use crate::sso::sign_in::{Arrival, SsoBrowser, SsoOutcome};
+use control_domain::{
+    Access, Actor, LinkedIdentity, Membership, Name, Refusal, Role, SessionOrigin, SignInMethod,
+    SsoConnection, SsoRefusal, SsoSettings, Tenant, User, mapped_role, new_user_email,
+};
+use control_sso::AssertedUser;
+use control_store::{SsoSignIn, StoreError, Transaction};
+use control_wire::{IdentityId, OrgId, UserId};
+use jiff::Timestamp;
+use serde_json::json;
+use uuid::Uuid;
+
+impl App {
+    /// Signs the user of a verified answer in, or links its identity.
+    pub(crate) async fn admit_sso_user(
+        &self,
+        visit: &Visit,
+        browser: SsoBrowser<'_>,
+        arrival: &Arrival,
+    ) -> Result<SsoOutcome, SsoFailure> {
+        let mut tx = self.store.begin().await?;
+        let connection = tx.sso_connection(arrival.org).await?;
+        let connection = connection.ok_or(SsoRefusal::NoAttempt)?.value;
+        let AssertedUser {
+            issuer, subject, ..
+        } = &arrival.asserted;
+        let identity = tx
+            .identity(arrival.org, (issuer.as_str(), subject.as_str()))
+            .await?;
+        if let Some(user) = arrival.link {
+            let is_own = matches!(browser.actor, Some(Actor::User { id, .. }) if *id == user);
+            if !is_own {
+                return Err(SsoRefusal::OtherBrowser.into());
+            }
+            return self
+                .link_identity(tx, visit, (arrival, user), identity)
+                .await;
+        }
+        let role = match mapped_role(&connection.settings, &arrival.asserted) {
+            Ok(role) => role,
+            Err(refusal) => {
+                if let (SsoRefusal::NoRole, Some(identity)) = (refusal, &identity) {
+                    self.end_mapped_membership(tx, visit, identity).await?;
+                }
+                return Err(refusal.into());
+            }
+        };
+        let call = visit.call(Actor::System);
+        let user = match &identity {
+            Some(identity) => {
+                tx.see_identity(identity.id, visit.now).await?;
+                let user = tx.user(identity.user).await?;
+                user.ok_or(Error::Unauthenticated)?.value
+            }
+            None => self.create_sso_user(&mut tx, &call, arrival).await?,
+        };
+        self.map_membership(&mut tx, &call, (arrival.org, user.id), role)
+            .await?;
+        self.start_sso_session(tx, visit, (&connection, arrival), (&user, role))
+            .await
+    }
+
+    async fn start_sso_session(
+        &self,
+        mut tx: Transaction,
+        visit: &Visit,
+        (connection, arrival): (&SsoConnection, &Arrival),
+        (user, role): (&User, Role),
+    ) -> Result<SsoOutcome, SsoFailure> {
+        let method = match connection.settings {
+            SsoSettings::Oidc(_) => SignInMethod::Oidc,
+            SsoSettings::Saml(_) => SignInMethod::Saml,
+        };
+        let origin = SessionOrigin {
+            provider: Some(arrival.org),
+            ..visit.origin(method)
+        };
+        let mut started = self.start_session(&mut tx, user.id, visit, origin).await?;
+        if let Some(end) = arrival.asserted.session_ends_at {
+            started.session.ends_at = started.session.ends_at.min(end);
+            tx.shorten_session(started.session.id, end).await?;
+        }
+        let sign_in = SsoSignIn {
+            at: visit.now,
+            refusal: None,
+            subject: Some(arrival.asserted.subject.clone()),
+            email: Some(user.email.to_string()),
+            role: Some(role.name().to_owned()),
+            correlation_id: visit.correlation_id.clone(),
+        };
+        let place = (arrival.org, self.time_id(visit.now));
+        tx.note_sso_sign_in(place, &sign_in).await?;
+        self.commit_session(tx, visit, (user, &started)).await?;
+        Ok(SsoOutcome {
+            session: Some(started),
+            return_to: arrival.return_to.clone(),
+        })
+    }
+
+    /// A user for an identity that is new. An address that exists is never taken over.
+    async fn create_sso_user(
+        &self,
+        tx: &mut Transaction,
+        call: &Call,
+        arrival: &Arrival,
+    ) -> Result<User, SsoFailure> {
+        let org = arrival.org;
+        let domains = if tx.is_only_org(org).await? {
+            None
+        } else {
+            Some(tx.org_domains(org).await?)
+        };
+        let email = new_user_email(&arrival.asserted, domains.as_deref())?;
+        if tx.user_by_email(&email).await?.is_some() {
+            return Err(SsoRefusal::EmailTaken.into());
+        }
+        let id = UserId::new(call.now, self.random_id());
+        let name = shown_name(&arrival.asserted, email.as_str());
+        let user = User::provision(id, email, name, call.now);
+        tx.insert_user(&user)
+            .await
+            .map_err(conflict(SsoRefusal::EmailTaken))?;
+        let identity = self.new_identity(arrival, user.id, call.now);
+        tx.insert_identity(&identity).await?;
+        tx.note_change(done(&json!({
+            "email": user.email.as_str(), "issuer": identity.issuer, "subject": identity.subject,
+        })));
+        let event = event("user.provisioned", org, user.id.0);
+        self.record(tx, call, event).await?;
+        Ok(user)
+    }
+
+    /// Gives the user the role of its groups, at once for sessions and keys that exist.
+    async fn map_membership(
+        &self,
+        tx: &mut Transaction,
+        call: &Call,
+        (org, user): (OrgId, UserId),
+        role: Role,
+    ) -> Result<(), SsoFailure> {
+        let other_admin = tx.has_other_admin(org, user).await?;
+        let Some(found) = tx.member(org, user).await? else {
+            let membership = Membership {
+                org,
+                user,
+                role,
+                created_at: call.now,
+            };
+            tx.insert_membership(membership).await?;
+            tx.note_change(created(&membership));
+            let event = event("membership.mapped", org, user.0);
+            self.record(tx, call, event).await?;
+            return Ok(());
+        };
+        let membership = found.value.membership;
+        if membership.role == role {
+            return Ok(());
+        }
+        let before = membership.audited();
+        let membership = membership.with_mapped_role(role, other_admin)?;
+        tx.update_membership(membership, found.version).await?;
+        self.end_credentials(tx, call, (org, user), Some(role))
+            .await?;
+        tx.note_change(changed(&before, &membership));
+        let event = event("membership.mapped", org, user.0);
+        self.record(tx, call, event).await?;
+        Ok(())
+    }
+
+    /// No group gives a role any more: the sessions that the provider vouched for end, and the membership, unless
+    /// the organization would have no administrator.
+    async fn end_mapped_membership(
+        &self,
+        mut tx: Transaction,
+        visit: &Visit,
+        identity: &LinkedIdentity,
+    ) -> Result<(), SsoFailure> {
+        let (call, place) = (visit.call(Actor::System), (identity.org, identity.user));
+        tx.revoke_user_provider_sessions(place, visit.now).await?;
+        let other_admin = tx.has_other_admin(place.0, place.1).await?;
+        let found = tx.member(place.0, place.1).await?;
+        let found = found.filter(|found| found.value.membership.may_end(other_admin).is_ok());
+        if let Some(found) = found {
+            tx.delete_membership(place.0, place.1, found.version)
+                .await?;
+            self.end_credentials(&mut tx, &call, place, None).await?;
+            tx.note_change(deleted(&found.value.membership));
+        }
+        let tenant = Tenant::org(place.0);
+        self.commit(tx, &call, "membership.mapped", tenant, place.1.0)
+            .await?;
+        Ok(())
+    }
+
+    async fn link_identity(
+        &self,
+        mut tx: Transaction,
+        visit: &Visit,
+        (arrival, user): (&Arrival, UserId),
+        identity: Option<LinkedIdentity>,
+    ) -> Result<SsoOutcome, SsoFailure> {
+        let outcome = SsoOutcome {
+            session: None,
+            return_to: arrival.return_to.clone(),
+        };
+        match identity {
+            Some(identity) if identity.user == user => return Ok(outcome),
+            Some(_) => return Err(SsoRefusal::IdentityTaken.into()),
+            None => {}
+        }
+        let identity = self.new_identity(arrival, user, visit.now);
+        tx.insert_identity(&identity)
+            .await
+            .map_err(conflict(SsoRefusal::IdentityTaken))?;
+        tx.note_change(created(&identity));
+        let (call, tenant) = (visit.call(Actor::System), Tenant::org(arrival.org));
+        self.commit(tx, &call, "identity.linked", tenant, user.0)
+            .await?;
+        Ok(outcome)
+    }
+
+    fn new_identity(&self, arrival: &Arrival, user: UserId, now: Timestamp) -> LinkedIdentity {
+        LinkedIdentity {
+            id: IdentityId::new(now, self.random_id()),
+            org: arrival.org,
+            issuer: arrival.asserted.issuer.clone(),
+            subject: arrival.asserted.subject.clone(),
+            user,
+            created_at: now,
+            seen_at: now,
+        }
+    }
+
+    /// An identifier that sorts by time.
+    pub(crate) fn time_id(&self, now: Timestamp) -> Uuid {
+        IdentityId::new(now, self.random_id()).0
+    }
+
+    /// The identities of the user.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn identities(&self, call: &Call) -> Result<Vec<LinkedIdentity>, Error> {
+        let user = own_user(call)?;
+        Ok(self.store.read().await?.identities_of_user(user).await?)
+    }
+
+    /// Unlinks an identity of the user; sessions that its provider vouched for end. The last way to sign in stays.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]; [`Refusal::Invalid`] for a user without a password and another identity.
+    pub async fn unlink_identity(&self, call: &Call, id: IdentityId) -> Result<(), Error> {
+        call.actor.holds(Access::FreshSession)?;
+        let user = own_user(call)?;
+        let mut tx = self.store.begin().await?;
+        let all = tx.identities_of_user(user).await?;
+        let found = all
+            .iter()
+            .find(|own| own.id == id)
+            .ok_or(Refusal::NotFound)?;
+        let has_password = tx
+            .user(user)
+            .await?
+            .is_some_and(|user| user.value.password.is_some());
+        if !has_password && all.len() == 1 {
+            let reason = "is the only way to sign in: set a password first";
+            return Err(Refusal::invalid("identity", reason).into());
+        }
+        tx.delete_identity(found, call.now).await?;
+        tx.note_change(deleted(found));
+        let tenant = Tenant::org(found.org);
+        self.commit(tx, call, "identity.unlinked", tenant, user.0)
+            .await
+    }
+}
+
+fn own_user(call: &Call) -> Result<UserId, Error> {
+    if let Actor::User { id, .. } = &call.actor {
+        return Ok(*id);
+    }
+    Err(Refusal::WrongCredential.into())
+}
+
+/// A unique value that exists is a refusal.
+fn conflict(refusal: SsoRefusal) -> impl Fn(StoreError) -> SsoFailure {
+    move |error| {
+        if matches!(error, StoreError::Conflict) {
+            return refusal.into();
+        }
+        error.into()
+    }
+}
+
+fn event(action: &'static str, org: OrgId, subject: Uuid) -> AuditEvent<'static> {
+    AuditEvent {
+        action,
+        tenant: Some(Tenant::org(org)),
+        subject,
+    }
+}
+
+/// The provider's name for the user, or else the part of the address before its `@`.
+fn shown_name(asserted: &AssertedUser, email: &str) -> Name {
+    let (local, _) = email.split_once('@').unwrap_or((email, ""));
+    let candidates = [asserted.name.as_deref().unwrap_or_default(), local];
+    let mut names = candidates
+        .iter()
+        .filter_map(|text| Name::parse("name", text).ok());
+    let short = || Name::stored(local.chars().take(100).collect());
+    names.next().unwrap_or_else(short)
+}

@@ -1,0 +1,52 @@
+//! Why a sign-in through an identity provider failed.
+
+use crate::app::outbound::OutboundError;
+use crate::error::Error;
+use control_domain::{Refusal, SsoRefusal};
+use control_sso::oidc::OidcError;
+use control_sso::saml::SamlError;
+use control_store::StoreError;
+
+/// Why a sign-in through an identity provider failed. Browsers get one sentence for all but [`SsoFailure::Internal`].
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SsoFailure {
+    /// An answer of OpenID Connect breaks a rule.
+    #[error(transparent)]
+    Oidc(#[from] OidcError),
+    /// A SAML message breaks a rule.
+    #[error(transparent)]
+    Saml(#[from] SamlError),
+    /// The provider cannot be asked.
+    #[error("{document}: {reason}")]
+    Outbound {
+        document: &'static str,
+        reason: OutboundError,
+    },
+    /// The provider vouched, and the user is not admitted.
+    #[error(transparent)]
+    Refused(#[from] SsoRefusal),
+    /// Not the user's or the provider's fault.
+    #[error(transparent)]
+    Internal(Error),
+}
+
+impl From<Error> for SsoFailure {
+    fn from(error: Error) -> Self {
+        Self::Internal(error)
+    }
+}
+
+impl From<StoreError> for SsoFailure {
+    fn from(error: StoreError) -> Self {
+        Self::Internal(error.into())
+    }
+}
+
+impl From<Refusal> for SsoFailure {
+    fn from(refusal: Refusal) -> Self {
+        if refusal == Refusal::LastAdmin {
+            return Self::Refused(SsoRefusal::LastAdmin);
+        }
+        Self::Internal(refusal.into())
+    }
+}

@@ -1,0 +1,299 @@
+//! Documents of identity providers: fetched, and kept within bounds of time.
+
+use crate::app::App;
+use crate::app::outbound::{Outbound, OutboundAnswer, OutboundError};
+use crate::sso::failure::SsoFailure;
+use control_domain::{OidcSettings, SamlSettings, SsoConnection};
+use control_sso::oidc::{
+    Attempt, CallbackCode, Discovery, ExpectedToken, IdToken, KeyCache, KeySet, OidcError,
+    TokenRequest, Tokens, add_user_info, discovery_url, verify_id_token,
+};
+use control_sso::saml::{IdpKey, IdpMetadata, SamlError};
+use control_sso::{AssertedUser, WebUrl};
+use control_store::Versioned;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+const DISCOVERY_AGE: SignedDuration = SignedDuration::from_hours(1);
+const METADATA_AGE: SignedDuration = SignedDuration::from_hours(24);
+/// Shortest time between two readings of metadata because of an unknown certificate.
+const METADATA_RETRY: SignedDuration = SignedDuration::from_mins(5);
+
+/// A SAML identity provider as its connection and its metadata name it.
+#[derive(Debug)]
+pub(crate) struct SamlIdp {
+    pub(crate) entity_id: String,
+    pub(crate) sso_url: WebUrl,
+    pub(crate) keys: Vec<IdpKey>,
+    pub(crate) wants_signed_requests: bool,
+    /// When the metadata was read; none without metadata.
+    pub(crate) read_at: Option<Timestamp>,
+}
+
+/// Metadata as the database keeps it.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredMetadata {
+    entity_id: String,
+    sso_url: String,
+    certificates: Vec<String>,
+    wants_signed_requests: bool,
+}
+
+/// The client's side of one exchange of OpenID Connect.
+#[derive(Clone, Copy)]
+pub(crate) struct OidcExchange<'a> {
+    pub(crate) settings: &'a OidcSettings,
+    pub(crate) client_secret: &'a str,
+    pub(crate) redirect_uri: &'a str,
+    pub(crate) attempt: &'a Attempt,
+    pub(crate) code: &'a CallbackCode,
+}
+
+impl App {
+    fn outbound(&self) -> Result<&Outbound, OutboundError> {
+        if let Some(outbound) = self.sso_documents.outbound.get() {
+            return Ok(outbound);
+        }
+        let made = Outbound::new(self.sso_site.private_addresses)?;
+        Ok(self.sso_documents.outbound.get_or_init(|| made))
+    }
+
+    async fn fetch(
+        &self,
+        document: &'static str,
+        url: &WebUrl,
+        bearer: Option<&str>,
+    ) -> Result<OutboundAnswer, SsoFailure> {
+        let answer = match self.outbound() {
+            Ok(outbound) => outbound.get(url, bearer).await,
+            Err(error) => Err(error),
+        };
+        answer.map_err(|reason| SsoFailure::Outbound { document, reason })
+    }
+
+    /// The issuer's discovery document, at most an hour old.
+    pub(crate) async fn discovery(
+        &self,
+        issuer: &str,
+        now: Timestamp,
+    ) -> Result<Arc<Discovery>, SsoFailure> {
+        let cached = self.sso_documents.discoveries.get(issuer);
+        if let Some((discovery, read_at)) = cached
+            && now.duration_since(read_at).abs() < DISCOVERY_AGE
+        {
+            return Ok(discovery);
+        }
+        let document = "the discovery document";
+        let url = parse_url(document, &discovery_url(issuer))?;
+        let answer = self.fetch(document, &url, None).await?;
+        let discovery = Arc::new(Discovery::parse(&answer.body, issuer)?);
+        let kept = (Arc::clone(&discovery), now);
+        self.sso_documents
+            .discoveries
+            .insert(issuer.to_owned(), kept);
+        Ok(discovery)
+    }
+
+    async fn fetch_keys(&self, url: &WebUrl, now: Timestamp) -> Result<KeyCache, SsoFailure> {
+        let answer = self.fetch("the key set", url, None).await?;
+        let keys = KeyCache::new(KeySet::parse(&answer.body)?, answer.max_age_secs, now);
+        self.sso_documents
+            .keys
+            .insert(url.as_str().to_owned(), keys.clone());
+        Ok(keys)
+    }
+
+    /// Exchanges a code, verifies the ID token, and adds the user info.
+    pub(crate) async fn oidc_user(
+        &self,
+        exchange: OidcExchange<'_>,
+        now: Timestamp,
+    ) -> Result<AssertedUser, SsoFailure> {
+        let settings = exchange.settings;
+        let discovery = self.discovery(&settings.issuer, now).await?;
+        let tokens = self.exchange_code(exchange, &discovery).await?;
+        let mut token = self
+            .verify_token(exchange, &discovery, &tokens, now)
+            .await?;
+        let own = settings.userinfo_url.as_deref();
+        let own = own.map(|url| parse_url("the user info", url)).transpose()?;
+        if let Some(url) = own.as_ref().or(discovery.userinfo_endpoint.as_ref()) {
+            let bearer = Some(tokens.access_token.as_str());
+            let answer = self.fetch("the user info", url, bearer).await?;
+            add_user_info(&mut token, &answer.body)?;
+        }
+        Ok(AssertedUser::from(token))
+    }
+
+    async fn exchange_code(
+        &self,
+        exchange: OidcExchange<'_>,
+        discovery: &Discovery,
+    ) -> Result<Tokens, SsoFailure> {
+        let OidcExchange {
+            settings,
+            client_secret,
+            redirect_uri,
+            attempt,
+            code,
+        } = exchange;
+        let request = TokenRequest {
+            client_id: &settings.client_id,
+            client_secret,
+            redirect_uri,
+            attempt,
+            code,
+            secret_in_form: discovery.wants_secret_in_form,
+        };
+        let document = "the token endpoint";
+        let own = settings.token_url.as_deref();
+        let own = own.map(|url| parse_url(document, url)).transpose()?;
+        let url = own.as_ref().unwrap_or(&discovery.token_endpoint);
+        let basic = request.basic();
+        let basic = basic
+            .as_ref()
+            .map(|basic| (basic.user.as_str(), basic.password.as_str()));
+        let answer = match self.outbound() {
+            Ok(outbound) => {
+                outbound
+                    .post_form(url, request.form().to_string(), basic)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
+        let answer = answer.map_err(|reason| SsoFailure::Outbound { document, reason })?;
+        Ok(Tokens::parse(answer.is_success, &answer.body)?)
+    }
+
+    /// A key that is unknown is looked for in a newer key set, every half minute at most.
+    async fn verify_token(
+        &self,
+        exchange: OidcExchange<'_>,
+        discovery: &Discovery,
+        tokens: &Tokens,
+        now: Timestamp,
+    ) -> Result<IdToken, SsoFailure> {
+        let expected = ExpectedToken {
+            issuer: &exchange.settings.issuer,
+            client_id: &exchange.settings.client_id,
+            nonce: &exchange.attempt.nonce,
+            access_token: &tokens.access_token,
+        };
+        let url = &discovery.jwks_uri;
+        let cached = self.sso_documents.keys.get(url.as_str());
+        let fresh = cached.filter(|cached| cached.is_fresh(now));
+        let keys = match fresh {
+            Some(keys) => keys,
+            None => self.fetch_keys(url, now).await?,
+        };
+        let verified = verify_id_token(&tokens.id_token, &keys.keys, &expected, now);
+        if verified == Err(OidcError::UnknownKey) && keys.may_fetch_again(now) {
+            let keys = self.fetch_keys(url, now).await?;
+            let again = verify_id_token(&tokens.id_token, &keys.keys, &expected, now);
+            return Ok(again?);
+        }
+        Ok(verified?)
+    }
+
+    /// The identity provider of a SAML connection. Metadata is read once a day; while it cannot be read, the last
+    /// one counts. `is_key_unknown`: it is read again, every five minutes at most.
+    pub(crate) async fn saml_idp(
+        &self,
+        (connection, settings): (&Versioned<SsoConnection>, &SamlSettings),
+        is_key_unknown: bool,
+        now: Timestamp,
+    ) -> Result<SamlIdp, SsoFailure> {
+        let Some(url) = &settings.idp_metadata_url else {
+            return merged(settings, None, None);
+        };
+        let org = connection.value.org;
+        let stored = self
+            .store
+            .read()
+            .await?
+            .idp_metadata::<StoredMetadata>(org)
+            .await?;
+        let max_age = if is_key_unknown {
+            METADATA_RETRY
+        } else {
+            METADATA_AGE
+        };
+        if let Some((metadata, read_at)) = &stored
+            && now.duration_since(*read_at).abs() < max_age
+        {
+            return merged(settings, Some(metadata), Some(*read_at));
+        }
+        match self.fetch_metadata(url).await {
+            Ok(metadata) => {
+                let idp = merged(settings, Some(&metadata), Some(now))?;
+                let mut tx = self.store.begin().await?;
+                let place = (org, connection.version);
+                tx.set_idp_metadata(place, &metadata, now).await?;
+                tx.commit().await?;
+                Ok(idp)
+            }
+            Err(error) => match &stored {
+                Some((metadata, read_at)) => merged(settings, Some(metadata), Some(*read_at)),
+                None => Err(error),
+            },
+        }
+    }
+
+    async fn fetch_metadata(&self, url: &str) -> Result<StoredMetadata, SsoFailure> {
+        let document = "the metadata of the identity provider";
+        let url = parse_url(document, url)?;
+        let answer = self.fetch(document, &url, None).await?;
+        let IdpMetadata {
+            entity_id,
+            sso_url,
+            certificates,
+            wants_signed_requests,
+        } = IdpMetadata::parse(&answer.body)?;
+        Ok(StoredMetadata {
+            entity_id,
+            sso_url: sso_url.as_str().to_owned(),
+            certificates,
+            wants_signed_requests,
+        })
+    }
+}
+
+/// Settings win over metadata. Certificates of metadata that cannot be used are left out.
+fn merged(
+    settings: &SamlSettings,
+    metadata: Option<&StoredMetadata>,
+    read_at: Option<Timestamp>,
+) -> Result<SamlIdp, SsoFailure> {
+    let published = metadata.map(|metadata| metadata.entity_id.as_str());
+    let own = settings.idp_entity_id.as_deref();
+    if own.is_some() && published.is_some() && own != published {
+        return Err(SamlError::Metadata("the connection's idp_entity_id").into());
+    }
+    let entity_id = own.or(published).ok_or(SamlError::Issuer)?;
+    let keys = if let Some(text) = &settings.idp_cert_pem {
+        IdpKey::from_pem(text)?
+    } else {
+        let certificates = metadata.map_or(&[][..], |metadata| metadata.certificates.as_slice());
+        let keys = certificates.iter().map(|text| IdpKey::from_base64(text));
+        keys.filter_map(Result::ok).collect()
+    };
+    if keys.is_empty() {
+        return Err(SamlError::Certificate.into());
+    }
+    let published = metadata.map(|metadata| metadata.sso_url.as_str());
+    let sso_url = settings.idp_sso_url.as_deref().or(published);
+    let missing = SamlError::Metadata("a SingleSignOnService with HTTP-Redirect");
+    Ok(SamlIdp {
+        entity_id: entity_id.to_owned(),
+        sso_url: sso_url.and_then(WebUrl::parse).ok_or(missing)?,
+        keys,
+        wants_signed_requests: metadata.is_some_and(|metadata| metadata.wants_signed_requests),
+        read_at,
+    })
+}
+
+pub(crate) fn parse_url(document: &'static str, text: &str) -> Result<WebUrl, SsoFailure> {
+    let reason = OutboundError::Unreachable;
+    WebUrl::parse(text).ok_or(SsoFailure::Outbound { document, reason })
+}

@@ -1,0 +1,549 @@
+//! Sign-in through an organization's identity provider.
+//!
+//! Nothing of it lies in a process: the answer may come to another replica than the one that began.
+
+use crate::account::session::NewSession;
+use crate::app::App;
+use crate::audit::value::done;
+use crate::call::Call;
+use crate::call::visit::Visit;
+use crate::error::Error;
+use crate::sso::failure::SsoFailure;
+use crate::sso::provider::{OidcExchange, SamlIdp, parse_url};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use control_auth::Secret;
+use control_domain::{
+    Access, Actor, Name, OidcSettings, Refusal, SSO_ATTEMPT_LIFETIME, SSO_TICKET_LIFETIME,
+    SamlSettings, SsoAttemptContents, SsoConnection, SsoRefusal, SsoSettings, Tenant, return_path,
+};
+use control_sso::AssertedUser;
+use control_sso::oidc::{Attempt, AuthorizationRequest, Callback, OidcError};
+use control_sso::saml::{
+    AuthnRequest, Claims, Expected, SamlError, Solicited, SpKey, accept, request_id,
+};
+use control_store::{SsoPending, SsoSignIn, StoreError, Versioned};
+use control_wire::{OrgId, UserId};
+use jiff::Timestamp;
+use serde_json::json;
+
+/// The beginning of a sign-in, as a browser asks for it.
+#[derive(Clone, Copy, Debug)]
+pub struct SsoRequest<'a> {
+    /// The path to go to in the end.
+    pub return_to: &'a str,
+    /// The cookie of an earlier beginning; kept, so that two windows do not disturb each other.
+    pub browser: Option<&'a Secret>,
+    /// The user that links an identity; absent for a sign-in.
+    pub link: Option<&'a Call>,
+}
+
+/// A sign-in that began.
+#[derive(Debug)]
+pub struct SsoStart {
+    /// The URL that the browser goes to.
+    pub location: String,
+    /// The secret for the browser's cookie.
+    pub browser: Secret,
+}
+
+/// The cookies by which a browser comes back.
+#[derive(Clone, Copy, Debug)]
+pub struct SsoBrowser<'a> {
+    /// The cookie of the beginning.
+    pub browser: Option<&'a Secret>,
+    /// The actor of its session, if it has one.
+    pub actor: Option<&'a Actor>,
+}
+
+/// A sign-in that ended well.
+#[derive(Debug)]
+pub struct SsoOutcome {
+    /// The session that began; none if an identity was linked.
+    pub session: Option<NewSession>,
+    /// The path to go to.
+    pub return_to: String,
+}
+
+/// A SAML response that was verified.
+#[derive(Debug)]
+pub enum SamlArrival {
+    /// The browser that began has to come with this ticket.
+    Ticket(Secret),
+    /// Nothing was begun here, and the connection allows that.
+    Unsolicited(Box<SsoOutcome>),
+}
+
+/// The attempt of a verified answer.
+pub(crate) struct Arrival {
+    pub(crate) org: OrgId,
+    pub(crate) asserted: AssertedUser,
+    pub(crate) return_to: String,
+    /// The user that links an identity.
+    pub(crate) link: Option<UserId>,
+}
+
+impl App {
+    /// Begins a sign-in, or the linking of an identity.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NotFound`] without a connection; [`Error::SsoRefused`] if the provider cannot be asked.
+    pub async fn begin_sso(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        request: SsoRequest<'_>,
+    ) -> Result<SsoStart, Error> {
+        let user = linking_user(org, request.link)?;
+        let connection = self.connection(org).await?;
+        let browser = match request.browser {
+            Some(browser) => browser.clone(),
+            None => self.new_secret(),
+        };
+        let (state, contents, location) = match &connection.value.settings {
+            SsoSettings::Oidc(settings) => self.begin_oidc(visit, org, settings).await,
+            SsoSettings::Saml(settings) => self.begin_saml(visit, &connection, settings).await,
+        }
+        .map_err(|failure| into_error(org, visit, failure))?;
+        let attempt = SsoPending {
+            hash: state.hash(),
+            browser_hash: browser.hash(),
+            org,
+            contents,
+            return_to: return_path(request.return_to).to_owned(),
+            user,
+            ends_at: visit.now + SSO_ATTEMPT_LIFETIME,
+        };
+        let mut tx = self.store.begin().await?;
+        tx.insert_sso_attempt(&attempt).await?;
+        tx.commit().await?;
+        Ok(SsoStart { location, browser })
+    }
+
+    async fn begin_oidc(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        settings: &OidcSettings,
+    ) -> Result<(Secret, SsoAttemptContents, String), SsoFailure> {
+        let discovery = self.discovery(&settings.issuer, visit.now).await?;
+        let random = [(); 3].map(|()| self.environment.random());
+        let attempt = Attempt::new(random);
+        let own = settings.authorize_url.as_deref();
+        let own = own
+            .map(|url| parse_url("the authorization endpoint", url))
+            .transpose()?;
+        let location = AuthorizationRequest {
+            endpoint: own.as_ref().unwrap_or(&discovery.authorization_endpoint),
+            client_id: &settings.client_id,
+            redirect_uri: &self.redirect_uri(org),
+            scopes: &settings.scopes,
+            attempt: &attempt,
+        }
+        .url();
+        let Attempt {
+            state,
+            nonce,
+            verifier,
+        } = attempt;
+        let contents = SsoAttemptContents::Oidc { nonce, verifier };
+        Ok((Secret::presented(&state), contents, location))
+    }
+
+    async fn begin_saml(
+        &self,
+        visit: &Visit,
+        connection: &Versioned<SsoConnection>,
+        settings: &SamlSettings,
+    ) -> Result<(Secret, SsoAttemptContents, String), SsoFailure> {
+        let idp = self
+            .saml_idp((connection, settings), false, visit.now)
+            .await?;
+        let key = if idp.wants_signed_requests {
+            let pkcs8 = self.sso_secret(&connection.value).await?;
+            Some(SpKey::from_pkcs8(&pkcs8)?)
+        } else {
+            None
+        };
+        let request_id = request_id(self.environment.random());
+        let relay_state = self.new_secret();
+        let request = AuthnRequest {
+            id: &request_id,
+            sp_entity_id: &settings.sp_entity_id,
+            acs_url: &settings.assertion_consumer_service_url,
+            sso_url: &idp.sso_url,
+            now: visit.now,
+        };
+        let location = request.redirect(relay_state.reveal(), key.as_ref())?;
+        let contents = SsoAttemptContents::Saml { request_id };
+        Ok((relay_state, contents, location))
+    }
+
+    /// Ends a sign-in by OpenID Connect with the query of its callback.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SsoRefused`] for every rule that breaks; the connection's administrators see which.
+    pub async fn finish_oidc(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        browser: SsoBrowser<'_>,
+        query: &str,
+    ) -> Result<SsoOutcome, Error> {
+        let arrived = self.arrive_by_oidc(visit, org, browser, query).await;
+        self.conclude(visit, org, browser, arrived).await
+    }
+
+    async fn arrive_by_oidc(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        browser: SsoBrowser<'_>,
+        query: &str,
+    ) -> Result<Arrival, SsoFailure> {
+        let callback = Callback::parse(query)?;
+        let state = callback.state.clone().ok_or(OidcError::State)?;
+        let pending = self.take_attempt(visit, org, &state).await?;
+        check_browser(&pending, browser)?;
+        let SsoAttemptContents::Oidc { nonce, verifier } = pending.contents else {
+            return Err(SsoRefusal::NoAttempt.into());
+        };
+        let connection = self.connection(org).await?;
+        let SsoSettings::Oidc(settings) = &connection.value.settings else {
+            return Err(SsoRefusal::NoAttempt.into());
+        };
+        let discovery = self.discovery(&settings.issuer, visit.now).await?;
+        let attempt = Attempt {
+            state,
+            nonce,
+            verifier,
+        };
+        let code = callback.check(&attempt.state, &settings.issuer, discovery.sends_iss)?;
+        let secret = self.sso_secret(&connection.value).await?;
+        let exchange = OidcExchange {
+            settings,
+            client_secret: std::str::from_utf8(&secret).unwrap_or_default(),
+            redirect_uri: &self.redirect_uri(org),
+            attempt: &attempt,
+            code: &code,
+        };
+        Ok(Arrival {
+            org,
+            asserted: self.oidc_user(exchange, visit.now).await?,
+            return_to: pending.return_to,
+            link: pending.user,
+        })
+    }
+
+    /// Takes a SAML response that a browser posted from the provider's site, without a cookie.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SsoRefused`] for every rule that breaks; the connection's administrators see which.
+    pub async fn accept_saml(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        (response, relay_state): (&str, &str),
+    ) -> Result<SamlArrival, Error> {
+        match self
+            .arrive_by_saml(visit, org, (response, relay_state))
+            .await
+        {
+            Ok((arrival, Some(browser_hash))) => {
+                let ticket = self.new_secret();
+                let pending = SsoPending {
+                    hash: ticket.hash(),
+                    browser_hash,
+                    org,
+                    contents: arrival.asserted,
+                    return_to: arrival.return_to,
+                    user: arrival.link,
+                    ends_at: visit.now + SSO_TICKET_LIFETIME,
+                };
+                let mut tx = self.store.begin().await?;
+                tx.insert_sso_ticket(&pending).await?;
+                tx.commit().await?;
+                Ok(SamlArrival::Ticket(ticket))
+            }
+            Ok((arrival, None)) => {
+                let nobody = SsoBrowser {
+                    browser: None,
+                    actor: None,
+                };
+                let done = self.conclude(visit, org, nobody, Ok(arrival)).await;
+                done.map(|outcome| SamlArrival::Unsolicited(Box::new(outcome)))
+            }
+            Err(failure) => Err(self.note_failure(visit, (org, None), failure).await),
+        }
+    }
+
+    /// The arrival, and the hash of the cookie of the browser that began; none if no browser did.
+    async fn arrive_by_saml(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        (response, relay_state): (&str, &str),
+    ) -> Result<(Arrival, Option<String>), SsoFailure> {
+        let compact: String = response.split_ascii_whitespace().collect();
+        let xml = STANDARD.decode(compact).map_err(|_| SamlError::Base64)?;
+        let connection = self.connection(org).await?;
+        let SsoSettings::Saml(settings) = &connection.value.settings else {
+            return Err(SsoRefusal::NoAttempt.into());
+        };
+        let pending = match self.take_attempt(visit, org, relay_state).await {
+            Ok(pending) => Some(pending),
+            Err(SsoFailure::Refused(_)) if settings.allow_unsolicited => None,
+            Err(failure) => return Err(failure),
+        };
+        let solicited = match pending.as_ref().map(|pending| &pending.contents) {
+            Some(SsoAttemptContents::Saml { request_id }) => Solicited::Request(request_id),
+            Some(SsoAttemptContents::Oidc { .. }) => return Err(SsoRefusal::NoAttempt.into()),
+            None => Solicited::Unsolicited,
+        };
+        let claims = self.verified_claims((&connection, settings), &xml, solicited, visit.now);
+        let claims = claims.await?;
+        self.use_once(org, &claims).await?;
+        let (browser_hash, return_to, link) = match pending {
+            Some(pending) => (Some(pending.browser_hash), pending.return_to, pending.user),
+            None => (None, "/".to_owned(), None),
+        };
+        let arrival = Arrival {
+            org,
+            asserted: AssertedUser::from(claims),
+            return_to,
+            link,
+        };
+        Ok((arrival, browser_hash))
+    }
+
+    /// A certificate that is unknown is looked for in newer metadata.
+    async fn verified_claims(
+        &self,
+        place: (&Versioned<SsoConnection>, &SamlSettings),
+        xml: &[u8],
+        solicited: Solicited<'_>,
+        now: Timestamp,
+    ) -> Result<Claims, SsoFailure> {
+        let verify = |idp: &SamlIdp| {
+            let expected = Expected {
+                idp_entity_id: &idp.entity_id,
+                sp_entity_id: &place.1.sp_entity_id,
+                acs_url: &place.1.assertion_consumer_service_url,
+                solicited,
+            };
+            accept(xml, &idp.keys, &expected, now)
+        };
+        let idp = self.saml_idp(place, false, now).await?;
+        let claims = verify(&idp);
+        if claims != Err(SamlError::Signature) || idp.read_at.is_none() {
+            return Ok(claims?);
+        }
+        Ok(verify(&self.saml_idp(place, true, now).await?)?)
+    }
+
+    async fn use_once(&self, org: OrgId, claims: &Claims) -> Result<(), SsoFailure> {
+        let mut tx = self.store.begin().await?;
+        let used = tx
+            .use_assertion(org, &claims.replay_key(), claims.not_on_or_after)
+            .await;
+        match used {
+            Ok(()) => Ok(tx.commit().await?),
+            Err(StoreError::Conflict) => Err(SsoRefusal::Replay.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Ends a sign-in by SAML: the browser that began comes with the ticket of its response.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SsoRefused`] for every rule that breaks; the connection's administrators see which.
+    pub async fn finish_saml(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        browser: SsoBrowser<'_>,
+        ticket: &Secret,
+    ) -> Result<SsoOutcome, Error> {
+        let arrived = self.arrive_with_ticket(visit, org, browser, ticket).await;
+        self.conclude(visit, org, browser, arrived).await
+    }
+
+    async fn arrive_with_ticket(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        browser: SsoBrowser<'_>,
+        ticket: &Secret,
+    ) -> Result<Arrival, SsoFailure> {
+        let mut tx = self.store.begin().await?;
+        let found = tx.take_sso_ticket(&ticket.hash()).await?;
+        tx.commit().await?;
+        let found = found.filter(|found| found.org == org && visit.now < found.ends_at);
+        let pending = found.ok_or(SsoRefusal::NoAttempt)?;
+        check_browser(&pending, browser)?;
+        Ok(Arrival {
+            org,
+            asserted: pending.contents,
+            return_to: pending.return_to,
+            link: pending.user,
+        })
+    }
+
+    async fn conclude(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        browser: SsoBrowser<'_>,
+        arrived: Result<Arrival, SsoFailure>,
+    ) -> Result<SsoOutcome, Error> {
+        let arrival = match arrived {
+            Ok(arrival) => arrival,
+            Err(failure) => return Err(self.note_failure(visit, (org, None), failure).await),
+        };
+        match self.admit_sso_user(visit, browser, &arrival).await {
+            Ok(outcome) => Ok(outcome),
+            Err(failure) => {
+                let place = (org, Some(&arrival.asserted));
+                Err(self.note_failure(visit, place, failure).await)
+            }
+        }
+    }
+
+    async fn take_attempt(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        state: &str,
+    ) -> Result<SsoPending<SsoAttemptContents>, SsoFailure> {
+        let mut tx = self.store.begin().await?;
+        let found = tx
+            .take_sso_attempt(&Secret::presented(state).hash())
+            .await?;
+        tx.commit().await?;
+        let found = found.filter(|found| found.org == org && visit.now < found.ends_at);
+        Ok(found.ok_or(SsoRefusal::NoAttempt)?)
+    }
+
+    /// The organization of a sign-in, by its identifier or its name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NotFound`]
+    pub async fn org_of_sign_in(&self, text: &str) -> Result<OrgId, Error> {
+        if let Ok(org) = text.parse() {
+            return Ok(org);
+        }
+        let name = Name::parse("org", text).map_err(|_| Refusal::NotFound)?;
+        let found = self.store.read().await?.org_by_name(&name).await?;
+        Ok(found.ok_or(Refusal::NotFound)?.value.id)
+    }
+
+    async fn connection(&self, org: OrgId) -> Result<Versioned<SsoConnection>, Error> {
+        let found = self.store.read().await?.sso_connection(org).await?;
+        Ok(found.ok_or(Refusal::NotFound)?)
+    }
+
+    /// The callback of OpenID Connect, as the provider has it registered.
+    pub fn redirect_uri(&self, org: OrgId) -> String {
+        let base = self.sso_site.public_url.as_deref().unwrap_or_default();
+        format!("{base}/sso/{org}/oidc/callback")
+    }
+
+    /// Remembers a failure for the connection's administrators. An answer that belongs to nothing that was begun is
+    /// not remembered: it needs no provider.
+    async fn note_failure(
+        &self,
+        visit: &Visit,
+        (org, asserted): (OrgId, Option<&AssertedUser>),
+        failure: SsoFailure,
+    ) -> Error {
+        let is_unbegun = matches!(
+            failure,
+            SsoFailure::Refused(SsoRefusal::NoAttempt)
+                | SsoFailure::Oidc(OidcError::State)
+                | SsoFailure::Saml(SamlError::Base64)
+        );
+        if let SsoFailure::Internal(error) = failure {
+            return error;
+        }
+        let error = refused(org, visit, &failure);
+        if is_unbegun {
+            return error;
+        }
+        let sign_in = SsoSignIn {
+            at: visit.now,
+            refusal: Some(failure.to_string()),
+            subject: asserted.map(|user| user.subject.clone()),
+            email: asserted.and_then(|user| user.email.clone()),
+            role: None,
+            correlation_id: visit.correlation_id.clone(),
+        };
+        match self.note_refused_sign_in(visit, org, &sign_in).await {
+            Ok(()) => error,
+            Err(failed) => failed,
+        }
+    }
+
+    /// The audit log has only users that the provider vouched for: an answer without one needs no provider.
+    async fn note_refused_sign_in(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        sign_in: &SsoSignIn,
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let place = (org, self.time_id(sign_in.at));
+        tx.note_sso_sign_in(place, sign_in).await?;
+        if sign_in.subject.is_none() {
+            return Ok(tx.commit().await?);
+        }
+        tx.note_change(done(&json!({
+            "reason": sign_in.refusal, "subject": sign_in.subject, "email": sign_in.email,
+        })));
+        let (call, tenant) = (visit.call(Actor::System), Tenant::org(org));
+        self.commit(tx, &call, "session.refused", tenant, org.0)
+            .await
+    }
+}
+
+/// The user of a linking request: a member, with a fresh proof of identity.
+fn linking_user(org: OrgId, link: Option<&Call>) -> Result<Option<UserId>, Error> {
+    let Some(call) = link else {
+        return Ok(None);
+    };
+    call.actor.holds(Access::FreshSession)?;
+    if let Actor::User { id, roles, .. } = &call.actor
+        && roles.contains_key(&org)
+    {
+        return Ok(Some(*id));
+    }
+    Err(Refusal::NotFound.into())
+}
+
+/// The answer has to come by the browser that began.
+fn check_browser<T>(pending: &SsoPending<T>, browser: SsoBrowser<'_>) -> Result<(), SsoRefusal> {
+    let own = browser.browser.map(Secret::hash);
+    let is_it = own.as_ref() == Some(&pending.browser_hash);
+    is_it.then_some(()).ok_or(SsoRefusal::OtherBrowser)
+}
+
+/// One answer for all rules; the log has the rule.
+fn refused(org: OrgId, visit: &Visit, failure: &SsoFailure) -> Error {
+    let correlation_id = visit.correlation_id.as_str();
+    tracing::info!(%org, correlation_id, reason = %failure, "sign-in refused");
+    if matches!(failure, SsoFailure::Refused(SsoRefusal::EmailTaken)) {
+        return Error::SsoEmailTaken;
+    }
+    Error::SsoRefused
+}
+
+/// The error of a failure that no sign-in is remembered for.
+fn into_error(org: OrgId, visit: &Visit, failure: SsoFailure) -> Error {
+    if let SsoFailure::Internal(error) = failure {
+        return error;
+    }
+    refused(org, visit, &failure)
+}

@@ -1,0 +1,512 @@
+//! Actors, and the one function that applies the rules of [`Access`].
+
+use crate::access::maker::Maker;
+use crate::access::refusal::Refusal;
+use crate::access::{Access, Role, Scope, ScopeRule, Tenant};
+use control_wire::{
+    ApiKeyId, EnrolmentTokenId, InvitationId, NodeId, OrgId, ProjectId, SessionId, UserId,
+};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+/// An actor, with what its credential gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// The control plane itself.
+    System,
+    /// The bearer of a set-up link.
+    SetUp {
+        /// The link.
+        id: Uuid,
+    },
+    /// The bearer of an invitation.
+    Invitee {
+        /// The invitation.
+        id: InvitationId,
+        /// The organization to join.
+        tenant: Tenant,
+    },
+    /// A user with a session.
+    User {
+        /// The user.
+        id: UserId,
+        /// The session.
+        session: SessionId,
+        /// Whether the user administers the whole installation.
+        instance_admin: bool,
+        /// The user's organizations.
+        roles: BTreeMap<OrgId, Role>,
+        /// Projects in which the user has a role of its own; the higher one counts.
+        project_roles: BTreeMap<ProjectId, Role>,
+        /// Organizations that demand a second factor which this session lacks.
+        locked: BTreeSet<OrgId>,
+        /// Whether the user gave a proof of identity in the last 10 minutes.
+        is_fresh: bool,
+    },
+    /// An API key.
+    ApiKey {
+        /// The key.
+        id: ApiKeyId,
+        /// Its organization, and the project that it is limited to.
+        tenant: Tenant,
+        /// Empty: full access.
+        scopes: BTreeSet<Scope>,
+        /// When it ends.
+        expires_at: Option<Timestamp>,
+        /// The user that made it, if that is known: it may do no more than this one.
+        made_by: Option<Maker>,
+    },
+    /// The bearer of an enrolment token.
+    Enrolment {
+        /// The token.
+        id: EnrolmentTokenId,
+        /// The project that it admits nodes to.
+        tenant: Tenant,
+        /// Whether it admits no further node: it only repeats answers that were lost.
+        is_used_up: bool,
+    },
+    /// A node.
+    Node {
+        /// The node.
+        id: NodeId,
+        /// Its project.
+        tenant: Tenant,
+        /// How it proved that.
+        by: NodeCredential,
+    },
+}
+
+/// How a node proves its identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeCredential {
+    /// The static key from its registration.
+    Key,
+    /// A signed token.
+    Token,
+}
+
+impl Actor {
+    /// The kind of actor, for the audit log.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::SetUp { .. } => "setup_link",
+            Self::Invitee { .. } => "invitation",
+            Self::User { .. } => "user",
+            Self::ApiKey { .. } => "api_key",
+            Self::Enrolment { .. } => "enrolment_token",
+            Self::Node { .. } => "node",
+        }
+    }
+
+    /// The actor's identifier, for the audit log and rate limits; all zero for [`Actor::System`].
+    pub fn id(&self) -> Uuid {
+        match self {
+            Self::System => Uuid::nil(),
+            Self::SetUp { id } => *id,
+            Self::Invitee { id, .. } => id.0,
+            Self::User { id, .. } => id.0,
+            Self::ApiKey { id, .. } => id.0,
+            Self::Enrolment { id, .. } => id.0,
+            Self::Node { id, .. } => id.0,
+        }
+    }
+
+    /// The user that acts, or that made the key that does.
+    pub fn user(&self) -> Option<UserId> {
+        match self {
+            Self::User { id, .. } => Some(*id),
+            Self::ApiKey { made_by, .. } => made_by.map(|maker| maker.user),
+            Self::System
+            | Self::SetUp { .. }
+            | Self::Invitee { .. }
+            | Self::Enrolment { .. }
+            | Self::Node { .. } => None,
+        }
+    }
+
+    /// The maker of what this actor makes for `tenant`; none if no user is known behind it.
+    pub fn maker(&self, tenant: Tenant) -> Option<Maker> {
+        match self {
+            Self::User { id, .. } => Some(Maker {
+                user: *id,
+                role: self.role(tenant),
+            }),
+            Self::ApiKey { made_by, .. } => *made_by,
+            Self::System
+            | Self::SetUp { .. }
+            | Self::Invitee { .. }
+            | Self::Enrolment { .. }
+            | Self::Node { .. } => None,
+        }
+    }
+
+    /// The user's role: the higher of those in the organization and in the project. None for strangers, and for
+    /// actors that have no roles.
+    pub fn role(&self, tenant: Tenant) -> Option<Role> {
+        let Self::User {
+            roles,
+            project_roles,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        higher_role((roles, project_roles), tenant)
+    }
+
+    /// Owner of the quota that all credentials of one user share: the user's identifier, or the organization's
+    /// for keys of an unknown user.
+    pub fn quota_owner(&self) -> Uuid {
+        match (self.user(), self) {
+            (Some(user), _) => user.0,
+            (None, Self::ApiKey { tenant, .. }) => tenant.org.0,
+            (None, _) => self.id(),
+        }
+    }
+
+    /// Whether the actor may do `access` to what belongs to `tenant`.
+    ///
+    /// The tenant is compared first: to another tenant, what exists looks like what does not.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NotFound`] for another tenant, else what the actor lacks.
+    pub fn require(&self, access: Access, tenant: Tenant) -> Result<(), Refusal> {
+        if !self.reaches(tenant) {
+            return Err(Refusal::NotFound);
+        }
+        if let Self::User { locked, .. } = self
+            && locked.contains(&tenant.org)
+        {
+            return Err(Refusal::NoSecondFactor);
+        }
+        self.holds(access)?;
+        match (self, access) {
+            (Self::User { .. } | Self::ApiKey { .. }, Access::Enrolment) => {
+                self.require(Access::WRITE_NODES, tenant)
+            }
+            (Self::User { .. }, Access::Member { role, .. }) => {
+                let enough = self.role(tenant).is_some_and(|own| role <= own);
+                enough.then_some(()).ok_or(Refusal::LowerRole(role))
+            }
+            (Self::ApiKey { tenant: own, .. }, Access::Member { scope, .. }) => {
+                let limited = own.project.is_some() && tenant.project.is_none();
+                let refused = limited && scope != ScopeRule::Any;
+                (!refused).then_some(()).ok_or(Refusal::LimitedToProject)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the kind and strength of the credential suffice for `access` anywhere.
+    ///
+    /// # Errors
+    ///
+    /// The [`Refusal`] names the missing kind or strength of credential.
+    pub fn holds(&self, access: Access) -> Result<(), Refusal> {
+        match (access, self) {
+            (Access::Public, _) => Ok(()),
+            // Elsewhere it is as one that was revoked.
+            (
+                _,
+                Self::Enrolment {
+                    is_used_up: true, ..
+                },
+            ) if access != Access::Enrolment => Err(Refusal::Ended),
+            (Access::SetUp, Self::SetUp { .. })
+            | (Access::Invitee, Self::Invitee { .. })
+            | (Access::SignedIn, Self::User { .. } | Self::ApiKey { .. })
+            | (Access::Session, Self::User { .. })
+            | (Access::FreshSession, Self::User { is_fresh: true, .. })
+            | (
+                Access::InstanceAdmin,
+                Self::User {
+                    instance_admin: true,
+                    ..
+                },
+            )
+            | (Access::Enrolment, Self::Enrolment { .. })
+            | (Access::OwnNode, Self::Node { .. })
+            | (
+                Access::OwnNodeKey,
+                Self::Node {
+                    by: NodeCredential::Key,
+                    ..
+                },
+            )
+            | (Access::System, Self::System) => Ok(()),
+            (Access::Enrolment, Self::User { .. } | Self::ApiKey { .. }) => {
+                self.holds(Access::WRITE_NODES)
+            }
+            (Access::Member { role, .. }, Self::ApiKey { made_by, .. })
+                if !Maker::allows(*made_by, role) =>
+            {
+                Err(Refusal::MakerRole(role))
+            }
+            (Access::Member { scope, .. }, Self::ApiKey { scopes, .. }) => {
+                let enough = scopes.is_empty()
+                    || match scope {
+                        ScopeRule::Any => true,
+                        ScopeRule::Has(scope) => scopes.contains(&scope),
+                        ScopeRule::Unlimited => false,
+                    };
+                enough.then_some(()).ok_or(Refusal::MissingScope(scope))
+            }
+            (
+                Access::Member { role, fresh, .. },
+                Self::User {
+                    roles,
+                    project_roles,
+                    is_fresh,
+                    ..
+                },
+            ) => {
+                let strongest = roles.values().chain(project_roles.values()).max();
+                let enough = strongest.is_some_and(|own| role <= *own);
+                enough.then_some(()).ok_or(Refusal::LowerRole(role))?;
+                let proven = *is_fresh || !fresh;
+                proven.then_some(()).ok_or(Refusal::NotFresh)
+            }
+            (Access::FreshSession, Self::User { .. }) => Err(Refusal::NotFresh),
+            (Access::InstanceAdmin, Self::User { .. }) => Err(Refusal::LowerRole(Role::Admin)),
+            _ => Err(Refusal::WrongCredential),
+        }
+    }
+
+    /// The organizations that the actor sees.
+    pub fn orgs(&self) -> Vec<OrgId> {
+        match self {
+            Self::User { roles, .. } => roles.keys().copied().collect(),
+            Self::ApiKey { tenant, .. }
+            | Self::Invitee { tenant, .. }
+            | Self::Enrolment { tenant, .. }
+            | Self::Node { tenant, .. } => vec![tenant.org],
+            Self::System | Self::SetUp { .. } => Vec::new(),
+        }
+    }
+
+    /// The only project that the actor sees, if it is limited to one.
+    pub fn only_project(&self) -> Option<ProjectId> {
+        match self {
+            Self::ApiKey { tenant, .. }
+            | Self::Enrolment { tenant, .. }
+            | Self::Node { tenant, .. } => tenant.project,
+            Self::User { .. } | Self::System | Self::SetUp { .. } | Self::Invitee { .. } => None,
+        }
+    }
+
+    fn reaches(&self, tenant: Tenant) -> bool {
+        let own_project = self.only_project();
+        match self {
+            Self::System => true,
+            Self::SetUp { .. } => false,
+            Self::User { roles, .. } => roles.contains_key(&tenant.org),
+            Self::ApiKey { tenant: own, .. } => {
+                let same_project = own_project.is_none() || tenant.project.is_none();
+                own.org == tenant.org && (same_project || own_project == tenant.project)
+            }
+            Self::Invitee { tenant: own, .. }
+            | Self::Enrolment { tenant: own, .. }
+            | Self::Node { tenant: own, .. } => *own == tenant,
+        }
+    }
+}
+
+/// The higher of a member's roles in the organization and in the project; none for strangers.
+pub(crate) fn higher_role(
+    (roles, project_roles): (&BTreeMap<OrgId, Role>, &BTreeMap<ProjectId, Role>),
+    tenant: Tenant,
+) -> Option<Role> {
+    let own = roles.get(&tenant.org).copied()?;
+    let of_project = tenant
+        .project
+        .and_then(|id| project_roles.get(&id).copied());
+    Some(of_project.map_or(own, |role| role.max(own)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORG: OrgId = OrgId(Uuid::from_u128(1));
+    const PROJECT: ProjectId = ProjectId(Uuid::from_u128(2));
+    const OTHER: ProjectId = ProjectId(Uuid::from_u128(3));
+
+    fn user(org: OrgId, role: Role) -> Actor {
+        Actor::User {
+            id: UserId(Uuid::from_u128(4)),
+            session: SessionId(Uuid::from_u128(5)),
+            instance_admin: false,
+            roles: BTreeMap::from([(org, role)]),
+            project_roles: BTreeMap::new(),
+            locked: BTreeSet::new(),
+            is_fresh: true,
+        }
+    }
+
+    fn key(tenant: Tenant, scopes: &[Scope]) -> Actor {
+        Actor::ApiKey {
+            id: ApiKeyId(Uuid::from_u128(6)),
+            tenant,
+            scopes: scopes.iter().copied().collect(),
+            expires_at: None,
+            made_by: None,
+        }
+    }
+
+    #[test]
+    fn a_user_and_the_keys_that_it_made_have_one_quota() {
+        let made_by = |user: Option<u128>, id: u128| Actor::ApiKey {
+            id: ApiKeyId(Uuid::from_u128(id)),
+            tenant: Tenant::project(ORG, PROJECT),
+            scopes: BTreeSet::new(),
+            expires_at: None,
+            made_by: user.map(|user| Maker {
+                user: UserId(Uuid::from_u128(user)),
+                role: Some(Role::Admin),
+            }),
+        };
+        let own = user(ORG, Role::Admin).quota_owner();
+        assert_eq!(made_by(Some(4), 10).quota_owner(), own);
+        assert_eq!(made_by(Some(4), 11).quota_owner(), own);
+        assert_ne!(made_by(Some(5), 12).quota_owner(), own);
+        // Older keys of an organization count together.
+        assert_eq!(made_by(None, 13).quota_owner(), ORG.0);
+        assert_eq!(made_by(None, 14).quota_owner(), ORG.0);
+    }
+
+    #[test]
+    fn a_role_holds_in_its_own_organization_only() {
+        let tenant = Tenant::project(ORG, PROJECT);
+        for (own, needed) in [
+            (Role::Reader, Role::Operator),
+            (Role::Operator, Role::Admin),
+        ] {
+            let access = Access::Member {
+                scope: ScopeRule::Any,
+                role: needed,
+                fresh: false,
+            };
+            let refused = user(ORG, own).require(access, tenant);
+            assert_eq!(refused, Err(Refusal::LowerRole(needed)));
+            assert_eq!(user(ORG, needed).require(access, tenant), Ok(()));
+            let stranger = user(OrgId(Uuid::from_u128(9)), Role::Admin);
+            assert_eq!(stranger.require(access, tenant), Err(Refusal::NotFound));
+        }
+    }
+
+    #[test]
+    fn a_strong_role_elsewhere_gives_nothing_here() {
+        let elsewhere = OrgId(Uuid::from_u128(9));
+        let mut user = user(ORG, Role::Reader);
+        let Actor::User { roles, .. } = &mut user else {
+            unreachable!("made as a user")
+        };
+        roles.insert(elsewhere, Role::Admin);
+        assert_eq!(user.holds(Access::ADMINISTER), Ok(()));
+        assert_eq!(
+            user.require(Access::ADMINISTER, Tenant::org(ORG)),
+            Err(Refusal::LowerRole(Role::Admin))
+        );
+    }
+
+    #[test]
+    fn a_key_is_held_to_its_project_and_scopes() {
+        let (own, other) = (Tenant::project(ORG, PROJECT), Tenant::project(ORG, OTHER));
+        let full = key(Tenant::org(ORG), &[]);
+        let limited = key(own, &[]);
+        let scoped = key(Tenant::org(ORG), &[Scope::NodesRead]);
+        let cases = [
+            (&full, Access::ADMINISTER, Tenant::org(ORG), Ok(())),
+            (&full, Access::WRITE_API_KEYS, other, Ok(())),
+            (&limited, Access::WRITE_API_KEYS, own, Ok(())),
+            (
+                &limited,
+                Access::WRITE_API_KEYS,
+                other,
+                Err(Refusal::NotFound),
+            ),
+            (&limited, Access::READ_ORG, Tenant::org(ORG), Ok(())),
+            (
+                &limited,
+                Access::ADMINISTER,
+                Tenant::org(ORG),
+                Err(Refusal::LimitedToProject),
+            ),
+            (
+                &scoped,
+                Access::WRITE_API_KEYS,
+                own,
+                Err(Refusal::MissingScope(ScopeRule::Has(Scope::ApiKeysAdmin))),
+            ),
+            (
+                &scoped,
+                Access::ADMINISTER,
+                own,
+                Err(Refusal::MissingScope(ScopeRule::Unlimited)),
+            ),
+        ];
+        for (actor, access, tenant, expected) in cases {
+            assert_eq!(
+                actor.require(access, tenant),
+                expected,
+                "{access:?} {tenant:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_key_may_do_no_more_than_its_maker_now() {
+        let tenant = Tenant::org(ORG);
+        let key = |role| Actor::ApiKey {
+            id: ApiKeyId(Uuid::from_u128(6)),
+            tenant,
+            scopes: BTreeSet::new(),
+            expires_at: None,
+            made_by: Some(Maker {
+                user: UserId(Uuid::from_u128(4)),
+                role,
+            }),
+        };
+        let lacks = |role| Err(Refusal::MakerRole(role));
+        for (own, access, expected) in [
+            (Some(Role::Admin), Access::ADMINISTER, Ok(())),
+            (Some(Role::Operator), Access::ADMINISTER, lacks(Role::Admin)),
+            (Some(Role::Operator), Access::WRITE_NODES, Ok(())),
+            (Some(Role::Operator), Access::Enrolment, Ok(())),
+            (
+                Some(Role::Reader),
+                Access::WRITE_NODES,
+                lacks(Role::Operator),
+            ),
+            (Some(Role::Reader), Access::Enrolment, lacks(Role::Operator)),
+            (Some(Role::Reader), Access::READ_NODES, Ok(())),
+            (None, Access::READ_NODES, lacks(Role::Reader)),
+        ] {
+            assert_eq!(
+                key(own).require(access, tenant),
+                expected,
+                "{own:?} {access:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_node_passes_its_own_doors_only() {
+        let tenant = Tenant::project(ORG, PROJECT);
+        let node = |by| Actor::Node {
+            id: NodeId(Uuid::from_u128(7)),
+            tenant,
+            by,
+        };
+        let (by_key, by_token) = (node(NodeCredential::Key), node(NodeCredential::Token));
+        assert_eq!(by_key.require(Access::OwnNodeKey, tenant), Ok(()));
+        assert_eq!(by_token.require(Access::OwnNode, tenant), Ok(()));
+        let wrong = Err(Refusal::WrongCredential);
+        assert_eq!(by_token.require(Access::OwnNodeKey, tenant), wrong);
+        assert_eq!(by_key.require(Access::READ_ORG, tenant), wrong);
+        assert_eq!(by_key.holds(Access::SignedIn), wrong);
+    }
+}

@@ -1,0 +1,111 @@
+//! Why a verb does nothing.
+
+use crate::access::{Role, ScopeRule};
+
+/// Why a verb does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The value does not exist, or belongs to another tenant: the two must look the same.
+    #[error("not found")]
+    NotFound,
+    /// The API key has scopes, and not the one that is needed.
+    #[error("{}", missing_scope(*.0))]
+    MissingScope(ScopeRule),
+    /// The API key is limited to a project, and this concerns the organization.
+    #[error("the API key is limited to a project")]
+    LimitedToProject,
+    /// The user's role in this organization is lower.
+    #[error("needs the role {0}")]
+    LowerRole(Role),
+    /// The last proof of the user's identity in this session is older than 10 minutes.
+    #[error("needs the password or a code again: the last proof is older than 10 minutes")]
+    NotFresh,
+    /// The organization demands a second factor, and the session has none.
+    #[error("the organization demands a second factor: set one up, or prove it again")]
+    NoSecondFactor,
+    /// The member has rights elsewhere that the actor does not control.
+    #[error(
+        "the member belongs to other organizations, too: only the installation's administrator may do this"
+    )]
+    SharedMember,
+    /// The account has no password: its user signs in by a provider.
+    #[error("the account has no password")]
+    NoPassword,
+    /// The role of the user that made the API key is lower by now.
+    #[error("the user that made the API key lacks the role {0}")]
+    MakerRole(Role),
+    /// The kind of credential is never accepted here.
+    #[error("this kind of credential is not accepted here")]
+    WrongCredential,
+    /// An API key would make one with more than it has.
+    #[error("an API key makes no key with more {0} than it has")]
+    MoreThanOwn(&'static str),
+    /// The credential has ended or was revoked.
+    #[error("the credential is not valid any more")]
+    Ended,
+    /// The state machine has no row for this.
+    #[error("{noun} that is {state} cannot {event}")]
+    WrongState {
+        /// The noun with its article.
+        noun: &'static str,
+        /// Its state.
+        state: &'static str,
+        /// The requested event.
+        event: &'static str,
+    },
+    /// The person that asked for approval cannot give it, by whatever credential.
+    #[error("another person must approve")]
+    OwnApproval,
+    /// Two persons are needed, and the person behind the API key was not noted when it was made.
+    #[error("the user that made this API key is not known: make a new one")]
+    UnknownPerson,
+    /// The project's policy wants a second person to approve, and only rollouts can be approved.
+    #[error("the project's policy wants another person's approval: make a rollout")]
+    NeedsApproval,
+    /// A rollout moves the node, and has not ended.
+    #[error("a rollout that has not ended moves a node of these")]
+    Held,
+    /// The organization would be left without an administrator.
+    #[error("the last administrator stays")]
+    LastAdmin,
+    /// Other values still refer to this one.
+    #[error("still has {0}")]
+    InUse(&'static str),
+    /// Another value has this field's value, which must be unique.
+    #[error("{0} is taken")]
+    Taken(&'static str),
+    /// The organization has all that it may have.
+    #[error("Quota exceeded: {kind} - an organization may have {limit}")]
+    Quota {
+        /// The kind of value.
+        kind: &'static str,
+        /// The most that an organization may have.
+        limit: u64,
+    },
+    /// The organization has no active signing key.
+    #[error("the organization has no active signing key")]
+    NoSigningKey,
+    /// A field has a wrong value.
+    #[error("{field}: {reason}")]
+    Invalid {
+        /// The field's name, with dots between levels.
+        field: &'static str,
+        /// Why its value is refused.
+        reason: &'static str,
+    },
+}
+
+impl Refusal {
+    /// [`Refusal::Invalid`]
+    pub const fn invalid(field: &'static str, reason: &'static str) -> Self {
+        Self::Invalid { field, reason }
+    }
+}
+
+fn missing_scope(rule: ScopeRule) -> String {
+    match rule {
+        ScopeRule::Any => "the API key is not accepted".to_owned(),
+        ScopeRule::Has(scope) => format!("the API key lacks the scope {scope}"),
+        ScopeRule::Unlimited => "needs an API key without scopes".to_owned(),
+    }
+}

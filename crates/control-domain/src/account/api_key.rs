@@ -1,0 +1,227 @@
+//! API keys: what operators and pipelines prove themselves with.
+
+use crate::access::actor::Actor;
+use crate::access::maker::Maker;
+use crate::access::refusal::Refusal;
+use crate::access::{Access, Role, Scope, Tenant};
+use crate::machine::{Transition, next_state};
+use crate::named::named;
+use crate::text::Name;
+use control_wire::ApiKeyId;
+use jiff::Timestamp;
+use std::collections::BTreeSet;
+
+named! {
+    /// Whether an API key is accepted.
+    ApiKeyState {
+        /// It is accepted.
+        Active = "active",
+        /// Its time has passed.
+        Expired = "expired",
+        /// It was revoked.
+        Revoked = "revoked",
+        /// It does not exist any more.
+        Deleted = "deleted",
+    }
+}
+
+named! {
+    /// Events of an API key.
+    ApiKeyEvent {
+        /// The current time passes `expires_at`.
+        Expire = "expire",
+        /// An administrator revokes it; takes effect immediately.
+        Revoke = "revoke",
+        /// An administrator deletes it.
+        Delete = "delete",
+    }
+}
+
+/// Every way of an API key.
+pub const API_KEY_TRANSITIONS: &[Transition<ApiKeyState, ApiKeyEvent>] = &[
+    Transition::new(
+        ApiKeyState::Active,
+        ApiKeyEvent::Expire,
+        ApiKeyState::Expired,
+    ),
+    Transition::new(
+        ApiKeyState::Active,
+        ApiKeyEvent::Revoke,
+        ApiKeyState::Revoked,
+    ),
+    Transition::new(
+        ApiKeyState::Expired,
+        ApiKeyEvent::Revoke,
+        ApiKeyState::Revoked,
+    ),
+    Transition::new(
+        ApiKeyState::Revoked,
+        ApiKeyEvent::Delete,
+        ApiKeyState::Deleted,
+    ),
+];
+
+/// An API key, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    /// Its identifier.
+    pub id: ApiKeyId,
+    /// Its organization, and the project that it is limited to.
+    pub tenant: Tenant,
+    /// Name for its purpose.
+    pub name: Name,
+    /// Its scopes; empty: full access.
+    pub scopes: BTreeSet<Scope>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+    /// The user that made it, by another key or not; none for keys of before this was noted.
+    pub made_by: Option<Maker>,
+}
+
+/// Choices of the creator of an API key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewApiKey {
+    /// Name for its purpose.
+    pub name: String,
+    /// Its scopes; empty: full access.
+    pub scopes: BTreeSet<Scope>,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl ApiKey {
+    /// A new key for `tenant`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, for a bad field, or if `actor` is a key with less.
+    pub fn create(
+        actor: &Actor,
+        tenant: Tenant,
+        id: ApiKeyId,
+        new: NewApiKey,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_API_KEYS, tenant)?;
+        let NewApiKey {
+            name,
+            scopes,
+            expires_at,
+        } = new;
+        if expires_at.is_some_and(|end| end <= now) {
+            return Err(Refusal::invalid("expires_at", "is not in the future"));
+        }
+        let key = Self {
+            id,
+            tenant,
+            name: Name::parse("name", &name)?,
+            scopes,
+            created_at: now,
+            expires_at,
+            revoked_at: None,
+            made_by: actor.maker(tenant),
+        };
+        key.within(actor)?;
+        Ok(key)
+    }
+
+    /// A key never makes a key with more than it has. Its project was compared already.
+    fn within(&self, actor: &Actor) -> Result<(), Refusal> {
+        let Actor::ApiKey {
+            scopes, expires_at, ..
+        } = actor
+        else {
+            return Ok(());
+        };
+        let full = self.scopes.is_empty();
+        if !scopes.is_empty() && (full || !self.scopes.is_subset(scopes)) {
+            return Err(Refusal::MoreThanOwn("scopes"));
+        }
+        if expires_at.is_some_and(|own| self.expires_at.is_none_or(|end| own < end)) {
+            return Err(Refusal::MoreThanOwn("time"));
+        }
+        Ok(())
+    }
+
+    /// The state at `now`. The key of a user that left is as one that was revoked.
+    pub fn state(&self, now: Timestamp) -> ApiKeyState {
+        if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Reader) {
+            ApiKeyState::Revoked
+        } else if self.expires_at.is_some_and(|end| end <= now) {
+            ApiKeyState::Expired
+        } else {
+            ApiKeyState::Active
+        }
+    }
+
+    /// The key under another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_API_KEYS, self.tenant)?;
+        let name = Name::parse("name", name)?;
+        Ok(Self { name, ..self })
+    }
+
+    /// The key, not accepted any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if it was revoked before.
+    pub fn revoke(self, actor: &Actor, now: Timestamp) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_API_KEYS, self.tenant)?;
+        self.step(ApiKeyEvent::Revoke, now)?;
+        Ok(Self {
+            revoked_at: Some(now),
+            ..self
+        })
+    }
+
+    /// Whether the key may be deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if it was not revoked before.
+    pub fn delete(&self, actor: &Actor, now: Timestamp) -> Result<(), Refusal> {
+        actor.require(Access::WRITE_API_KEYS, self.tenant)?;
+        self.step(ApiKeyEvent::Delete, now)?;
+        Ok(())
+    }
+
+    /// The actor that the key stands for.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Ended`] unless it is active.
+    pub fn accept(self, now: Timestamp) -> Result<Actor, Refusal> {
+        if self.state(now) != ApiKeyState::Active {
+            return Err(Refusal::Ended);
+        }
+        Ok(Actor::ApiKey {
+            id: self.id,
+            tenant: self.tenant,
+            scopes: self.scopes,
+            expires_at: self.expires_at,
+            made_by: self.made_by,
+        })
+    }
+
+    fn step(&self, event: ApiKeyEvent, now: Timestamp) -> Result<ApiKeyState, Refusal> {
+        let state = self.state(now);
+        next_state(API_KEY_TRANSITIONS, state, event).ok_or(Refusal::WrongState {
+            noun: "an API key",
+            state: state.name(),
+            event: match event {
+                ApiKeyEvent::Expire => "expire",
+                ApiKeyEvent::Revoke => "be revoked",
+                ApiKeyEvent::Delete => "be deleted: revoke it first",
+            },
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! An invitation: the one-time link by which a person joins an organization.
+
+use crate::access::actor::Actor;
+use crate::access::maker::Maker;
+use crate::access::refusal::Refusal;
+use crate::access::{Access, Role, Tenant};
+use crate::org::membership::Membership;
+use crate::text::Email;
+use control_wire::{InvitationId, OrgId, UserId};
+use jiff::{SignedDuration, Timestamp};
+
+/// An invitation works this long.
+const LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// An invitation, without its secret. It is gone once it was accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invitation {
+    /// The identifier.
+    pub id: InvitationId,
+    /// The organization.
+    pub org: OrgId,
+    /// The address that a new user signs in with; of no account, and proof of none.
+    pub email: Email,
+    /// The role of the new member.
+    pub role: Role,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends by itself.
+    pub expires_at: Timestamp,
+    /// The user that made it, by an API key or not; none for invitations of before this was noted.
+    pub made_by: Option<Maker>,
+}
+
+impl Invitation {
+    /// An invitation of the person with this address.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad address.
+    pub fn create(
+        actor: &Actor,
+        org: OrgId,
+        id: InvitationId,
+        (email, role): (&str, Role),
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::CONTROL, Tenant::org(org))?;
+        Ok(Self {
+            id,
+            org,
+            email: Email::parse("email", email)?,
+            role,
+            created_at: now,
+            expires_at: now + LIFETIME,
+            made_by: actor.maker(Tenant::org(org)),
+        })
+    }
+
+    /// Whether the invitation may be withdrawn.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission.
+    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+        actor.require(Access::CONTROL, self.tenant())
+    }
+
+    /// The actor that the link stands for.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Ended`] after seven days, or once its maker administers the organization no more.
+    pub fn accept(&self, now: Timestamp) -> Result<Actor, Refusal> {
+        if self.expires_at <= now || !Maker::allows(self.made_by, Role::Admin) {
+            return Err(Refusal::Ended);
+        }
+        Ok(Actor::Invitee {
+            id: self.id,
+            tenant: self.tenant(),
+        })
+    }
+
+    /// The membership of the user that accepted: the link decides, not the address of the account.
+    pub fn membership(&self, user: UserId, now: Timestamp) -> Membership {
+        Membership {
+            org: self.org,
+            user,
+            role: self.role,
+            created_at: now,
+        }
+    }
+
+    /// Itself, as the place of what belongs to it.
+    pub fn tenant(&self) -> Tenant {
+        Tenant::org(self.org)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control_wire::ApiKeyId;
+    use std::collections::BTreeSet;
+    use uuid::Uuid;
+
+    #[test]
+    fn an_invitation_ends_after_seven_days() {
+        let now = Timestamp::UNIX_EPOCH;
+        let id = InvitationId(Uuid::from_u128(1));
+        let org = OrgId(Uuid::from_u128(2));
+        let admin = Actor::ApiKey {
+            id: ApiKeyId(Uuid::from_u128(3)),
+            tenant: Tenant::org(org),
+            scopes: BTreeSet::new(),
+            expires_at: None,
+            made_by: None,
+        };
+        let made = Invitation::create(&admin, org, id, ("A@b", Role::Reader), now);
+        let made = made.unwrap();
+        assert_eq!(made.email.as_str(), "a@b");
+        let day = |days: i64| now + SignedDuration::from_hours(days * 24);
+        assert!(made.accept(day(6)).is_ok());
+        assert_eq!(made.accept(day(7)), Err(Refusal::Ended));
+    }
+}

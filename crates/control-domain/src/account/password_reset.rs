@@ -1,0 +1,170 @@
+//! A password reset: the one-time link by which a member sets another password.
+
+use crate::access::actor::Actor;
+use crate::access::maker::Maker;
+use crate::access::refusal::Refusal;
+use crate::access::{Access, Role, Tenant};
+use crate::account::session::UserRights;
+use crate::account::user::User;
+use crate::org::membership::Membership;
+use control_wire::{OrgId, UserId};
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+/// A link works this long.
+const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
+
+/// A link, without its secret. It is gone once it was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PasswordReset {
+    /// The identifier.
+    pub id: Uuid,
+    /// The user.
+    pub user: UserId,
+    /// The organization of the administrator that made it.
+    pub org: OrgId,
+    /// The administrator that made it, by an API key or not.
+    pub made_by: Option<Maker>,
+    /// When it ends.
+    pub ends_at: Timestamp,
+}
+
+impl PasswordReset {
+    /// A link for a member that the actor controls.
+    pub fn new(actor: &Actor, id: Uuid, membership: &Membership, now: Timestamp) -> Self {
+        Self {
+            id,
+            user: membership.user,
+            org: membership.org,
+            made_by: actor.maker(membership.tenant()),
+            ends_at: now + LIFETIME,
+        }
+    }
+
+    /// Whether the link still works.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Ended`] after 24 hours, or once its maker administers the organization no more.
+    pub fn check(&self, now: Timestamp) -> Result<(), Refusal> {
+        let stands = now < self.ends_at && Maker::allows(self.made_by, Role::Admin);
+        stands.then_some(()).ok_or(Refusal::Ended)
+    }
+}
+
+impl Membership {
+    /// Whether the actor may decide how the member signs in. Users are shared by organizations: it must control all
+    /// of the member's, else an administrator of one would sign in as that of another.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or [`Refusal::SharedMember`].
+    pub fn control_sign_in(
+        &self,
+        actor: &Actor,
+        user: &User,
+        rights: &UserRights,
+    ) -> Result<(), Refusal> {
+        actor.require(Access::CONTROL, self.tenant())?;
+        if actor.holds(Access::InstanceAdmin).is_ok() {
+            return Ok(());
+        }
+        let controls = |org: &OrgId| actor.require(Access::CONTROL, Tenant::org(*org)).is_ok();
+        let is_own = !user.instance_admin && rights.roles.keys().all(controls);
+        is_own.then_some(()).ok_or(Refusal::SharedMember)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{Email, Name};
+    use control_wire::SessionId;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    const ORG: OrgId = OrgId(Uuid::from_u128(1));
+    const OTHER: OrgId = OrgId(Uuid::from_u128(2));
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn admin(orgs: &[OrgId], instance_admin: bool) -> Actor {
+        Actor::User {
+            id: UserId(Uuid::from_u128(3)),
+            session: SessionId(Uuid::from_u128(4)),
+            instance_admin,
+            roles: orgs.iter().map(|org| (*org, Role::Admin)).collect(),
+            project_roles: BTreeMap::new(),
+            locked: BTreeSet::new(),
+            is_fresh: true,
+        }
+    }
+
+    fn member() -> Membership {
+        Membership {
+            org: ORG,
+            user: UserId(Uuid::from_u128(5)),
+            role: Role::Reader,
+            created_at: NOW,
+        }
+    }
+
+    #[test]
+    fn an_administrator_controls_only_members_without_rights_elsewhere() {
+        let user = |instance_admin| User {
+            id: member().user,
+            email: Email::stored("a@b".to_owned()),
+            name: Name::stored("A".to_owned()),
+            password: None,
+            instance_admin,
+            created_at: NOW,
+        };
+        let rights = |orgs: &[OrgId]| UserRights {
+            roles: orgs.iter().map(|org| (*org, Role::Reader)).collect(),
+            ..UserRights::default()
+        };
+        let shared = Err(Refusal::SharedMember);
+        for (actor, user, rights, found) in [
+            (admin(&[ORG], false), user(false), rights(&[ORG]), Ok(())),
+            (
+                admin(&[ORG], false),
+                user(false),
+                rights(&[ORG, OTHER]),
+                shared,
+            ),
+            (
+                admin(&[ORG, OTHER], false),
+                user(false),
+                rights(&[ORG, OTHER]),
+                Ok(()),
+            ),
+            (admin(&[ORG], false), user(true), rights(&[ORG]), shared),
+            (
+                admin(&[ORG], true),
+                user(true),
+                rights(&[ORG, OTHER]),
+                Ok(()),
+            ),
+        ] {
+            assert_eq!(member().control_sign_in(&actor, &user, &rights), found);
+        }
+        let stranger = admin(&[OTHER], true);
+        let found = member().control_sign_in(&stranger, &user(false), &rights(&[ORG]));
+        assert_eq!(found, Err(Refusal::NotFound));
+    }
+
+    #[test]
+    fn a_link_ends_after_a_day_and_with_its_maker() {
+        let link = PasswordReset::new(&admin(&[ORG], false), Uuid::nil(), &member(), NOW);
+        assert_eq!(link.check(NOW + SignedDuration::from_hours(23)), Ok(()));
+        let late = link.check(NOW + SignedDuration::from_hours(24));
+        assert_eq!(late, Err(Refusal::Ended));
+        let demoted = Maker {
+            role: Some(Role::Operator),
+            ..link.made_by.unwrap()
+        };
+        let orphan = PasswordReset {
+            made_by: Some(demoted),
+            ..link
+        };
+        assert_eq!(orphan.check(NOW), Err(Refusal::Ended));
+    }
+}

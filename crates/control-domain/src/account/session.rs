@@ -1,0 +1,379 @@
+//! A session: what a browser proves a user with.
+
+use crate::access::actor::{Actor, higher_role};
+use crate::access::refusal::Refusal;
+use crate::access::{Role, Tenant};
+use crate::account::user::User;
+use crate::named::named;
+use control_wire::{OrgId, ProjectId, SessionId, UserId};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// A session ends this long after its last request.
+const IDLE: SignedDuration = SignedDuration::from_hours(12);
+/// A session ends this long after its start.
+const ABSOLUTE: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// A proof of identity is fresh this long.
+const FRESH: SignedDuration = SignedDuration::from_mins(10);
+/// The last request is written down with this precision, which saves a write per request.
+const SEEN_PRECISION: SignedDuration = SignedDuration::from_mins(5);
+
+named! {
+    /// How the user proved its identity.
+    SignInMethod {
+        /// The password alone.
+        Password = "password",
+        /// The password and a code of an authenticator app.
+        PasswordTotp = "password+totp",
+        /// The password and a recovery code.
+        PasswordRecovery = "password+recovery_code",
+        /// An identity provider that speaks `OpenID Connect`.
+        Oidc = "oidc",
+        /// An identity provider that speaks SAML.
+        Saml = "saml",
+        /// `OpenID Connect`, and a code of an authenticator app in the same session.
+        OidcTotp = "oidc+totp",
+        /// SAML, and a code of an authenticator app in the same session.
+        SamlTotp = "saml+totp",
+    }
+}
+
+/// How and where a session began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionOrigin {
+    /// How the user proved its identity.
+    pub method: SignInMethod,
+    /// The organization of the identity provider that vouched; none without a provider.
+    pub provider: Option<OrgId>,
+    /// The address of the browser.
+    pub address: Option<IpAddr>,
+    /// The browser's name, shortened; empty if it has none.
+    pub browser: String,
+}
+
+/// A session, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The identifier.
+    pub id: SessionId,
+    /// The user.
+    pub user: UserId,
+    /// How and where it began.
+    pub origin: SessionOrigin,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// The last request, up to 5 minutes too early. Requests that only keep a page live do not count.
+    pub seen_at: Timestamp,
+    /// The user's last proof of identity is fresh until then.
+    pub strong_until: Timestamp,
+    /// When it ends however often it is used.
+    pub ends_at: Timestamp,
+    /// When it was ended.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// The rights of a user at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserRights {
+    /// The user's organizations.
+    pub roles: BTreeMap<OrgId, Role>,
+    /// Projects in which the user has a role of its own.
+    pub project_roles: BTreeMap<ProjectId, Role>,
+    /// Those of the organizations that demand a second factor.
+    pub guarded: BTreeSet<OrgId>,
+}
+
+impl UserRights {
+    /// The role in the tenant: the higher of those in the organization and in the project; none for strangers.
+    pub fn role(&self, tenant: Tenant) -> Option<Role> {
+        higher_role((&self.roles, &self.project_roles), tenant)
+    }
+}
+
+impl SignInMethod {
+    /// Whether the user proved two factors to this program.
+    pub fn has_second_factor(self) -> bool {
+        match self {
+            Self::PasswordTotp | Self::PasswordRecovery | Self::OidcTotp | Self::SamlTotp => true,
+            Self::Password | Self::Oidc | Self::Saml => false,
+        }
+    }
+
+    /// The same with a code of an authenticator app.
+    #[must_use]
+    pub fn with_totp(self) -> Self {
+        match self {
+            Self::Password | Self::PasswordTotp | Self::PasswordRecovery => Self::PasswordTotp,
+            Self::Oidc | Self::OidcTotp => Self::OidcTotp,
+            Self::Saml | Self::SamlTotp => Self::SamlTotp,
+        }
+    }
+}
+
+impl Default for SessionOrigin {
+    fn default() -> Self {
+        Self {
+            method: SignInMethod::Password,
+            provider: None,
+            address: None,
+            browser: String::new(),
+        }
+    }
+}
+
+impl Session {
+    /// A session that begins now, with a proof that is fresh.
+    pub fn start(id: SessionId, user: UserId, origin: SessionOrigin, now: Timestamp) -> Self {
+        Self {
+            id,
+            user,
+            origin,
+            created_at: now,
+            seen_at: now,
+            strong_until: now + FRESH,
+            ends_at: now + ABSOLUTE,
+            revoked_at: None,
+        }
+    }
+
+    /// The session after another proof of identity; `method` is the proof together with those before.
+    #[must_use]
+    pub fn strengthen(self, method: SignInMethod, now: Timestamp) -> Self {
+        let origin = SessionOrigin {
+            method,
+            ..self.origin
+        };
+        Self {
+            origin,
+            strong_until: now + FRESH,
+            ..self
+        }
+    }
+
+    /// The actor that the session stands for.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Ended`] if it was revoked or its time has passed.
+    pub fn accept(
+        &self,
+        user: &User,
+        rights: UserRights,
+        now: Timestamp,
+    ) -> Result<Actor, Refusal> {
+        if !self.is_open(now) || user.id != self.user {
+            return Err(Refusal::Ended);
+        }
+        let UserRights {
+            roles,
+            project_roles,
+            guarded,
+        } = rights;
+        let lacks = |org: &OrgId| !self.satisfies(*org);
+        Ok(Actor::User {
+            id: self.user,
+            session: self.id,
+            instance_admin: user.instance_admin,
+            roles,
+            project_roles,
+            locked: guarded.into_iter().filter(lacks).collect(),
+            is_fresh: now < self.strong_until,
+        })
+    }
+
+    /// Whether it is neither revoked nor past its time.
+    pub fn is_open(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && now < self.expires_at()
+    }
+
+    /// When it ends unless there is another request.
+    pub fn expires_at(&self) -> Timestamp {
+        (self.seen_at + IDLE).min(self.ends_at)
+    }
+
+    /// Whether the last request is to be written down again.
+    pub fn is_seen_late(&self, now: Timestamp) -> bool {
+        SEEN_PRECISION <= now.duration_since(self.seen_at)
+    }
+
+    /// Whether it meets the demand of `org` for a second factor: an organization answers for its own provider only.
+    fn satisfies(&self, org: OrgId) -> bool {
+        let SessionOrigin {
+            method, provider, ..
+        } = self.origin;
+        method.has_second_factor() || provider == Some(org)
+    }
+}
+
+/// A browser's name from its `User-Agent`, at most 40 visible characters: `Firefox 128, Linux`.
+pub fn shortened_browser(user_agent: &str) -> String {
+    const BROWSERS: [(&str, &str); 6] = [
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox/", "Firefox"),
+        ("Chrome/", "Chrome"),
+        ("Version/", "Safari"),
+        ("curl/", "curl"),
+    ];
+    // Android's names have `Linux` in them, those of iPhones `Mac OS X`.
+    const SYSTEMS: [(&str, &str); 6] = [
+        ("Android", "Android"),
+        ("iPhone", "iPhone"),
+        ("iPad", "iPad"),
+        ("Windows", "Windows"),
+        ("Mac OS X", "macOS"),
+        ("Linux", "Linux"),
+    ];
+    const MAX_CHARS: usize = 40;
+    let browser = BROWSERS.iter().find_map(|(mark, name)| {
+        let (_, rest) = user_agent.split_once(mark)?;
+        let digits: String = rest
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .take(5)
+            .collect();
+        Some(format!("{name} {digits}"))
+    });
+    let system = SYSTEMS.iter().find(|(mark, _)| user_agent.contains(mark));
+    match (browser, system) {
+        (Some(browser), Some((_, system))) => format!("{browser}, {system}"),
+        (Some(browser), None) => browser,
+        (None, _) => {
+            let visible = user_agent.chars().filter(|c| matches!(c, ' '..='~'));
+            visible.take(MAX_CHARS).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Access;
+    use crate::text::{Email, Name};
+    use uuid::Uuid;
+
+    const ORG: OrgId = OrgId(Uuid::from_u128(3));
+    const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn user() -> User {
+        User {
+            id: UserId(Uuid::from_u128(1)),
+            email: Email::stored("a@b".to_owned()),
+            name: Name::stored("A".to_owned()),
+            password: None,
+            instance_admin: false,
+            created_at: START,
+        }
+    }
+
+    fn session(method: SignInMethod, provider: Option<OrgId>) -> Session {
+        let origin = SessionOrigin {
+            method,
+            provider,
+            ..SessionOrigin::default()
+        };
+        Session::start(SessionId(Uuid::from_u128(2)), user().id, origin, START)
+    }
+
+    #[test]
+    fn a_session_ends_when_idle_when_old_and_when_revoked() {
+        let session = session(SignInMethod::Password, None);
+        let accepted = |session: &Session, hours| {
+            let now = START + SignedDuration::from_hours(hours);
+            session.accept(&user(), UserRights::default(), now).is_ok()
+        };
+        assert!(accepted(&session, 11));
+        assert!(!accepted(&session, 12));
+        let busy = Session {
+            seen_at: START + SignedDuration::from_hours(167),
+            ..session.clone()
+        };
+        assert!(accepted(&busy, 167));
+        assert!(!accepted(&busy, 168));
+        let shortened = Session {
+            ends_at: START + SignedDuration::from_hours(2),
+            ..session.clone()
+        };
+        assert!(accepted(&shortened, 1));
+        assert!(!accepted(&shortened, 2));
+        let revoked = Session {
+            revoked_at: Some(START),
+            ..session
+        };
+        assert!(!accepted(&revoked, 1));
+    }
+
+    #[test]
+    fn a_proof_is_fresh_for_ten_minutes() {
+        let session = session(SignInMethod::Password, None);
+        let fresh = |session: &Session, minutes| {
+            let now = START + SignedDuration::from_mins(minutes);
+            let rights = UserRights {
+                roles: BTreeMap::from([(ORG, Role::Admin)]),
+                ..UserRights::default()
+            };
+            let actor = session.accept(&user(), rights, now).unwrap();
+            assert_eq!(actor.holds(Access::Session), Ok(()));
+            assert_eq!(actor.require(Access::ADMINISTER, Tenant::org(ORG)), Ok(()));
+            let own = actor.holds(Access::FreshSession);
+            assert_eq!(actor.require(Access::CONTROL, Tenant::org(ORG)), own);
+            own
+        };
+        assert_eq!(fresh(&session, 9), Ok(()));
+        assert_eq!(fresh(&session, 10), Err(Refusal::NotFresh));
+        let later = START + SignedDuration::from_mins(30);
+        let again = session.strengthen(SignInMethod::Password, later);
+        assert_eq!(fresh(&again, 39), Ok(()));
+        assert_eq!(fresh(&again, 40), Err(Refusal::NotFresh));
+    }
+
+    #[test]
+    fn an_organization_that_demands_a_second_factor_admits_no_session_without() {
+        let other = OrgId(Uuid::from_u128(4));
+        for (method, provider, admitted) in [
+            (SignInMethod::Password, None, false),
+            (SignInMethod::PasswordTotp, None, true),
+            (SignInMethod::PasswordRecovery, None, true),
+            (SignInMethod::Oidc, Some(ORG), true),
+            (SignInMethod::Saml, Some(other), false),
+        ] {
+            let rights = UserRights {
+                roles: BTreeMap::from([(ORG, Role::Reader), (other, Role::Reader)]),
+                guarded: BTreeSet::from([ORG]),
+                ..UserRights::default()
+            };
+            let actor = session(method, provider).accept(&user(), rights, START);
+            let actor = actor.unwrap();
+            let found = actor.require(Access::READ_ORG, Tenant::org(ORG));
+            assert_eq!(found.is_ok(), admitted, "{method}");
+            assert_eq!(actor.require(Access::READ_ORG, Tenant::org(other)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_browser_has_a_short_name() {
+        for (full, short) in [
+            (
+                "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+                "Firefox 128, Linux",
+            ),
+            (
+                "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
+                 Chrome/120.0.0.0 Safari/537.36 Edg/120.0.1",
+                "Edge 120, Windows",
+            ),
+            (
+                "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 \
+                 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1",
+                "Safari 17, iPhone",
+            ),
+            ("curl/8.5.0", "curl 8"),
+            ("a\u{202e}b\n<script>", "ab<script>"),
+            ("", ""),
+        ] {
+            assert_eq!(shortened_browser(full), short);
+        }
+        assert_eq!(shortened_browser(&"x".repeat(1000)).len(), 40);
+    }
+}

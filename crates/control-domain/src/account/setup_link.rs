@@ -1,0 +1,32 @@
+//! The set-up link: the first administrator's way in, instead of a default password.
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+/// A link works this long.
+const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
+
+/// A one-time link, without its secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetupLink {
+    /// The identifier.
+    pub id: Uuid,
+    /// When it was printed.
+    pub created_at: Timestamp,
+}
+
+impl SetupLink {
+    /// The actor that the link stands for.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Ended`] after 24 hours.
+    pub fn accept(&self, now: Timestamp) -> Result<Actor, Refusal> {
+        if self.created_at + LIFETIME <= now {
+            return Err(Refusal::Ended);
+        }
+        Ok(Actor::SetUp { id: self.id })
+    }
+}

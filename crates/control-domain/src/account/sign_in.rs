@@ -1,0 +1,67 @@
+//! Sign-in: the step between the password and the second factor, and browsers that are known.
+
+use crate::access::refusal::Refusal;
+use crate::account::session::SessionOrigin;
+use control_wire::UserId;
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+/// A sign-in waits this long for its second factor.
+const PENDING: SignedDuration = SignedDuration::from_mins(5);
+/// A browser is known this long after its last sign-in.
+const KNOWN: SignedDuration = SignedDuration::from_hours(90 * 24);
+
+/// A sign-in with a right password that waits for the second factor; its secret is no session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingSignIn {
+    /// The identifier.
+    pub id: Uuid,
+    /// The user.
+    pub user: UserId,
+    /// Where it began.
+    pub origin: SessionOrigin,
+    /// When it ends.
+    pub ends_at: Timestamp,
+}
+
+/// A browser in which a user signed in before: wrong passwords from elsewhere do not hold it up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownBrowser {
+    /// The user.
+    pub user: UserId,
+    /// The last sign-in.
+    pub seen_at: Timestamp,
+}
+
+impl PendingSignIn {
+    /// A sign-in that waits for its second factor from now on.
+    pub fn start(id: Uuid, user: UserId, origin: SessionOrigin, now: Timestamp) -> Self {
+        Self {
+            id,
+            user,
+            origin,
+            ends_at: now + PENDING,
+        }
+    }
+
+    /// Whether a second factor still completes it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Ended`] after 5 minutes.
+    pub fn check(&self, now: Timestamp) -> Result<(), Refusal> {
+        (now < self.ends_at).then_some(()).ok_or(Refusal::Ended)
+    }
+}
+
+impl KnownBrowser {
+    /// Whether it is known for `user`.
+    pub fn is_of(&self, user: UserId, now: Timestamp) -> bool {
+        self.user == user && now < self.seen_at + KNOWN
+    }
+
+    /// Browsers that signed in before this time are not known any more.
+    pub fn horizon(now: Timestamp) -> Timestamp {
+        now - KNOWN
+    }
+}

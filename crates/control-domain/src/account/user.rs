@@ -1,0 +1,144 @@
+//! A user: a person with an account.
+
+use crate::access::Access;
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
+use crate::text::{Email, Name};
+use control_auth::{Password, PasswordHash};
+use control_wire::UserId;
+use jiff::Timestamp;
+
+/// A user of the installation; memberships say in which organizations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The identifier.
+    pub id: UserId,
+    /// The address to sign in with, unique in the installation.
+    pub email: Email,
+    /// The name to show.
+    pub name: Name,
+    /// Absent for users of an external identity provider.
+    pub password: Option<PasswordHash>,
+    /// Whether the user administers the whole installation.
+    pub instance_admin: bool,
+    /// When the user was created.
+    pub created_at: Timestamp,
+}
+
+/// Properties of a new user.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    /// The address to sign in with.
+    pub email: String,
+    /// The name to show.
+    pub name: String,
+    /// 12 to 256 characters.
+    pub password: Password,
+}
+
+impl NewUser {
+    /// Checks all fields before the password is hashed, which is slow; `org_name` is the organization to join.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Invalid`] for the first bad field.
+    pub fn check(&self, org_name: &str) -> Result<(), Refusal> {
+        let email = Email::parse("email", &self.email)?;
+        let name = Name::parse("user_name", &self.name)?;
+        check_password(&self.password, &[email.as_str(), name.as_str(), org_name])
+    }
+}
+
+/// Whether the password may be a new one of a user that the `known` words describe.
+fn check_password(password: &Password, known: &[&str]) -> Result<(), Refusal> {
+    let checked = password.check(known);
+    checked.map_err(|fault| Refusal::invalid("password", fault.reason()))
+}
+
+impl User {
+    /// The user with another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] for any other actor, or for a bad name.
+    pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
+        actor.holds(Access::Session)?;
+        let name = Name::parse("name", name)?;
+        Ok(Self { name, ..self })
+    }
+
+    /// Whether `password` may be the user's next one; `orgs` are the names of its organizations.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Invalid`] with the rule that it breaks.
+    pub fn check_password(&self, password: &Password, orgs: &[Name]) -> Result<(), Refusal> {
+        let own = [self.email.as_str(), self.name.as_str()];
+        let orgs = orgs.iter().map(Name::as_str);
+        let known: Vec<&str> = own.into_iter().chain(orgs).collect();
+        check_password(password, &known)
+    }
+
+    /// The user of an accepted invitation. `hash` is of the password.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] for any other actor, or a bad field.
+    pub fn join(
+        actor: &Actor,
+        id: UserId,
+        new: &NewUser,
+        hash: PasswordHash,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.holds(Access::Invitee)?;
+        Self::create(id, new, hash, false, now)
+    }
+
+    /// The first administrator, made at set-up or on the command line. `hash` is of the password.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] for any other actor, or a bad field.
+    pub fn create_admin(
+        actor: &Actor,
+        id: UserId,
+        new: &NewUser,
+        hash: PasswordHash,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor
+            .holds(Access::SetUp)
+            .or_else(|_| actor.holds(Access::System))?;
+        Self::create(id, new, hash, true, now)
+    }
+
+    /// A user of an identity provider, without a password.
+    pub fn provision(id: UserId, email: Email, name: Name, now: Timestamp) -> Self {
+        Self {
+            id,
+            email,
+            name,
+            password: None,
+            instance_admin: false,
+            created_at: now,
+        }
+    }
+
+    fn create(
+        id: UserId,
+        new: &NewUser,
+        hash: PasswordHash,
+        instance_admin: bool,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        Ok(Self {
+            id,
+            email: Email::parse("email", &new.email)?,
+            name: Name::parse("user_name", &new.name)?,
+            password: Some(hash),
+            instance_admin,
+            created_at: now,
+        })
+    }
+}

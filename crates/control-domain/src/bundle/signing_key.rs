@@ -1,0 +1,128 @@
+//! Signing keys of an organization: tokens and orders to nodes are signed with them.
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
+use crate::access::{Access, Tenant};
+use crate::machine::{Transition, next_state};
+use crate::named::named;
+use control_auth::PublicKey;
+use control_wire::{OrgId, SecretId, SigningKeyId};
+use jiff::Timestamp;
+
+/// Keys of an organization that verify: every node keeps them all.
+const MAX_VERIFYING: usize = 16;
+
+named! {
+    /// Uses of a signing key.
+    SigningKeyState {
+        /// Published, so that nodes learn of it before it signs.
+        Standby = "standby",
+        /// Signs and verifies; an organization has one.
+        Active = "active",
+        /// Verifies what it signed before.
+        Retired = "retired",
+        /// Neither.
+        Deactivated = "deactivated",
+    }
+}
+
+named! {
+    /// Events of a signing key.
+    SigningKeyEvent {
+        /// A rotation lets it sign.
+        Activate = "activate",
+        /// A rotation lets another key sign.
+        Retire = "retire",
+        /// Refuses its signatures from now on.
+        Deactivate = "deactivate",
+    }
+}
+
+use SigningKeyEvent::{Activate, Deactivate, Retire};
+use SigningKeyState::{Active, Deactivated, Retired, Standby};
+
+/// Every way of a signing key. The active key is not deactivated: a rotation comes first, so an
+/// organization can always sign.
+pub const SIGNING_KEY_TRANSITIONS: &[Transition<SigningKeyState, SigningKeyEvent>] = &[
+    Transition::new(Standby, Activate, Active),
+    Transition::new(Active, Retire, Retired),
+    Transition::new(Standby, Deactivate, Deactivated),
+    Transition::new(Retired, Deactivate, Deactivated),
+];
+
+/// A signing key; its private half is a sealed secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SigningKey {
+    /// The identifier, `kid` in tokens.
+    pub id: SigningKeyId,
+    /// The organization.
+    pub org: OrgId,
+    /// Its present use.
+    pub state: SigningKeyState,
+    /// The public half.
+    pub public_key: PublicKey,
+    /// The sealed private half.
+    pub secret: SecretId,
+    /// The key that signed for this one, and its signature; `None` for a first key.
+    pub endorsement: Option<(SigningKeyId, String)>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was deactivated: what it signed is not proven since.
+    pub deactivated_at: Option<Timestamp>,
+}
+
+impl SigningKey {
+    /// Whether `org`, which has `verifying` keys that verify, may get another one.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if there are 16.
+    pub fn create(actor: &Actor, org: OrgId, verifying: usize) -> Result<(), Refusal> {
+        actor.require(Access::CONTROL, Tenant::org(org))?;
+        let full = MAX_VERIFYING <= verifying;
+        let refusal = Refusal::InUse("16 signing keys that are not deactivated");
+        (!full).then_some(()).ok_or(refusal)
+    }
+
+    /// The key that signs from now on, and the one that signed before.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if a key is in the wrong state.
+    pub fn rotate(actor: &Actor, next: Self, active: Self) -> Result<(Self, Self), Refusal> {
+        actor.require(Access::CONTROL, Tenant::org(active.org))?;
+        Ok((next.step(Activate)?, active.step(Retire)?))
+    }
+
+    /// The key, refused from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if it is active or was deactivated before.
+    pub fn deactivate(self, actor: &Actor, now: Timestamp) -> Result<Self, Refusal> {
+        actor.require(Access::CONTROL, Tenant::org(self.org))?;
+        Ok(Self {
+            deactivated_at: Some(now),
+            ..self.step(Deactivate)?
+        })
+    }
+
+    /// Whether what it signed is accepted.
+    pub fn verifies(&self) -> bool {
+        self.state != Deactivated
+    }
+
+    fn step(self, event: SigningKeyEvent) -> Result<Self, Refusal> {
+        let next = next_state(SIGNING_KEY_TRANSITIONS, self.state, event);
+        let state = next.ok_or(Refusal::WrongState {
+            noun: "a signing key",
+            state: self.state.name(),
+            event: match event {
+                Activate => "be activated",
+                Retire => "be retired",
+                Deactivate => "be deactivated",
+            },
+        })?;
+        Ok(Self { state, ..self })
+    }
+}

@@ -1,0 +1,96 @@
+//! A certificate: a chain that is shown, and a private key that never is.
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
+use crate::access::{Access, Tenant};
+use crate::labels::Labels;
+use crate::named::named;
+use crate::text::Name;
+use control_wire::{CertificateId, SecretId};
+use jiff::Timestamp;
+
+named! {
+    /// Whether clients accept a certificate.
+    CertificateState {
+        /// Its time has not begun.
+        Pending = "pending",
+        /// They do.
+        Valid = "valid",
+        /// Its time has passed.
+        Expired = "expired",
+    }
+}
+
+/// A certificate; its private key is a sealed secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// Its identifier.
+    pub id: CertificateId,
+    /// Its project.
+    pub tenant: Tenant,
+    /// Its name, unique in the project.
+    pub name: Name,
+    /// Facts of its leaf.
+    pub facts: CertificateFacts,
+    /// The chain, leaf first.
+    pub chain_pem: String,
+    /// The sealed private key.
+    pub secret: SecretId,
+    /// Labels that a node needs to get the private key; none: every node of the project.
+    pub node_labels: Labels,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// Facts of a valid chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// The hosts that it covers, in lower case.
+    pub hosts: Vec<String>,
+    /// Its first moment.
+    pub not_before: Timestamp,
+    /// Its last moment: that of the certificate of the chain which ends first.
+    pub not_after: Timestamp,
+    /// SHA-256 of the leaf in hexadecimal.
+    pub fingerprint: String,
+}
+
+impl Certificate {
+    /// Whether the actor may create one; asked before the key is looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn prepare(actor: &Actor, tenant: Tenant, name: &str) -> Result<Name, Refusal> {
+        actor.require(Access::WRITE_SERVICES, tenant)?;
+        Name::parse("name", name)
+    }
+
+    /// Whether the certificate may be deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or while a service uses it.
+    pub fn delete(&self, actor: &Actor, has_services: bool) -> Result<(), Refusal> {
+        actor.require(Access::WRITE_SERVICES, self.tenant)?;
+        let in_use = Refusal::InUse("services");
+        (!has_services).then_some(()).ok_or(in_use)
+    }
+
+    /// Whether a node with these labels may get the private key.
+    #[must_use]
+    pub fn may_be_held_with(&self, labels: &Labels) -> bool {
+        labels.contain(&self.node_labels)
+    }
+
+    /// The state at `now`.
+    pub fn state(&self, now: Timestamp) -> CertificateState {
+        if now < self.facts.not_before {
+            CertificateState::Pending
+        } else if self.facts.not_after < now {
+            CertificateState::Expired
+        } else {
+            CertificateState::Valid
+        }
+    }
+}

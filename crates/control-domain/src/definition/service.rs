@@ -1,0 +1,130 @@
+//! A service: which requests go to which upstream, as bundles are compiled from it.
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
+use crate::access::{Access, Tenant};
+use crate::text::Name;
+use control_wire::{CertificateId, ServiceId, UpstreamId};
+use jiff::Timestamp;
+
+const MAX_HOST_BYTES: usize = 253;
+const MAX_PATH_BYTES: usize = 1_000;
+
+/// Which requests go to which upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Its identifier.
+    pub id: ServiceId,
+    /// Its project.
+    pub tenant: Tenant,
+    /// Its name, unique in the project; the id of its route.
+    pub name: Name,
+    /// The host that it answers for, perhaps a wildcard; none: every host.
+    pub host: Option<String>,
+    /// How its paths begin; none: all paths.
+    pub path_prefix: Option<String>,
+    /// A higher one is asked first.
+    pub priority: i32,
+    /// Where its requests go.
+    pub upstream: UpstreamId,
+    /// The certificate for its host.
+    pub certificate: Option<CertificateId>,
+    /// JSON of further settings of its route, such as `policies`, with the names of the configuration.
+    pub settings: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// Settings of a service that an operator chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceSettings {
+    /// Its name, unique in the project.
+    pub name: String,
+    /// The host that it answers for; none: every host.
+    pub host: Option<String>,
+    /// How its paths begin; none: all paths.
+    pub path_prefix: Option<String>,
+    /// A higher one is asked first.
+    pub priority: i32,
+    /// Where its requests go: an upstream of the same project.
+    pub upstream: UpstreamId,
+    /// The certificate for its host: one of the same project.
+    pub certificate: Option<CertificateId>,
+    /// JSON of further settings of its route, with the names of the configuration.
+    pub settings: String,
+}
+
+impl Service {
+    /// A new service.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad field.
+    pub fn create(
+        actor: &Actor,
+        tenant: Tenant,
+        id: ServiceId,
+        settings: ServiceSettings,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_SERVICES, tenant)?;
+        let ServiceSettings {
+            name,
+            host,
+            path_prefix,
+            priority,
+            upstream,
+            certificate,
+            settings,
+        } = settings;
+        if !host.as_deref().is_none_or(is_host) {
+            return Err(Refusal::invalid("host", "is no host name"));
+        }
+        if !path_prefix.as_deref().is_none_or(is_path) {
+            return Err(Refusal::invalid(
+                "path_prefix",
+                "does not begin with `/`, is longer than 1000 bytes, or has a space, `?` or `#`",
+            ));
+        }
+        Ok(Self {
+            id,
+            tenant,
+            name: Name::parse("name", &name)?,
+            host,
+            path_prefix,
+            priority,
+            upstream,
+            certificate,
+            settings,
+            created_at: now,
+        })
+    }
+
+    /// The service with other settings.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad field.
+    pub fn update(self, actor: &Actor, settings: ServiceSettings) -> Result<Self, Refusal> {
+        Self::create(actor, self.tenant, self.id, settings, self.created_at)
+    }
+
+    /// Whether the service may be deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission.
+    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+        actor.require(Access::WRITE_SERVICES, self.tenant)
+    }
+}
+
+fn is_host(host: &str) -> bool {
+    let separator = |c: char| c.is_control() || c.is_whitespace() || c == '/';
+    (1..=MAX_HOST_BYTES).contains(&host.len()) && !host.contains(separator)
+}
+
+fn is_path(path: &str) -> bool {
+    let outside = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '?' | '#');
+    path.starts_with('/') && path.len() <= MAX_PATH_BYTES && !path.contains(outside)
+}

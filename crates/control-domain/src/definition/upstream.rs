@@ -1,0 +1,180 @@
+//! An upstream: the targets behind a name, as bundles are compiled from it.
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
+use crate::access::{Access, Tenant};
+use crate::named::named;
+use crate::text::Name;
+use control_wire::UpstreamId;
+use jiff::Timestamp;
+use std::collections::BTreeSet;
+
+const MAX_TARGETS: usize = 200;
+const MAX_ADDRESS_BYTES: usize = 300;
+const MAX_WEIGHT: u32 = 10_000;
+const MAX_SERVER_NAME_BYTES: usize = 253;
+
+named! {
+    /// How the next target is chosen.
+    LoadBalancing {
+        /// One after the other.
+        RoundRobin = "round_robin",
+        /// The one with the fewest requests in flight.
+        LeastConnections = "least_connections",
+        /// In proportion to their weights.
+        Weighted = "weighted",
+        /// By the client's address.
+        IpHash = "ip_hash",
+    }
+}
+
+/// The targets behind a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// Its identifier.
+    pub id: UpstreamId,
+    /// Its project.
+    pub tenant: Tenant,
+    /// Its name, unique in the project.
+    pub name: Name,
+    /// How the next target is chosen.
+    pub load_balancing: LoadBalancing,
+    /// At least one, no address twice.
+    pub targets: Vec<Target>,
+    /// TLS towards the targets; none: plaintext.
+    pub tls: Option<UpstreamTls>,
+    /// JSON of further settings, such as `health-check`, with the names of the configuration.
+    pub settings: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// One place where requests can be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Host and port.
+    pub address: String,
+    /// Its share under [`LoadBalancing::Weighted`].
+    pub weight: u32,
+}
+
+/// TLS towards targets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamTls {
+    /// The server name asked for and verified; none: the target's host.
+    pub server_name: Option<String>,
+}
+
+/// Settings of an upstream that an operator chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamSettings {
+    /// Its name, unique in the project.
+    pub name: String,
+    /// How the next target is chosen.
+    pub load_balancing: LoadBalancing,
+    /// At least one, no address twice.
+    pub targets: Vec<Target>,
+    /// TLS towards the targets; none: plaintext.
+    pub tls: Option<UpstreamTls>,
+    /// JSON of further settings, with the names of the configuration.
+    pub settings: String,
+}
+
+impl Upstream {
+    /// A new upstream.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad field.
+    pub fn create(
+        actor: &Actor,
+        tenant: Tenant,
+        id: UpstreamId,
+        settings: UpstreamSettings,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_SERVICES, tenant)?;
+        settings.check()?;
+        let UpstreamSettings {
+            name,
+            load_balancing,
+            targets,
+            tls,
+            settings,
+        } = settings;
+        Ok(Self {
+            id,
+            tenant,
+            name: Name::parse("name", &name)?,
+            load_balancing,
+            targets,
+            tls,
+            settings,
+            created_at: now,
+        })
+    }
+
+    /// The upstream with other settings.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad field.
+    pub fn update(self, actor: &Actor, settings: UpstreamSettings) -> Result<Self, Refusal> {
+        Self::create(actor, self.tenant, self.id, settings, self.created_at)
+    }
+
+    /// Whether the upstream may be deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or while a service sends requests to it.
+    pub fn delete(&self, actor: &Actor, has_services: bool) -> Result<(), Refusal> {
+        actor.require(Access::WRITE_SERVICES, self.tenant)?;
+        let in_use = Refusal::InUse("services");
+        (!has_services).then_some(()).ok_or(in_use)
+    }
+}
+
+impl UpstreamSettings {
+    fn check(&self) -> Result<(), Refusal> {
+        if self.targets.is_empty() || MAX_TARGETS < self.targets.len() {
+            return Err(Refusal::invalid("targets", "needs 1 to 200 targets"));
+        }
+        let mut seen = BTreeSet::new();
+        for Target { address, weight } in &self.targets {
+            if !is_address(address) {
+                return Err(Refusal::invalid("targets.address", "is no host:port"));
+            }
+            if !seen.insert(address.to_lowercase()) {
+                return Err(Refusal::invalid("targets.address", "stands there twice"));
+            }
+            if *weight > MAX_WEIGHT {
+                return Err(Refusal::invalid("targets.weight", "is above 10000"));
+            }
+        }
+        let server_name = self.tls.as_ref().and_then(|tls| tls.server_name.as_ref());
+        let is_name = |name: &String| {
+            (1..=MAX_SERVER_NAME_BYTES).contains(&name.len()) && !name.contains(is_separator)
+        };
+        if !server_name.is_none_or(is_name) {
+            return Err(Refusal::invalid("tls.server_name", "is no host name"));
+        }
+        Ok(())
+    }
+}
+
+/// A first look; the compiler of bundles has the last word.
+fn is_address(address: &str) -> bool {
+    let Some((host, port)) = address.rsplit_once(':') else {
+        return false;
+    };
+    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+    is_port
+        && !host.is_empty()
+        && address.len() <= MAX_ADDRESS_BYTES
+        && !host.contains(is_separator)
+}
+
+fn is_separator(c: char) -> bool {
+    c.is_control() || c.is_whitespace() || matches!(c, '/' | '"' | '\\' | '@')
+}

@@ -1,0 +1,127 @@
+//! Drift: a node runs another bundle than the one that it was ordered to run.
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
+use crate::access::{Access, Tenant};
+use crate::machine::{Transition, next_state};
+use crate::named::named;
+use control_wire::{BundleId, DriftId, NodeId};
+use jiff::{SignedDuration, Timestamp};
+
+/// A node may differ from its order for so long.
+pub const DRIFT_GRACE: SignedDuration = SignedDuration::from_secs(120);
+
+named! {
+    /// Whether a drift goes on.
+    DriftState {
+        /// The node differs still.
+        Open = "open",
+        /// It does not, or an operator took care of it.
+        Resolved = "resolved",
+    }
+}
+
+named! {
+    /// How a drift ends.
+    DriftEvent {
+        /// The node runs what it was ordered to run.
+        Follow = "follow",
+        /// The node runs what a rollout has ordered since.
+        FollowRollout = "follow_rollout",
+        /// An operator makes a new order.
+        Resolve = "resolve",
+    }
+}
+
+named! {
+    /// How a drift ended.
+    DriftResolution {
+        /// The node came back to its order.
+        Automatic = "automatic",
+        /// An operator made a new order.
+        Manual = "manual",
+        /// A rollout did.
+        Rollout = "rollout",
+    }
+}
+
+/// Every way of a drift.
+pub const DRIFT_TRANSITIONS: &[Transition<DriftState, DriftEvent>] = &[
+    Transition::new(DriftState::Open, DriftEvent::Follow, DriftState::Resolved),
+    Transition::new(
+        DriftState::Open,
+        DriftEvent::FollowRollout,
+        DriftState::Resolved,
+    ),
+    Transition::new(DriftState::Open, DriftEvent::Resolve, DriftState::Resolved),
+];
+
+/// A time in which a node differed from its order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// Its identifier.
+    pub id: DriftId,
+    /// The node's project.
+    pub tenant: Tenant,
+    /// The node.
+    pub node: NodeId,
+    /// Whether it goes on.
+    pub state: DriftState,
+    /// The ordered bundle.
+    pub desired: BundleId,
+    /// The bundle that the node reports.
+    pub active: Option<BundleId>,
+    /// When it was noticed.
+    pub opened_at: Timestamp,
+    /// When it ended.
+    pub resolved_at: Option<Timestamp>,
+    /// How it ended.
+    pub resolution: Option<DriftResolution>,
+}
+
+impl Drift {
+    /// The drift, ended by an operator.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if it has ended before.
+    pub fn resolve(self, actor: &Actor, now: Timestamp) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_NODES, self.tenant)?;
+        self.step(DriftEvent::Resolve, now)
+    }
+
+    /// The drift of a node that follows its order again.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] unless the actor is the control plane itself, or if it has ended before.
+    pub fn follow(self, actor: &Actor, by_rollout: bool, now: Timestamp) -> Result<Self, Refusal> {
+        actor.require(Access::System, self.tenant)?;
+        let event = if by_rollout {
+            DriftEvent::FollowRollout
+        } else {
+            DriftEvent::Follow
+        };
+        self.step(event, now)
+    }
+
+    fn step(self, event: DriftEvent, now: Timestamp) -> Result<Self, Refusal> {
+        let next = next_state(DRIFT_TRANSITIONS, self.state, event);
+        let state = next.ok_or(Refusal::WrongState {
+            noun: "a drift",
+            state: self.state.name(),
+            event: event.name(),
+        })?;
+        let resolution = match event {
+            DriftEvent::Follow => DriftResolution::Automatic,
+            DriftEvent::FollowRollout => DriftResolution::Rollout,
+            DriftEvent::Resolve => DriftResolution::Manual,
+        };
+        Ok(Self {
+            state,
+            resolved_at: Some(now),
+            resolution: Some(resolution),
+            ..self
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! Enrolment tokens: how nodes come to a project.
+
+use crate::access::actor::Actor;
+use crate::access::maker::Maker;
+use crate::access::refusal::Refusal;
+use crate::access::{Access, Role, Tenant};
+use crate::labels::Labels;
+use crate::machine::{Transition, next_state};
+use crate::named::named;
+use crate::text::Name;
+use control_wire::EnrolmentTokenId;
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+
+/// How long a token is good if its creator says nothing.
+const DEFAULT_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
+/// No token is good for longer.
+const MAX_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
+const MAX_USES: std::ops::RangeInclusive<i64> = 1..=100_000;
+
+named! {
+    /// Whether an enrolment token admits nodes.
+    EnrolmentTokenState {
+        /// It admits nodes.
+        Active = "active",
+        /// It has admitted as many as it may.
+        UsedUp = "used_up",
+        /// Its time has passed.
+        Expired = "expired",
+        /// It was revoked.
+        Revoked = "revoked",
+    }
+}
+
+named! {
+    /// Events of an enrolment token.
+    EnrolmentTokenEvent {
+        /// It admits the last node that it may.
+        UseUp = "use up",
+        /// The current time passes `expires_at`.
+        Expire = "expire",
+        /// It is revoked; takes effect immediately.
+        Revoke = "revoke",
+    }
+}
+
+use EnrolmentTokenEvent::{Expire, Revoke, UseUp};
+use EnrolmentTokenState::{Active, Expired, Revoked, UsedUp};
+
+/// Every way of an enrolment token.
+pub const ENROLMENT_TOKEN_TRANSITIONS: &[Transition<EnrolmentTokenState, EnrolmentTokenEvent>] = &[
+    Transition::new(Active, UseUp, UsedUp),
+    Transition::new(Active, Expire, Expired),
+    Transition::new(UsedUp, Expire, Expired),
+    Transition::new(Active, Revoke, Revoked),
+    Transition::new(UsedUp, Revoke, Revoked),
+    Transition::new(Expired, Revoke, Revoked),
+];
+
+/// An enrolment token, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnrolmentToken {
+    /// Its identifier.
+    pub id: EnrolmentTokenId,
+    /// The project that it admits nodes to.
+    pub tenant: Tenant,
+    /// Name for its purpose.
+    pub name: Name,
+    /// How many nodes it admits.
+    pub max_uses: i64,
+    /// How many it has admitted.
+    pub uses: i64,
+    /// Labels that it gives to its nodes.
+    pub labels: Labels,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it ends by itself.
+    pub expires_at: Timestamp,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+    /// The user that made it, by an API key or not; none for tokens of before this was noted.
+    pub made_by: Option<Maker>,
+}
+
+/// Choices of the creator of an enrolment token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEnrolmentToken {
+    /// Name for its purpose.
+    pub name: String,
+    /// How many nodes it admits, 1 to 100 000; absent: 1.
+    pub max_uses: Option<i64>,
+    /// Labels that it gives to its nodes.
+    pub labels: BTreeMap<String, String>,
+    /// When it ends, at most a year from now; absent: in 24 hours.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl EnrolmentToken {
+    /// A new token for `tenant`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad field.
+    pub fn create(
+        actor: &Actor,
+        tenant: Tenant,
+        id: EnrolmentTokenId,
+        new: NewEnrolmentToken,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_NODES, tenant)?;
+        let NewEnrolmentToken {
+            name,
+            max_uses,
+            labels,
+            expires_at,
+        } = new;
+        let max_uses = max_uses.unwrap_or(1);
+        if !MAX_USES.contains(&max_uses) {
+            return Err(Refusal::invalid("max_uses", "is not 1 to 100000"));
+        }
+        let expires_at = expires_at.unwrap_or(now + DEFAULT_LIFETIME);
+        if expires_at <= now || now + MAX_LIFETIME < expires_at {
+            return Err(Refusal::invalid("expires_at", "is not within a year"));
+        }
+        Ok(Self {
+            id,
+            tenant,
+            name: Name::parse("name", &name)?,
+            max_uses,
+            uses: 0,
+            labels: Labels::parse(labels)?,
+            created_at: now,
+            expires_at,
+            revoked_at: None,
+            made_by: actor.maker(tenant),
+        })
+    }
+
+    /// The state at `now`. The token of a user that may admit no nodes any more is as one that was revoked.
+    pub fn state(&self, now: Timestamp) -> EnrolmentTokenState {
+        if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Operator) {
+            Revoked
+        } else if self.expires_at <= now {
+            Expired
+        } else if self.max_uses <= self.uses {
+            UsedUp
+        } else {
+            Active
+        }
+    }
+
+    /// The token under another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_NODES, self.tenant)?;
+        let name = Name::parse("name", name)?;
+        Ok(Self { name, ..self })
+    }
+
+    /// Whether the actor may delete it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission.
+    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+        actor.require(Access::WRITE_NODES, self.tenant)
+    }
+
+    /// The token, not accepted any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if it was revoked before.
+    pub fn revoke(self, actor: &Actor, now: Timestamp) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_NODES, self.tenant)?;
+        let state = self.state(now);
+        let next = next_state(ENROLMENT_TOKEN_TRANSITIONS, state, Revoke);
+        next.ok_or(Refusal::WrongState {
+            noun: "an enrolment token",
+            state: state.name(),
+            event: "be revoked",
+        })?;
+        Ok(Self {
+            revoked_at: Some(now),
+            ..self
+        })
+    }
+
+    /// The actor that the token stands for.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Ended`] if it was revoked or its time has passed.
+    pub fn accept(&self, now: Timestamp) -> Result<Actor, Refusal> {
+        let is_used_up = match self.state(now) {
+            Active => false,
+            UsedUp => true,
+            Expired | Revoked => return Err(Refusal::Ended),
+        };
+        Ok(Actor::Enrolment {
+            id: self.id,
+            tenant: self.tenant,
+            is_used_up,
+        })
+    }
+}

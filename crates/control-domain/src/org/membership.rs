@@ -1,0 +1,121 @@
+//! A membership: a user's role in an organization.
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
+use crate::access::{Access, Role, Tenant};
+use control_wire::{OrgId, UserId};
+use jiff::Timestamp;
+
+/// A user's role in an organization.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// The organization.
+    pub org: OrgId,
+    /// The user.
+    pub user: UserId,
+    /// The user's role there.
+    pub role: Role,
+    /// When the user joined.
+    pub created_at: Timestamp,
+}
+
+impl Membership {
+    /// The member with another role, given whether the organization has another administrator.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if no administrator would be left.
+    pub fn change_role(
+        self,
+        actor: &Actor,
+        role: Role,
+        other_admin: bool,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::CONTROL, self.tenant())?;
+        if role != Role::Admin {
+            self.leave_admin(other_admin)?;
+        }
+        Ok(Self { role, ..self })
+    }
+
+    /// Whether the member may be removed, given whether there is another administrator.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if no administrator would be left.
+    pub fn remove(&self, actor: &Actor, other_admin: bool) -> Result<(), Refusal> {
+        actor.require(Access::CONTROL, self.tenant())?;
+        self.leave_admin(other_admin)
+    }
+
+    /// The member with the role that its groups at the identity provider give, given whether the organization has
+    /// another administrator.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::LastAdmin`] if no administrator would be left.
+    pub fn with_mapped_role(self, role: Role, other_admin: bool) -> Result<Self, Refusal> {
+        if role != Role::Admin {
+            self.leave_admin(other_admin)?;
+        }
+        Ok(Self { role, ..self })
+    }
+
+    /// Whether the membership may end because no group gives a role any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::LastAdmin`] if no administrator would be left.
+    pub fn may_end(&self, other_admin: bool) -> Result<(), Refusal> {
+        self.leave_admin(other_admin)
+    }
+
+    /// Itself, as the place of what belongs to it.
+    pub fn tenant(&self) -> Tenant {
+        Tenant::org(self.org)
+    }
+
+    fn leave_admin(&self, other_admin: bool) -> Result<(), Refusal> {
+        let last = self.role == Role::Admin && !other_admin;
+        (!last).then_some(()).ok_or(Refusal::LastAdmin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control_wire::ApiKeyId;
+    use std::collections::BTreeSet;
+    use uuid::Uuid;
+
+    const ORG: OrgId = OrgId(Uuid::from_u128(1));
+
+    fn member(role: Role) -> Membership {
+        Membership {
+            org: ORG,
+            user: UserId(Uuid::from_u128(2)),
+            role,
+            created_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn the_last_administrator_stays() {
+        let by = &Actor::ApiKey {
+            id: ApiKeyId(Uuid::from_u128(3)),
+            tenant: Tenant::org(ORG),
+            scopes: BTreeSet::new(),
+            expires_at: None,
+            made_by: None,
+        };
+        let last = Err(Refusal::LastAdmin);
+        assert_eq!(member(Role::Admin).remove(by, false), last);
+        assert_eq!(member(Role::Admin).remove(by, true), Ok(()));
+        assert_eq!(member(Role::Operator).remove(by, false), Ok(()));
+        let demoted = |other| member(Role::Admin).change_role(by, Role::Reader, other);
+        assert_eq!(demoted(false), Err(Refusal::LastAdmin));
+        assert_eq!(demoted(true), Ok(member(Role::Reader)));
+        let kept = member(Role::Admin).change_role(by, Role::Admin, false);
+        assert_eq!(kept, Ok(member(Role::Admin)));
+    }
+}

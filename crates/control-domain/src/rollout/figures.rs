@@ -1,0 +1,308 @@
+//! Reports of nodes, added up for the gate.
+
+use crate::rollout::served::{Served, percentile_ms};
+use crate::rollout::weighing::{NodeCounts, Trim, Weighed, mean, weight_cap};
+use control_wire::{ConnectionTraffic, LATENCY_BOUNDS_MS, NodeId, RouteTraffic, Traffic};
+use jiff::SignedDuration;
+use std::collections::BTreeMap;
+
+/// Requests that no node serves in a second: a report above it is no report.
+const MAX_REQUESTS_PER_SEC: u64 = 10_000_000;
+/// Reports that are kept whole for the comparison of routes; later nodes count for all requests together, and by
+/// themselves.
+const MAX_REPORTS: usize = 100;
+
+/// The two sides of a gate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Comparison {
+    /// The nodes of the batch since they switched.
+    pub batch: Figures,
+    /// Nodes that were not moved yet, since the batch was opened; or the batch itself before.
+    pub rest: Figures,
+}
+
+/// Reports of several nodes: of a batch, or of the nodes that it is compared with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Nodes that were looked at.
+    pub nodes: i64,
+    /// Nodes without plausible counters, or without a report since the batch switched.
+    pub silent: i64,
+    /// The nodes of a batch one by one; empty for the nodes that it is compared with.
+    pub each: Vec<NodeFigures>,
+    /// The most requests that a node can have served; no bound without it.
+    max_requests: Option<u64>,
+    /// In percent of one core.
+    cpus: Vec<f64>,
+    all: NodeCounts,
+    /// Counters of up to 100 nodes.
+    pub(crate) reports: Vec<Traffic>,
+    /// Their counters under the previous bundle; of a batch only.
+    pub(crate) reports_before: Vec<Traffic>,
+    /// All of it was counted before the batch was opened.
+    pub(crate) is_earlier: bool,
+}
+
+/// Report of one node of a batch, in few numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NodeFigures {
+    /// The node.
+    pub node: NodeId,
+    /// Requests that it served since it switched.
+    pub served: Served,
+    /// The median of latency in milliseconds; none without requests.
+    pub median_ms: Option<i64>,
+    /// Its CPU; 100 is one core.
+    pub cpu_percent: f64,
+    /// The same before the batch was opened.
+    pub before: Option<NodeBefore>,
+}
+
+/// How a node was before its batch was opened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NodeBefore {
+    /// Requests that it served under the bundle before.
+    pub requests: u64,
+    /// Its CPU; 100 is one core.
+    pub cpu_percent: f64,
+}
+
+/// The newest word of a node of the batch, and the sample from before.
+#[derive(Clone, Debug)]
+pub struct BatchNode {
+    /// The node.
+    pub node: NodeId,
+    /// Its CPU; 100 is one core.
+    pub cpu_percent: f64,
+    /// Its counters since its active bundle came into force.
+    pub traffic: Option<Traffic>,
+    /// The same when the batch was opened.
+    pub sample: Option<(f64, Option<Traffic>)>,
+    /// Whether it ran the same bundle then.
+    pub same_bundle: bool,
+    /// Whether it has reported since the batch switched.
+    pub has_reported: bool,
+}
+
+impl Figures {
+    /// Figures without nodes; the counters cover `elapsed` at most.
+    pub fn covering(elapsed: SignedDuration) -> Self {
+        let secs = u64::try_from(elapsed.as_secs()).unwrap_or_default();
+        Self {
+            max_requests: Some(secs.saturating_mul(MAX_REQUESTS_PER_SEC)),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a node with what it served since `before`, where that was counted in the same run.
+    pub fn add(&mut self, cpu_percent: f64, now: Option<Traffic>, before: Option<&Traffic>) {
+        let served = self.served(now, before);
+        self.add_served(cpu_percent, served);
+    }
+
+    /// Adds a node with all that it counted under an earlier bundle, however long that was. Beside nodes that
+    /// serve now, one with fewer than `min_requests` is left out: no node weighs more than the median one, and a
+    /// bundle that had just been activated would leave too little data for the whole rollout.
+    pub fn add_earlier(&mut self, cpu_percent: f64, counted: Option<Traffic>, min_requests: i64) {
+        let requests = counted
+            .as_ref()
+            .map_or(0, |counted| total(counted).requests);
+        let is_enough = u64::try_from(min_requests).is_ok_and(|min| min <= requests);
+        if is_enough || self.serving() == 0 {
+            self.is_earlier |= self.serving() == 0;
+            self.add_served(cpu_percent, counted);
+        }
+    }
+
+    /// Adds a node of the batch.
+    pub fn add_switched(&mut self, word: BatchNode) {
+        let BatchNode {
+            node,
+            cpu_percent,
+            traffic,
+            sample,
+            same_bundle,
+            has_reported,
+        } = word;
+        let (before, mut old) = match sample {
+            Some((cpu_percent, old)) => {
+                let requests = old.as_ref().map_or(0, |old| total(old).requests);
+                let before = NodeBefore {
+                    requests,
+                    cpu_percent,
+                };
+                (Some(before), old)
+            }
+            None => (None, None),
+        };
+        if !same_bundle && let Some(old) = old.take() {
+            keep_report(&mut self.reports_before, old);
+        }
+        let served = self.served(traffic, old.as_ref());
+        let all = served.as_ref().map(total).unwrap_or_default();
+        self.each.push(NodeFigures {
+            node,
+            served: Served::from(&all),
+            median_ms: percentile_ms(&all, 50),
+            cpu_percent,
+            before,
+        });
+        self.silent += i64::from(served.is_some() && !has_reported);
+        self.add_served(cpu_percent, served);
+    }
+
+    /// All requests together.
+    pub fn weigh(&self, trim: Trim) -> Weighed {
+        self.all.weigh(trim)
+    }
+
+    /// Nodes that served requests.
+    pub fn serving(&self) -> usize {
+        self.all.len()
+    }
+
+    /// CPU of a node; 100 is one core. None without nodes.
+    pub fn mean_cpu_percent(&self, trim: Trim) -> Option<f64> {
+        mean(self.cpus.clone(), trim)
+    }
+
+    /// The mean requests of a node before its batch was opened, where no node has more weight than the median.
+    pub(crate) fn mean_requests_before(&self) -> u64 {
+        let before = |node: &NodeFigures| node.before.map_or(0, |before| before.requests);
+        let cap = weight_cap(self.each.iter().map(before));
+        let capped = self.each.iter().map(|node| before(node).min(cap));
+        let nodes = u64::try_from(self.each.len()).unwrap_or(u64::MAX);
+        capped.fold(0, u64::saturating_add) / nodes.max(1)
+    }
+
+    /// Counters since `before`; none without counters, or where they are above any that are plausible.
+    fn served(&self, now: Option<Traffic>, before: Option<&Traffic>) -> Option<Traffic> {
+        let now = now?;
+        let since = before.and_then(|before| difference(&now, before));
+        let served = since.unwrap_or(now);
+        let max = self.max_requests.unwrap_or(u64::MAX);
+        (total(&served).requests <= max).then_some(served)
+    }
+
+    fn add_served(&mut self, cpu_percent: f64, served: Option<Traffic>) {
+        self.nodes += 1;
+        self.cpus.push(cpu_percent);
+        let Some(served) = served else {
+            self.silent += 1;
+            return;
+        };
+        let all = total(&served);
+        self.all.push(&all);
+        keep_report(&mut self.reports, served);
+    }
+}
+
+fn keep_report(reports: &mut Vec<Traffic>, served: Traffic) {
+    if reports.len() < MAX_REPORTS {
+        reports.push(served);
+    }
+}
+
+/// Requests, errors and latency of all routes of a node.
+pub(crate) fn total(traffic: &Traffic) -> RouteTraffic {
+    let mut total = RouteTraffic::default();
+    for route in traffic.routes.values() {
+        add_route(&mut total, route);
+    }
+    total
+}
+
+/// `None` if a counter is less than it was: the counts began anew meanwhile.
+fn difference(now: &Traffic, before: &Traffic) -> Option<Traffic> {
+    let mut routes = now.routes.clone();
+    for (name, old) in &before.routes {
+        let route = routes.get_mut(name)?;
+        *route = route_since(route, old)?;
+    }
+    let connections = match (now.connections, before.connections) {
+        (Some(now), Some(before)) => Some(connections_since(now, before)?),
+        (now, _) => now,
+    };
+    Some(Traffic {
+        routes,
+        connections,
+    })
+}
+
+fn route_since(now: &RouteTraffic, before: &RouteTraffic) -> Option<RouteTraffic> {
+    let RouteTraffic {
+        requests,
+        errors,
+        reasons,
+        latency,
+        statuses,
+        bytes_in,
+        bytes_out,
+        latency_us,
+        first_byte,
+    } = before;
+    let sum_since = |now: Option<u64>, before: Option<u64>| match (now, before) {
+        (Some(now), Some(before)) => now.checked_sub(before).map(Some),
+        (now, _) => Some(now),
+    };
+    Some(RouteTraffic {
+        requests: now.requests.checked_sub(*requests)?,
+        errors: now.errors.checked_sub(*errors)?,
+        reasons: counts_since(&now.reasons, reasons)?,
+        latency: buckets_since(now.latency, *latency)?,
+        statuses: counts_since(&now.statuses, statuses)?,
+        bytes_in: sum_since(now.bytes_in, *bytes_in)?,
+        bytes_out: sum_since(now.bytes_out, *bytes_out)?,
+        latency_us: sum_since(now.latency_us, *latency_us)?,
+        first_byte: match (now.first_byte, first_byte) {
+            (Some(now), Some(before)) => Some(buckets_since(now, *before)?),
+            (now, _) => now,
+        },
+    })
+}
+
+fn connections_since(
+    now: ConnectionTraffic,
+    before: ConnectionTraffic,
+) -> Option<ConnectionTraffic> {
+    let ConnectionTraffic {
+        accepted,
+        handshakes_completed,
+        handshakes_failed,
+    } = before;
+    Some(ConnectionTraffic {
+        accepted: now.accepted.checked_sub(accepted)?,
+        handshakes_completed: now.handshakes_completed.checked_sub(handshakes_completed)?,
+        handshakes_failed: now.handshakes_failed.checked_sub(handshakes_failed)?,
+    })
+}
+
+type Buckets = [u64; LATENCY_BOUNDS_MS.len() + 1];
+
+fn buckets_since(mut now: Buckets, before: Buckets) -> Option<Buckets> {
+    for (count, old) in now.iter_mut().zip(before) {
+        *count = count.checked_sub(old)?;
+    }
+    Some(now)
+}
+
+fn counts_since<K: Ord + Clone>(
+    now: &BTreeMap<K, u64>,
+    before: &BTreeMap<K, u64>,
+) -> Option<BTreeMap<K, u64>> {
+    let mut counts = now.clone();
+    for (name, old) in before {
+        let count = counts.get_mut(name)?;
+        *count = count.checked_sub(*old)?;
+    }
+    Some(counts)
+}
+
+/// Counters come from nodes, which may say anything: sums stay at their limit.
+fn add_route(sum: &mut RouteTraffic, route: &RouteTraffic) {
+    sum.requests = sum.requests.saturating_add(route.requests);
+    sum.errors = sum.errors.saturating_add(route.errors);
+    for (total, count) in sum.latency.iter_mut().zip(route.latency) {
+        *total = total.saturating_add(count);
+    }
+}

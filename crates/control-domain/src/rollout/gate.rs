@@ -1,0 +1,100 @@
+//! The gate after each batch: a comparison of the switched nodes with the rest. No data is a no.
+
+mod answers;
+mod latency;
+mod mix;
+mod nodes;
+mod pool;
+mod settings;
+mod sides;
+mod significance;
+mod size;
+mod verdict;
+
+use crate::rollout::figures::Comparison;
+use crate::rollout::served::count;
+use crate::rollout::weighing::Trim;
+pub use settings::Gate;
+use sides::Sides;
+use std::fmt::Write as _;
+pub use verdict::{GateFailure, GateVerdict};
+
+/// Routes without a verdict that a sentence names.
+const MAX_NAMED_ROUTES: usize = 5;
+
+impl Gate {
+    /// Compares the batch with the rest: all requests together, each route by itself, and each node.
+    pub fn judge(&self, compared: &Comparison) -> GateVerdict {
+        let Comparison { batch, rest } = compared;
+        let (own, others) = (batch.weigh(Trim::Lowest), rest.weigh(Trim::BothEnds));
+        let served = own.requests.min(others.requests);
+        if batch.nodes == 0 || count(served) < self.min_requests {
+            let wanted = self.min_requests;
+            return GateVerdict::NoData(format!(
+                "{} requests of the batch and {} of the others: the gate needs {wanted} of each",
+                own.requests, others.requests
+            ));
+        }
+        let sides = Sides::new(compared, self.min_requests);
+        let failure = answers::errors(self, &sides)
+            .or_else(|| answers::reasons(self, &sides))
+            .or_else(|| answers::statuses(self, &sides))
+            .or_else(|| mix::handshakes(&sides))
+            .or_else(|| mix::routes(self, &sides))
+            .or_else(|| latency::latency(self, &sides))
+            .or_else(|| size::sizes(&sides))
+            .or_else(|| self.cpu(compared))
+            .or_else(|| nodes::worse(self, compared, sides.needed));
+        match failure {
+            Some(failure) => GateVerdict::Failed(failure),
+            None if batch.silent > 0 => GateVerdict::NoData(format!(
+                "{} of {} nodes do not say what they serve",
+                batch.silent, batch.nodes
+            )),
+            None => nodes::idle(self, batch).map_or(GateVerdict::Passed, GateVerdict::NoData),
+        }
+    }
+
+    /// The verdict in one sentence, with the number of requests and the routes that it says nothing of.
+    pub fn explain(&self, compared: &Comparison) -> String {
+        let own = compared.batch.weigh(Trim::Lowest).requests;
+        let others = compared.rest.weigh(Trim::BothEnds).requests;
+        let mut text = match self.judge(compared) {
+            GateVerdict::Passed => {
+                format!(
+                    "nothing is worse among {own} requests of the batch and {others} of the others"
+                )
+            }
+            GateVerdict::Failed(failure) => failure.to_string(),
+            GateVerdict::NoData(why) => return format!("too little data: {why}"),
+        };
+        let unjudged = Sides::new(compared, self.min_requests).unjudged();
+        for (name, requests) in unjudged.iter().take(MAX_NAMED_ROUTES) {
+            write!(
+                text,
+                "; too few requests on route {name}: not judged ({requests} of {})",
+                self.min_requests
+            )
+            .unwrap_or_default();
+        }
+        if let Some(more) = unjudged.len().checked_sub(MAX_NAMED_ROUTES)
+            && more > 0
+        {
+            write!(text, "; {more} more routes are not judged").unwrap_or_default();
+        }
+        text
+    }
+
+    fn cpu(&self, compared: &Comparison) -> Option<GateFailure> {
+        let own = compared.batch.mean_cpu_percent(Trim::Lowest)?;
+        let others = compared.rest.mean_cpu_percent(Trim::BothEnds)?;
+        // The bound is of at most 100 000 where it is compared.
+        let most = i32::try_from(self.max_cpu_increase_percent).unwrap_or(i32::MAX);
+        let limit = others + f64::from(most);
+        (limit < own).then(|| {
+            GateFailure::Cpu(format!(
+                "a node uses {own:.0} % CPU, {others:.0} % on the others; up to {limit:.0} % pass"
+            ))
+        })
+    }
+}

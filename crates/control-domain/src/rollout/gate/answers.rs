@@ -1,0 +1,153 @@
+//! Answers that are worse: 5xx, 4xx, reasons of failure, and refusals that are gone.
+
+use crate::rollout::gate::settings::Gate;
+use crate::rollout::gate::sides::{Direction, Scope, Sides, counts_of, permille};
+use crate::rollout::gate::verdict::GateFailure;
+use control_wire::{RouteTraffic, Traffic};
+use proxy_errors::Reason;
+use std::collections::BTreeSet;
+
+/// A share of 4xx may grow by so many times what 5xx may: clients bring them about too.
+const CLIENT_FAULT_FACTOR: f64 = 3.0;
+/// A share that clients bring about has to be at least so many times the rest's.
+const CLIENT_FAULT_GROWTH: f64 = 2.0;
+/// A reason of failure may grow by this part of what all 5xx may.
+const REASON_PART: f64 = 10.0;
+/// Growth of redirects, as a share of the route's requests.
+const MAX_REDIRECT_GROWTH: f64 = 0.2;
+/// Refusals of the rest that are compared: at least this share.
+const MIN_REFUSALS: f64 = 0.01;
+/// Refusals below this part of the rest's are gone.
+const LOST_PART: f64 = 0.1;
+
+/// The first scope with too much growth of 5xx.
+pub(super) fn errors(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
+    let more = share(gate.max_error_increase_permille);
+    sides.scopes().into_iter().find_map(|scope| {
+        let found = sides.share(scope, Direction::Growth, |route| Some(route.errors))?;
+        let limit = found.others.share() + more;
+        (found.is_sure && limit < found.own.share()).then(|| {
+            GateFailure::Errors(format!(
+                "{}{} end with 5xx; up to {} of 1000 pass",
+                scope.prefix(),
+                found.text(),
+                permille(limit)
+            ))
+        })
+    })
+}
+
+/// The first reason of failure that is more frequent than on the rest.
+pub(super) fn reasons(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
+    let all = Scope {
+        route: None,
+        standard: None,
+    };
+    let routes = sides.batch.iter().flat_map(|node| node.routes.values());
+    let names: BTreeSet<&str> = routes
+        .flat_map(|route| route.reasons.keys().map(String::as_str))
+        .collect();
+    names.into_iter().find_map(|name| {
+        let more = share(gate.max_error_increase_permille);
+        let more = match reason(name) {
+            Some(Reason::ClientAborted) => return None,
+            Some(reason) if reason.is_client_fault() => more * CLIENT_FAULT_FACTOR,
+            Some(_) | None => more / REASON_PART,
+        };
+        let failures = |route: &RouteTraffic| Some(route.reasons.get(name).copied().unwrap_or(0));
+        let found = sides.share(all, Direction::Growth, failures)?;
+        let allowed = u32::try_from(gate.max_new_failures).unwrap_or(u32::MAX);
+        let is_worse = found.exceeds(grown_by(more)) && f64::from(allowed) < found.own.hits;
+        is_worse.then(|| {
+            let limit = grown_by(more)(found.others.share());
+            GateFailure::NewReason(format!(
+                "{} fail with the reason {name}; up to {} of 1000 pass",
+                found.text(),
+                permille(limit)
+            ))
+        })
+    })
+}
+
+/// The first status of a route that is more frequent than on the rest, or refusal that is gone.
+pub(super) fn statuses(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
+    let more = share(gate.max_error_increase_permille) * CLIENT_FAULT_FACTOR;
+    sides.scopes().into_iter().find_map(|scope| {
+        let redirects = ("a redirect".to_owned(), 300..400, MAX_REDIRECT_GROWTH);
+        let statuses = client_faults(sides.batch, scope.route).into_iter();
+        let statuses = statuses.map(|status| (status.to_string(), status..status + 1, more));
+        let grown = statuses.chain([redirects]).find_map(|(name, range, more)| {
+            let hits = |route: &RouteTraffic| answered(route, &range);
+            let found = sides.share(scope, Direction::Growth, hits)?;
+            found.exceeds(grown_by(more)).then(|| {
+                let limit = grown_by(more)(found.others.share());
+                GateFailure::Statuses(format!(
+                    "{}{} are answered with {name}; up to {} of 1000 pass",
+                    scope.prefix(),
+                    found.text(),
+                    permille(limit)
+                ))
+            })
+        });
+        grown.or_else(|| lost_refusals(sides, scope))
+    })
+}
+
+/// A route that has lost its agent or its credentials answers what it refused before.
+fn lost_refusals(sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure> {
+    if scope.route != scope.standard {
+        return None;
+    }
+    let refused = |route: &RouteTraffic| {
+        let both = [401..402, 403..404].map(|range| answered(route, &range));
+        Some(both.into_iter().flatten().fold(0, u64::saturating_add))
+            .filter(|_| !route.statuses.is_empty())
+    };
+    let found = sides.share(scope, Direction::Fall, refused)?;
+    let is_lost = found.falls_below(|share| {
+        if share < MIN_REFUSALS {
+            0.0
+        } else {
+            share * LOST_PART
+        }
+    });
+    is_lost.then(|| {
+        GateFailure::Statuses(format!(
+            "{}{} are refused with 401 or 403; a tenth of the others' share is the least",
+            scope.prefix(),
+            found.text()
+        ))
+    })
+}
+
+fn client_faults(nodes: &[Traffic], route: Option<&str>) -> BTreeSet<u16> {
+    let own = nodes.iter().flat_map(|node| counts_of(node, route));
+    let statuses = own.flat_map(|route| route.statuses.keys().copied());
+    // The client has gone before there was an answer.
+    let closed = 499;
+    statuses
+        .filter(|status| (400..500).contains(status) && *status != closed)
+        .collect()
+}
+
+/// None where the node does not count statuses.
+fn answered(route: &RouteTraffic, range: &std::ops::Range<u16>) -> Option<u64> {
+    if route.statuses.is_empty() {
+        return None;
+    }
+    let own = route.statuses.range(range.clone());
+    Some(own.map(|(_, count)| *count).fold(0, u64::saturating_add))
+}
+
+fn grown_by(more: f64) -> impl Fn(f64) -> f64 {
+    move |share| (share * CLIENT_FAULT_GROWTH).max(share + more)
+}
+
+fn share(permille: i64) -> f64 {
+    f64::from(i32::try_from(permille).unwrap_or(i32::MAX)) / 1_000.0
+}
+
+fn reason(name: &str) -> Option<Reason> {
+    let mut all = Reason::ALL.iter();
+    all.find(|known| known.as_str() == name).copied()
+}

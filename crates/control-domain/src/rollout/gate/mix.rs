@@ -1,0 +1,108 @@
+//! The mix of requests: which routes serve them, and over which connections they come.
+
+use crate::rollout::gate::pool::Hits;
+use crate::rollout::gate::settings::Gate;
+use crate::rollout::gate::sides::{Direction, Sides, all_requests, permille, requests_of};
+use crate::rollout::gate::verdict::GateFailure;
+use control_wire::{ConnectionTraffic, Traffic};
+
+/// A route's part has to double, or to halve.
+const SHIFT_FACTOR: f64 = 2.0;
+/// The shift may be so many times larger where the batch is compared with itself at another time of the day.
+const EARLIER_FACTOR: f64 = 4.0;
+/// A shift that is not looked at.
+const ANY_SHIFT: i64 = 1_000;
+/// Growth of the share of TLS handshakes that fail.
+const MAX_HANDSHAKE_GROWTH: f64 = 0.1;
+/// The least share of connections with TLS that is compared.
+const MIN_TLS: f64 = 0.05;
+/// Connections with TLS below this part of the rest's have lost their listener.
+const LOST_PART: f64 = 0.1;
+
+/// The first route that serves another part of the requests than on the rest.
+pub(super) fn routes(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
+    if ANY_SHIFT <= gate.max_mix_shift_permille {
+        return None;
+    }
+    let shift = f64::from(i32::try_from(gate.max_mix_shift_permille).unwrap_or(i32::MAX)) / 1_000.0;
+    let factor = if sides.is_earlier {
+        EARLIER_FACTOR
+    } else {
+        1.0
+    };
+    let shift = shift * factor;
+    let low = |share: f64| (share / SHIFT_FACTOR).min(share - shift);
+    let high = |share: f64| (share * SHIFT_FACTOR).max(share + shift);
+    sides.names().find_map(|name| {
+        let part = |node: &Traffic| Hits {
+            hits: requests_of(node, name).of,
+            of: all_requests(node),
+        };
+        let grown = sides.compare(Direction::Growth, part, part)?;
+        let fallen = sides.compare(Direction::Fall, part, part)?;
+        let found = if grown.exceeds(high) {
+            grown
+        } else if fallen.falls_below(low) {
+            fallen
+        } else {
+            return None;
+        };
+        let others = found.others.share();
+        Some(GateFailure::Mix(format!(
+            "route {name} serves {}; {} to {} of 1000 pass, and more with gate.max_mix_shift_permille",
+            found.text(),
+            permille(low(others).max(0.0)),
+            permille(high(others).min(1.0))
+        )))
+    })
+}
+
+/// Handshakes that fail, and connections with TLS that do not come any more.
+pub(super) fn handshakes(sides: &Sides<'_>) -> Option<GateFailure> {
+    let failed = |node: &Traffic| {
+        connections(node, |counts| Hits {
+            hits: counts.handshakes_failed,
+            of: tried(counts),
+        })
+    };
+    let limit = |share: f64| (share * SHIFT_FACTOR).max(share + MAX_HANDSHAKE_GROWTH);
+    let found = sides.compare(Direction::Growth, failed, failed);
+    if let Some(found) = found
+        && found.exceeds(limit)
+    {
+        return Some(GateFailure::Handshakes(format!(
+            "TLS handshakes fail for {}; up to {} of 1000 pass",
+            found.text(),
+            permille(limit(found.others.share()))
+        )));
+    }
+    let with_tls = |node: &Traffic| {
+        connections(node, |counts| Hits {
+            hits: tried(counts),
+            of: counts.accepted,
+        })
+    };
+    let found = sides.compare(Direction::Fall, with_tls, with_tls)?;
+    let is_lost = found.falls_below(|share| {
+        if share < MIN_TLS {
+            0.0
+        } else {
+            share * LOST_PART
+        }
+    });
+    is_lost.then(|| {
+        GateFailure::Handshakes(format!(
+            "clients connect with TLS for {}; a tenth of the others' share is the least",
+            found.text()
+        ))
+    })
+}
+
+/// Nothing where the node does not count connections.
+fn connections(node: &Traffic, hits: impl Fn(ConnectionTraffic) -> Hits) -> Hits {
+    node.connections.map(hits).unwrap_or_default()
+}
+
+fn tried(counts: ConnectionTraffic) -> u64 {
+    { counts.handshakes_completed }.saturating_add(counts.handshakes_failed)
+}

@@ -1,0 +1,123 @@
+//! The nodes of one side put together, so that each weighs no more than the median node, and the extreme ones
+//! nothing.
+
+use crate::rollout::gate::significance::{Counted, Estimate};
+use crate::rollout::weighing::weight_cap;
+
+/// The nodes that are left out, of at least two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Without {
+    /// The one with the lowest share: a batch has to pass without its best node.
+    Lowest,
+    /// The one with the highest share.
+    Highest,
+    /// One at each end: no node sets the standard. Of two nodes, the higher one.
+    BothEnds,
+}
+
+/// Hits of one node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hits {
+    /// At most `of`.
+    pub(super) hits: u64,
+    /// Requests.
+    pub(super) of: u64,
+}
+
+/// Mean and variance of a single request of one node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spread {
+    pub(super) requests: u64,
+    pub(super) mean: f64,
+    pub(super) variance: f64,
+}
+
+/// Shares of several nodes.
+pub(super) fn pool(nodes: impl Iterator<Item = Hits>, without: Without) -> Counted {
+    let mut nodes: Vec<Hits> = nodes.filter(|node| node.of > 0).collect();
+    let cap = weight_cap(nodes.iter().map(|node| node.of));
+    let product = |hits: u64, of: u64| u128::from(hits) * u128::from(of);
+    nodes.sort_by(|a, b| product(a.hits, b.of).cmp(&product(b.hits, a.of)));
+    let mut sum = Counted::default();
+    for Hits { hits, of } in keep(&nodes, without) {
+        let weight = float((*of).min(cap));
+        sum.of += weight;
+        sum.hits += float((*hits).min(*of)) * weight / float(*of);
+    }
+    sum
+}
+
+/// Means of several nodes; none without requests.
+pub(super) fn pool_means(
+    nodes: impl Iterator<Item = Spread>,
+    without: Without,
+) -> Option<(Estimate, f64)> {
+    let mut nodes: Vec<Spread> = nodes.filter(|node| node.requests > 0).collect();
+    let cap = weight_cap(nodes.iter().map(|node| node.requests));
+    nodes.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+    let (mut requests, mut mean, mut variance) = (0.0, 0.0, 0.0);
+    for node in keep(&nodes, without) {
+        let weight = float(node.requests.min(cap));
+        requests += weight;
+        mean += weight * node.mean;
+        variance += weight * node.variance;
+    }
+    (requests > 0.0).then(|| {
+        let estimate = Estimate {
+            mean: mean / requests,
+            variance: variance / (requests * requests),
+        };
+        (estimate, requests)
+    })
+}
+
+fn keep<T>(sorted: &[T], without: Without) -> &[T] {
+    let all = sorted.len();
+    let (low, high) = match (all, without) {
+        (0 | 1, _) => (0, 0),
+        (_, Without::Lowest) => (1, 0),
+        (_, Without::Highest) | (2, Without::BothEnds) => (0, 1),
+        (_, Without::BothEnds) => (1, 1),
+    };
+    sorted.get(low..all - high).unwrap_or_default()
+}
+
+/// Counters of heartbeats end at 10^15, below the 2^53 that a float holds exactly.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a counter above 2^53 is rounded, which changes no verdict"
+)]
+pub(super) fn float(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pooled(nodes: &[(u64, u64)], without: Without) -> (f64, f64) {
+        let nodes = nodes.iter().map(|(hits, of)| Hits {
+            hits: *hits,
+            of: *of,
+        });
+        let Counted { hits, of } = pool(nodes, without);
+        (hits, of)
+    }
+
+    #[test]
+    fn the_extreme_nodes_are_left_out_and_a_busy_one_weighs_as_the_median() {
+        let nodes = [(0, 100), (5, 100), (90, 100), (40, 10_000_000)];
+        for (nodes, without, expected) in [
+            (&nodes[..], Without::BothEnds, (5.0, 200.0)),
+            (&nodes[..3], Without::Lowest, (95.0, 200.0)),
+            (&nodes[..3], Without::Highest, (5.0, 200.0)),
+            (&nodes[..2], Without::BothEnds, (0.0, 100.0)),
+            (&nodes[1..2], Without::Lowest, (5.0, 100.0)),
+            (&nodes[..0], Without::Lowest, (0.0, 0.0)),
+        ] {
+            let (hits, of) = pooled(nodes, without);
+            assert!((hits - expected.0).abs() < 0.1, "{without:?}: {hits}");
+            assert!((of - expected.1).abs() < 0.1, "{without:?}: {of}");
+        }
+    }
+}

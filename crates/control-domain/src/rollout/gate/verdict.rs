@@ -1,0 +1,65 @@
+//! The answer of a gate.
+
+use std::fmt;
+
+/// Verdict of the gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GateVerdict {
+    /// The batch is as well as the rest.
+    Passed,
+    /// It is not.
+    Failed(GateFailure),
+    /// There is too little to say so.
+    NoData(String),
+}
+
+/// Why a batch does not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GateFailure {
+    /// Too many answers with 5xx.
+    Errors(String),
+    /// A reason of failure that the rest has less often.
+    NewReason(String),
+    /// A status that the rest answers less often.
+    Statuses(String),
+    /// TLS handshakes that fail, or do not happen any more.
+    Handshakes(String),
+    /// Routes serve other parts of the requests.
+    Mix(String),
+    /// Too slow.
+    Latency(String),
+    /// Answers of another size.
+    Size(String),
+    /// Too much CPU.
+    Cpu(String),
+}
+
+impl GateFailure {
+    /// Whether time would not change it: what happens while caches are cold, and while clients connect anew, is
+    /// not.
+    pub fn is_certain(&self) -> bool {
+        match self {
+            Self::Errors(_) | Self::NewReason(_) | Self::Statuses(_) => true,
+            Self::Handshakes(_)
+            | Self::Mix(_)
+            | Self::Latency(_)
+            | Self::Size(_)
+            | Self::Cpu(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for GateFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Errors(text)
+            | Self::NewReason(text)
+            | Self::Statuses(text)
+            | Self::Handshakes(text)
+            | Self::Mix(text)
+            | Self::Latency(text)
+            | Self::Size(text)
+            | Self::Cpu(text) => f.write_str(text),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Reasons to refuse a user although the identity provider vouched.
+
+use crate::access::Role;
+use crate::sso::connection::SsoSettings;
+use crate::text::Email;
+use control_sso::{AssertedUser, Groups};
+
+/// Why a user is not signed in although the identity provider vouched. For the connection's administrator; browsers
+/// get one sentence for all rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SsoRefusal {
+    /// Too many groups to send.
+    #[error(
+        "the provider sent a link in the place of groups, as Entra ID does for users of more than 150 or 200 groups: \
+         let it send only groups that are assigned to this application"
+    )]
+    GroupsLink,
+    /// No mapped group, and no `default`.
+    #[error("no group of the user is in the mapping, which has no `default`: its membership ended")]
+    NoRole,
+    /// A new user without an address.
+    #[error("the provider sent no address for a new user, or one that is not verified")]
+    NoEmail,
+    /// An address that the organization may not make users for.
+    #[error("the new user's address is in no domain that the installation gave this organization")]
+    ForeignDomain,
+    /// A user has the address.
+    #[error(
+        "a user with this address exists: the user signs in as before and links this identity at its profile"
+    )]
+    EmailTaken,
+    /// The mapped role would leave the organization without an administrator.
+    #[error("the mapped role would leave the organization without an administrator")]
+    LastAdmin,
+    /// The identity belongs to another user.
+    #[error("the identity is linked to another user")]
+    IdentityTaken,
+    /// The browser is not the one that began, or is signed in as another user.
+    #[error("the answer came by another browser or session than the one that began the sign-in")]
+    OtherBrowser,
+    /// The attempt was used before, or is older than ten minutes.
+    #[error(
+        "the answer belongs to no sign-in that was begun in the last ten minutes, or was used before"
+    )]
+    NoAttempt,
+    /// The assertion was used before.
+    #[error("the assertion was used before")]
+    Replay,
+}
+
+/// The role that the provider's groups give.
+///
+/// # Errors
+///
+/// [`SsoRefusal::GroupsLink`] or [`SsoRefusal::NoRole`].
+pub fn mapped_role(settings: &SsoSettings, user: &AssertedUser) -> Result<Role, SsoRefusal> {
+    let groups = match &user.groups {
+        Groups::Listed(groups) => groups.as_slice(),
+        Groups::Absent => &[],
+        Groups::Link => return Err(SsoRefusal::GroupsLink),
+    };
+    let role = settings.group_mapping().role(groups);
+    role.ok_or(SsoRefusal::NoRole)
+}
+
+/// The address of a user that is to be made. `domains`: those of the organization; `None` if it is the only
+/// organization, which may have users of any domain.
+///
+/// # Errors
+///
+/// [`SsoRefusal::NoEmail`] or [`SsoRefusal::ForeignDomain`].
+pub fn new_user_email(
+    user: &AssertedUser,
+    domains: Option<&[String]>,
+) -> Result<Email, SsoRefusal> {
+    let text = user.email.as_deref().ok_or(SsoRefusal::NoEmail)?;
+    let email = Email::parse("email", text).map_err(|_| SsoRefusal::NoEmail)?;
+    let (_, domain) = email.as_str().split_once('@').unwrap_or_default();
+    let is_own = domains.is_none_or(|own| own.iter().any(|own| own == domain));
+    is_own.then_some(email).ok_or(SsoRefusal::ForeignDomain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(email: Option<&str>) -> AssertedUser {
+        AssertedUser {
+            issuer: "https://idp.test".to_owned(),
+            subject: "1".to_owned(),
+            email: email.map(str::to_owned),
+            name: None,
+            groups: Groups::Absent,
+            session_ends_at: None,
+        }
+    }
+
+    #[test]
+    fn a_new_user_has_an_address_of_an_own_domain() {
+        let own = ["example.test".to_owned()];
+        let cases = [
+            (
+                Some("Ann@Example.test"),
+                Some(&own[..]),
+                Ok("ann@example.test"),
+            ),
+            (Some("ann@other.test"), None, Ok("ann@other.test")),
+            (
+                Some("ann@other.test"),
+                Some(&own),
+                Err(SsoRefusal::ForeignDomain),
+            ),
+            (
+                Some("ann@sub.example.test"),
+                Some(&own),
+                Err(SsoRefusal::ForeignDomain),
+            ),
+            (
+                Some("ann@example.test"),
+                Some(&[]),
+                Err(SsoRefusal::ForeignDomain),
+            ),
+            (
+                Some("ann@example.test@other.test"),
+                Some(&own),
+                Err(SsoRefusal::NoEmail),
+            ),
+            (Some("ann"), None, Err(SsoRefusal::NoEmail)),
+            (None, None, Err(SsoRefusal::NoEmail)),
+        ];
+        for (email, domains, expected) in cases {
+            let found = new_user_email(&user(email), domains);
+            let found = found.as_ref().map(Email::as_str).map_err(|error| *error);
+            assert_eq!(found, expected, "{email:?}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Credentials that a user made end with the user's rights in an organization.
+
+use crate::error::StoreError;
+use crate::row::{id, optional_id};
+use crate::statement::{Statement, sql};
+use crate::store::Transaction;
+use control_domain::{Role, Tenant};
+use control_wire::{OrgId, ProjectId, UserId};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+/// A credential that ended with the rights of its maker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedCredential {
+    /// The entry of the audit log, such as `api_key.revoked`.
+    pub action: &'static str,
+    /// Where it belonged.
+    pub tenant: Tenant,
+    /// The credential.
+    pub subject: Uuid,
+}
+
+impl Transaction {
+    /// Ends credentials that `user` made and that need more than `role`, the user's new one; none: the user leaves.
+    /// API keys of a member stay, for they may do no more than their maker.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn end_credentials(
+        &mut self,
+        (org, user): (OrgId, UserId),
+        role: Option<Role>,
+        now: Timestamp,
+    ) -> Result<Vec<EndedCredential>, StoreError> {
+        let keys = "UPDATE api_keys SET revoked_at = $3, version = version + 1
+                    WHERE org_id = $1 AND made_by = $2 AND revoked_at IS NULL
+                      AND (expires_at IS NULL OR expires_at > $3)
+                    RETURNING id, project_id";
+        let invitations = "DELETE FROM invitations WHERE org_id = $1 AND made_by = $2
+                           RETURNING id, CAST(NULL AS TEXT) AS project_id";
+        let tokens = "UPDATE enrolment_tokens SET revoked_at = $3, version = version + 1
+                      WHERE org_id = $1 AND made_by = $2 AND revoked_at IS NULL
+                        AND expires_at > $3 AND uses < max_uses
+                        AND NOT EXISTS (SELECT 1 FROM project_roles r
+                          WHERE r.project_id = enrolment_tokens.project_id AND r.user_id = $2)
+                      RETURNING id, project_id";
+        let mut ended = Vec::new();
+        if role.is_none() {
+            let keys = sql(keys).bind(org).bind(user).bind(now);
+            ended.extend(self.ended(keys, ("api_key.revoked", org)).await?);
+        }
+        if role < Some(Role::Operator) {
+            let tokens = sql(tokens).bind(org).bind(user).bind(now);
+            let action = "enrolment_token.revoked";
+            ended.extend(self.ended(tokens, (action, org)).await?);
+        }
+        if role < Some(Role::Admin) {
+            let invitations = sql(invitations).bind(org).bind(user);
+            let action = "invitation.deleted";
+            ended.extend(self.ended(invitations, (action, org)).await?);
+        }
+        Ok(ended)
+    }
+
+    /// Ends the enrolment tokens that `user` made for the project.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn end_project_tokens(
+        &mut self,
+        (project, user): (ProjectId, UserId),
+        org: OrgId,
+        now: Timestamp,
+    ) -> Result<Vec<EndedCredential>, StoreError> {
+        let tokens = "UPDATE enrolment_tokens SET revoked_at = $3, version = version + 1
+                      WHERE project_id = $1 AND made_by = $2 AND revoked_at IS NULL
+                        AND expires_at > $3 AND uses < max_uses
+                      RETURNING id, project_id";
+        let tokens = sql(tokens).bind(project).bind(user).bind(now);
+        self.ended(tokens, ("enrolment_token.revoked", org)).await
+    }
+
+    async fn ended(
+        &mut self,
+        statement: Statement,
+        (action, org): (&'static str, OrgId),
+    ) -> Result<Vec<EndedCredential>, StoreError> {
+        let rows = statement.rows(self).await?;
+        let ended = rows.iter().map(|row| {
+            Ok(EndedCredential {
+                action,
+                tenant: Tenant {
+                    org,
+                    project: optional_id(row, "project_id")?,
+                },
+                subject: id(row, "id")?,
+            })
+        });
+        ended.collect()
+    }
+}

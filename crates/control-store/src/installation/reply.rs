@@ -1,0 +1,203 @@
+//! Answers kept for repeated requests (`Idempotency-Key`).
+//!
+//! A key is reserved before the command, marked in the command's own transaction, and holds the
+//! answer after it. A program that dies between two of these leaves a row that says how far it came.
+
+use crate::error::StoreError;
+use crate::row::{optional_text, text, truth, written};
+use crate::statement::{Write, sql as statement};
+use crate::store::Transaction;
+use jiff::{SignedDuration, Timestamp};
+use sqlx::{Row, query};
+use uuid::Uuid;
+
+/// How long an answer is kept.
+const KEPT: SignedDuration = SignedDuration::from_hours(24);
+/// A command that is not committed by then never will be.
+const UNCOMMITTED: SignedDuration = SignedDuration::from_mins(2);
+
+/// An answer that was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// The header `ETag`.
+    pub etag: Option<String>,
+    /// The header `Location`.
+    pub location: Option<String>,
+    /// The body; `None` if it held a secret, which is shown once and never stored.
+    pub body: Option<String>,
+}
+
+/// State of an idempotency key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reservation {
+    /// Nothing yet: go on.
+    Taken,
+    /// A request that has not been answered yet.
+    Pending,
+    /// A request that was carried out without its answer being stored.
+    Lost,
+    /// Another request: the body differs.
+    Other,
+    /// A request that was answered.
+    Replied(Reply),
+}
+
+impl Transaction {
+    /// Reserves `name` for the request with this hash; `reservation` is new and random.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn reserve_reply(
+        &mut self,
+        name: &str,
+        request_hash: &str,
+        reservation: Uuid,
+        now: Timestamp,
+    ) -> Result<Reservation, StoreError> {
+        let sql = "INSERT INTO replies (name, request_hash, reservation, created_at, committed)
+                   VALUES ($1, $2, $3, $4, 0)
+                   ON CONFLICT (name) DO UPDATE SET
+                     request_hash = excluded.request_hash, reservation = excluded.reservation,
+                     created_at = excluded.created_at, committed = 0,
+                     status = NULL, etag = NULL, location = NULL, body = NULL
+                   WHERE replies.created_at <= $5
+                     OR (replies.committed = 0 AND replies.status IS NULL
+                         AND replies.created_at <= $6)";
+        let done = query(sql)
+            .bind(name)
+            .bind(request_hash)
+            .bind(reservation.to_string())
+            .bind(now.as_millisecond())
+            .bind((now - KEPT).as_millisecond())
+            .bind((now - UNCOMMITTED).as_millisecond())
+            .write_in(self)
+            .await?;
+        if done.rows_affected() == 1 {
+            return Ok(Reservation::Taken);
+        }
+        let sql = "SELECT request_hash, committed, status, etag, location, body FROM replies
+                   WHERE name = $1";
+        let row = query(sql).bind(name).fetch_one(self.connection()).await?;
+        if text(&row, "request_hash")? != request_hash {
+            return Ok(Reservation::Other);
+        }
+        let status: Option<i64> = row.try_get("status")?;
+        let Some(status) = status else {
+            let lost = truth(&row, "committed")?;
+            return Ok(if lost {
+                Reservation::Lost
+            } else {
+                Reservation::Pending
+            });
+        };
+        Ok(Reservation::Replied(Reply {
+            status: u16::try_from(status).map_err(|_| StoreError::Corrupt("status"))?,
+            etag: optional_text(&row, "etag")?,
+            location: optional_text(&row, "location")?,
+            body: optional_text(&row, "body")?,
+        }))
+    }
+
+    /// Whether the resource at a `Location` was deleted; no if the path is of no known noun.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn is_gone(&mut self, location: &str) -> Result<bool, StoreError> {
+        let mut parts = location.rsplit('/');
+        let (Some(id), Some(noun)) = (parts.next(), parts.next()) else {
+            return Ok(false);
+        };
+        let find = match noun {
+            "orgs" => "SELECT id FROM orgs WHERE id = $1",
+            "projects" => "SELECT id FROM projects WHERE id = $1",
+            "invitations" => "SELECT id FROM invitations WHERE id = $1",
+            "nodes" => "SELECT id FROM nodes WHERE id = $1",
+            "bundles" => "SELECT id FROM bundles WHERE id = $1",
+            "rollouts" => "SELECT id FROM rollouts WHERE id = $1",
+            "services" => "SELECT id FROM services WHERE id = $1",
+            "upstreams" => "SELECT id FROM upstreams WHERE id = $1",
+            "certificates" => "SELECT id FROM certificates WHERE id = $1",
+            "api-keys" => "SELECT id FROM api_keys WHERE id = $1",
+            "members" => "SELECT user_id FROM memberships WHERE user_id = $1 AND org_id = $2",
+            _ => return Ok(false),
+        };
+        let find = statement(find).bind(id);
+        let find = match (noun, parts.next()) {
+            ("members", Some(org)) => find.bind(org),
+            _ => find,
+        };
+        Ok(find.row(self).await?.is_none())
+    }
+
+    /// Marks the key in the transaction of its command.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] if another request has the key meanwhile.
+    pub async fn commit_reply(&mut self, reservation: Uuid) -> Result<(), StoreError> {
+        let done = query("UPDATE replies SET committed = 1 WHERE reservation = $1")
+            .bind(reservation.to_string())
+            .write_in(self)
+            .await?;
+        written(&done)
+    }
+
+    /// Keeps the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn keep_reply(&mut self, reservation: Uuid, reply: &Reply) -> Result<(), StoreError> {
+        let Reply {
+            status,
+            etag,
+            location,
+            body,
+        } = reply;
+        let sql = "UPDATE replies SET status = $2, etag = $3, location = $4, body = $5
+                   WHERE reservation = $1";
+        query(sql)
+            .bind(reservation.to_string())
+            .bind(i64::from(*status))
+            .bind(etag.as_deref())
+            .bind(location.as_deref())
+            .bind(body.as_deref())
+            .write_in(self)
+            .await?;
+        Ok(())
+    }
+
+    /// Gives the key back after a command that changed nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn release_reply(&mut self, reservation: Uuid) -> Result<(), StoreError> {
+        query("DELETE FROM replies WHERE reservation = $1 AND committed = 0")
+            .bind(reservation.to_string())
+            .write_in(self)
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes at most `limit` answers older than 24 hours; how many.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn purge_replies(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
+        let sql = "DELETE FROM replies WHERE name IN
+                   (SELECT name FROM replies WHERE created_at <= $1 ORDER BY created_at LIMIT $2)
+                   AND created_at <= $1";
+        let done = query(sql)
+            .bind((now - KEPT).as_millisecond())
+            .bind(limit)
+            .write_in(self)
+            .await?;
+        Ok(done.rows_affected())
+    }
+}

@@ -1,0 +1,170 @@
+//! Credentials of nodes: keys and tokens.
+
+use crate::error::StoreError;
+use crate::row::{id, text, time};
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_auth::PublicKey;
+use control_domain::Tenant;
+use control_wire::{EnrolmentTokenId, NodeId, ProjectId, SigningKeyId};
+use jiff::Timestamp;
+use std::net::IpAddr;
+
+/// Data that a token is verified against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenIssuer {
+    /// The node's project.
+    pub tenant: Tenant,
+    /// The key that is said to have signed; it is not deactivated.
+    pub public_key: PublicKey,
+    /// Tokens that were issued before are refused.
+    pub tokens_since: Timestamp,
+}
+
+impl Transaction {
+    /// Notes the enrolment token of a registration, and the address that it came from.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn note_enrolment(
+        &mut self,
+        node: NodeId,
+        (token, address): (EnrolmentTokenId, Option<IpAddr>),
+    ) -> Result<(), StoreError> {
+        let update = sql("UPDATE nodes SET enrolled_by = $1, enrolled_from = $2 WHERE id = $3");
+        let update = update.bind(token).bind(address_text(address));
+        update.bind(node).run(self).await?;
+        Ok(())
+    }
+
+    /// The node of this name that the token registered from this address, if it was not heard from yet.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn unheard_node(
+        &mut self,
+        project: ProjectId,
+        name: &str,
+        (token, address): (EnrolmentTokenId, Option<IpAddr>),
+    ) -> Result<Option<NodeId>, StoreError> {
+        let find = "SELECT n.id AS id FROM nodes n JOIN node_heartbeats h ON h.node_id = n.id
+                    WHERE n.project_id = $1 AND n.name = $2 AND n.enrolled_by = $3
+                      AND n.enrolled_from = $4 AND h.seen_at = 0";
+        let find = sql(find).bind(project).bind(name).bind(token);
+        let row = find.bind(address_text(address)).row(self).await?;
+        row.map(|row| id(&row, "id")).transpose()
+    }
+
+    /// The node with a key of this hash.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn node_by_key(
+        &mut self,
+        key_hash: &str,
+    ) -> Result<Option<(NodeId, Tenant)>, StoreError> {
+        let by_key = sql("SELECT id, org_id, project_id FROM nodes WHERE key_hash = $1");
+        let row = by_key.bind(key_hash).row(self).await?;
+        let Some(row) = row else { return Ok(None) };
+        let tenant = Tenant::project(id(&row, "org_id")?, id(&row, "project_id")?);
+        Ok(Some((id(&row, "id")?, tenant)))
+    }
+
+    /// Whether the key with this hash waits for its first use.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn is_next_node_key(&mut self, key_hash: &str) -> Result<bool, StoreError> {
+        let by_key = sql("SELECT id FROM nodes WHERE next_key_hash = $1");
+        Ok(by_key.bind(key_hash).row(self).await?.is_some())
+    }
+
+    /// Lets the key that waits take the place of the one before.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn replace_node_key(&mut self, key_hash: &str) -> Result<(), StoreError> {
+        let update = "UPDATE nodes SET key_hash = next_key_hash, next_key_hash = NULL,
+                      version = version + 1 WHERE next_key_hash = $1";
+        sql(update).bind(key_hash).run(self).await?;
+        Ok(())
+    }
+
+    /// Gives the node that had `version` a second key, which ends the first at its first use.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn add_node_key(
+        &mut self,
+        node: NodeId,
+        key_hash: &str,
+        version: i64,
+    ) -> Result<i64, StoreError> {
+        let update = "UPDATE nodes SET next_key_hash = $1, version = version + 1
+                      WHERE id = $2 AND version = $3";
+        let update = sql(update).bind(key_hash).bind(node);
+        update.write(self, version).await
+    }
+
+    /// Gives the node that had `version` another key; the old ones and all tokens end at `now`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn reset_node_key(
+        &mut self,
+        node: NodeId,
+        key_hash: &str,
+        (now, version): (Timestamp, i64),
+    ) -> Result<i64, StoreError> {
+        let update = "UPDATE nodes SET key_hash = $1, next_key_hash = NULL, tokens_since = $2,
+                      version = version + 1 WHERE id = $3 AND version = $4";
+        let update = sql(update).bind(key_hash).bind(now).bind(node);
+        update.write(self, version).await
+    }
+
+    /// The time of the last rotation that ended all tokens of `node`; 1970 if there was none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn tokens_since(&mut self, node: NodeId) -> Result<Option<Timestamp>, StoreError> {
+        let since = sql("SELECT tokens_since FROM nodes WHERE id = $1");
+        let row = since.bind(node).row(self).await?;
+        row.map(|row| time(&row, "tokens_since")).transpose()
+    }
+
+    /// Data that a token of `node` is verified against, if `kid` is a key of its organization that
+    /// verifies.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn token_issuer(
+        &mut self,
+        node: NodeId,
+        kid: SigningKeyId,
+    ) -> Result<Option<TokenIssuer>, StoreError> {
+        let issuer = "SELECT n.org_id AS org_id, n.project_id AS project_id,
+                        n.tokens_since AS tokens_since, k.public_key AS public_key
+                      FROM nodes n JOIN signing_keys k ON k.org_id = n.org_id
+                      WHERE n.id = $1 AND k.id = $2 AND k.state <> 'deactivated'";
+        let row = sql(issuer).bind(node).bind(kid).row(self).await?;
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(TokenIssuer {
+            tenant: Tenant::project(id(&row, "org_id")?, id(&row, "project_id")?),
+            public_key: PublicKey::from_text(text(&row, "public_key")?),
+            tokens_since: time(&row, "tokens_since")?,
+        }))
+    }
+}
+
+fn address_text(address: Option<IpAddr>) -> String {
+    address.map_or_else(String::new, |address| address.to_string())
+}

@@ -1,0 +1,380 @@
+//! The nodes of rollouts: chosen, held, and ordered.
+
+use crate::error::StoreError;
+use crate::row::{
+    id, number, optional_id, optional_json, optional_number, optional_text, text, time,
+};
+use crate::statement::sql;
+use crate::store::Transaction;
+use crate::versioned::Page;
+use control_domain::{BatchCounts, Rejection, Rollout};
+use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
+use jiff::Timestamp;
+use sqlx::any::AnyRow;
+use std::collections::BTreeMap;
+
+/// Whether the node `h` runs the bundle `$3` by the newest order of its rollout `r`, and is online:
+/// its heartbeat came after `$4`.
+macro_rules! ready {
+    () => {
+        "h.active_bundle_id = $3 AND h.verdict = 'accepted'
+         AND h.verdict_order >= r.order_counter AND r.pending = 0 AND h.seen_at > $4"
+    };
+}
+pub(crate) use ready;
+
+/// A node of a rollout, as far as it has come by its own word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutNode {
+    /// The node.
+    pub node: NodeId,
+    /// Its name.
+    pub name: String,
+    /// Its batch, from 1.
+    pub batch: i64,
+    /// The previous bundle.
+    pub previous: Option<BundleId>,
+    /// The order of the rollout.
+    pub order: Option<i64>,
+    /// The order to go back; 0: there was nothing to go back to.
+    pub back_order: Option<i64>,
+    /// The bundle that it reports.
+    pub active: Option<BundleId>,
+    /// The order that its verdict answers.
+    pub verdict_order: Option<i64>,
+    /// Whether it accepted that order.
+    pub accepted: Option<bool>,
+    /// Its last heartbeat; 1970 before the first.
+    pub seen_at: Timestamp,
+}
+
+/// Nodes of a batch that are still to be ordered.
+const PENDING: &str = "SELECT node_id FROM rollout_nodes
+                       WHERE rollout_id = $1 AND batch = $2 AND pending = 1
+                       ORDER BY node_id LIMIT $3";
+const COUNT_BATCH: &str = concat!(
+    "SELECT COUNT(*) AS nodes, COUNT(CASE WHEN r.pending = 1 THEN 1 END) AS unordered,
+       COUNT(CASE WHEN h.seen_at <= $4 THEN 1 END) AS offline,
+       COUNT(CASE WHEN ",
+    ready!(),
+    " THEN 1 END) AS ready
+     FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
+     WHERE r.rollout_id = $1 AND r.batch = $2"
+);
+const REJECTION: &str = "SELECT n.name AS name, h.diagnostics AS diagnostics
+                         FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
+                         JOIN nodes n ON n.id = r.node_id
+                         WHERE r.rollout_id = $1 AND r.batch = $2 AND r.pending = 0
+                           AND h.verdict = 'rejected' AND h.verdict_order = r.order_counter
+                         ORDER BY r.node_id LIMIT 1";
+/// Queries of a step about the current batch.
+#[cfg(test)]
+pub(crate) const OF_BATCH: [&str; 3] = [PENDING, COUNT_BATCH, REJECTION];
+
+impl Transaction {
+    /// The bundles that the nodes of a rollout are ordered to run, at most `limit` different ones; `None` is among
+    /// them if a node has no order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn ordered_bundles(
+        &mut self,
+        rollout: RolloutId,
+        limit: i64,
+    ) -> Result<Vec<Option<BundleId>>, StoreError> {
+        let list = "SELECT DISTINCT o.bundle_id AS bundle_id FROM rollout_nodes n
+                    LEFT JOIN node_orders o ON o.node_id = n.node_id
+                    WHERE n.rollout_id = $1 LIMIT $2";
+        let rows = sql(list).bind(rollout).bind(limit).rows(self).await?;
+        rows.iter()
+            .map(|row| optional_id(row, "bundle_id"))
+            .collect()
+    }
+
+    /// Chooses the nodes of a project with all these labels; no labels: all. Gives their number.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn choose_nodes(
+        &mut self,
+        rollout: RolloutId,
+        project: ProjectId,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<i64, StoreError> {
+        let mut labels = labels.iter();
+        let chosen = match labels.next() {
+            None => {
+                let all = "INSERT INTO rollout_nodes (rollout_id, node_id, batch)
+                           SELECT $1, id, 0 FROM nodes
+                           WHERE project_id = $2 AND requested_labels IS NULL";
+                sql(all).bind(rollout).bind(project)
+            }
+            Some((name, value)) => {
+                let first = "INSERT INTO rollout_nodes (rollout_id, node_id, batch)
+                             SELECT $1, l.node_id, 0 FROM node_labels l
+                             JOIN nodes n ON n.id = l.node_id
+                             WHERE l.project_id = $2 AND l.name = $3 AND l.value = $4
+                               AND n.requested_labels IS NULL";
+                let first = sql(first).bind(rollout).bind(project);
+                first.bind(name.as_str()).bind(value.as_str())
+            }
+        };
+        let mut count = chosen.run(self).await?;
+        for (name, value) in labels {
+            let others = "DELETE FROM rollout_nodes WHERE rollout_id = $1 AND node_id NOT IN
+                          (SELECT node_id FROM node_labels
+                           WHERE project_id = $2 AND name = $3 AND value = $4)";
+            let others = sql(others).bind(rollout).bind(project);
+            let others = others.bind(name.as_str()).bind(value.as_str());
+            count = count.saturating_sub(others.run(self).await?);
+        }
+        Ok(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+
+    /// Whether a node without this label is chosen.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn has_chosen_without(
+        &mut self,
+        (rollout, project): (RolloutId, ProjectId),
+        (name, value): (&String, &String),
+    ) -> Result<bool, StoreError> {
+        let found = "SELECT node_id FROM rollout_nodes WHERE rollout_id = $1 AND node_id NOT IN
+                     (SELECT node_id FROM node_labels
+                      WHERE project_id = $2 AND name = $3 AND value = $4) LIMIT 1";
+        let found = sql(found).bind(rollout).bind(project);
+        let found = found.bind(name.as_str()).bind(value.as_str());
+        Ok(found.row(self).await?.is_some())
+    }
+
+    /// Chooses a node by its identifier.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn choose_node(
+        &mut self,
+        rollout: RolloutId,
+        node: NodeId,
+    ) -> Result<(), StoreError> {
+        let insert = "INSERT INTO rollout_nodes (rollout_id, node_id, batch) VALUES ($1, $2, 0)";
+        sql(insert).bind(rollout).bind(node).run(self).await?;
+        Ok(())
+    }
+
+    /// Divides the chosen nodes into batches, from 1, in the order of their identifiers.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn number_batches(
+        &mut self,
+        rollout: RolloutId,
+        batch_size: i64,
+    ) -> Result<(), StoreError> {
+        let update = "UPDATE rollout_nodes SET batch = numbered.batch
+                      FROM (SELECT node_id AS numbered_id,
+                              (ROW_NUMBER() OVER (ORDER BY node_id) - 1) / $2 + 1 AS batch
+                            FROM rollout_nodes WHERE rollout_id = $1) AS numbered
+                      WHERE rollout_id = $1 AND node_id = numbered.numbered_id";
+        sql(update).bind(rollout).bind(batch_size).run(self).await?;
+        Ok(())
+    }
+
+    /// Keeps the nodes of a rollout from other rollouts, or lets them go.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Conflict`] if another rollout holds one of them.
+    pub async fn hold_nodes(&mut self, rollout: RolloutId, held: bool) -> Result<(), StoreError> {
+        let update = "UPDATE rollout_nodes SET held = $2 WHERE rollout_id = $1 AND held <> $2";
+        sql(update).bind(rollout).bind(held).run(self).await?;
+        Ok(())
+    }
+
+    /// Whether a rollout holds the node.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn is_held(&mut self, node: NodeId) -> Result<bool, StoreError> {
+        let held = sql("SELECT node_id FROM rollout_nodes WHERE node_id = $1 AND held = 1");
+        Ok(held.bind(node).row(self).await?.is_some())
+    }
+
+    /// Orders the nodes of a batch anew that do not run the bundle: the rollout goes on.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn reopen_batch(
+        &mut self,
+        rollout: &Rollout,
+        online_since: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Some(batch) = &rollout.batch else {
+            return Ok(());
+        };
+        let update = concat!(
+            "UPDATE rollout_nodes SET pending = 1
+             WHERE rollout_id = $1 AND batch = $2 AND node_id NOT IN (
+               SELECT r.node_id FROM rollout_nodes r
+               JOIN node_heartbeats h ON h.node_id = r.node_id
+               WHERE r.rollout_id = $1 AND r.batch = $2 AND ",
+            ready!(),
+            ")"
+        );
+        let update = sql(update).bind(rollout.id).bind(batch.number);
+        update
+            .bind(rollout.bundle)
+            .bind(online_since)
+            .run(self)
+            .await?;
+        Ok(())
+    }
+
+    /// Up to `limit` nodes of a batch that are still to be ordered.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn pending_nodes(
+        &mut self,
+        (rollout, batch): (RolloutId, i64),
+        limit: i64,
+    ) -> Result<Vec<NodeId>, StoreError> {
+        let list = sql(PENDING).bind(rollout).bind(batch).bind(limit);
+        let rows = list.rows(self).await?;
+        rows.iter().map(|row| id(row, "node_id")).collect()
+    }
+
+    /// Notes at the first order to a node what it goes back to: the last bundle that it confirmed, if it is
+    /// signed still, or else the one that it was ordered to run. To be called before the order is written.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn note_previous(
+        &mut self,
+        rollout: RolloutId,
+        node: NodeId,
+    ) -> Result<(), StoreError> {
+        let previous = "UPDATE rollout_nodes SET previous_bundle_id = (
+                          SELECT COALESCE(b.id, o.bundle_id) FROM node_heartbeats h
+                          LEFT JOIN bundles b ON b.id = h.confirmed_bundle_id
+                            AND b.project_id = h.project_id AND b.state = 'signed'
+                          LEFT JOIN node_orders o ON o.node_id = h.node_id
+                          WHERE h.node_id = $2)
+                        WHERE rollout_id = $1 AND node_id = $2 AND order_counter IS NULL";
+        sql(previous).bind(rollout).bind(node).run(self).await?;
+        Ok(())
+    }
+
+    /// Notes the counter of the order to a node.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn note_order(
+        &mut self,
+        rollout: RolloutId,
+        node: NodeId,
+        counter: i64,
+    ) -> Result<(), StoreError> {
+        let update = "UPDATE rollout_nodes SET order_counter = $3, pending = 0
+                      WHERE rollout_id = $1 AND node_id = $2";
+        let update = sql(update).bind(rollout).bind(node);
+        update.bind(counter).run(self).await?;
+        Ok(())
+    }
+
+    /// How far the nodes of the batch under way are.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn count_batch(
+        &mut self,
+        rollout: &Rollout,
+        online_since: Timestamp,
+    ) -> Result<Option<BatchCounts>, StoreError> {
+        let Some(batch) = &rollout.batch else {
+            return Ok(None);
+        };
+        let counts = sql(COUNT_BATCH).bind(rollout.id).bind(batch.number);
+        let counts = counts.bind(rollout.bundle).bind(online_since);
+        let row = counts
+            .row(self)
+            .await?
+            .ok_or(StoreError::Corrupt("nodes"))?;
+        Ok(Some(BatchCounts {
+            nodes: number(&row, "nodes")?,
+            unordered: number(&row, "unordered")?,
+            ready: number(&row, "ready")?,
+            offline: number(&row, "offline")?,
+        }))
+    }
+
+    /// A node of the batch under way that refused the order of the rollout.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn rejection(&mut self, rollout: &Rollout) -> Result<Option<Rejection>, StoreError> {
+        let Some(batch) = &rollout.batch else {
+            return Ok(None);
+        };
+        let first = sql(REJECTION).bind(rollout.id).bind(batch.number);
+        let Some(row) = first.row(self).await? else {
+            return Ok(None);
+        };
+        let diagnostics: Option<Vec<String>> = optional_json(&row, "diagnostics")?;
+        Ok(Some(Rejection {
+            node: text(&row, "name")?,
+            diagnostic: diagnostics.unwrap_or_default().into_iter().next(),
+        }))
+    }
+
+    /// The nodes of a rollout, in the order of their identifiers and so of their batches.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn rollout_nodes(
+        &mut self,
+        rollout: RolloutId,
+        page: Page,
+    ) -> Result<Vec<RolloutNode>, StoreError> {
+        let list = "SELECT r.node_id AS node_id, n.name AS name, r.batch AS batch,
+                      r.previous_bundle_id AS previous, r.order_counter AS order_counter,
+                      r.back_counter AS back_counter, h.active_bundle_id AS active,
+                      h.verdict_order AS verdict_order, h.verdict AS verdict,
+                      h.seen_at AS seen_at
+                    FROM rollout_nodes r JOIN nodes n ON n.id = r.node_id
+                    JOIN node_heartbeats h ON h.node_id = r.node_id
+                    WHERE r.rollout_id = $1 AND r.node_id > $2 ORDER BY r.node_id LIMIT $3";
+        let list = sql(list).bind(rollout).bind(page.after.unwrap_or_default());
+        let rows = list.bind(page.limit).rows(self).await?;
+        rows.iter().map(rollout_node).collect()
+    }
+}
+
+fn rollout_node(row: &AnyRow) -> Result<RolloutNode, StoreError> {
+    let verdict = optional_text(row, "verdict")?;
+    Ok(RolloutNode {
+        node: id(row, "node_id")?,
+        name: text(row, "name")?,
+        batch: number(row, "batch")?,
+        previous: optional_id(row, "previous")?,
+        order: optional_number(row, "order_counter")?,
+        back_order: optional_number(row, "back_counter")?,
+        active: optional_id(row, "active")?,
+        verdict_order: optional_number(row, "verdict_order")?,
+        accepted: verdict.map(|verdict| verdict == "accepted"),
+        seen_at: time(row, "seen_at")?,
+    })
+}

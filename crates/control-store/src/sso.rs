@@ -1,0 +1,5 @@
+//! Single sign-on: connections and attempts.
+
+pub(crate) mod attempt;
+pub(crate) mod connection;
+pub(crate) mod sign_in;

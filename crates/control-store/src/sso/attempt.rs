@@ -1,0 +1,173 @@
+//! Sign-ins through identity providers that are under way, and the assertions that were used.
+
+use crate::error::StoreError;
+use crate::row::{id, json, optional_id, text, time};
+use crate::sso::connection::to_json;
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_domain::SsoAttemptContents;
+use control_sso::AssertedUser;
+use control_wire::{OrgId, UserId};
+use jiff::Timestamp;
+use sqlx::any::AnyRow;
+
+/// A sign-in that a browser began, or a verified response that waits for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SsoPending<T> {
+    /// The hash of the secret that it is found by, once.
+    pub hash: String,
+    /// The hash of the cookie of the browser that began.
+    pub browser_hash: String,
+    /// The organization.
+    pub org: OrgId,
+    /// The rest of it.
+    pub contents: T,
+    /// The path that the browser goes to in the end.
+    pub return_to: String,
+    /// The user that links an identity.
+    pub user: Option<UserId>,
+    /// When it ends.
+    pub ends_at: Timestamp,
+}
+
+impl Transaction {
+    /// Inserts an attempt.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn insert_sso_attempt(
+        &mut self,
+        attempt: &SsoPending<SsoAttemptContents>,
+    ) -> Result<(), StoreError> {
+        let insert = "INSERT INTO sign_in_attempts
+                        (hash, browser_hash, org_id, contents, return_to, user_id, ends_at)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        let contents = to_json(&attempt.contents, "contents")?;
+        self.insert_pending(insert, attempt, contents).await
+    }
+
+    /// Takes the attempt with this hash: a second caller finds none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn take_sso_attempt(
+        &mut self,
+        hash: &str,
+    ) -> Result<Option<SsoPending<SsoAttemptContents>>, StoreError> {
+        let delete = "DELETE FROM sign_in_attempts WHERE hash = $1
+                      RETURNING hash, browser_hash, org_id, contents, return_to, user_id, ends_at";
+        let row = sql(delete).bind(hash).row(self).await?;
+        row.as_ref()
+            .map(|row| read(row, json(row, "contents")?))
+            .transpose()
+    }
+
+    /// Inserts a ticket.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn insert_sso_ticket(
+        &mut self,
+        ticket: &SsoPending<AssertedUser>,
+    ) -> Result<(), StoreError> {
+        let insert = "INSERT INTO sign_in_tickets
+                        (hash, browser_hash, org_id, asserted, return_to, user_id, ends_at)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        let asserted = to_json(&ticket.contents, "asserted")?;
+        self.insert_pending(insert, ticket, asserted).await
+    }
+
+    /// Takes the ticket with this hash: a second caller finds none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn take_sso_ticket(
+        &mut self,
+        hash: &str,
+    ) -> Result<Option<SsoPending<AssertedUser>>, StoreError> {
+        let delete = "DELETE FROM sign_in_tickets WHERE hash = $1
+                      RETURNING hash, browser_hash, org_id, asserted, return_to, user_id, ends_at";
+        let row = sql(delete).bind(hash).row(self).await?;
+        row.as_ref()
+            .map(|row| read(row, json(row, "asserted")?))
+            .transpose()
+    }
+
+    async fn insert_pending<T>(
+        &mut self,
+        insert: &'static str,
+        pending: &SsoPending<T>,
+        contents: String,
+    ) -> Result<(), StoreError> {
+        let SsoPending {
+            hash,
+            browser_hash,
+            org,
+            contents: _,
+            return_to,
+            user,
+            ends_at,
+        } = pending;
+        let insert = sql(insert).bind(hash.clone()).bind(browser_hash.clone());
+        let insert = insert.bind(*org).bind(contents).bind(return_to.clone());
+        insert.bind(*user).bind(*ends_at).run(self).await?;
+        Ok(())
+    }
+
+    /// Marks an assertion as used until it ends.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Conflict`] if it was used before.
+    pub async fn use_assertion(
+        &mut self,
+        org: OrgId,
+        hash: &str,
+        ends_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let insert = "INSERT INTO used_assertions (org_id, hash, ends_at) VALUES ($1, $2, $3)";
+        sql(insert)
+            .bind(org)
+            .bind(hash)
+            .bind(ends_at)
+            .run(self)
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes at most three times `limit` rows that have ended; gives their number.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn purge_sso(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
+        let mut deleted = 0;
+        for purge in [
+            "DELETE FROM sign_in_attempts WHERE hash IN
+               (SELECT hash FROM sign_in_attempts WHERE ends_at <= $1 LIMIT $2)",
+            "DELETE FROM sign_in_tickets WHERE hash IN
+               (SELECT hash FROM sign_in_tickets WHERE ends_at <= $1 LIMIT $2)",
+            "DELETE FROM used_assertions WHERE hash IN
+               (SELECT hash FROM used_assertions WHERE ends_at <= $1 LIMIT $2) AND ends_at <= $1",
+        ] {
+            deleted += sql(purge).bind(now).bind(limit).run(self).await?;
+        }
+        Ok(deleted)
+    }
+}
+
+fn read<T>(row: &AnyRow, contents: T) -> Result<SsoPending<T>, StoreError> {
+    Ok(SsoPending {
+        hash: text(row, "hash")?,
+        browser_hash: text(row, "browser_hash")?,
+        org: id(row, "org_id")?,
+        contents,
+        return_to: text(row, "return_to")?,
+        user: optional_id(row, "user_id")?,
+        ends_at: time(row, "ends_at")?,
+    })
+}

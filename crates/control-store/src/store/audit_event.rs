@@ -1,0 +1,38 @@
+//! An action for the audit log, and the change that it made.
+
+use control_domain::Tenant;
+use jiff::Timestamp;
+use std::net::IpAddr;
+use uuid::Uuid;
+
+/// Something that was done.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditEntry<'a> {
+    /// When.
+    pub at: Timestamp,
+    /// The kind of actor, such as `api_key`.
+    pub actor_kind: &'a str,
+    /// The actor.
+    pub actor: Uuid,
+    /// The actor as it is called now; its names may change.
+    pub actor_name: &'a str,
+    /// The address of its client.
+    pub client_ip: Option<IpAddr>,
+    /// Where it was done; `None` for the installation as a whole.
+    pub tenant: Option<Tenant>,
+    /// The action, such as `project.created`.
+    pub action: &'a str,
+    /// Identifier of the changed object.
+    pub subject: Uuid,
+    /// The request.
+    pub correlation_id: &'a str,
+}
+
+/// Change of a command, as JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditChange {
+    /// The value before; none for what is new.
+    pub before: Option<String>,
+    /// The value after; none for what is gone.
+    pub after: Option<String>,
+}

@@ -1,0 +1,185 @@
+//! SQLite besides its connections: the permit of the one writer, a connection whose commits do not
+//! wait for the disk, and checkpoints of the write-ahead log.
+//!
+//! SQLite by itself copies in the commit that fills the log: that one, and all that wait behind it,
+//! would wait for the disk, on a slow one for half a second.
+
+use crate::error::StoreError;
+use crate::store::pool::pool_options;
+use sqlx::{AnyPool, Error, Row, query};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+/// How a connection begins.
+pub(crate) const SETUP: &str = "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0";
+/// First statements of the connection with commits that do not wait for the disk.
+const UNSYNCED_SETUP: &str =
+    "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL";
+/// The pause between two copies. It bounds what a loss of power takes of transactions that did not
+/// wait for the disk.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The size of the log from which writers wait until it is copied whole, in pages of 4 KiB: 64 MiB.
+/// The next writer then begins it anew.
+const MAX_LOG_PAGES: i64 = 16_384;
+
+/// State that the connections share.
+#[derive(Clone, Debug)]
+pub(crate) struct Sqlite {
+    /// The permit of the one writer, granted in the order of waiting. SQLite alone would let them
+    /// try again after a pause, and the unlucky ones for seconds.
+    pub(crate) writer: Arc<Semaphore>,
+    /// The connection with commits that do not wait for the disk.
+    pub(crate) unsynced: AnyPool,
+    _checkpoints: Arc<Checkpoints>,
+}
+
+/// The task that copies the log. It ends when dropped.
+#[derive(Debug)]
+struct Checkpoints {
+    task: JoinHandle<()>,
+}
+
+impl Sqlite {
+    /// Starts to copy the log of `pool` whenever `rows_written` has grown.
+    pub(crate) fn start(
+        url: &str,
+        pool: &AnyPool,
+        rows_written: &Arc<AtomicU64>,
+    ) -> Result<Self, StoreError> {
+        let writer = Arc::new(Semaphore::new(1));
+        let task = tokio::spawn(copy_in_turns(
+            pool.clone(),
+            Arc::clone(&writer),
+            Arc::clone(rows_written),
+        ));
+        Ok(Self {
+            writer,
+            unsynced: pool_options(1, UNSYNCED_SETUP).connect_lazy(url)?,
+            _checkpoints: Arc::new(Checkpoints { task }),
+        })
+    }
+}
+
+impl Drop for Checkpoints {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn copy_in_turns(pool: AnyPool, writer: Arc<Semaphore>, rows_written: Arc<AtomicU64>) {
+    let mut copied = 0;
+    while !pool.is_closed() {
+        sleep(PAUSE).await;
+        let written = rows_written.load(Ordering::Relaxed);
+        // Retries a checkpoint that a full disk or an old reader blocked.
+        if written != copied
+            && let Ok(true) = copy_log(&pool, &writer, MAX_LOG_PAGES).await
+        {
+            copied = written;
+        }
+    }
+}
+
+/// Copies the log, and with the writer's place if it has more than `max_pages`; gives whether all
+/// of it is copied.
+async fn copy_log(pool: &AnyPool, writer: &Semaphore, max_pages: i64) -> Result<bool, Error> {
+    let (pages, copied) = copy_pages(pool).await?;
+    if pages <= max_pages {
+        return Ok(pages == copied);
+    }
+    let _turn = writer.acquire().await.map_err(|_| Error::PoolClosed)?;
+    let (pages, copied) = copy_pages(pool).await?;
+    Ok(pages == copied)
+}
+
+/// Copies the pages that no reader and no writer is at. Gives the number of pages in the log, and
+/// of those that are copied.
+async fn copy_pages(pool: &AnyPool) -> Result<(i64, i64), Error> {
+    let row = query("PRAGMA wal_checkpoint(PASSIVE)").fetch_one(pool);
+    let row = row.await?;
+    Ok((row.try_get("log")?, row.try_get("checkpointed")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+    use control_testkit::until;
+    use sqlx::any::install_default_drivers;
+    use std::path::Path;
+    use tokio::time::timeout;
+
+    fn url(folder: &Path) -> String {
+        format!("sqlite://{}?mode=rwc", folder.join("store.db").display())
+    }
+
+    async fn pragma(tx: &mut crate::Transaction, text: &'static str) -> i64 {
+        let row = query(text).fetch_one(tx.connection()).await.unwrap();
+        row.try_get(0).unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_unsynced_commits_do_not_wait_for_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&url(folder.path())).await.unwrap();
+        let (full, normal) = (2, 1);
+        for _ in 0..3 {
+            let mut tx = store.begin_unsynced().await.unwrap();
+            assert_eq!(pragma(&mut tx, "PRAGMA synchronous").await, normal);
+            tx.commit().await.unwrap();
+            let mut tx = store.begin().await.unwrap();
+            assert_eq!(pragma(&mut tx, "PRAGMA synchronous").await, full);
+            assert_eq!(pragma(&mut tx, "PRAGMA wal_autocheckpoint").await, 0);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_committed_reaches_the_database_file_beside_the_commits() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&url(folder.path())).await.unwrap();
+        let mut tx = store.begin_unsynced().await.unwrap();
+        let text = "INSERT INTO orgs (id, name, created_at, version) VALUES ('i', 'copied', 0, 1)";
+        let done = query(text).execute(tx.connection()).await.unwrap();
+        tx.count_written(done.rows_affected());
+        tx.commit().await.unwrap();
+        let file = folder.path().join("store.db");
+        until("the row is in the database file", || {
+            std::fs::read(&file)
+                .unwrap()
+                .windows(6)
+                .any(|six| six == b"copied")
+        });
+    }
+
+    #[tokio::test]
+    async fn a_long_log_is_copied_in_the_writers_place_and_begun_anew() {
+        install_default_drivers();
+        let folder = tempfile::tempdir().unwrap();
+        let pool = pool_options(2, SETUP).connect(&url(folder.path())).await;
+        let (pool, writer) = (pool.unwrap(), Semaphore::new(1));
+        query("CREATE TABLE filler (bytes)")
+            .execute(&pool)
+            .await
+            .unwrap();
+        let fill = "INSERT INTO filler VALUES (zeroblob(100000))";
+        query(fill).execute(&pool).await.unwrap();
+
+        let turn = writer.acquire().await.unwrap();
+        let waiting = timeout(Duration::from_millis(300), copy_log(&pool, &writer, 10));
+        assert!(waiting.await.is_err());
+        drop(turn);
+        assert!(copy_log(&pool, &writer, 10).await.unwrap());
+
+        let (long, _) = copy_pages(&pool).await.unwrap();
+        query("INSERT INTO filler VALUES (1)")
+            .execute(&pool)
+            .await
+            .unwrap();
+        let (short, _) = copy_pages(&pool).await.unwrap();
+        assert!(long > 20 && short < 10, "{long} pages, then {short}");
+    }
+}
