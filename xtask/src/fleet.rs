@@ -1,4 +1,4 @@
-//! `cargo xtask fleet`: a simulated fleet against one controld.
+//! `cargo xtask fleet`: a simulated fleet against one controld, or six real nodes with bundles that hurt.
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -36,6 +36,21 @@ pub(crate) struct Options {
     /// Seconds in which a batch must switch and pass
     #[arg(long, default_value_t = 30)]
     deadline_secs: u32,
+    /// Rolls bundles of this kind out to six real nodes each, and prints which guard stopped them
+    #[arg(long, value_enum, conflicts_with_all = ["faults", "hurts", "steps", "heartbeats"])]
+    real: Option<RealBundles>,
+    /// With `--real`: live tests and the gate alone, without tests of the decision and the policy on risks
+    #[arg(long, requires = "real")]
+    guards_of_nodes: bool,
+    /// With `--real`: the first case, from 0
+    #[arg(long, requires = "real", default_value_t = 0)]
+    first_case: u32,
+    /// With `--real`: at most so many cases
+    #[arg(long, requires = "real", default_value_t = 100)]
+    cases: u32,
+    /// With `--real`: so many control planes with six nodes each at once
+    #[arg(long, requires = "real", default_value_t = 2)]
+    sites: u32,
     /// Only heartbeats, one in 30 seconds from each node; fails when answers are late
     #[arg(long, conflicts_with_all = ["faults", "hurts"])]
     heartbeats: bool,
@@ -45,6 +60,13 @@ pub(crate) struct Options {
     /// Where controld keeps its state
     #[arg(long, value_enum, default_value_t = Database::Sqlite)]
     database: Database,
+}
+
+/// Bundles for real nodes.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RealBundles {
+    Hurtful,
+    Harmless,
 }
 
 /// Where controld keeps its state.
@@ -65,6 +87,9 @@ impl Database {
 
 /// Runs the test that does so; it prints latencies, processor time and memory.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
+    if let Some(kind) = options.real {
+        return run_real(workspace, options, kind);
+    }
     let test = if options.heartbeats {
         "fleet"
     } else {
@@ -84,6 +109,47 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     command::run(&mut run)
 }
 
+/// The programs come from the workspace's build.
+fn run_real(workspace: &Workspace, options: &Options, kind: RealBundles) -> Result<(), TaskError> {
+    let build = [
+        "build",
+        "--locked",
+        "--package",
+        "proxyd",
+        "--package",
+        "controld",
+    ];
+    command::run(&mut workspace.cargo(&build))?;
+    let kind = match kind {
+        RealBundles::Hurtful => "hurtful",
+        RealBundles::Harmless => "harmless",
+    };
+    let guards = if options.guards_of_nodes {
+        "node"
+    } else {
+        "all"
+    };
+    let Options {
+        first_case,
+        cases,
+        sites,
+        ..
+    } = options;
+    let mut run = workspace.cargo(&["test", "--locked", "--package", "proxyd"]);
+    let test = "battery::bundles_that_are_asked_for";
+    run.args([
+        "--test",
+        "control_plane",
+        "--",
+        "--nocapture",
+        "--exact",
+        test,
+    ]);
+    let asked = format!("{kind} {guards} {first_case} {cases} {sites}");
+    run.env("PROXYD_BATTERY", asked);
+    command::run(&mut run)
+}
+
 fn simulation(options: &Options) -> String {
     let Options {
         nodes,
@@ -95,6 +161,11 @@ fn simulation(options: &Options) -> String {
         batch_percent,
         soak_secs,
         deadline_secs,
+        real: _,
+        guards_of_nodes: _,
+        first_case: _,
+        cases: _,
+        sites: _,
         heartbeats: _,
         seconds: _,
         database,

@@ -32,6 +32,9 @@ pub(crate) fn follow(settings: &ControlPlane, deliveries: Deliveries) -> Followe
         Ok((mut client, started)) => Follower {
             first: started.as_ref().map(|started| host.begin(started)),
             start: Box::new(move |outcome| {
+                if matches!(outcome, Some(Err(_))) {
+                    host.in_force = None;
+                }
                 if let Some((started, outcome)) = started.zip(outcome) {
                     client.started(&started, outcome);
                 }
@@ -129,8 +132,8 @@ struct ProxyHost {
     metrics: ClientMetrics,
     deliveries: Deliveries,
     traffic: TrafficMeter,
-    /// Of the files of the bundle in force.
-    check: BundleCheck,
+    /// The bundle in force, with its certificates of today; `None` for the node's own configuration.
+    in_force: Option<Delivery>,
     /// Processor time and time of day of the last heartbeat.
     last: Option<(Duration, Duration)>,
 }
@@ -141,7 +144,7 @@ impl ProxyHost {
             metrics: ClientMetrics::new(deliveries.registry()),
             deliveries,
             traffic: TrafficMeter::default(),
-            check: BundleCheck::new(|| Ok(())),
+            in_force: None,
             last: None,
         }
     }
@@ -149,8 +152,14 @@ impl ProxyHost {
     /// The delivery that the process begins with.
     fn begin(&mut self, started: &Started) -> Delivery {
         let delivery = delivery_of(started);
-        self.check = delivery.files.check.clone();
+        self.in_force = Some(delivery.clone());
         delivery
+    }
+
+    /// The figures of the bundle begin.
+    fn switched_to(&mut self, delivery: Delivery) {
+        self.in_force = Some(delivery);
+        self.traffic.begin(&self.deliveries.registry().snapshot());
     }
 
     /// Since the last call; 100 is one core.
@@ -173,11 +182,28 @@ impl ProxyHost {
 impl Host for ProxyHost {
     async fn activate(&mut self, started: Started) -> Result<(), Vec<String>> {
         let delivery = delivery_of(&started);
-        let check = delivery.files.check.clone();
-        self.deliveries.apply(delivery).await?;
-        self.check = check;
-        self.traffic.begin(&self.deliveries.registry().snapshot());
+        self.deliveries.apply(Some(delivery.clone())).await?;
+        self.switched_to(delivery);
         Ok(())
+    }
+
+    async fn try_out(&mut self, started: Started) -> Result<(), Vec<String>> {
+        let delivery = delivery_of(&started);
+        let tests = self.deliveries.apply(Some(delivery.clone())).await?;
+        let mut failures = tests.failures(monotonic).await;
+        if failures.is_empty() {
+            // Live tests are no traffic of clients.
+            self.switched_to(delivery);
+            return Ok(());
+        }
+        if let Err(faults) = self.deliveries.apply(self.in_force.clone()).await {
+            failures.extend(
+                faults
+                    .into_iter()
+                    .map(|fault| format!("cannot go back: {fault}")),
+            );
+        }
+        Err(failures)
     }
 
     async fn renew(&mut self, renewed: Renewed) -> Result<(), Vec<String>> {
@@ -185,8 +211,13 @@ impl Host for ProxyHost {
             folder,
             certificates,
         } = renewed;
-        let renewed = delivery(&folder, &certificates, self.check.clone());
-        self.deliveries.apply(renewed).await
+        let in_force = self.in_force.as_ref();
+        let check = in_force.map(|delivery| delivery.files.check.clone());
+        let check = check.unwrap_or_else(|| BundleCheck::new(|| Ok(())));
+        let renewed = delivery(&folder, &certificates, check);
+        self.deliveries.apply(Some(renewed.clone())).await?;
+        self.in_force = Some(renewed);
+        Ok(())
     }
 
     fn observe(&mut self, seen: Observation) {

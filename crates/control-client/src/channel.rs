@@ -156,11 +156,13 @@ impl Channel {
         let DesiredState {
             order,
             certificates,
+            trial,
         } = state;
         Ok(match order {
             Some(order) => Desired::Order(Assignment {
                 order,
                 renewals: certificates,
+                trial: trial.map(|trial| Duration::from_secs(trial.confirm_secs)),
                 tag,
             }),
             None => Desired::NoOrder(tag),

@@ -8,19 +8,22 @@ use crate::channel::{self, Channel, ChannelError, Desired};
 use crate::error::ClientError;
 use crate::event::RefusalReason;
 use crate::host::{Host, Measured, Observation, Started};
-use crate::machine::{Action, Machine, Outcome};
+use crate::machine::{Action, Machine, Outcome, Served};
 use crate::sealed_certificates::SealedCertificates;
 use crate::settings::Settings;
 use crate::state::{Identity, PersistedState};
 use crate::storage::{Kept, Storage};
 use control_bundle::Version;
-use control_wire::{Health, HeartbeatRequest, InstanceId, NodeEvent, NodeStatus, RegisterRequest};
+use control_wire::{
+    Confirmation, Health, HeartbeatRequest, InstanceId, NodeEvent, NodeStatus, RegisterRequest,
+    Traffic,
+};
 use jiff::Timestamp;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -38,6 +41,12 @@ pub struct Client {
     folder: PathBuf,
     /// Folders in force now and before.
     in_use: Vec<PathBuf>,
+    /// The bundle in force.
+    current: Option<Started>,
+    /// The bundle before, to which the node goes back from a trial.
+    good: Option<Started>,
+    /// Whether the bundle in force was tried out and not confirmed yet.
+    is_on_trial: bool,
     /// Those that were fetched last.
     certificates: Certificates,
     /// Those of the bundle in force.
@@ -106,6 +115,9 @@ impl Client {
             storage,
             folder: PathBuf::new(),
             in_use: Vec::new(),
+            current: None,
+            good: None,
+            is_on_trial: false,
             certificates: Certificates::default(),
             served: Certificates::default(),
             sealed: None,
@@ -123,6 +135,7 @@ impl Client {
     pub fn started(&mut self, started: &Started, outcome: Result<(), Vec<String>>) {
         if outcome.is_ok() {
             self.in_use.push(started.folder.clone());
+            self.current = Some(started.clone());
             self.served = started.certificates.clone();
             self.keep_served();
         }
@@ -139,10 +152,26 @@ impl Client {
         let clock = Clock::start();
         let mut action = self.machine.begin();
         loop {
-            let outcome = self.perform(&action, host).await;
+            let outcome = self.perform_in_time(&action, host, clock.elapsed()).await;
             action = self.machine.next(outcome, clock.elapsed());
             self.keep();
             host.observe(self.observation());
+        }
+    }
+
+    /// In a trial, a request to a control plane that hangs ends with the trial.
+    async fn perform_in_time(
+        &mut self,
+        action: &Action,
+        host: &mut impl Host,
+        now: Duration,
+    ) -> Outcome {
+        match self.machine.trial_left(now) {
+            Some(left) if action.asks_the_control_plane() => {
+                let performed = timeout(left, self.perform(action, host)).await;
+                performed.unwrap_or(Outcome::Failed(None))
+            }
+            Some(_) | None => self.perform(action, host).await,
         }
     }
 
@@ -209,8 +238,10 @@ impl Client {
         self.machine.set_storage_fault(fault);
         if !self.machine.is_activating() {
             let saved = self.saved.as_ref();
+            let mut in_use = self.in_use.clone();
+            in_use.extend(self.good.iter().map(|good| good.folder.clone()));
             self.storage
-                .clean(&[saved, Some(self.machine.state())], &self.in_use);
+                .clean(&[saved, Some(self.machine.state())], &in_use);
         }
         self.collect_events();
     }
@@ -241,8 +272,15 @@ impl Client {
         }
         match outcome {
             Ok(outcome) => {
-                if matches!(outcome, Outcome::Reported(_)) {
+                if matches!(
+                    outcome,
+                    Outcome::Reported(_) | Outcome::Confirmed(_) | Outcome::Held(_)
+                ) {
                     self.last_fault = None;
+                }
+                if matches!(outcome, Outcome::Confirmed(_)) {
+                    self.is_on_trial = false;
+                    self.keep_served();
                 }
                 outcome
             }
@@ -262,6 +300,8 @@ impl Client {
                     | Action::Poll { .. }
                     | Action::Stage(_)
                     | Action::Activate(_)
+                    | Action::TryOut(_)
+                    | Action::GoBack
                     | Action::Renew
                     | Action::Wait(_) => Outcome::Failed(None),
                 }
@@ -286,7 +326,9 @@ impl Client {
             Action::Enrol => return self.enrol().await,
             Action::FetchKeys(org) => return Ok(Outcome::Keys(self.channel.keys(*org).await?)),
             Action::Stage(bundle) => return Ok(self.stage(bundle)),
-            Action::Activate(bundle) => return Ok(self.activate(bundle, host).await),
+            Action::Activate(bundle) => return Ok(self.activate(bundle, host, false).await),
+            Action::TryOut(bundle) => return Ok(self.activate(bundle, host, true).await),
+            Action::GoBack => return Ok(self.go_back(host).await),
             Action::Renew => return Ok(self.renew(host).await),
             Action::ExchangeToken
             | Action::Report(_)
@@ -319,6 +361,8 @@ impl Client {
             | Action::FetchKeys(_)
             | Action::Stage(_)
             | Action::Activate(_)
+            | Action::TryOut(_)
+            | Action::GoBack
             | Action::Renew
             | Action::Wait(_) => Ok(Outcome::Failed(None)),
         }
@@ -366,6 +410,9 @@ impl Client {
             cpu_percent,
             traffic,
         } = measured;
+        if let Some(traffic) = &traffic {
+            self.machine.note_served(served(traffic));
+        }
         let mut body = HeartbeatRequest {
             health: Health { cpu_percent },
             version: Some(self.settings.version.to_owned()),
@@ -383,7 +430,15 @@ impl Client {
         self.tell_events(own).await;
         let interval = Duration::from_secs(answer.heartbeat_interval_secs);
         let interval = jitter::interval_share(interval);
-        Ok(Outcome::Reported(interval.min(self.max_interval)))
+        let interval = interval.min(self.max_interval);
+        let is_of_trial = self.machine.order_on_trial() == Some(answer.order);
+        Ok(match answer.confirmation {
+            Confirmation::Confirmed if is_of_trial => Outcome::Confirmed(interval),
+            Confirmation::Held if is_of_trial => Outcome::Held(interval),
+            Confirmation::Confirmed | Confirmation::Held | Confirmation::Pending => {
+                Outcome::Reported(interval)
+            }
+        })
     }
 
     /// Events without an answer are sent again, and may then arrive twice.
@@ -426,7 +481,15 @@ impl Client {
         }
     }
 
-    async fn activate(&mut self, bundle: &Arc<Bundle>, host: &mut impl Host) -> Outcome {
+    async fn activate(
+        &mut self,
+        bundle: &Arc<Bundle>,
+        host: &mut impl Host,
+        is_tried_out: bool,
+    ) -> Outcome {
+        if self.machine.order_on_trial().is_none() {
+            self.good.clone_from(&self.current);
+        }
         if bundle.certificates().is_empty() {
             self.certificates = Certificates::default();
         }
@@ -435,14 +498,37 @@ impl Client {
             folder: self.folder.clone(),
             certificates: self.certificates.clone(),
         };
-        let activated = host.activate(started).await;
+        let activated = if is_tried_out {
+            host.try_out(started.clone()).await
+        } else {
+            host.activate(started.clone()).await
+        };
         if activated.is_ok() {
+            self.current = Some(started);
+            self.is_on_trial = is_tried_out;
             self.served = self.certificates.clone();
             self.keep_served();
             self.in_use.push(self.folder.clone());
             // The one before is still read by requests under way.
             let surplus = self.in_use.len().saturating_sub(2);
             self.in_use.drain(..surplus);
+        }
+        activated.map_or_else(Outcome::Rejected, |()| Outcome::Activated)
+    }
+
+    async fn go_back(&mut self, host: &mut impl Host) -> Outcome {
+        let Some(good) = self.good.clone() else {
+            return Outcome::Rejected(vec!["the bundle before is gone".to_owned()]);
+        };
+        let activated = host.activate(good.clone()).await;
+        if activated.is_ok() {
+            self.is_on_trial = false;
+            self.served = good.certificates.clone();
+            self.keep_served();
+            self.in_use.push(good.folder.clone());
+            let surplus = self.in_use.len().saturating_sub(2);
+            self.in_use.drain(..surplus);
+            self.current = Some(good);
         }
         activated.map_or_else(Outcome::Rejected, |()| Outcome::Activated)
     }
@@ -475,6 +561,14 @@ impl Clock {
 fn versions(settings: &Settings) -> (u32, Version) {
     let version = settings.version.parse().unwrap_or_default();
     (settings.schema_version, version)
+}
+
+fn served(traffic: &Traffic) -> Served {
+    let routes = traffic.routes.values();
+    routes.fold(Served::default(), |sum, route| Served {
+        requests: sum.requests.saturating_add(route.requests),
+        errors: sum.errors.saturating_add(route.errors),
+    })
 }
 
 fn fault_text(error: ChannelError) -> String {

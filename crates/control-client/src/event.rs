@@ -72,13 +72,17 @@ pub enum RefusalReason {
     Disk,
     /// The bundle's certificates cannot be had.
     Certificates,
-    /// The bundle cannot be put in force.
+    /// The bundle cannot be put in force, or a live test of it fails.
     Activation,
+    /// The control plane did not confirm the order in time.
+    Unconfirmed,
+    /// Far more requests failed than before the switch.
+    FarWorse,
 }
 
 impl RefusalReason {
     /// Every reason.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::OtherNode,
         Self::OldCounter,
         Self::Conflict,
@@ -88,6 +92,8 @@ impl RefusalReason {
         Self::Disk,
         Self::Certificates,
         Self::Activation,
+        Self::Unconfirmed,
+        Self::FarWorse,
     ];
 
     /// The name for programs.
@@ -102,6 +108,8 @@ impl RefusalReason {
             Self::Disk => "disk",
             Self::Certificates => "certificates",
             Self::Activation => "activation",
+            Self::Unconfirmed => "unconfirmed",
+            Self::FarWorse => "far_worse",
         }
     }
 }

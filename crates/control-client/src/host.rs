@@ -15,6 +15,17 @@ pub trait Host: Send {
         started: Started,
     ) -> impl Future<Output = Result<(), Vec<String>>> + Send;
 
+    /// Puts the bundle in force and sends its live tests. If one fails, puts the configuration before in force again,
+    /// and says which.
+    ///
+    /// A host that serves nothing has nothing to send.
+    fn try_out(
+        &mut self,
+        started: Started,
+    ) -> impl Future<Output = Result<(), Vec<String>>> + Send {
+        self.activate(started)
+    }
+
     /// Serves renewed certificates with the bundle in force, or says why not and changes nothing.
     ///
     /// A host that serves no TLS has nothing to do.

@@ -25,7 +25,7 @@ pub use driver::Client;
 pub use error::{ClientError, OrderError};
 pub use event::{Event, EventKind, RefusalReason};
 pub use host::{Host, Measured, Observation, Renewed, Started};
-pub use machine::{Action, Assignment, Machine, Outcome};
+pub use machine::{Action, Assignment, Machine, Outcome, Served};
 pub use settings::Settings;
 pub use state::{Answer, Identity, PersistedState};
 pub use storage::{Kept, Storage};

@@ -9,7 +9,9 @@ mod order;
 mod phase;
 mod renewal;
 mod served_certificates;
+mod trial;
 mod verdict;
+mod way_back;
 
 use crate::bundle::Bundle;
 use crate::event::{Event, EventKind, RefusalReason};
@@ -21,6 +23,8 @@ pub(crate) use phase::Phase;
 use served_certificates::ServedCertificates;
 use std::sync::Arc;
 use std::time::Duration;
+pub use trial::Served;
+use trial::Trial;
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_mins(1);
@@ -41,8 +45,12 @@ pub enum Outcome {
     TokenIssued,
     /// The keys that are published.
     Keys(JsonWebKeySet),
-    /// The heartbeat was taken; the next one is wanted after this time.
+    /// The heartbeat was taken; the next one is wanted after this time. The order on trial has not passed yet.
     Reported(Duration),
+    /// The heartbeat was taken, and the order on trial stands.
+    Confirmed(Duration),
+    /// The heartbeat was taken, and the rollout of the order on trial is paused.
+    Held(Duration),
     /// There is no other order; the answer took so long.
     Unchanged(Duration),
     /// There is an order.
@@ -78,6 +86,8 @@ pub struct Assignment {
     pub order: Order,
     /// How often certificates of the project were renewed.
     pub renewals: u64,
+    /// Time for the confirmation of an order on trial; `None` for an order that stands.
+    pub trial: Option<Duration>,
     /// The `ETag` of the answer as it came, with its quotes; empty without one.
     pub tag: String,
 }
@@ -104,6 +114,11 @@ pub struct Machine {
     events: Vec<Event>,
     last_refusal: Option<String>,
     renewal: ServedCertificates,
+    /// Of the last answer with an order.
+    assigned_trial: Option<Duration>,
+    trial: Option<Trial>,
+    /// As of the last report.
+    served: Served,
 }
 
 impl Machine {
@@ -119,6 +134,8 @@ impl Machine {
         {
             state.trust = Some(identity.trust.clone());
         }
+        // The process before died in a trial: this one begins with the last good bundle.
+        state.trial = None;
         let last_good = state.last_good.as_ref();
         let status = NodeStatus {
             desired: state.answer.as_ref().map(|answer| answer.bundle),
@@ -145,6 +162,9 @@ impl Machine {
             events: Vec::new(),
             last_refusal: None,
             renewal: ServedCertificates::default(),
+            assigned_trial: None,
+            trial: None,
+            served: Served::default(),
         }
     }
 
@@ -185,6 +205,9 @@ impl Machine {
 
     /// The counter of the order of the bundle in force; 0 without one.
     pub fn order_in_force(&self) -> u64 {
+        if let Some(counter) = self.order_on_trial() {
+            return counter;
+        }
         let last_good = self.state.last_good.as_ref();
         let in_force = last_good.filter(|order| self.status.active == Some(order.bundle));
         in_force.map_or(0, |order| order.counter)
@@ -215,6 +238,9 @@ impl Machine {
     /// The action that follows an outcome; `now` is the time since any fixed moment.
     pub fn next(&mut self, outcome: Outcome, now: Duration) -> Action {
         self.now = now;
+        if let Some(action) = self.judge_trial(&outcome) {
+            return action;
+        }
         let phase = std::mem::replace(&mut self.phase, Phase::Waiting);
         match (phase, outcome) {
             (_, Outcome::Failed(wanted)) => self.back_off(wanted),
@@ -228,13 +254,19 @@ impl Machine {
                 self.fetch_keys(None)
             }
             (Phase::FetchingKeys(order), Outcome::Keys(keys)) => self.take_keys(order, &keys),
-            (Phase::Reporting, Outcome::Reported(interval)) => self.poll(interval),
+            (
+                Phase::Reporting,
+                Outcome::Reported(interval)
+                | Outcome::Confirmed(interval)
+                | Outcome::Held(interval),
+            ) => self.poll(interval),
             // An older control plane may not understand the report; its orders are good all the same.
             (Phase::Reporting, Outcome::Refused(_)) => self.poll(self.interval),
             (Phase::Polling, Outcome::Unchanged(took)) => self.pace(took),
             (Phase::Polling, Outcome::Assigned(assignment)) => {
                 self.renewal.count = assignment.renewals;
                 self.assigned_tag = assignment.tag;
+                self.assigned_trial = assignment.trial;
                 self.consider(assignment.order, false)
             }
             (Phase::Polling, Outcome::Unassigned(tag)) => {
@@ -261,9 +293,12 @@ impl Machine {
                 self.reject(&bundle.order, RefusalReason::Activation, diagnostics)
             }
             (Phase::Activating(bundle), Outcome::Activated) => {
+                let before = self.renewal.clone();
                 self.renewal.activated(bundle.certificates());
-                self.accept(&bundle.order)
+                self.accept(&bundle.order, before)
             }
+            (Phase::GoingBack, Outcome::Rejected(diagnostics)) => self.stayed(&diagnostics),
+            (Phase::GoingBack, Outcome::Activated) => self.went_back(),
             (phase, outcome) => self.next_of_renewal(phase, outcome),
         }
     }
@@ -276,7 +311,7 @@ impl Machine {
         self.wait = (self.wait * 2).min(MAX_WAIT);
         self.phase = Phase::Waiting;
         self.assigned_tag.clear();
-        Action::Wait(wait)
+        Action::Wait(self.within_trial(wait))
     }
 
     /// A new token that is refused, as by a replica with another clock, would be refused again at once.
@@ -343,7 +378,7 @@ impl Machine {
         self.phase = Phase::Polling;
         Action::Poll {
             known: self.known.clone(),
-            wait: self.interval.min(MAX_POLL),
+            wait: self.within_trial(self.interval.min(MAX_POLL)),
         }
     }
 
@@ -362,7 +397,7 @@ impl Machine {
             (self.wait * 2).min(MAX_WAIT)
         };
         self.phase = Phase::Waiting;
-        Action::Wait(wait)
+        Action::Wait(self.within_trial(wait))
     }
 
     /// The answer was dealt with: the next one is awaited by a long poll. A tag that is another one in
@@ -403,6 +438,9 @@ impl Machine {
 
     fn activate(&mut self, bundle: Arc<Bundle>) -> Action {
         self.phase = Phase::Activating(Arc::clone(&bundle));
+        if self.is_tried_out(&bundle.order) {
+            return Action::TryOut(bundle);
+        }
         Action::Activate(bundle)
     }
 

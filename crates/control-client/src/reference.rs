@@ -157,6 +157,10 @@ impl Sample {
             ("token issued", Outcome::TokenIssued),
             ("keys", Outcome::Keys(vec![self.key.clone()].into())),
             ("heartbeat taken", Outcome::Reported(secs(30))),
+            (
+                "heartbeat taken, order confirmed",
+                Outcome::Confirmed(secs(30)),
+            ),
             ("no other order, in time", Outcome::Unchanged(secs(30))),
             ("no other order, early", Outcome::Unchanged(secs(0))),
             ("no order at all", Outcome::Unassigned("\"0\"".to_owned())),
@@ -185,6 +189,7 @@ fn assigned(order: Order, renewals: u64) -> Outcome {
         tag: format!("\"{}-{renewals}\"", order.counter),
         order,
         renewals,
+        trial: None,
     })
 }
 
@@ -204,7 +209,9 @@ fn belongs(phase: &Phase, outcome: &Outcome) -> bool {
         Outcome::Enrolled(_) => matches!(phase, Phase::Enrolling),
         Outcome::TokenIssued => matches!(phase, Phase::ExchangingToken),
         Outcome::Keys(_) => matches!(phase, Phase::FetchingKeys(_)),
-        Outcome::Reported(_) => matches!(phase, Phase::Reporting),
+        Outcome::Reported(_) | Outcome::Confirmed(_) | Outcome::Held(_) => {
+            matches!(phase, Phase::Reporting)
+        }
         Outcome::Unchanged(_) | Outcome::Assigned(_) | Outcome::Unassigned(_) => {
             matches!(phase, Phase::Polling)
         }
@@ -221,16 +228,20 @@ fn belongs(phase: &Phase, outcome: &Outcome) -> bool {
             phase,
             Phase::FetchingCertificates(_) | Phase::FetchingRenewal
         ),
-        Outcome::Activated => matches!(phase, Phase::Activating(_)),
+        Outcome::Activated => matches!(phase, Phase::Activating(_) | Phase::GoingBack),
         Outcome::Renewed(_) => matches!(phase, Phase::Renewing),
         Outcome::Rejected(_) => matches!(
             phase,
-            Phase::Staging(_) | Phase::Activating(_) | Phase::Renewing
+            Phase::Staging(_) | Phase::Activating(_) | Phase::GoingBack | Phase::Renewing
         ),
         Outcome::Waited => matches!(phase, Phase::Waiting),
         Outcome::Unauthorized | Outcome::Failed(_) => !matches!(
             phase,
-            Phase::Waiting | Phase::Staging(_) | Phase::Activating(_) | Phase::Renewing
+            Phase::Waiting
+                | Phase::Staging(_)
+                | Phase::Activating(_)
+                | Phase::GoingBack
+                | Phase::Renewing
         ),
     }
 }
@@ -246,6 +257,8 @@ fn action_name(action: &Action) -> &'static str {
         Action::Stage(_) => "write the bundle to the disk",
         Action::FetchCertificates(_) => "fetch certificates",
         Action::Activate(_) => "put the bundle in force",
+        Action::TryOut(_) => "put the bundle in force and send its live tests",
+        Action::GoBack => "put the last good bundle in force again",
         Action::Renew => "serve the renewed certificates",
         Action::Wait(_) => "wait",
     }

@@ -31,6 +31,9 @@ pub struct PersistedState {
     pub answer: Option<Answer>,
     /// The order for the bundle that the node starts with.
     pub last_good: Option<Order>,
+    /// The order on trial: its archive is kept in case that it is confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<Order>,
 }
 
 /// Result of the newest order.

@@ -150,7 +150,8 @@ impl Storage {
         let orders = states
             .iter()
             .flatten()
-            .filter_map(|state| state.last_good.as_ref());
+            .flat_map(|state| [state.last_good.as_ref(), state.trial.as_ref()])
+            .flatten();
         let wanted: Vec<&str> = orders.map(|order| order.digest.as_str()).collect();
         for entry in entries(&path.join(ARCHIVES)) {
             let name = entry.file_name().and_then(|name| name.to_str());

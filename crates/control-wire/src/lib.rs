@@ -22,4 +22,4 @@ pub use node::{
     LATENCY_BOUNDS_MS, NodeEvent, NodeStatus, RegisterRequest, RegisterResponse, RouteTraffic,
     TokenResponse, Traffic, Verdict,
 };
-pub use order::{DesiredState, Order};
+pub use order::{Confirmation, DesiredState, Order, Trial};

@@ -2,6 +2,7 @@
 
 use crate::id::{BundleId, InstanceId, NodeId, OrgId, ProjectId};
 use crate::jwk::JsonWebKey;
+use crate::order::Confirmation;
 use crate::rfc3339;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -180,6 +181,9 @@ pub struct HeartbeatResponse {
     pub heartbeat_interval_secs: u64,
     /// The counter of the node's newest order, which begins the `ETag` of its desired state; 0: none.
     pub order: u64,
+    /// Whether that order stands. A control plane that does not say so tries no order out.
+    #[serde(default)]
+    pub confirmation: Confirmation,
 }
 
 /// An event on a node.

@@ -13,6 +13,31 @@ pub struct DesiredState {
     /// bundle again.
     #[serde(default)]
     pub certificates: u64,
+    /// Present if the order is a rollout's and its batch has not passed: the node goes back unless it is
+    /// confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<Trial>,
+}
+
+/// How an order is tried out. Not signed: a forged one makes a node run its own former bundle at worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Trial {
+    /// Seconds from the switch in which the node has to hear that the order stands: soak, deadline and three
+    /// intervals of heartbeats.
+    pub confirm_secs: u64,
+}
+
+/// Whether a node's newest order stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Confirmation {
+    /// It stands: it was not a rollout's, its batch has passed, or an operator left it so.
+    #[default]
+    Confirmed,
+    /// An operator has paused its rollout: the time begins anew.
+    Held,
+    /// Its batch is under way.
+    Pending,
 }
 
 /// A signed order: `node` shall run `bundle`.

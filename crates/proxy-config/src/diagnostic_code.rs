@@ -80,7 +80,7 @@ fault_codes! {
     RegexesTooLarge = "regexes-too-large", Error;
     /// The hosts and paths of routes make more than 500 000 pairs together.
     TooManyConditions = "too-many-conditions", Error;
-    /// The tests would compare their requests with too many routes.
+    /// The tests would compare their requests with too many routes, or more than 32 of them are live.
     TooManyTests = "too-many-tests", Error;
     /// A required setting is absent.
     MissingSetting = "missing-setting", Error;

@@ -2,10 +2,11 @@
 
 use crate::place::{Place, Setting};
 use crate::route::BuiltinHandler;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_errors::Reason;
 use proxy_routing::{HostPattern, PathPattern};
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// A test of the configuration that it stands in.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub struct ConfigTest {
     pub place: Place,
     /// The request, which is decided on and not sent.
     pub request: TestRequest,
+    /// How it is sent after the switch of a rollout as well; `None` for a test that is only decided on.
+    pub live: Option<LiveRequest>,
     /// The expected decision; at least one condition.
     pub expectations: Vec<Setting<Expectation>>,
 }
@@ -35,6 +38,32 @@ pub struct TestRequest {
     pub listener: Option<String>,
     /// The client's address; `None` for a client of this host.
     pub client_ip: Option<IpAddr>,
+}
+
+/// The form in which a live test is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveRequest {
+    /// HTTP/2, by ALPN on a listener with TLS and with prior knowledge on another one; otherwise HTTP/1.1.
+    pub http2: bool,
+    /// Length of the request's body.
+    pub upload_bytes: u32,
+}
+
+/// The answer to a live test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveAnswer {
+    /// The status.
+    pub status: u16,
+    /// The header fields.
+    pub headers: HeaderMap,
+    /// The first bytes of the body, as many as are kept.
+    pub body: Vec<u8>,
+    /// Whole days until the listener's certificate expires; `None` without TLS.
+    pub certificate_days: Option<i64>,
+    /// From the first byte sent to the first byte of the body, or to the end of a response without one.
+    pub first_byte: Duration,
+    /// From the start of the connection to the last byte of the body.
+    pub total: Duration,
 }
 
 /// One part of the decision that a test expects.
@@ -71,6 +100,49 @@ pub enum Expectation {
     ResponseHeader(HeaderName, HeaderValue),
     /// The name of a field that the client does not get whatever the upstream answers.
     NoResponseHeader(HeaderName),
+    /// The status of the answer to a live test.
+    AnswerStatus(u16),
+    /// A field of the answer to a live test.
+    AnswerHeader(HeaderName, HeaderValue),
+    /// The name of a field that the answer to a live test does not have.
+    NoAnswerHeader(HeaderName),
+    /// A text within the first bytes of the answer to a live test.
+    AnswerContains(String),
+    /// Least number of days until the certificate expires that a live test is shown.
+    CertificateDays(u16),
+    /// Longest time to the first byte of the answer's body.
+    FirstByte(Duration),
+    /// Longest time to the last byte of the answer's body.
+    Total(Duration),
+}
+
+impl Expectation {
+    /// Whether it is about the answer to a live test alone.
+    #[must_use]
+    pub fn needs_an_answer(&self) -> bool {
+        match self {
+            Self::AnswerStatus(_)
+            | Self::AnswerHeader(..)
+            | Self::NoAnswerHeader(_)
+            | Self::AnswerContains(_)
+            | Self::CertificateDays(_)
+            | Self::FirstByte(_)
+            | Self::Total(_) => true,
+            Self::Route(_)
+            | Self::Upstream(_)
+            | Self::Builtin(_)
+            | Self::Agents(_)
+            | Self::Status(_)
+            | Self::Reason(_)
+            | Self::Listener(_)
+            | Self::Targets(_)
+            | Self::Setting { .. }
+            | Self::RequestHeader(..)
+            | Self::NoRequestHeader(_)
+            | Self::ResponseHeader(..)
+            | Self::NoResponseHeader(_) => false,
+        }
+    }
 }
 
 /// Requests that must not reach an upstream.

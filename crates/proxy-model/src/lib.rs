@@ -37,7 +37,9 @@ pub use agent::{
     OversizeMode,
 };
 pub use compression::{Compression, MediaRange, MediaRangeError};
-pub use config_test::{ConfigTest, Expectation, FailedTest, Prohibition, TestRequest};
+pub use config_test::{
+    ConfigTest, Expectation, FailedTest, LiveAnswer, LiveRequest, Prohibition, TestRequest,
+};
 pub use control_plane::{Allow, ControlPlane, Label, NamedPath, is_plain_off_loopback};
 pub use effective::{EffectiveSetting, Part, effective, effective_in};
 pub use health::{HealthCheck, HealthCheckKind, HealthCheckType, OutlierDetection, StatusRange};

@@ -30,6 +30,7 @@ pub use agent_state::AgentState;
 pub use balancing::{BalancingPlan, StickyPlan};
 pub use config_tests::drafts::draft_tests;
 pub use config_tests::failed_tests;
+pub use config_tests::live::{LiveTest, live_tests};
 pub use decide::{Choice, Decision, Outcome, RequestHead};
 pub use diff::PlanDiff;
 pub use explain::{ExplainError, ExplainRequest, Explanation};

@@ -1,4 +1,4 @@
-//! Active health checks of targets, outside the threads that serve requests.
+//! Active health checks of targets and requests to own listeners, outside the threads that serve requests.
 
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
@@ -6,11 +6,13 @@ mod check;
 mod connection;
 mod error;
 mod grpc;
+mod listener;
 mod models;
 mod peers;
 mod probe;
 mod settings;
 
+pub use listener::{ListenerAnswer, ListenerError, ListenerRequest, ListenerSocket, ask_listener};
 pub use peers::Peers;
 pub use probe::{Probe, run};
 pub use settings::{Check, ProbeSettings};

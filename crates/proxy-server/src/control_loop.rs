@@ -84,7 +84,7 @@ impl Process {
                 // The set of sockets must not change while they are handed over.
                 pending = self.inbox.next(), if self.upgrade.is_none() && self.reload.is_none() => {
                     let Pending { delivery, answer } = pending;
-                    self.begin_reload(Some(delivery), Some(answer));
+                    self.begin_reload(delivery, Some(answer));
                 },
                 prepared = pending_reload::prepared(&mut self.reload) => tokio::select! {
                     biased;

@@ -1,6 +1,6 @@
 //! Classification of handshake errors.
 
-use crate::listed::Untrusted;
+use crate::client::listed::Untrusted;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, OtherError};
 use std::io;
 

@@ -1,14 +1,17 @@
 //! TLS of one upstream: from settings to a shared rustls configuration.
 
+pub(crate) mod listed;
+pub(crate) mod own_listener;
+
 use crate::certificate::{Certificate, SourceContents};
 use crate::certificate_info::CertificateInfo;
 use crate::error::{TlsError, TlsWarning};
 use crate::file::{Contents, Digest, digest};
-use crate::listed::ListedVerifier;
 use crate::roots::PlatformRoots;
 use crate::settings::{Alpn, CertificateSource, ClientTlsSettings, TlsVersion};
 use crate::{pem, provider, roots};
 use arc_swap::ArcSwap;
+use listed::ListedVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};

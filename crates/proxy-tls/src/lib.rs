@@ -15,7 +15,6 @@ mod error;
 mod expiry;
 mod file;
 mod leaf;
-mod listed;
 mod pem;
 mod provider;
 mod resolver;
@@ -28,6 +27,7 @@ mod watch;
 
 pub use certificate_info::CertificateInfo;
 pub use classify::{TlsFailure, VerifyFailure, classify, classify_io, io_error_text};
+pub use client::own_listener::{days_left, own_listener_config};
 pub use client::{BadServerName, ClientTls, server_name};
 pub use client_auth::ClientAuthVerdict;
 pub use close_notify::send_close_notify;

@@ -12,6 +12,7 @@ mod relay;
 mod traffic;
 mod world;
 
+mod battery;
 mod certificates;
 mod crashes;
 mod hostile;
@@ -21,3 +22,4 @@ mod orders;
 mod outages;
 mod reach;
 mod rollouts;
+mod trials;

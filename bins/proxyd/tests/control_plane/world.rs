@@ -209,7 +209,12 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start() -> Self {
-        let world = World::start();
+        Self::start_with(&[])
+    }
+
+    /// With further arguments of `controld`.
+    pub(crate) fn start_with(further: &[&str]) -> Self {
+        let world = World::start_with(further);
         let own = world.own("node", &world.url);
         Self::launch(world, Launch::new(PROXYD, &own))
     }

@@ -213,6 +213,22 @@ impl<'a> Fleet<'a> {
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     }
 
+    /// The trial of a node's newest order; null if the order stands.
+    pub(crate) async fn trial(&self, index: usize) -> Value {
+        let node = &self.nodes[index];
+        let path = format!("/nodes/{}/desired", node.id);
+        self.world.get(&path, &node.key).await.body["trial"].clone()
+    }
+
+    /// The confirmation of a node's newest order by a heartbeat.
+    pub(crate) async fn confirmation(&self, index: usize) -> String {
+        let node = &self.nodes[index];
+        let path = format!("/nodes/{}/heartbeat", node.id);
+        let body = json!({"health": {"cpu_percent": 1}});
+        let answer = self.world.post(&path, &node.key, body).await;
+        answer.text("confirmation")
+    }
+
     /// Traffic of the remaining nodes while the gate judges a batch.
     pub(crate) async fn serve(&mut self, indexes: std::ops::Range<usize>) {
         for index in indexes {

@@ -65,7 +65,8 @@ async fn a_node_is_enrolled_reports_and_is_deleted() {
         assert_eq!(new.text("state"), "enrolled");
         assert_eq!(new.body["labels"], json!({"zone": "eu"}));
         let beat = heartbeat(&world, &id, &key, &json!({"health": {"cpu_percent": 2}})).await;
-        let answer = json!({"heartbeat_interval_secs": 30, "order": 0});
+        let answer =
+            json!({"heartbeat_interval_secs": 30, "order": 0, "confirmation": "confirmed"});
         assert_eq!(beat.body, answer);
         let there = world.get(&path, &reader).await;
         assert_eq!(there.text("state"), "online");

@@ -81,6 +81,44 @@ async fn good_batches_follow_each_other_to_the_end() {
 }
 
 #[tokio::test]
+async fn an_order_is_on_trial_until_its_batch_has_passed_and_a_way_back_stands_at_once() {
+    for world in worlds().await {
+        let (mut fleet, _, new) = Fleet::running(&world, 2).await;
+        assert_eq!(fleet.trial(0).await, Value::Null, "an assignment stands");
+        assert_eq!(fleet.confirmation(0).await, "confirmed");
+        let settings = json!({"skip_gate": true, "soak_secs": 30, "batch_count": 1});
+        let id = fleet.start(&new, settings).await;
+        fleet.tick(0).await;
+        // Deadline, soak, and three heartbeats.
+        let trial = json!({"confirm_secs": 60 + 30 + 3 * 30});
+        assert_eq!(fleet.trial(0).await, trial);
+        fleet.obey(0).await;
+        assert_eq!(fleet.confirmation(0).await, "pending");
+        fleet.command(&id, "pause").await;
+        assert_eq!(fleet.confirmation(0).await, "held");
+        fleet.command(&id, "resume").await;
+        assert_eq!(fleet.confirmation(0).await, "pending");
+        fleet.tick(0).await;
+        fleet.tick(40).await;
+        assert_eq!(
+            fleet.confirmation(0).await,
+            "confirmed",
+            "the batch has passed"
+        );
+        assert_eq!(fleet.trial(0).await, Value::Null);
+        assert_eq!(fleet.trial(1).await, trial);
+        fleet.obey(1).await;
+        assert_eq!(fleet.confirmation(1).await, "pending");
+        fleet.command(&id, "rollback").await;
+        fleet.tick(40).await;
+        for index in 0..2 {
+            assert_eq!(fleet.trial(index).await, Value::Null, "the way back stands");
+            assert_eq!(fleet.confirmation(index).await, "confirmed");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_rollout_is_unchanged_as_long_as_its_nodes_say_the_same() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 2).await;

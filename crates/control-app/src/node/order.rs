@@ -5,13 +5,16 @@ use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, Node, Refusal, SigningKeyState, Tenant};
 use control_store::{NodeTarget, Transaction};
-use control_wire::{BundleId, DesiredState, NodeId, Order, OrgId, RolloutId};
+use control_wire::{BundleId, DesiredState, NodeId, Order, OrgId, RolloutId, Trial};
 use jiff::Timestamp;
 use std::time::Duration;
 use tokio::time::timeout;
 
 /// Beyond so many orders at once every long poll looks for itself.
 const MAX_ANNOUNCED: i64 = 4_096;
+
+/// A node reports so often at least between the end of a trial and its confirmation.
+const CONFIRMING_HEARTBEATS: u64 = 3;
 
 /// A bundle that nodes shall run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,8 +143,10 @@ impl App {
             return Ok(DesiredState {
                 order: None,
                 certificates,
+                trial: None,
             });
         };
+        let trial = found.trial_secs.map(|secs| self.trial(secs));
         let mut order = found.order;
         if found.key_state == SigningKeyState::Deactivated {
             let mut tx = self.store.begin().await?;
@@ -154,7 +159,16 @@ impl App {
         Ok(DesiredState {
             order: Some(order),
             certificates,
+            trial,
         })
+    }
+
+    /// A trial of a batch that may take `secs` to pass.
+    fn trial(&self, secs: u64) -> Trial {
+        let interval = u64::from(self.heartbeat_interval.secs());
+        Trial {
+            confirm_secs: secs.saturating_add(interval.saturating_mul(CONFIRMING_HEARTBEATS)),
+        }
     }
 
     /// Wakes the long polls of nodes with orders that this replica has not announced.

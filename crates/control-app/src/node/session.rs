@@ -59,6 +59,7 @@ impl App {
         let written = self.writes.heartbeat((id, event), said, call.now).await?;
         let WrittenHeartbeat {
             order,
+            confirmation,
             has_found_duplicate,
         } = written.ok_or(Refusal::NotFound)?;
         if has_found_duplicate {
@@ -71,6 +72,7 @@ impl App {
         Ok(HeartbeatResponse {
             heartbeat_interval_secs: self.heartbeat_interval.secs().into(),
             order: u64::try_from(order).unwrap_or_default(),
+            confirmation,
         })
     }
 

@@ -28,12 +28,17 @@ impl Client {
         true
     }
 
-    /// Keeps the certificates that are served for the next start. Without them it waits for the control plane.
+    /// Keeps the certificates that are served for the next start, and in a trial those of the bundle before, with
+    /// which a process that dies starts. Without them it waits for the control plane.
     pub(super) fn keep_served(&mut self) {
         let (Some(sealed), Some(own)) = (&self.sealed, self.machine.identity()) else {
             return;
         };
-        if let Err(error) = sealed.save(own.node, &self.served) {
+        let mut kept = self.served.clone();
+        if let Some(good) = self.good.as_ref().filter(|_| self.is_on_trial) {
+            kept.0.extend(good.certificates.0.clone());
+        }
+        if let Err(error) = sealed.save(own.node, &kept) {
             self.report_fault(&format!(
                 "private keys cannot be kept for the next start: {error}"
             ));
@@ -72,6 +77,9 @@ impl Client {
         match host.renew(renewed).await {
             Ok(()) => {
                 self.served = self.certificates.clone();
+                if let Some(current) = &mut self.current {
+                    current.certificates = self.served.clone();
+                }
                 self.keep_served();
                 Outcome::Renewed(true)
             }

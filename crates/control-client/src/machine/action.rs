@@ -31,6 +31,10 @@ pub enum Action {
     FetchCertificates(Vec<CertificateId>),
     /// Put the bundle in force, or change nothing.
     Activate(Arc<Bundle>),
+    /// Put the bundle in force and send its live tests; if one fails, put the bundle before in force again.
+    TryOut(Arc<Bundle>),
+    /// Put the last good bundle in force in place of the one on trial, without a request to the control plane.
+    GoBack,
     /// Serve the certificates that were fetched with the bundle in force, or change nothing.
     Renew,
     /// Wait; the driver may shorten it by up to a half, so that a fleet does not reconnect at once.
@@ -48,7 +52,12 @@ impl Action {
             | Self::Poll { .. }
             | Self::Fetch(_)
             | Self::FetchCertificates(_) => true,
-            Self::Stage(_) | Self::Activate(_) | Self::Renew | Self::Wait(_) => false,
+            Self::Stage(_)
+            | Self::Activate(_)
+            | Self::TryOut(_)
+            | Self::GoBack
+            | Self::Renew
+            | Self::Wait(_) => false,
         }
     }
 }

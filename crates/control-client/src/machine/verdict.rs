@@ -1,6 +1,8 @@
 //! Verdicts: what became of an order.
 
 use super::bounds::bound;
+use super::served_certificates::ServedCertificates;
+use super::trial::Served;
 use super::{Action, FIRST_WAIT, Machine, diagnostics_of};
 use crate::event::{EventKind, RefusalReason};
 use crate::state::Answer;
@@ -10,16 +12,23 @@ use std::mem::take;
 impl Machine {
     /// Only here and in [`Machine::reject`] does the counter grow: after a failed fetch the order is given
     /// again.
-    pub(super) fn accept(&mut self, order: &Order) -> Action {
+    pub(super) fn accept(&mut self, order: &Order, before: ServedCertificates) -> Action {
         self.note(EventKind::BundleActivated, order.bundle.to_string());
+        self.trial = self.begin_trial(order, before);
+        self.served = Served::default();
+        self.state.trial = self.trial.as_ref().map(|_| order.clone());
         self.status.active = Some(order.bundle);
-        self.status.last_good = Some(order.bundle);
         self.status.staged = None;
+        if self.trial.is_none() {
+            self.status.last_good = Some(order.bundle);
+        }
         if order.counter < self.state.counter {
             // The bundle before is in force again; the newest order stays answered as it was.
             self.repeat_answer();
         } else {
-            self.state.last_good = Some(order.clone());
+            if self.trial.is_none() {
+                self.state.last_good = Some(order.clone());
+            }
             self.answer(order, Verdict::Accepted, Vec::new());
         }
         self.settled()
@@ -31,8 +40,13 @@ impl Machine {
         reason: RefusalReason,
         mut diagnostics: Vec<String>,
     ) -> Action {
-        // An order that was carried out before the process ended stays carried out.
-        if order.counter <= self.state.counter {
+        // An order that was carried out before the process ended stays carried out; one whose trial the process did not
+        // survive is judged anew.
+        let last_good = self.state.last_good.as_ref();
+        let is_on_trial = last_good.is_none_or(|good| good.counter < order.counter);
+        if order.counter < self.state.counter
+            || (order.counter == self.state.counter && !is_on_trial)
+        {
             self.failed_again(reason, diagnostics);
             return self.back_off(None);
         }
@@ -43,13 +57,13 @@ impl Machine {
         self.settled()
     }
 
-    fn settled(&mut self) -> Action {
+    pub(super) fn settled(&mut self) -> Action {
         self.known = take(&mut self.assigned_tag);
         self.wait = FIRST_WAIT;
         self.resume()
     }
 
-    fn answer(&mut self, order: &Order, verdict: Verdict, diagnostics: Vec<String>) {
+    pub(super) fn answer(&mut self, order: &Order, verdict: Verdict, diagnostics: Vec<String>) {
         self.state.counter = order.counter;
         self.status.order = Some(order.counter);
         self.status.verdict = Some(verdict);

@@ -29,7 +29,18 @@ pub(crate) fn tagged(order: Order, renewals: u64, tag: &str) -> Outcome {
     Outcome::Assigned(Assignment {
         order,
         renewals,
+        trial: None,
         tag: tag.to_owned(),
+    })
+}
+
+/// The order on trial, to be confirmed within this time.
+pub(crate) fn on_trial(order: Order, confirm_within: Duration) -> Outcome {
+    Outcome::Assigned(Assignment {
+        tag: format!("\"{}-0\"", order.counter),
+        order,
+        renewals: 0,
+        trial: Some(confirm_within),
     })
 }
 
@@ -135,6 +146,7 @@ impl Sample {
             Outcome::Keys(vec![self.key.clone(), self.next_key.clone()].into()),
             Outcome::Keys(Vec::new().into()),
             Outcome::Reported(Duration::from_secs(30)),
+            Outcome::Confirmed(Duration::from_secs(30)),
             Outcome::Unchanged(Duration::from_secs(30)),
             Outcome::Unassigned("\"0\"".to_owned()),
             assigned(self.order(1, &self.good), 0),

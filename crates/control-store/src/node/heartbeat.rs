@@ -1,13 +1,14 @@
 //! Heartbeats: one update each, of a row that is found by its key.
 
 use crate::error::StoreError;
+use crate::node::order::{confirmation, read_confirmation};
 use crate::node::{to_json, verdict_name};
 use crate::row::traffic::packed;
 use crate::row::{number, optional_id, optional_number};
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_domain::DUPLICATE_MEMORY;
-use control_wire::{BundleId, HeartbeatRequest, NodeId, NodeStatus, Verdict};
+use control_wire::{BundleId, Confirmation, HeartbeatRequest, NodeId, NodeStatus, Verdict};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
@@ -47,7 +48,11 @@ macro_rules! update {
             $status,
             " WHERE node_id = $1
              RETURNING COALESCE((SELECT o.counter FROM node_orders o WHERE o.node_id = $1), 0)
-               AS order_counter, duplicated_since, confirmed_bundle_id,
+               AS order_counter,
+               COALESCE((SELECT ",
+            confirmation!(),
+            " FROM node_orders o WHERE o.node_id = $1), 'confirmed') AS confirmation,
+               duplicated_since, confirmed_bundle_id,
                (SELECT o.bundle_id FROM node_orders o WHERE o.node_id = $1) AS ordered_bundle_id,
                (SELECT c.confirmed_counter FROM node_bundles c WHERE c.node_id = $1
                 AND c.bundle_id = node_heartbeats.confirmed_bundle_id) AS confirmed_counter,
@@ -63,6 +68,8 @@ macro_rules! update {
 pub struct WrittenHeartbeat {
     /// The counter of the node's newest order; 0 without one.
     pub order: i64,
+    /// Whether that order stands.
+    pub confirmation: Confirmation,
     /// Whether a second process with the node's identity was noticed just now, and no event `node.duplicated`
     /// tells of it yet.
     pub has_found_duplicate: bool,
@@ -142,6 +149,7 @@ impl Transaction {
         let is_new = optional_number(&row, "duplicated_since")? == Some(now.as_millisecond());
         Ok(Some(WrittenHeartbeat {
             order: number(&row, "order_counter")?,
+            confirmation: read_confirmation(&row)?,
             has_found_duplicate: is_new && !self.has_event_at(node, now).await?,
         }))
     }

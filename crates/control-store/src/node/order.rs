@@ -1,12 +1,13 @@
 //! Orders to nodes: what each node shall run.
 
 use crate::error::StoreError;
-use crate::row::{id, named, number, text, written_rows};
+use crate::row::{id, named, number, optional_number, text, written_rows};
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_domain::SigningKeyState;
-use control_wire::{BundleId, NodeId, Order, RolloutId};
+use control_wire::{BundleId, Confirmation, NodeId, Order, RolloutId};
 use jiff::Timestamp;
+use sqlx::any::AnyRow;
 
 /// Orders to one node that a restored database may lack.
 const MAX_LOST_ORDERS: i64 = 1_000_000;
@@ -18,16 +19,49 @@ pub struct StoredOrder {
     pub order: Order,
     /// Of the key that signed.
     pub key_state: SigningKeyState,
+    /// Soak and deadline of the rollout that tries the order out; `None` once it stands.
+    pub trial_secs: Option<u64>,
+}
+
+/// Whether the order `o` of a node stands: only an order that leads forward in a rollout has to.
+macro_rules! confirmation {
+    () => {
+        "COALESCE((SELECT CASE
+           WHEN b.state = 'passed' OR a.state IN ('completed', 'cancelled') THEN 'confirmed'
+           WHEN a.state = 'paused' THEN 'held'
+           ELSE 'pending'
+         END
+         FROM rollout_nodes n JOIN rollouts a ON a.id = n.rollout_id
+         LEFT JOIN rollout_batches b ON b.rollout_id = n.rollout_id AND b.number = n.batch
+         WHERE n.rollout_id = o.rollout_id AND n.node_id = o.node_id
+           AND n.order_counter = o.counter), 'confirmed')"
+    };
+}
+pub(crate) use confirmation;
+
+/// The column `confirmation`.
+pub(crate) fn read_confirmation(row: &AnyRow) -> Result<Confirmation, StoreError> {
+    named(row, "confirmation", |name| match name {
+        "confirmed" => Some(Confirmation::Confirmed),
+        "held" => Some(Confirmation::Held),
+        "pending" => Some(Confirmation::Pending),
+        _ => None,
+    })
 }
 
 impl Transaction {
     /// The newest order to a node.
     pub async fn order(&mut self, node: NodeId) -> Result<Option<StoredOrder>, StoreError> {
-        let newest = "SELECT o.node_id AS node_id, o.counter AS counter, o.bundle_id AS bundle_id,
-                        o.digest AS digest, o.kid AS kid, o.signature AS signature,
-                        k.state AS state
-                      FROM node_orders o JOIN signing_keys k ON k.id = o.kid
-                      WHERE o.node_id = $1";
+        let newest = concat!(
+            "SELECT o.node_id AS node_id, o.counter AS counter, o.bundle_id AS bundle_id,
+               o.digest AS digest, o.kid AS kid, o.signature AS signature, k.state AS state,
+               t.deadline_secs + t.soak_secs AS trial_secs, ",
+            confirmation!(),
+            " AS confirmation
+             FROM node_orders o JOIN signing_keys k ON k.id = o.kid
+             LEFT JOIN rollouts t ON t.id = o.rollout_id
+             WHERE o.node_id = $1"
+        );
         let row = sql(newest).bind(node).row(self).await?;
         let Some(row) = row else { return Ok(None) };
         let counter = u64::try_from(number(&row, "counter")?);
@@ -40,7 +74,15 @@ impl Transaction {
             signature: text(&row, "signature")?,
         };
         let key_state = named(&row, "state", SigningKeyState::from_name)?;
-        Ok(Some(StoredOrder { order, key_state }))
+        let trial_secs = match read_confirmation(&row)? {
+            Confirmation::Confirmed => None,
+            Confirmation::Held | Confirmation::Pending => optional_number(&row, "trial_secs")?,
+        };
+        Ok(Some(StoredOrder {
+            order,
+            key_state,
+            trial_secs: trial_secs.and_then(|secs| u64::try_from(secs).ok()),
+        }))
     }
 
     /// Whether a node may need a bundle: its newest order names it, or the one before, or a rollout that

@@ -9,17 +9,46 @@ use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Value;
 use http::{HeaderName, HeaderValue};
 use proxy_model::registry::{Many, Pair, Spec, Text, Unset, config_tests as spec};
-use proxy_model::{ConfigTest, Expectation, Place, Prohibition, Setting, TestRequest};
+use proxy_model::{ConfigTest, Expectation, LiveRequest, Place, Prohibition, Setting, TestRequest};
 
 pub(super) fn config_test<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ConfigTest> {
     let name = b.name(d);
     let request = request(d, b);
+    let live = live(d, b);
     let expectations = expectations(d, b);
+    if let (None, Some(expectations)) = (live, &expectations) {
+        let mut needing = expectations.iter();
+        let needing = needing.find(|one| one.value.needs_an_answer());
+        if let Some(place) = needing.and_then(Setting::place) {
+            let message = "there is no answer, as the test is not sent";
+            let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+            d.push(fault.help("write `live #true` into the test"));
+        }
+    }
     Some(ConfigTest {
         name: name?.value,
         place: b.place(d),
         request: request?,
+        live,
         expectations: expectations?,
+    })
+}
+
+/// The form in which a live test is sent; `None` for another test.
+fn live<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<LiveRequest> {
+    let is_live = b.setting(d, &spec::LIVE);
+    let http2 = b.setting(d, &spec::HTTP2);
+    let upload_bytes = b.setting(d, &spec::UPLOAD);
+    if !is_live.value
+        && let Some(place) = http2.place().or(upload_bytes.place())
+    {
+        let message = "the test is not sent";
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+        d.push(fault.help("write `live #true` into the test"));
+    }
+    is_live.value.then_some(LiveRequest {
+        http2: http2.value,
+        upload_bytes: upload_bytes.value,
     })
 }
 
@@ -107,6 +136,36 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
     Some(expectations.into_iter().flatten().chain(further).collect())
 }
 
+/// Parts of the answer to a live test, in the order of their kinds.
+fn answer_expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<Expectation>> {
+    let status = b.optional(d, &spec::EXPECT_ANSWER_STATUS);
+    let contains = b.optional(d, &spec::EXPECT_ANSWER_CONTAINS);
+    let days = b.optional(d, &spec::EXPECT_CERTIFICATE_DAYS);
+    let first_byte = b.optional(d, &spec::EXPECT_FIRST_BYTE);
+    let total = b.optional(d, &spec::EXPECT_TOTAL);
+    let single = [
+        status.map(|one| one.map(Expectation::AnswerStatus)),
+        contains.map(|one| one.map(Expectation::AnswerContains)),
+        days.map(|one| one.map(Expectation::CertificateDays)),
+        first_byte.map(|one| one.map(Expectation::FirstByte)),
+        total.map(|one| one.map(Expectation::Total)),
+    ];
+    let mut all: Vec<Setting<Expectation>> = single.into_iter().flatten().collect();
+    all.extend(fields(
+        d,
+        b,
+        &spec::EXPECT_ANSWER_HEADER,
+        Expectation::AnswerHeader,
+    ));
+    all.extend(names(
+        d,
+        b,
+        &spec::EXPECT_NO_ANSWER_HEADER,
+        Expectation::NoAnswerHeader,
+    ));
+    all
+}
+
 /// Settings and headers, in the order of their kinds.
 fn further_expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<Expectation>> {
     let settings = pairs(d, b, &spec::EXPECT_SETTING).into_iter();
@@ -137,6 +196,7 @@ fn further_expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setti
         &spec::EXPECT_NO_RESPONSE_HEADER,
         Expectation::NoResponseHeader,
     ));
+    all.extend(answer_expectations(d, b));
     all
 }
 

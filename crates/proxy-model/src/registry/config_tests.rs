@@ -1,18 +1,21 @@
 //! The `tests` block.
 
 use super::kind::{Block, Pair};
-use super::number::Integer;
+use super::number::{Integer, Time};
 use super::routes::HANDLERS;
-use super::spec::{Many, Required, Unset};
-use super::table::{block, choice, integer, named, pair, settings, text, words};
+use super::spec::{Given, Many, Required, Unset};
+use super::table::{block, choice, flag, integer, named, pair, settings, text, time, words};
 use super::text::Text;
-use super::word::Choice;
+use super::word::{Choice, Flag};
 use crate::route::BuiltinHandler;
 use proxy_errors::Reason;
 use proxy_routing::{HostPattern, PathPattern};
 use std::net::IpAddr;
+use std::time::Duration;
 
 const BY: &str = "proxy-plan";
+/// Longest time that an answer to a live test may take.
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(10);
 
 fn address(text: &str) -> Result<IpAddr, String> {
     text.parse::<IpAddr>().map_err(|error| error.to_string())
@@ -52,6 +55,21 @@ settings! {
     CLIENT_IP: Text<IpAddr>, Unset = text("tests.test.client-ip", "an address", "192.0.2.1", address)
         .optional("127.0.0.1")
         .enforced(BY, "a_test_gives_headers_listener_and_client");
+    /// Sends the request as well, when a rollout switches a node to the bundle: from the node to its own
+    /// listener, before the switch counts. If the answer is not as expected, the node serves its configuration of
+    /// before again, and rejects the bundle. Without `answer-status`, the status must be below 400, or the expected
+    /// `status` of a refusal. At most 32 tests of a configuration are live.
+    LIVE: Flag, Given<bool> = flag("tests.test.live")
+        .or(false)
+        .enforced("proxyd", "a_live_test_is_sent_after_a_switch_and_takes_the_node_back");
+    /// A live test is sent by HTTP/2.
+    HTTP2: Flag, Given<bool> = flag("tests.test.http2")
+        .or(false)
+        .enforced("proxyd", "live_tests_speak_tls_and_http2_and_upload");
+    /// Length of the body of a live test, in bytes; zeros are sent.
+    UPLOAD: Integer<u32>, Given<u32> = integer("tests.test.upload-bytes", 0, 1_048_576, "bytes")
+        .or(0)
+        .enforced("proxyd", "live_tests_speak_tls_and_http2_and_upload");
     /// The parts of the decision that must be as written; at least one.
     EXPECT: Block, Required = block("tests.test.expect")
         .enforced(BY, "a_test_whose_expectation_fails_says_what_was_decided");
@@ -130,6 +148,43 @@ settings! {
         words("tests.test.expect.no-response-header", "a header name", "X-Powered-By")
             .many()
             .enforced(BY, "a_test_expects_headers_after_all_edits");
+    /// The status of the answer to a live test.
+    EXPECT_ANSWER_STATUS: Integer<u16>, Unset =
+        integer("tests.test.expect.answer-status", 200, 599, "")
+            .optional("below 400, or the expected `status`")
+            .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
+    /// A field of the answer to a live test; the upstream may have set it.
+    EXPECT_ANSWER_HEADER: Pair, Many = pair(
+        "tests.test.expect.answer-header",
+        "a name and a value",
+        "\"Cache-Control\" \"private\"",
+    )
+    .many()
+    .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
+    /// A field that the answer to a live test does not have.
+    EXPECT_NO_ANSWER_HEADER: Text<String>, Many =
+        words("tests.test.expect.no-answer-header", "a header name", "X-Internal-Host")
+            .many()
+            .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
+    /// A text within the first 64 KiB of the answer to a live test.
+    EXPECT_ANSWER_CONTAINS: Text<String>, Unset =
+        words("tests.test.expect.answer-contains", "a text", "shop")
+            .optional("any body")
+            .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
+    /// Days for which the certificate that a live test is shown must be valid yet. Its name and its validity are
+    /// checked in any case, its chain to a root is not.
+    EXPECT_CERTIFICATE_DAYS: Integer<u16>, Unset =
+        integer("tests.test.expect.certificate-days", 0, 3_650, "days")
+            .optional("0")
+            .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
+    /// Longest time to the first byte of the body of the answer to a live test.
+    EXPECT_FIRST_BYTE: Time, Unset = time("tests.test.expect.first-byte-ms", MAX_ANSWER_TIME)
+        .optional("that of `total-ms`")
+        .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
+    /// Longest time to the last byte of the answer to a live test. Without it an answer may take 10 s.
+    EXPECT_TOTAL: Time, Unset = time("tests.test.expect.total-ms", MAX_ANSWER_TIME)
+        .optional("10 s")
+        .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
     /// Requests of which none may reach an upstream: `never "admin from outside" { listener "public";
     /// path-prefix "/admin"; upstream "back" }`. Every kind of request that the routes distinguish is tried,
     /// and regexes by a sample of their paths.

@@ -4,4 +4,5 @@
 mod config_tests;
 mod effective;
 mod explain;
+mod live_tests;
 mod support;

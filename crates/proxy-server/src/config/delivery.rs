@@ -3,6 +3,7 @@
 //! The client of the control plane has a thread of its own. The control loop takes one delivery after
 //! the other and applies it as a reload; workers see the new plan only.
 
+use crate::config::live_tests::LiveTests;
 use crate::observe::events::ANSWER;
 use proxy_model::ControlPlane;
 use proxy_telemetry::Registry;
@@ -53,8 +54,9 @@ pub struct Deliveries {
 /// A delivery, and the receiver of its result.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    pub(crate) delivery: Delivery,
-    pub(crate) answer: oneshot::Sender<Result<(), Vec<String>>>,
+    /// `None` for the node's own configuration without a bundle.
+    pub(crate) delivery: Option<Delivery>,
+    pub(crate) answer: oneshot::Sender<Result<LiveTests, Vec<String>>>,
 }
 
 /// The receiving end of [`Deliveries`].
@@ -98,12 +100,13 @@ impl Deliveries {
         (Self { sender, registry }, Inbox(receiver))
     }
 
-    /// Applies a bundle completely, or changes nothing.
+    /// Applies a bundle completely, or changes nothing; `None` applies the node's own configuration. Returns the live
+    /// tests of the configuration.
     ///
     /// # Errors
     ///
     /// Every reason, as a text.
-    pub async fn apply(&self, delivery: Delivery) -> Result<(), Vec<String>> {
+    pub async fn apply(&self, delivery: Option<Delivery>) -> Result<LiveTests, Vec<String>> {
         let (answer, answered) = oneshot::channel();
         let ending = || vec!["the process is about to end".to_owned()];
         let pending = Pending { delivery, answer };

@@ -2,6 +2,7 @@
 
 use crate::admin::AdminListeners;
 use crate::config::delivery::Delivery;
+use crate::config::live_tests::LiveTests;
 use crate::error::start_error::StartError;
 use crate::reload::server::Opened;
 use crate::sockets::inherited_sockets::InheritedSockets;
@@ -18,7 +19,7 @@ pub(super) struct PendingReload {
     pub(super) answer: Option<DeliveryAnswer>,
 }
 
-pub(super) type DeliveryAnswer = oneshot::Sender<Result<(), Vec<String>>>;
+pub(super) type DeliveryAnswer = oneshot::Sender<Result<LiveTests, Vec<String>>>;
 
 /// The end of a reload's wait.
 pub(super) struct Prepared {

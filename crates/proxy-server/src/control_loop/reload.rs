@@ -4,6 +4,7 @@ use super::pending_reload::{DeliveryAnswer, PendingReload, Prepared, prepared};
 use super::process::Process;
 use crate::admin::{Admin, AdminListeners, OpenPlaces};
 use crate::config::delivery::{self, Delivery};
+use crate::config::live_tests::LiveTests;
 use crate::config::options::Source;
 use crate::control_loop::configuration::{load, load_over};
 use crate::error::start_error::{StartError, configuration_error, into_start_error};
@@ -51,7 +52,7 @@ impl Process {
         self.begin_reload(Some(delivery), Some(answer));
         let prepared = prepared(&mut self.reload).await;
         self.end_reload(prepared).await;
-        answered.await.unwrap_or_else(|_| Err(Vec::new()))
+        answered.await.unwrap_or_else(|_| Err(Vec::new())).map(drop)
     }
 
     /// Begins to load the node's own file, with `bundle` over it.
@@ -93,14 +94,14 @@ impl Process {
         let told = match &outcome {
             Ok(()) => {
                 self.bundle = bundle;
-                Ok(())
+                Ok(answer.as_ref().map(|_| self.live_tests()))
             }
             Err(fault) => Err(diagnostics(fault)),
         };
         self.conclude_reload(outcome);
         match answer {
             // The client may have ended meanwhile.
-            Some(answer) => drop(answer.send(told)),
+            Some(answer) => drop(answer.send(told.map(Option::unwrap_or_default))),
             None => systemd::tell(NotifyState::Ready),
         }
         if std::mem::take(&mut self.reload_pending) {
@@ -108,6 +109,10 @@ impl Process {
         } else if std::mem::take(&mut self.upgrade_pending) {
             self.begin_upgrade();
         }
+    }
+
+    fn live_tests(&self) -> LiveTests {
+        LiveTests::new(self.server.plan(), self.server.bound())
     }
 
     async fn apply(

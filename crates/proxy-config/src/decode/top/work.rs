@@ -10,6 +10,8 @@ const MAX_PAIRS: usize = 500_000;
 /// Maximum work of all tests: a test compares its request with every route in the worst case, by regular expressions
 /// too, which read the whole path.
 const MAX_TEST_BYTES: usize = 1_000_000_000;
+/// Live tests: each is a request that a node sends between its switch and its verdict.
+const MAX_LIVE_TESTS: usize = 32;
 /// The work of a comparison with one route apart from the length of the request, in bytes.
 const COMPARISON_BYTES: usize = 64;
 
@@ -29,6 +31,12 @@ pub(super) fn check(d: &mut Decoder<'_, '_>, model: &Model) {
         let most = MAX_TEST_BYTES / routes / (2 * COMPARISON_BYTES);
         let fault = fault.label(format!("each is compared with {routes} routes"));
         d.push(fault.help(format!("about {most} short requests can be tested")));
+    }
+    let is_live = |test: &ConfigTest| usize::from(test.live.is_some());
+    if let Some(test) = beyond(&model.tests, MAX_LIVE_TESTS, is_live) {
+        let message = "there are too many live tests";
+        let fault = Diagnostic::new(DiagnosticCode::TooManyTests, test.place, message);
+        d.push(fault.label(format!("more than {MAX_LIVE_TESTS} with this one")));
     }
 }
 

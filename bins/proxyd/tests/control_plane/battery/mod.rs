@@ -1,0 +1,87 @@
+//! Hurtful and harmless bundles on six real nodes, with real upstreams and clients that check every answer.
+//!
+//! A small part runs with all tests; `cargo xtask fleet --real` runs the rest and prints the table of
+//! `docs/operate/known-before-battery.md`.
+
+mod cases;
+mod clients;
+mod site;
+mod table;
+
+use cases::{Case, HARMLESS, HURTFUL};
+use site::{Guards, Site};
+use std::{env, thread};
+use table::Row;
+
+/// `hurtful|harmless`, `all|node` guards, the first case, the number of cases, and of sites at once.
+const CASES: &str = "PROXYD_BATTERY";
+
+/// The cases, one after the other on a site of their own.
+fn run(cases: &[Case], guards: Guards) -> Vec<Row> {
+    let site = Site::start(guards);
+    cases.iter().map(|case| site.run(case)).collect()
+}
+
+#[test]
+fn two_hurtful_bundles_stop_before_the_second_batch_and_a_harmless_one_does_not() {
+    let case = |cases: &[Case], name: &str| {
+        let mut cases = cases.iter();
+        *cases.find(|case| case.name == name).unwrap()
+    };
+    let cases = [
+        case(HURTFUL, "a route to a wrong upstream that answers 200"),
+        case(HURTFUL, "an upstream that answers 500"),
+        case(HARMLESS, "a comment"),
+    ];
+    let rows = run(&cases, Guards::OfNodes);
+    let [wrong, failing, comment] = rows.as_slice() else {
+        panic!("three rows");
+    };
+    for (row, guard) in [(wrong, "live test"), (failing, "gate")] {
+        assert_eq!(row.guard, guard, "{row:?}");
+        assert_eq!(row.hurt_outside, 0, "{row:?}");
+    }
+    assert_eq!(comment.guard, "", "{comment:?}");
+    assert_eq!(
+        (comment.hurt_inside, comment.hurt_outside),
+        (0, 0),
+        "{comment:?}"
+    );
+}
+
+/// Runs what the environment asks for, and prints its table; without it, nothing.
+#[test]
+fn bundles_that_are_asked_for() {
+    let Ok(asked) = env::var(CASES) else {
+        return;
+    };
+    let words: Vec<&str> = asked.split_whitespace().collect();
+    let [kind, guards, first, count, sites] = words.as_slice() else {
+        panic!("{CASES}: hurtful|harmless all|node FIRST COUNT SITES");
+    };
+    let cases = if *kind == "hurtful" {
+        HURTFUL
+    } else {
+        HARMLESS
+    };
+    let guards = if *guards == "all" {
+        Guards::All
+    } else {
+        Guards::OfNodes
+    };
+    let first: usize = first.parse().unwrap();
+    let count: usize = count.parse().unwrap();
+    let sites: usize = sites.parse().unwrap();
+    let cases: Vec<Case> = cases.iter().skip(first).take(count).copied().collect();
+    let parts = cases.chunks(cases.len().div_ceil(sites).max(1));
+    let rows = thread::scope(|scope| {
+        let running: Vec<_> = parts
+            .map(|part| scope.spawn(move || run(part, guards)))
+            .collect();
+        let ended = running.into_iter().map(|site| site.join().unwrap());
+        ended.flatten().collect::<Vec<Row>>()
+    });
+    for row in rows {
+        println!("{row}");
+    }
+}

@@ -1,0 +1,516 @@
+//! A control plane, six nodes, their upstreams, and the rollout of one bundle after the other.
+
+use super::cases::{Case, Place};
+use super::clients::{Clients, HOST, Hurt, Ports};
+use super::table::Row;
+use crate::fleet::ARGUMENTS;
+use crate::world::{LOOK_INTERVAL, PROXYD, World, until_told};
+use agent_protocol::Wants;
+use proxy_load::clock::{Stopwatch, pause};
+use proxy_testkit::{AgentReply, FakeAgent, Launch, Proxyd, Upstream, closed_port, ok};
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use serde_json::{Value, json};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+const NODES: usize = 6;
+/// Of the first batch, and of the two after it.
+const BATCH: usize = 2;
+const PATIENCE: Duration = Duration::from_secs(100);
+/// A slow upstream answers after it, and no other one on a machine that is not overloaded.
+const SLOW: Duration = Duration::from_millis(2_000);
+
+/// The guards that are at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Guards {
+    /// Tests of the bundle, the policy on risks, live tests, the gate.
+    All,
+    /// Live tests and the gate alone: a change that no test and no diff sees.
+    OfNodes,
+}
+
+pub(super) struct Site {
+    guards: Guards,
+    clients: Clients,
+    nodes: Vec<Proxyd>,
+    ports: Arc<Vec<Ports>>,
+    upstreams: Upstreams,
+    certificates: Certificates,
+    agent: FakeAgent,
+    _sockets: TempDir,
+    taken: TcpListener,
+    base: String,
+    number: AtomicUsize,
+    world: World,
+}
+
+/// What the routes lead to.
+struct Upstreams {
+    named: Vec<(&'static str, Upstream)>,
+}
+
+/// Certificates of the control plane: identifier and chain.
+struct Certificates {
+    good: (String, String),
+    renewed: (String, String),
+    other: (String, String),
+    expiring: (String, String),
+}
+
+impl Upstreams {
+    fn start() -> Self {
+        let api = || {
+            Upstream::answering(
+                "HTTP/1.1 200 OK\r\nx-internal: 10.0.0.7\r\ncontent-length: 3\r\n\r\napi",
+            )
+        };
+        let me = "HTTP/1.1 200 OK\r\ncache-control: private\r\ncontent-length: 2\r\n\r\nme";
+        let uncached = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nme";
+        let slow = |text: &'static str| {
+            Upstream::start(move |served| {
+                while served.request().is_some() {
+                    pause(SLOW);
+                    served.send(ok(text));
+                }
+            })
+        };
+        let status = |line: &str| {
+            Upstream::answering(format!("HTTP/1.1 {line}\r\ncontent-length: 0\r\n\r\n"))
+        };
+        let flaky = Upstream::start(|served| {
+            let bad = served.number() % 2 == 0;
+            while served.request().is_some() {
+                let answer = "HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n";
+                served.send(if bad {
+                    answer.as_bytes().to_vec()
+                } else {
+                    ok("reports")
+                });
+                if served.number() > 0 {
+                    return;
+                }
+            }
+        });
+        let named = vec![
+            ("api", api()),
+            ("api2", api()),
+            ("back", Upstream::saying("back")),
+            ("me", Upstream::answering(me)),
+            ("uncached", Upstream::answering(uncached)),
+            ("stream", Upstream::start(streaming)),
+            ("reports", Upstream::saying("reports")),
+            ("reports2", Upstream::saying("reports")),
+            ("front", Upstream::saying("front")),
+            ("front2", Upstream::saying("front")),
+            ("slow-api", slow("api")),
+            ("slow-reports", slow("reports")),
+            ("slow-stream", slow("stream")),
+            ("broken", status("500 Broken")),
+            ("missing", status("404 Not Found")),
+            ("moved", status("302 Found\r\nlocation: /login")),
+            ("empty", status("200 OK")),
+            ("gone", Upstream::start(|served| drop(served.request()))),
+            ("flaky", flaky),
+        ];
+        Self { named }
+    }
+}
+
+fn streaming(served: &mut proxy_testkit::Served) {
+    while served.request().is_some() {
+        served.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nstream\r\n");
+        pause(Duration::from_millis(60));
+        served.send("4\r\nends\r\n0\r\n\r\n");
+    }
+}
+
+impl Certificates {
+    fn start(world: &World, roots: &mut RootCertStore) -> Self {
+        let mut make = |name: &str, host: &str, is_expiring: bool| {
+            let key = KeyPair::generate().unwrap();
+            let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+            params.not_before = date_time_ymd(2020, 1, 1);
+            params.not_after = date_time_ymd(2090, 1, 1);
+            if is_expiring {
+                params.not_after = soon().into();
+            }
+            let made = params.self_signed(&key).unwrap();
+            roots.add(made.der().clone()).unwrap();
+            let body = json!({
+                "name": name, "chain_pem": made.pem(), "private_key_pem": key.serialize_pem(),
+            });
+            let found = world.post("certificates", &body).json();
+            let id = found["id"].as_str().unwrap_or_else(|| panic!("{found}"));
+            (id.to_owned(), made.pem())
+        };
+        Self {
+            good: make("good", HOST, false),
+            renewed: make("renewed", HOST, false),
+            other: make("other", "other.example.com", false),
+            expiring: make("expiring", HOST, true),
+        }
+    }
+
+    fn all(&self) -> [(&'static str, &(String, String)); 4] {
+        [
+            ("good", &self.good),
+            ("renewed", &self.renewed),
+            ("other", &self.other),
+            ("expiring", &self.expiring),
+        ]
+    }
+}
+
+impl Site {
+    pub(super) fn start(guards: Guards) -> Self {
+        let world = World::start_with(&ARGUMENTS);
+        let mut roots = RootCertStore::empty();
+        let certificates = Certificates::start(&world, &mut roots);
+        let tls = ClientConfig::builder_with_provider(Arc::new(
+            tokio_rustls::rustls::crypto::aws_lc_rs::default_provider(),
+        ));
+        let tls = { tls }.with_safe_default_protocol_versions().unwrap();
+        let tls = Arc::new(tls.with_root_certificates(roots).with_no_client_auth());
+        let sockets = tempfile::tempdir().unwrap();
+        let socket = sockets.path().join("guard.sock");
+        let agent = FakeAgent::start_at(&socket, Wants::default(), |_| AgentReply::block());
+        let nodes = (1..=NODES).map(|number| {
+            let name = format!("edge-{number}");
+            let allow = format!(
+                "upstreams-on-loopback #true; agents \"guard={}\"",
+                socket.display()
+            );
+            let own = world.own(&name, &world.url);
+            let own = own.replace("upstreams-on-loopback #true", &allow);
+            let node = Launch::new(PROXYD, &own).start();
+            until_told("the node has enrolled", || {
+                let nodes = world.get("nodes");
+                let mut nodes = nodes["items"].as_array().into_iter().flatten();
+                nodes.any(|node| node["name"] == name)
+            });
+            node
+        });
+        let nodes: Vec<Proxyd> = nodes.collect();
+        let ports = (0..NODES).map(|_| Ports {
+            plain: AtomicU16::new(0),
+            secure: AtomicU16::new(0),
+        });
+        let ports: Arc<Vec<Ports>> = Arc::new(ports.collect());
+        let mut site = Self {
+            guards,
+            clients: Clients::start(&Arc::default(), &tls),
+            nodes,
+            ports,
+            upstreams: Upstreams::start(),
+            certificates,
+            agent,
+            _sockets: sockets,
+            taken: TcpListener::bind("127.0.0.1:0").unwrap(),
+            base: String::new(),
+            number: AtomicUsize::new(0),
+            world,
+        };
+        site.base = site.begin();
+        site.find_ports();
+        site.clients = Clients::start(&site.ports, &tls);
+        site
+    }
+
+    /// Assigns the bundle that all cases begin with.
+    fn begin(&self) -> String {
+        let base = self.world.bundle(&self.files(&self.config()));
+        let nodes = self.world.get("nodes");
+        let nodes = nodes["items"].as_array().unwrap().iter();
+        let ids: Vec<&str> = nodes.map(|node| node["id"].as_str().unwrap()).collect();
+        self.world
+            .post(&format!("bundles/{base}/assign"), &json!({"nodes": ids}));
+        self.until_all_run(&base);
+        base
+    }
+
+    fn until_all_run(&self, bundle: &str) {
+        let since = Stopwatch::start();
+        loop {
+            let nodes = self.world.get("nodes");
+            let mut found = nodes["items"].as_array().into_iter().flatten();
+            if found.all(|node| node["status"]["active"] == bundle) {
+                return;
+            }
+            assert!(since.elapsed() < PATIENCE, "{nodes}");
+            pause(LOOK_INTERVAL);
+        }
+    }
+
+    /// Where the nodes listen, by their logs: the newest address with TLS is the second one.
+    fn find_ports(&self) {
+        for (node, ports) in self.nodes.iter().zip(self.ports.iter()) {
+            let log = node.stderr();
+            let records = log.records();
+            let said = records
+                .iter()
+                .filter(|record| record.text("message") == "listening");
+            let found: Vec<SocketAddr> = said
+                .filter_map(|record| record.text("address").parse().ok())
+                .collect();
+            ports.plain.store(found[0].port(), Ordering::Relaxed);
+            let secure = found[1..].last().unwrap();
+            ports.secure.store(secure.port(), Ordering::Relaxed);
+        }
+    }
+
+    fn files(&self, config: &str) -> Value {
+        let mut files = json!({"proxy.kdl": config});
+        for (_, (id, chain)) in self.certificates.all() {
+            if config.contains(id.as_str()) {
+                files[format!("certificates/{id}.pem")] = json!(chain);
+            }
+        }
+        files
+    }
+
+    /// The configuration before a case, with its names replaced.
+    fn config(&self) -> String {
+        let tests = match self.guards {
+            Guards::All => format!("{PURE_TESTS}{LIVE_TESTS}"),
+            Guards::OfNodes => LIVE_TESTS.to_owned(),
+        };
+        self.fill(&CONFIG.replace("@TESTS@", &tests))
+    }
+
+    /// Replaces names of upstreams, certificates and addresses by those of this run.
+    fn fill(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, upstream) in &self.upstreams.named {
+            let address = upstream.address().to_string();
+            text = text.replace(&format!("@{name}@"), &address);
+        }
+        for (name, (id, _)) in self.certificates.all() {
+            text = text.replace(&format!("@cert-{name}@"), id);
+        }
+        text = text.replace("@closed@", &closed_port().to_string());
+        let taken = self.taken.local_addr().unwrap().to_string();
+        text.replace("@taken@", &taken)
+    }
+
+    /// Rolls the bundle of the case out, waits for its end, and brings the nodes back.
+    pub(super) fn run(&self, case: &Case) -> Row {
+        let mut config = self.config();
+        for (from, to) in case.edits {
+            let from = self.fill(from);
+            assert!(config.contains(&from), "{}: {from}", case.name);
+            config = config.replacen(&from, &self.fill(to), 1);
+        }
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        config.push_str(&format!("// case {number}\n"));
+        drop(self.clients.take());
+        let asked = self.clients.asked();
+        let (guard, reason) = self.deploy(case, &config);
+        self.until_all_run(&self.base);
+        let hurts = self.clients.take();
+        if case.place == Place::LosesListener {
+            self.find_ports();
+            drop(self.clients.take());
+        }
+        let asked = self.clients.asked() - asked;
+        eprintln!(
+            "{}: {guard} after {asked} requests, {:?}",
+            case.name,
+            hurts.first().map(|hurt| &hurt.why)
+        );
+        row(case, guard, reason, &hurts)
+    }
+
+    /// Which guard stopped the bundle, and what it said.
+    fn deploy(&self, case: &Case, config: &str) -> (&'static str, String) {
+        let body = json!({"name": "edge", "files": self.files(config)});
+        let made = self.world.post("bundles", &body).json();
+        if made["state"] != "signed" {
+            return ("tests", made["diagnostics"][0]["message"].to_string());
+        }
+        if let (Guards::All, Some(risk)) = (self.guards, self.risk(&made)) {
+            return ("policy", risk);
+        }
+        let body = json!({
+            "bundle": made["id"], "batch_count": BATCH, "soak_secs": 4, "deadline_secs": 40,
+            "gate": {
+                "min_requests": 20, "p99_slack_ms": 1_000, "max_cpu_increase_percent": 100_000,
+            },
+        });
+        let planned = self.world.post("rollouts", &body).json();
+        let id = planned["id"].as_str().unwrap().to_owned();
+        self.world
+            .post(&format!("rollouts/{id}/start"), &Value::Null);
+        let ended = self.follow(case, &id);
+        self.clients.scale_pause(1);
+        let reason = ended["reason"].as_str().unwrap_or_default().to_owned();
+        if ended["state"] != "completed" {
+            let guard = if reason.contains("live test") {
+                "live test"
+            } else if reason.contains("rejected the bundle") {
+                "node"
+            } else {
+                "gate"
+            };
+            return (guard, reason);
+        }
+        let base = &self.base;
+        let nodes = self.world.get("nodes");
+        let nodes = nodes["items"].as_array().unwrap().iter();
+        let ids: Vec<&str> = nodes.map(|node| node["id"].as_str().unwrap()).collect();
+        self.world
+            .post(&format!("bundles/{base}/assign"), &json!({"nodes": ids}));
+        ("", reason)
+    }
+
+    /// The first risk for which the policy `risky` asks for another person's approval.
+    fn risk(&self, made: &Value) -> Option<String> {
+        let new = made["id"].as_str().unwrap();
+        let diff = self
+            .world
+            .get(&format!("bundles/{new}/diff?before={}", self.base));
+        let risks = diff["risks"].as_array().unwrap_or_else(|| panic!("{diff}"));
+        let first = risks.first()?;
+        Some(format!(
+            "{}: {}",
+            first["class"].as_str().unwrap_or_default(),
+            first["change"].as_str().unwrap_or_default()
+        ))
+    }
+
+    fn follow(&self, case: &Case, id: &str) -> Value {
+        let since = Stopwatch::start();
+        loop {
+            let found = self.world.get(&format!("rollouts/{id}"));
+            let ends = ["completed", "rolled_back", "cancelled", "paused"];
+            if ends.iter().any(|end| found["state"] == *end) {
+                return found;
+            }
+            if case.place == Place::LoadChanges {
+                self.clients
+                    .scale_pause(1 + since.elapsed().as_secs() / 3 % 3);
+            }
+            assert!(since.elapsed() < PATIENCE, "{}: {found}", case.name);
+            pause(LOOK_INTERVAL);
+        }
+    }
+}
+
+/// In two days.
+#[expect(clippy::disallowed_methods, reason = "a test tells the time")]
+fn soon() -> SystemTime {
+    SystemTime::now() + Duration::from_hours(48)
+}
+
+fn row(case: &Case, guard: &'static str, reason: String, hurts: &[Hurt]) -> Row {
+    let inside = hurts.iter().filter(|hurt| hurt.node < BATCH).count();
+    let first = hurts.iter().map(|hurt| hurt.at).min();
+    let last = hurts.iter().map(|hurt| hurt.at).max();
+    let span = last
+        .zip(first)
+        .map(|(last, first)| last.saturating_sub(first));
+    Row {
+        case: case.name,
+        guard,
+        hurt_inside: inside,
+        hurt_outside: hurts.len() - inside,
+        hurt_secs: span.unwrap_or_default().as_secs_f64(),
+        reason,
+    }
+}
+
+const CONFIG: &str = r#"
+listeners {
+    listener "main" { address "127.0.0.1:0" }
+    listener "secure" {
+        address "127.0.0.1:0"
+        protocol "https"
+        tls { cert-file "certificates/@cert-good@.pem"; key-file "certificates/@cert-good@.key" }
+    }
+}
+routes {
+    route "api" {
+        matches { path-prefix "/api" }
+        upstream "api"
+        policies {
+            max-body-size "1MB"
+            rate-limit { requests-per-second 1000 }
+            response-headers { set "X-Frame-Options" "DENY"; remove "X-Internal" }
+        }
+    }
+    route "admin" { matches { path-prefix "/admin" }; upstream "back"; agents "guard" }
+    route "me" { matches { path-prefix "/me" }; upstream "me" }
+    route "stream" { matches { path-prefix "/stream" }; upstream "stream" }
+    route "reports" { matches { path-prefix "/reports" }; upstream "reports" }
+    route "site" {
+        matches { path-prefix "/" }
+        upstream "front"
+        policies { response-headers { set "X-Frame-Options" "DENY" } }
+    }
+}
+upstreams {
+    upstream "api" { target "@api@"; target "@api2@" }
+    upstream "back" { target "@back@" }
+    upstream "me" { target "@me@" }
+    upstream "stream" { target "@stream@" }
+    upstream "reports" { target "@reports@" }
+    upstream "front" { target "@front@" }
+}
+agents { agent "guard" { failure-mode "closed" } }
+tests {
+@TESTS@
+}
+"#;
+
+/// What an operator would write down of the routes; none is about `reports`.
+const PURE_TESTS: &str = r#"
+    test "the API" {
+        request "GET" "/api/items"
+        expect { route "api"; upstream "api"; response-header "X-Frame-Options" "DENY"; no-response-header "X-Internal" }
+    }
+    test "the back office is guarded" { request "GET" "/admin/users"; expect { route "admin"; agents "guard" } }
+    test "the site" { request "GET" "/"; expect { route "site"; upstream "front"; response-header "X-Frame-Options" "DENY" } }
+    never "the back office without a login" { upstream "back"; without-agent "guard" }
+"#;
+
+const LIVE_TESTS: &str = r#"
+    test "the API answers" {
+        request "GET" "/api/items"
+        live #true
+        expect {
+            answer-contains "api"
+            answer-header "X-Frame-Options" "DENY"
+            no-answer-header "X-Internal"
+            first-byte-ms 1900
+        }
+    }
+    test "uploads arrive" { request "POST" "/api/items"; live #true; upload-bytes 2000; expect { answer-contains "api" } }
+    test "the back office refuses strangers" { request "GET" "/admin/users"; live #true; expect { answer-status 403 } }
+    test "my page is private" {
+        request "GET" "/me"
+        live #true
+        expect { answer-contains "me"; answer-header "Cache-Control" "private" }
+    }
+    test "streams flow" { request "GET" "/stream"; live #true; expect { answer-contains "stream"; first-byte-ms 1900 } }
+    test "the site answers" {
+        request "GET" "/"
+        live #true
+        expect { answer-contains "front"; answer-header "X-Frame-Options" "DENY" }
+    }
+    test "the site answers by HTTPS" {
+        request "GET" "https://shop.example.com/"
+        live #true
+        http2 #true
+        expect { answer-contains "front"; certificate-days 7 }
+    }
+"#;
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // Its requests must not find nodes that have ended.
+        assert!(!self.agent.events().is_empty(), "the agent was asked");
+    }
+}

@@ -1,0 +1,37 @@
+//! What a bundle did to the clients, and which guard stopped it.
+
+use std::fmt;
+
+/// The outcome of one case.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) case: &'static str,
+    /// The guard that stopped it; empty if it went through.
+    pub(super) guard: &'static str,
+    /// Answers that were not as expected, from nodes of the first batch.
+    pub(super) hurt_inside: usize,
+    /// Those from other nodes.
+    pub(super) hurt_outside: usize,
+    /// From the first of them to the last.
+    pub(super) hurt_secs: f64,
+    /// The words of the guard.
+    pub(super) reason: String,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            case,
+            guard,
+            hurt_inside,
+            hurt_outside,
+            hurt_secs,
+            reason,
+        } = self;
+        let reason: String = reason.chars().take(200).collect();
+        write!(
+            f,
+            "| {case} | {guard} | {hurt_inside} | {hurt_outside} | {hurt_secs:.1} | {reason} |"
+        )
+    }
+}

@@ -1,0 +1,197 @@
+//! Orders on trial: live tests before a switch counts, and a way back without the control plane.
+
+use crate::world::{Page, Running, said, until_says, until_told};
+use control_testkit::until;
+use proxy_testkit::{Upstream, closed_port, free_port};
+use rcgen::{CertifiedKey, KeyPair};
+use serde_json::{Value, json};
+use std::fs;
+use std::net::SocketAddr;
+
+const HOST: &str = "shop.example.com";
+/// Of a batch, which passes after its soak: there is no gate.
+const SOAK_SECS: u64 = 6;
+
+/// Starts a rollout of the bundle to the only node.
+fn roll_out(running: &Running, bundle: &str, soak_secs: u64) -> String {
+    let body = json!({
+        "bundle": bundle, "batch_count": 1, "soak_secs": soak_secs,
+        "deadline_secs": soak_secs.max(20), "skip_gate": true,
+    });
+    let planned = running.world.post("rollouts", &body).json();
+    let id = planned["id"].as_str().unwrap().to_owned();
+    running
+        .world
+        .post(&format!("rollouts/{id}/start"), &Value::Null);
+    id
+}
+
+/// Waits until the rollout is in the state, and gives what it is then.
+fn until_state(running: &Running, id: &str, state: &str) -> Value {
+    let mut found = Value::Null;
+    until_told(&format!("the rollout is {state}"), || {
+        found = running.world.get(&format!("rollouts/{id}"));
+        found["state"] == state
+    });
+    found
+}
+
+fn start() -> Running {
+    Running::start_with(&["--heartbeat-secs", "1"])
+}
+
+/// A bundle whose pages come from `upstream`, with these tests.
+fn forwarding(address: SocketAddr, upstream: SocketAddr, tests: &str) -> Value {
+    let config = format!(
+        "listeners {{ listener \"main\" {{ address \"{address}\" }} }}\n\
+         routes {{ route \"shop\" {{ upstream \"u\" }} }}\n\
+         upstreams {{ upstream \"u\" {{ target \"{upstream}\" }} }}\n\
+         tests {{ {tests} }}\n"
+    );
+    json!({"proxy.kdl": config})
+}
+
+#[test]
+fn a_live_test_is_sent_after_a_switch_and_takes_the_node_back() {
+    let running = start();
+    let tests = "test \"the shop answers\" { request \"GET\" \"/cart\"; live #true; \
+                 expect { route \"shop\"; answer-status 200 } }";
+    let address = running.page.address;
+    let bad = running
+        .world
+        .bundle(&forwarding(address, closed_port(), tests));
+    let rollout = roll_out(&running, &bad, 0);
+    let back = until_state(&running, &rollout, "rolled_back");
+    let reason = back["reason"].as_str().unwrap();
+    let expected = "rejected the bundle: live test \"the shop answers\" fails: the status is 502, \
+                    not 200";
+    assert!(reason.contains(expected), "{reason}");
+    let page = include_str!("../../../../docs/operate/known-before.md");
+    assert!(page.contains(expected));
+    assert_eq!(running.said(), "one");
+    let good = Upstream::saying("two");
+    let bundle = running
+        .world
+        .bundle(&forwarding(address, good.address(), tests));
+    let rollout = roll_out(&running, &bundle, 0);
+    until_state(&running, &rollout, "completed");
+    let seen = &good.wait_for_requests(1)[0];
+    assert_eq!(seen.fields.get("user-agent"), Some("proxyd-live-test"));
+    assert_eq!(running.said(), "two");
+}
+
+/// A bundle with TLS, whose live tests expect the certificate of the control plane.
+fn secure(running: &Running, made: &CertifiedKey<KeyPair>, tests: &str) -> Value {
+    let secure = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let request = json!({
+        "name": format!("shop-{}", secure.port()), "chain_pem": made.cert.pem(),
+        "private_key_pem": made.signing_key.serialize_pem(),
+    });
+    let certificate = running.world.post("certificates", &request).json()["id"].clone();
+    let (id, page) = (certificate.as_str().unwrap(), running.page.address);
+    let config = format!(
+        "listeners {{ listener \"main\" {{ address \"{page}\" }}\n\
+         listener \"secure\" {{ address \"{secure}\"; protocol \"https\"; \
+         tls {{ cert-file \"certificates/{id}.pem\"; key-file \"certificates/{id}.key\" }} }} }}\n\
+         routes {{ route \"echo\" {{ service-type \"static\"; static-files {{ root \"www\" }} }} }}\n\
+         tests {{ {tests} }}\n"
+    );
+    json!({
+        "proxy.kdl": config, "www/index.html": "secure",
+        (format!("certificates/{id}.pem")): made.cert.pem(),
+    })
+}
+
+#[test]
+fn live_tests_speak_tls_and_http2_and_upload() {
+    let running = start();
+    let made = rcgen::generate_simple_self_signed(vec![HOST.to_owned()]).unwrap();
+    let tests = format!(
+        "test \"by HTTP/2\" {{ request \"GET\" \"https://{HOST}/\"; live #true; http2 #true; \
+         expect {{ listener \"secure\"; answer-contains \"secure\"; certificate-days 7; \
+         first-byte-ms 9000; total-ms 9000 }} }}\n\
+         test \"by HTTP/1.1\" {{ request \"GET\" \"https://{HOST}/\"; live #true; \
+         expect {{ answer-status 200 }} }}\n\
+         test \"an upload\" {{ request \"POST\" \"/\"; live #true; upload-bytes 100000; \
+         expect {{ answer-status 405 }} }}"
+    );
+    let good = running.world.bundle(&secure(&running, &made, &tests));
+    let rollout = roll_out(&running, &good, 0);
+    until_state(&running, &rollout, "completed");
+    assert_eq!(running.said(), "secure");
+    let other = rcgen::generate_simple_self_signed(vec!["other.example.com".to_owned()]).unwrap();
+    let bad = secure(&running, &other, &tests);
+    let bad = running.world.bundle(&bad);
+    let rollout = roll_out(&running, &bad, 0);
+    let back = until_state(&running, &rollout, "rolled_back");
+    let reason = back["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("live test \"by HTTP/2\" fails: no TLS"),
+        "{reason}"
+    );
+    let status = running.world.view(&running.node);
+    assert_eq!(status["status"]["active"], json!(good), "{status}");
+}
+
+#[test]
+fn a_node_whose_control_plane_dies_after_the_order_goes_back_by_itself_and_says_so() {
+    let mut running = start();
+    let two = running
+        .world
+        .bundle(&Page::on(running.page.address, "two").files);
+    let rollout = roll_out(&running, &two, SOAK_SECS);
+    until_says(running.page.address, "two");
+    running.world.kill();
+    // Soak, deadline, and three heartbeats.
+    until("the node has gone back by itself", || {
+        running.said() == "one"
+    });
+    running.world.restart();
+    until_state(&running, &rollout, "rolled_back");
+    // The control plane may have found the batch late before the node reported.
+    until_told("the node says why", || {
+        let events = running.world.get(&format!("nodes/{}/events", running.node));
+        events
+            .to_string()
+            .contains("went back by itself: no confirmation")
+    });
+    assert_eq!(running.said(), "one");
+}
+
+#[test]
+fn a_control_plane_that_comes_back_in_time_confirms_the_order() {
+    let mut running = start();
+    let two = running
+        .world
+        .bundle(&Page::on(running.page.address, "two").files);
+    let rollout = roll_out(&running, &two, SOAK_SECS);
+    until_says(running.page.address, "two");
+    running.world.kill();
+    running.world.restart();
+    until_state(&running, &rollout, "completed");
+    let state = running.world.folder.path().join("node/state.json");
+    until("the bundle is the last good one", || {
+        let text = fs::read_to_string(&state).unwrap_or_default();
+        let state: Value = serde_json::from_str(&text).unwrap_or_default();
+        state["last_good"]["bundle"] == json!(two) && state["trial"].is_null()
+    });
+    running.world.kill();
+    running.restart();
+    until_says(running.page.address, "two");
+}
+
+#[test]
+fn a_node_that_dies_in_a_trial_starts_with_the_bundle_before() {
+    let mut running = start();
+    let two = running
+        .world
+        .bundle(&Page::on(running.page.address, "two").files);
+    let rollout = roll_out(&running, &two, SOAK_SECS);
+    until_says(running.page.address, "two");
+    running.world.kill();
+    running.restart();
+    until_says(running.page.address, "one");
+    running.world.restart();
+    until_state(&running, &rollout, "completed");
+    assert_eq!(said(running.page.address), "two");
+}

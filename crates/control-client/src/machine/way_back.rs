@@ -1,0 +1,146 @@
+//! The trial of an order: its bundle is in force, and not yet confirmed by the control plane.
+//!
+//! The bundle before stays the last good one until the control plane confirms the order: a process that dies in
+//! the trial starts with it. Without a confirmation in time, or if far more requests fail than before, the node goes
+//! back to it by itself.
+
+use super::served_certificates::ServedCertificates;
+use super::trial::{Served, Trial};
+use super::{Action, MAX_WAIT, Machine, Outcome, Phase};
+use crate::event::{EventKind, RefusalReason};
+use control_wire::{Order, Verdict};
+use std::time::Duration;
+
+impl Machine {
+    /// Notes what the node served since the bundle in force was activated, as the next report has it.
+    pub fn note_served(&mut self, served: Served) {
+        self.served = served;
+    }
+
+    /// Time until the node goes back by itself; `None` without a trial. `now` is as in [`Machine::next`].
+    pub fn trial_left(&self, now: Duration) -> Option<Duration> {
+        let trial = self.trial.as_ref()?;
+        Some(trial.until.saturating_sub(now))
+    }
+
+    /// The counter of the order on trial.
+    pub fn order_on_trial(&self) -> Option<u64> {
+        self.trial.as_ref().map(|trial| trial.order.counter)
+    }
+
+    /// Whether an order is tried out if it is put in force now.
+    pub(super) fn is_tried_out(&self, order: &Order) -> bool {
+        self.assigned_trial.is_some() && self.state.last_good.as_ref() != Some(order)
+    }
+
+    /// A trial of the order that came into force; `None` if there is nothing to go back to.
+    pub(super) fn begin_trial(
+        &self,
+        order: &Order,
+        certificates_before: ServedCertificates,
+    ) -> Option<Trial> {
+        let confirm_within = self.assigned_trial?;
+        let good = self.state.last_good.as_ref()?;
+        let can_go_back = self.status.active.is_some() && good.bundle != order.bundle;
+        let (before, certificates_before) = match &self.trial {
+            Some(trial) => (trial.before, trial.certificates_before.clone()),
+            None => (self.served, certificates_before),
+        };
+        can_go_back.then(|| Trial {
+            order: order.clone(),
+            confirm_within,
+            until: self.now + confirm_within,
+            before,
+            certificates_before,
+        })
+    }
+
+    /// Takes a confirmation, and returns the way back if it is due and no bundle is on its way into force.
+    pub(super) fn judge_trial(&mut self, outcome: &Outcome) -> Option<Action> {
+        if matches!(outcome, Outcome::Confirmed(_)) {
+            self.confirm();
+        }
+        if matches!(outcome, Outcome::Held(_)) {
+            self.hold();
+        }
+        let is_busy = self.is_activating() || self.phase == Phase::GoingBack;
+        let trial = self.trial.as_ref().filter(|_| !is_busy)?;
+        let is_due = trial.until <= self.now || self.served.is_far_worse_than(trial.before);
+        is_due.then(|| {
+            self.phase = Phase::GoingBack;
+            Action::GoBack
+        })
+    }
+
+    /// The control plane has said that the order stands.
+    fn confirm(&mut self) {
+        if let Some(trial) = self.trial.take() {
+            self.state.trial = None;
+            self.status.last_good = Some(trial.order.bundle);
+            self.state.last_good = Some(trial.order);
+        }
+    }
+
+    /// The control plane is there, and its operator has paused the rollout.
+    fn hold(&mut self) {
+        if let Some(trial) = &mut self.trial {
+            trial.until = self.now + trial.confirm_within;
+        }
+    }
+
+    /// The bundle before is in force again.
+    pub(super) fn went_back(&mut self) -> Action {
+        let Some(trial) = self.trial.take() else {
+            return self.resume();
+        };
+        self.state.trial = None;
+        let (reason, why) = self.reason_to_go_back(&trial);
+        self.note(EventKind::BundleRejected(reason), why.clone());
+        self.status.active = self.state.last_good.as_ref().map(|good| good.bundle);
+        self.renewal = ServedCertificates {
+            count: self.renewal.count,
+            ..trial.certificates_before
+        };
+        self.answer(&trial.order, Verdict::Rejected, vec![why]);
+        self.settled()
+    }
+
+    /// The bundle on trial stays in force: nothing else works. The node tries to go back again.
+    pub(super) fn stayed(&mut self, diagnostics: &[String]) -> Action {
+        if let Some(trial) = &mut self.trial {
+            trial.until = self.now + MAX_WAIT;
+            self.served = Served::default();
+        }
+        let why = format!("cannot go back: {}", diagnostics.join("; "));
+        self.note(EventKind::BundleRejected(RefusalReason::Activation), why);
+        self.resume()
+    }
+
+    fn reason_to_go_back(&self, trial: &Trial) -> (RefusalReason, String) {
+        let Served { requests, errors } = self.served;
+        if self.served.is_far_worse_than(trial.before) {
+            let Served {
+                requests: requests_before,
+                errors: errors_before,
+            } = trial.before;
+            let why = format!(
+                "went back by itself: {errors} of {requests} requests failed with a 5xx status, \
+                 before the switch {errors_before} of {requests_before}"
+            );
+            return (RefusalReason::FarWorse, why);
+        }
+        let why = format!(
+            "went back by itself: no confirmation by the control plane within {} s",
+            trial.confirm_within.as_secs()
+        );
+        (RefusalReason::Unconfirmed, why)
+    }
+
+    /// A wait that ends no later than the trial.
+    pub(super) fn within_trial(&self, wait: Duration) -> Duration {
+        match self.trial_left(self.now) {
+            Some(left) => wait.min(left.max(Duration::from_millis(1))),
+            None => wait,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The live tests of a configuration, sent to the listeners of this process after a switch.
+//!
+//! They are sent like the requests of any client, from this machine: agents are asked, and a request takes a token of
+//! each rate limit that applies to it. The address that limits by client see is the machine's own, so no client pays
+//! for them.
+
+use crate::runtime::system_clock;
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, USER_AGENT};
+use http::{Request, Uri};
+use proxy_model::{BindAddress, LiveAnswer, LiveRequest};
+use proxy_plan::{LiveTest, Plan, live_tests};
+use proxy_probe::{ListenerAnswer, ListenerRequest, ListenerSocket, ask_listener};
+use proxy_tls::{Alpn, days_left, own_listener_config, server_name};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// Longest time of all live tests of a switch together.
+const MAX_TIME: Duration = Duration::from_secs(30);
+/// Before a test that failed is sent once more: one lost packet must not stop a rollout.
+const REPEAT_DELAY: Duration = Duration::from_millis(250);
+const AGENT: &str = "proxyd-live-test";
+
+/// The live tests of the configuration that was applied, with the sockets of their listeners.
+#[derive(Clone, Debug, Default)]
+pub struct LiveTests(Vec<BoundTest>);
+
+#[derive(Clone, Debug)]
+struct BoundTest {
+    test: LiveTest,
+    socket: ListenerSocket,
+    has_tls: bool,
+    proxy_header: bool,
+}
+
+impl LiveTests {
+    /// The tests of a plan whose listeners are bound to these addresses, in their order.
+    pub(crate) fn new<'a>(plan: &Plan, bound: impl Iterator<Item = &'a BindAddress>) -> Self {
+        let bound: Vec<&BindAddress> = bound.collect();
+        let tests = live_tests(plan).into_iter().filter_map(|test| {
+            let listener = plan.model().listeners.get(test.listener)?;
+            Some(BoundTest {
+                socket: reachable(bound.get(test.listener)?),
+                has_tls: listener.tls.is_some(),
+                proxy_header: listener.proxy_protocol.value,
+                test,
+            })
+        });
+        Self(tests.collect())
+    }
+
+    /// Sends all tests, one after the other, and tells of each that fails. `now` is the time since any fixed moment.
+    pub async fn failures(&self, now: fn() -> Duration) -> Vec<String> {
+        let Self(tests) = self;
+        let mut failures = Vec::new();
+        let sending = async {
+            for bound in tests {
+                let mut difference = bound.difference(now).await;
+                if difference.is_some() {
+                    sleep(REPEAT_DELAY).await;
+                    difference = bound.difference(now).await;
+                }
+                let name = &bound.test.name;
+                failures.extend(difference.map(|why| format!("live test \"{name}\" fails: {why}")));
+            }
+        };
+        if timeout(MAX_TIME, sending).await.is_err() {
+            let limit = MAX_TIME.as_secs();
+            failures.push(format!("the live tests take more than {limit} s together"));
+        }
+        failures
+    }
+}
+
+impl BoundTest {
+    /// The difference between the expectations and the answer, or the reason why there is none.
+    async fn difference(&self, now: fn() -> Duration) -> Option<String> {
+        let request = match self.request() {
+            Ok(request) => request,
+            Err(why) => return Some(why),
+        };
+        let (started, limit) = (now(), self.test.timeout());
+        let asking = ask_listener(request, || now().saturating_sub(started));
+        match timeout(limit, asking).await {
+            Ok(Ok(answer)) => self.test.difference(&live_answer(answer)),
+            Ok(Err(why)) => Some(why.to_string()),
+            Err(_) => Some(format!(
+                "there is no whole answer within {} ms",
+                limit.as_millis()
+            )),
+        }
+    }
+
+    fn request(&self) -> Result<ListenerRequest, String> {
+        let LiveTest {
+            name: _,
+            listener: _, // The socket is its own.
+            method,
+            path,
+            authority,
+            headers,
+            form,
+            ..
+        } = &self.test;
+        let LiveRequest {
+            http2,
+            upload_bytes,
+        } = *form;
+        let authority = authority.as_deref().unwrap_or("localhost");
+        let host = authority
+            .parse::<http::uri::Authority>()
+            .map_err(|error| format!("`{authority}` is no host: {error}"))?;
+        let mut request = Request::builder().method(method.as_str());
+        if http2 {
+            let scheme = if self.has_tls { "https" } else { "http" };
+            let uri: Result<Uri, _> = format!("{scheme}://{authority}{path}").parse();
+            request = request.uri(uri.map_err(|error| error.to_string())?);
+        } else {
+            request = request.uri(path.as_str()).header(HOST, authority);
+            request = request.header(CONNECTION, "close");
+        }
+        let has_agent =
+            |(name, _): &(String, String)| name.eq_ignore_ascii_case(USER_AGENT.as_str());
+        if !headers.iter().any(has_agent) {
+            request = request.header(USER_AGENT, AGENT);
+        }
+        if upload_bytes > 0 {
+            request = request.header(CONTENT_LENGTH, upload_bytes);
+        }
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let body = vec![0; usize::try_from(upload_bytes).unwrap_or_default()];
+        let request = request.body(body.into());
+        let alpn = if http2 { Alpn::H2 } else { Alpn::Http1 };
+        let tls = self.has_tls.then(|| {
+            let config = own_listener_config(alpn).map_err(|error| error.to_string())?;
+            let name = server_name(None, host.host()).map_err(|error| error.to_string())?;
+            Ok::<_, String>((config, name))
+        });
+        Ok(ListenerRequest {
+            socket: self.socket.clone(),
+            tls: tls.transpose()?,
+            http2,
+            proxy_header: self.proxy_header,
+            request: request.map_err(|error| error.to_string())?,
+        })
+    }
+}
+
+fn live_answer(answer: ListenerAnswer) -> LiveAnswer {
+    let ListenerAnswer {
+        status,
+        headers,
+        body,
+        leaf,
+        first_byte,
+        total,
+    } = answer;
+    let now = system_clock::now();
+    LiveAnswer {
+        status: status.as_u16(),
+        headers,
+        body,
+        certificate_days: leaf.and_then(|leaf| days_left(&leaf, now)),
+        first_byte,
+        total,
+    }
+}
+
+/// The address by which this machine reaches a listener.
+fn reachable(bound: &BindAddress) -> ListenerSocket {
+    match bound {
+        BindAddress::Unix(path) => ListenerSocket::Unix(path.clone()),
+        BindAddress::Tcp(address) => {
+            let ip = match address.ip() {
+                IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+                ip => ip,
+            };
+            let mut reachable: SocketAddr = *address;
+            reachable.set_ip(ip);
+            ListenerSocket::Tcp(reachable)
+        }
+    }
+}
