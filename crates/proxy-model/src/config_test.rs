@@ -54,6 +54,10 @@ pub enum Expectation {
     Reason(Reason),
     /// The name of the listener that takes the request.
     Listener(String),
+    /// A name of the certificate that the listener shows to a client of the URL's host.
+    Certificate(String),
+    /// Whole days that this certificate is valid for at least.
+    CertificateDays(u32),
     /// The addresses of the upstream's targets as written, in any order.
     Targets(Vec<String>),
     /// The value of a setting that applies to the request.
@@ -71,6 +75,14 @@ pub enum Expectation {
     ResponseHeader(HeaderName, HeaderValue),
     /// The name of a field that the client does not get whatever the upstream answers.
     NoResponseHeader(HeaderName),
+}
+
+impl Expectation {
+    /// Whether files of the machine decide on it.
+    #[must_use]
+    pub fn needs_files(&self) -> bool {
+        matches!(self, Self::Certificate(_) | Self::CertificateDays(_))
+    }
 }
 
 /// Requests that must not reach an upstream.

@@ -1,5 +1,6 @@
 //! The tests inside a configuration, run on the plan that it compiles to.
 
+pub(crate) mod certificates;
 pub(crate) mod drafts;
 mod explain_command;
 mod prohibitions;
@@ -42,13 +43,7 @@ pub fn failed_tests(model: &Model) -> Vec<FailedTest> {
 }
 
 fn run(test: &ConfigTest, plan: &Plan, states: &AssumeHealthy) -> Vec<FailedTest> {
-    let request = ExplainRequest {
-        method: test.request.method.clone(),
-        url: test.request.url.clone(),
-        headers: test.request.headers.clone(),
-        client_ip: test.request.client_ip,
-        listener: test.request.listener.clone(),
-    };
+    let request = asked(test);
     let failure = |place, difference| FailedTest {
         name: test.name.clone(),
         place,
@@ -70,6 +65,17 @@ fn run(test: &ConfigTest, plan: &Plan, states: &AssumeHealthy) -> Vec<FailedTest
         Some(failure(place, asked.difference(&expected.value)?))
     });
     differences.collect()
+}
+
+/// The request of a test.
+fn asked(test: &ConfigTest) -> ExplainRequest {
+    ExplainRequest {
+        method: test.request.method.clone(),
+        url: test.request.url.clone(),
+        headers: test.request.headers.clone(),
+        client_ip: test.request.client_ip,
+        listener: test.request.listener.clone(),
+    }
 }
 
 /// A request with the decision on it.
@@ -109,6 +115,8 @@ impl Asked<'_> {
                 let found = explanation.listener.as_ref().map(|one| one.name.clone());
                 ("listener", found, name.clone())
             }
+            // Needs files: `failed_certificate_tests` reads them.
+            Expectation::Certificate(_) | Expectation::CertificateDays(_) => return None,
             Expectation::Targets(addresses) => (
                 "set of targets",
                 targets(explanation),

@@ -1,7 +1,7 @@
 //! `proxyd config test`: the tests in a configuration.
 
 use crate::terminal::{print_error, print_report, say};
-use proxy_config::Loaded;
+use proxy_config::{Loaded, Report};
 use proxy_model::{FailedTest, Model, Place};
 use proxy_plan::{Plan, TargetRegistry, draft_tests};
 use serde_json::{Value, json};
@@ -19,7 +19,13 @@ pub(super) fn run(file: &Path, json: bool) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let failed = proxy_plan::failed_tests(&model);
+    let failed = match proxy_server::failed_tests_and_files(&model) {
+        Ok(failed) => failed,
+        Err(faults) => {
+            print_report(&Report::new(model.sources.clone(), faults));
+            return ExitCode::FAILURE;
+        }
+    };
     if json {
         say(document(&model, &failed));
     } else {

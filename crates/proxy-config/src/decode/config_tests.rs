@@ -92,6 +92,9 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
     let status = b.optional(d, &spec::EXPECT_STATUS);
     let reason = b.optional(d, &spec::EXPECT_REASON);
     let listener = named(d, &b, &spec::EXPECT_LISTENER, Among::Listeners);
+    let certificate = b.optional(d, &spec::EXPECT_CERTIFICATE);
+    let certificate = certificate.map(|one| one.map(|name| name.to_ascii_lowercase()));
+    let days = b.optional(d, &spec::EXPECT_CERTIFICATE_DAYS);
     let further = further_expectations(d, &b);
     let expectations = [
         route.map(|one| one.map(Expectation::Route)),
@@ -101,6 +104,8 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
         status.map(|one| one.map(Expectation::Status)),
         reason.map(|one| one.map(Expectation::Reason)),
         listener.map(|one| one.map(Expectation::Listener)),
+        certificate.map(|one| one.map(Expectation::Certificate)),
+        days.map(|one| one.map(Expectation::CertificateDays)),
         targets(d, &b),
     ];
     b.close(d);

@@ -87,6 +87,18 @@ settings! {
         words("tests.test.expect.listener", "a listener's name", "https")
             .optional("any listener")
             .enforced(BY, "a_test_expects_a_listener_and_targets");
+    /// A name that the certificate has which the listener shows to a client of the URL's host, by the files of the
+    /// machine that runs the test: `proxyd` and its reloads do, the control plane does not.
+    EXPECT_CERTIFICATE: Text<String>, Unset =
+        words("tests.test.expect.certificate", "a host name", "shop.example.com")
+            .optional("any certificate, or none")
+            .enforced("proxyd", "a_test_expects_a_certificate_and_its_days");
+    /// Whole days that this certificate is valid for at least. Fewer fail `proxyd config test`, and are a warning elsewhere:
+    /// a restart never fails by the passing of time.
+    EXPECT_CERTIFICATE_DAYS: Integer<u32>, Unset =
+        integer("tests.test.expect.certificate-days", 1, 3_650, "days")
+            .optional("any time")
+            .enforced("proxyd", "a_test_expects_a_certificate_and_its_days");
     /// All targets of the upstream, as written, in any order.
     EXPECT_TARGETS: Text<String>, Many =
         words("tests.test.expect.targets", "addresses", "10.0.0.1:8080")
