@@ -4,6 +4,7 @@ pub(crate) mod certificates;
 pub(crate) mod drafts;
 mod explain_command;
 mod prohibitions;
+pub(crate) mod recorded_drafts;
 
 use crate::explain::{ExplainRequest, Explanation, Handler};
 use crate::plan::Plan;

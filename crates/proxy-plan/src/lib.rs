@@ -33,6 +33,7 @@ pub use config_tests::certificates::{
 };
 pub use config_tests::drafts::draft_tests;
 pub use config_tests::failed_tests;
+pub use config_tests::recorded_drafts::draft_recorded_tests;
 pub use decide::{Choice, Decision, Outcome, RequestHead};
 pub use diff::PlanDiff;
 pub use explain::{ExplainError, ExplainRequest, Explanation};
