@@ -2,6 +2,7 @@
 
 mod apply;
 mod client;
+mod deploy;
 mod diagnostics;
 mod error;
 mod files;

@@ -129,6 +129,9 @@ pub(crate) enum ConfigCommand {
         /// Draft a test for each route instead, to be kept in the configuration.
         #[arg(long, conflicts_with = "json")]
         new: bool,
+        /// Draft them from these recorded requests: one for each route and method.
+        #[arg(long, value_name = "RECORDING", requires = "new")]
+        from: Option<PathBuf>,
         /// Print the results as JSON.
         #[arg(long)]
         json: bool,

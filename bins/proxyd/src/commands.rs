@@ -42,8 +42,11 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
             check(&file, strict, json)
         }
         Some(Subcommands::Config(ConfigCommand::Test {
-            file, new: true, ..
-        })) => config_test::draft(&file),
+            file,
+            new: true,
+            from,
+            json: _,
+        })) => config_test::draft(&file, from.as_deref()),
         Some(Subcommands::Config(ConfigCommand::Test { file, json, .. })) => {
             config_test::run(&file, json)
         }

@@ -1,19 +1,36 @@
-//! Recorded requests from a file: lines of an access log, or of the same form.
+//! Recorded requests from a file: lines of an access log, of a recording, or of the same form.
 
 use jiff::Timestamp;
 use proxy_plan::diff::replay::RecordedHead;
-use serde_json::Value;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-/// The requests of a file in the order of their times.
+/// The requests of a file in the order of their times. Its text is kept, and heads are read one by one: a million of
+/// them at once would take gigabytes.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    pub(crate) heads: Vec<RecordedHead>,
-    /// Lines that are no requests.
-    pub(crate) skipped: usize,
+    text: Vec<u8>,
+    lines: Vec<Line>,
+}
+
+#[derive(Debug)]
+struct Line {
+    /// Since the first request.
+    at: Duration,
+    bytes: Range<usize>,
+}
+
+/// The parts of a line that its time follows from.
+#[derive(Debug, Default, Deserialize)]
+struct Times<'a> {
+    #[serde(borrow)]
+    timestamp: Option<Cow<'a, str>>,
+    duration_ms: Option<f64>,
 }
 
 impl Recording {
@@ -22,43 +39,44 @@ impl Recording {
     /// # Errors
     /// The file cannot be read.
     pub(crate) fn read(file: &Path) -> io::Result<Self> {
-        let mut lines = BufReader::new(File::open(file)?);
-        let mut recording = Self {
-            heads: Vec::new(),
-            skipped: 0,
-        };
-        let mut line = Vec::new();
-        let mut at = Duration::ZERO;
-        loop {
-            line.clear();
-            if lines.read_until(b'\n', &mut line)? == 0 {
-                break;
-            }
+        let text = fs::read(file)?;
+        let mut lines = Vec::new();
+        let (mut begin, mut at) = (0, Duration::ZERO);
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let bytes = begin..begin + line.len();
+            begin = bytes.end;
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            let value: Option<Value> = serde_json::from_slice(&line).ok();
-            at = value.as_ref().and_then(time).unwrap_or(at);
-            match value.and_then(|value| RecordedHead::from_json(&value, at)) {
-                Some(head) => recording.heads.push(head),
-                None => recording.skipped += 1,
-            }
+            let times: Times<'_> = serde_json::from_slice(line).unwrap_or_default();
+            at = times.begin().unwrap_or(at);
+            lines.push(Line { at, bytes });
         }
         // An access log is in the order in which requests end.
-        recording.heads.sort_by_key(|head| head.at);
-        let first = recording.heads.first().map(|head| head.at);
-        for head in &mut recording.heads {
-            head.at = head.at.saturating_sub(first.unwrap_or_default());
+        lines.sort_by_key(|line| line.at);
+        let first = lines.first().map(|line| line.at).unwrap_or_default();
+        for line in &mut lines {
+            line.at = line.at.saturating_sub(first);
         }
-        Ok(recording)
+        Ok(Self { text, lines })
+    }
+
+    /// The requests, each read when it is asked for; `None` for a line that is no request.
+    pub(crate) fn heads(&self) -> impl Iterator<Item = Option<RecordedHead>> {
+        self.lines.iter().map(|line| {
+            let text = self.text.get(line.bytes.clone())?;
+            RecordedHead::from_json(&serde_json::from_slice(text).ok()?, line.at)
+        })
     }
 }
 
-/// The time of a record since the Unix epoch, at its beginning where its duration is known.
-fn time(record: &Value) -> Option<Duration> {
-    let ended: Timestamp = record.get("timestamp")?.as_str()?.parse().ok()?;
-    let ended = Duration::try_from(ended.as_duration()).ok()?;
-    let took = record.get("duration_ms").and_then(Value::as_f64);
-    let took = took.and_then(|millis| Duration::try_from_secs_f64(millis / 1_000.0).ok());
-    Some(ended.saturating_sub(took.unwrap_or_default()))
+impl Times<'_> {
+    /// The time of a record since the Unix epoch, at its beginning where its duration is known.
+    fn begin(&self) -> Option<Duration> {
+        let ended: Timestamp = self.timestamp.as_ref()?.parse().ok()?;
+        let ended = Duration::try_from(ended.as_duration()).ok()?;
+        let took = self.duration_ms;
+        let took = took.and_then(|millis| Duration::try_from_secs_f64(millis / 1_000.0).ok());
+        Some(ended.saturating_sub(took.unwrap_or_default()))
+    }
 }

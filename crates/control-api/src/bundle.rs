@@ -2,6 +2,7 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 pub(crate) mod archive;
+pub(crate) mod preview;
 pub(crate) mod signing_key;
 
 use crate::names::RenameRequest;
@@ -220,23 +221,28 @@ impl NewBundleRequest {
             assets,
             services,
         } = self;
-        let source = match (files, services) {
-            (Some(files), None) => BundleSource::Files(all_files(files, assets)?),
-            (None, Some(services)) if assets.is_empty() => {
-                let ServicesRequest { http, https } = services;
-                BundleSource::Services(ListenAddresses { http, https })
-            }
-            (None, Some(_)) => {
-                return Err(Problem::invalid("assets", "stands beside `files` only"));
-            }
-            (Some(_), Some(_)) | (None, None) => {
-                return Err(Problem::invalid(
-                    "files",
-                    "either `files` or `services` is needed",
-                ));
-            }
-        };
+        let source = source(files, assets, services)?;
         Ok(NewBundle { name, source })
+    }
+}
+
+/// The source that the fields of a body name.
+fn source(
+    files: Option<BTreeMap<String, String>>,
+    assets: BTreeMap<String, String>,
+    services: Option<ServicesRequest>,
+) -> Result<BundleSource, Problem> {
+    match (files, services) {
+        (Some(files), None) => Ok(BundleSource::Files(all_files(files, assets)?)),
+        (None, Some(services)) if assets.is_empty() => {
+            let ServicesRequest { http, https } = services;
+            Ok(BundleSource::Services(ListenAddresses { http, https }))
+        }
+        (None, Some(_)) => Err(Problem::invalid("assets", "stands beside `files` only")),
+        (Some(_), Some(_)) | (None, None) => Err(Problem::invalid(
+            "files",
+            "either `files` or `services` is needed",
+        )),
     }
 }
 

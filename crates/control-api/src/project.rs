@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::App;
-use control_domain::{ApprovalRule, Project, ProjectPolicy};
+use control_domain::{ApprovalRule, Freezes, PolicyChange, PolicyRules, Project, ProjectPolicy};
 use control_wire::{OrgId, ProjectId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -28,29 +28,79 @@ pub(crate) struct ProjectView {
     created_at: Timestamp,
 }
 
-/// Policy of all rollouts and assignments of a project.
+/// The policy of a project.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PolicyView {
+    #[serde(flatten)]
+    rules: RulesView,
+    /// A weaker policy that one administrator asked for; it holds once another one asks for the same.
+    weaker: Option<WeakerPolicyView>,
+}
+
+/// Rules for all rollouts and assignments of a project.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RulesView {
     /// When a second person has to approve another bundle: `none`, where a rollout asks for it; `risky`, also where
     /// more changes than comments, tests and new upstreams; `all`, always.
     approve: ApprovalRule,
-    /// A weaker rule that one administrator asked for; it holds once another one asks for the same.
-    weaker: Option<WeakerRuleView>,
+    /// Whether bundles whose check has warnings are refused.
+    refuse_warnings: bool,
+    /// Times of the week in UTC at which no rollout starts or opens a batch, and nothing is assigned.
+    #[schema(example = json!(["Fri 16:00-Mon 08:00"]))]
+    freeze: Vec<String>,
 }
 
-/// A weaker rule that waits for a second administrator.
+/// A weaker policy that waits for a second administrator.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct WeakerRuleView {
-    approve: ApprovalRule,
+pub(crate) struct WeakerPolicyView {
+    #[serde(flatten)]
+    rules: RulesView,
     /// The user that asked for it.
     asked_by: UserId,
 }
 
-/// The policy that is asked for.
+/// The policy that is asked for; what is absent stays.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PolicyRequest {
-    approve: ApprovalRule,
+    /// When a second person has to approve another bundle.
+    approve: Option<ApprovalRule>,
+    /// Whether bundles whose check has warnings are refused.
+    refuse_warnings: Option<bool>,
+    /// Times of the week in UTC without changes, at most 16, each with its end excluded; an empty list ends all.
+    #[schema(max_items = 16, example = json!(["Fri 16:00-Mon 08:00"]))]
+    freeze: Option<Vec<String>>,
+}
+
+impl PolicyRequest {
+    fn read(self) -> Result<PolicyChange, Problem> {
+        let Self {
+            approve,
+            refuse_warnings,
+            freeze,
+        } = self;
+        let freezes = freeze.map(|texts| Freezes::parse(texts.iter().map(String::as_str)));
+        Ok(PolicyChange {
+            approve,
+            refuse_warnings,
+            freezes: freezes.transpose()?,
+        })
+    }
+}
+
+impl From<&PolicyRules> for RulesView {
+    fn from(rules: &PolicyRules) -> Self {
+        let PolicyRules {
+            approve,
+            refuse_warnings,
+            freezes,
+        } = rules;
+        Self {
+            approve: *approve,
+            refuse_warnings: *refuse_warnings,
+            freeze: freezes.texts(),
+        }
+    }
 }
 
 /// The fields of a project that may be chosen.
@@ -68,7 +118,7 @@ impl From<&Project> for ProjectView {
             id,
             org,
             name,
-            policy: ProjectPolicy { approve, weaker },
+            policy: ProjectPolicy { rules, weaker },
             created_at,
         } = project;
         Self {
@@ -76,9 +126,9 @@ impl From<&Project> for ProjectView {
             org: *org,
             name: name.to_string(),
             policy: PolicyView {
-                approve: *approve,
-                weaker: weaker.map(|weaker| WeakerRuleView {
-                    approve: weaker.approve,
+                rules: rules.into(),
+                weaker: weaker.as_ref().map(|weaker| WeakerPolicyView {
+                    rules: (&weaker.rules).into(),
                     asked_by: weaker.asked_by,
                 }),
             },
@@ -153,8 +203,8 @@ pub(crate) async fn rename(
     Ok(Resource::found(changed.version, view))
 }
 
-/// Asks for a policy of approval. A stricter one holds at once; a weaker one when a second administrator asks for the
-/// same. It binds rollouts that start, assignments and accepted drift.
+/// Asks for a policy. A stricter one holds at once; a weaker one, unless `approve` is `none`, when a second administrator
+/// asks for the same. It binds rollouts that start or go on, assignments, and as far as approval goes accepted drift.
 #[utoipa::path(
     put, path = "/projects/{project}/policy", operation_id = "set_project_policy",
     tag = "projects",
@@ -164,9 +214,9 @@ pub(crate) async fn set_policy(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(project): Path<ProjectId>,
-    Body(PolicyRequest { approve }): Body<PolicyRequest>,
+    Body(request): Body<PolicyRequest>,
 ) -> Result<Resource<ProjectView>, Problem> {
-    let changed = app.ask_approval_rule(&call, project, approve).await?;
+    let changed = app.ask_policy(&call, project, request.read()?).await?;
     let view = ProjectView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }

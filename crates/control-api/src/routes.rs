@@ -149,6 +149,8 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/projects/{project}/bundles", Access::WRITE_BUNDLES, || routes!(bundle::create))
         .with_body(bundle::MAX_BODY_BYTES)
         .creates("/projects/{project}/bundles/{bundle}"),
+    row(POST, "/projects/{project}/bundles/preview", Access::READ_BUNDLES, || routes!(bundle::preview::preview))
+        .with_body(bundle::MAX_BODY_BYTES),
     row(GET, "/projects/{project}/bundles/{bundle}", Access::READ_BUNDLES, || routes!(bundle::view)),
     row(PATCH, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::rename)),
     row(DELETE, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::delete)),

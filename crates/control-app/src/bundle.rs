@@ -2,6 +2,7 @@
 
 pub(crate) mod approval;
 pub(crate) mod archive;
+pub(crate) mod preview;
 pub(crate) mod signing_key;
 
 use crate::app::{App, tenant};
@@ -11,7 +12,7 @@ use crate::configuration::compiler::{self, Definitions, ListenAddresses};
 use crate::configuration::{self, Checked, Diagnostic};
 use crate::error::Error;
 use control_bundle::{BundleError, Files, Requirements, certificates, digest, pack, sign};
-use control_domain::{Access, Bundle, BundleArchive, BundleSignature, QuotaKind, Refusal};
+use control_domain::{Access, Bundle, BundleArchive, BundleSignature, QuotaKind, Refusal, Tenant};
 use control_store::{
     BundleFilter, CertificateFilter, Page, PageOrder, ServiceFilter, Transaction, Upload, Versioned,
 };
@@ -67,19 +68,7 @@ impl App {
         let tenant = tenant(&mut tx, project).await?;
         let id = BundleId::new(call.now, self.random_id());
         let draft = Bundle::create(&call.actor, tenant, id, &name, call.now)?;
-        let files = match source {
-            BundleSource::Files(files) => {
-                // A service names a certificate by the right of its maker; files name any.
-                if !certificates(&files).is_empty() {
-                    call.actor.require(Access::DELIVER_KEYS, tenant)?;
-                }
-                files
-            }
-            BundleSource::Services(listen) => {
-                call.actor.require(Access::READ_SERVICES, tenant)?;
-                compiler::compile(&definitions(&mut tx, project).await?, &listen)?
-            }
-        };
+        let files = source_files(&mut tx, call, tenant, source).await?;
         let certificates = certificates(&files);
         self.check_quota(&mut tx, tenant.org, (QuotaKind::Bundles, 1))
             .await?;
@@ -287,6 +276,32 @@ pub(crate) async fn find(
     let found = tx.bundle(id).await?;
     let found = found.filter(|found| found.value.tenant.project == Some(project));
     Ok(found.ok_or(Refusal::NotFound)?)
+}
+
+/// The files of a source that the actor may use.
+async fn source_files(
+    tx: &mut Transaction,
+    call: &Call,
+    tenant: Tenant,
+    source: BundleSource,
+) -> Result<Files, Error> {
+    match source {
+        BundleSource::Files(files) => {
+            // A service names a certificate by the right of its maker; files name any.
+            if !certificates(&files).is_empty() {
+                call.actor.require(Access::DELIVER_KEYS, tenant)?;
+            }
+            Ok(files)
+        }
+        BundleSource::Services(listen) => {
+            call.actor.require(Access::READ_SERVICES, tenant)?;
+            let project = tenant.project.ok_or(Refusal::NotFound)?;
+            Ok(compiler::compile(
+                &definitions(tx, project).await?,
+                &listen,
+            )?)
+        }
+    }
 }
 
 async fn definitions(tx: &mut Transaction, project: ProjectId) -> Result<Definitions, Error> {

@@ -41,6 +41,7 @@ pub use app::sso_site::SsoSite;
 pub use app::{App, Environment};
 pub use audit::AuditExport;
 pub use bundle::archive::{Archive, Verification};
+pub use bundle::preview::{Preview, PreviewComparison};
 pub use bundle::{BundleSource, NewBundle};
 pub use call::Call;
 pub use call::visit::Visit;

@@ -7,7 +7,7 @@ use crate::app::{App, taken};
 use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
-use control_domain::{Access, ApprovalRule, Project, QuotaKind, Refusal, Role, Tenant};
+use control_domain::{Access, PolicyChange, Project, QuotaKind, Refusal, Role, Tenant};
 use control_store::{Page, Transaction, Versioned};
 use control_wire::{OrgId, ProjectId};
 
@@ -71,32 +71,31 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Asks for a rule of approval: a stricter one holds at once, a weaker one when a second administrator asks for
-    /// the same.
-    pub async fn ask_approval_rule(
+    /// Asks for another policy: a stricter one holds at once, a weaker one where two persons are needed for a rollout
+    /// when a second administrator asks for the same.
+    pub async fn ask_policy(
         &self,
         call: &Call,
         id: ProjectId,
-        rule: ApprovalRule,
+        change: PolicyChange,
     ) -> Result<Versioned<Project>, Error> {
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
         let mut found = find(&mut tx, id).await?;
         let before = found.value.audited();
         // The wish of an administrator ends with the role.
-        if let Some(weaker) = found.value.policy.weaker {
+        if let Some(weaker) = &found.value.policy.weaker {
             let rights = tx.rights(weaker.asked_by).await?;
             if rights.role(found.value.tenant()) != Some(Role::Admin) {
                 found.value.policy.weaker = None;
             }
         }
-        let value = found.value.ask_approval_rule(&call.actor, rule)?;
+        let value = found.value.ask_policy(&call.actor, change)?;
         call.expect_version(found.version)?;
         let version = tx.update_project(&value, found.version).await?;
-        let action = if value.policy.approve == rule {
-            "project.approval_changed"
-        } else {
-            "project.weaker_approval_asked"
+        let action = match value.policy.weaker {
+            None => "project.policy_changed",
+            Some(_) => "project.weaker_policy_asked",
         };
         tx.note_change(changed(&before, &value));
         self.commit(tx, call, action, value.tenant(), id.0).await?;

@@ -6,7 +6,7 @@ pub(crate) mod scheduler;
 use crate::app::{App, tenant};
 use crate::audit::value::{Audited, changed, created, deleted};
 use crate::bundle;
-use crate::bundle::approval::{Approval, MAX_BASES};
+use crate::bundle::approval::{Approval, MAX_BASES, check_policy};
 use crate::call::Call;
 use crate::error::Error;
 use crate::metric;
@@ -161,6 +161,13 @@ impl App {
         let rollout = found.value.clone().bound_by_policy(is_needed);
         let change = rollout.decide(&call.actor, command, call.now)?;
         call.expect_version(found.version)?;
+        let moves = matches!(
+            command,
+            RolloutCommand::Start | RolloutCommand::Approve | RolloutCommand::Resume
+        );
+        if moves {
+            check_policy(&mut tx, (place.0, found.value.bundle), call.now).await?;
+        }
         if change.rollout.state == RolloutState::Running {
             check_bundle(&mut tx, (place.0, found.value.bundle)).await?;
         }

@@ -61,7 +61,9 @@ pub use node::{
 pub use org::membership::Membership;
 pub use org::{Org, OrgSecurity, QuotaKind, Quotas, Retention};
 pub use project::Project;
-pub use project::policy::{ApprovalRule, ProjectPolicy, WeakerRule};
+pub use project::policy::{
+    ApprovalRule, Freeze, Freezes, PolicyChange, PolicyRules, ProjectPolicy, WeakerRules,
+};
 pub use project::role::ProjectRole;
 pub use rollout::figures::{BatchNode, Comparison, Figures, NodeBefore, NodeFigures};
 pub use rollout::gate::{Gate, GateFailure, GateVerdict};

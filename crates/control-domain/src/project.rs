@@ -6,7 +6,7 @@ pub(crate) mod role;
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
 use crate::access::{Access, Tenant};
-use crate::project::policy::{ApprovalRule, ProjectPolicy};
+use crate::project::policy::{PolicyChange, ProjectPolicy};
 use crate::text::Name;
 use control_wire::{OrgId, ProjectId};
 use jiff::Timestamp;
@@ -60,15 +60,15 @@ impl Project {
         Ok(Self { name, ..self })
     }
 
-    /// The project after an administrator asked for a rule of approval; a weaker one waits for a second person.
+    /// The project after an administrator asked for another policy; a weaker one may wait for a second person.
     ///
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or if no user is known behind the actor.
-    pub fn ask_approval_rule(self, actor: &Actor, rule: ApprovalRule) -> Result<Self, Refusal> {
+    pub fn ask_policy(self, actor: &Actor, change: PolicyChange) -> Result<Self, Refusal> {
         actor.require(Access::ADMINISTER, self.tenant())?;
         let person = actor.user().ok_or(Refusal::UnknownPerson)?;
-        let policy = self.policy.ask(rule, person);
+        let policy = self.policy.ask(change, person);
         Ok(Self { policy, ..self })
     }
 

@@ -43,7 +43,7 @@ pub use installation::secret::StoredSecret;
 pub use node::drift::{Divergence, DriftFilter};
 pub use node::heartbeat::WrittenHeartbeat;
 pub use node::key::TokenIssuer;
-pub use node::list::{NodeCounts, NodeFilter, StandingCounts};
+pub use node::list::{NodeCounts, NodeFilter, OrderedBundle, StandingCounts};
 pub use node::order::StoredOrder;
 pub use org::membership::Member;
 pub use rollout::node::RolloutNode;

@@ -3,18 +3,21 @@
 pub(crate) mod role;
 
 use crate::error::StoreError;
-use crate::row::{id, named, optional_id, optional_text, text, time, versioned};
+use crate::row::{id, named, optional_id, optional_text, text, time, truth, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
-use control_domain::{ApprovalRule, Name, Project, ProjectPolicy, WeakerRule};
+use control_domain::{
+    ApprovalRule, Freezes, Name, PolicyRules, Project, ProjectPolicy, WeakerRules,
+};
 use control_wire::{OrgId, ProjectId};
 use sqlx::any::AnyRow;
 
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, org_id, name, approve, weaker_approve, weaker_asked_by, created_at, version
+            "SELECT id, org_id, name, approve, refuse_warnings, freezes, weaker_approve,
+               weaker_refuse_warnings, weaker_freezes, weaker_asked_by, created_at, version
              FROM projects ",
             $rest
         )
@@ -38,7 +41,7 @@ impl Transaction {
         let insert = "INSERT INTO projects (id, org_id, name, approve, created_at, version)
                       VALUES ($1, $2, $3, $4, $5, 1)";
         let insert = sql(insert).bind(*id).bind(*org).bind(name);
-        let insert = insert.bind(policy.approve.name());
+        let insert = insert.bind(policy.rules.approve.name());
         insert.bind(*created_at).run(self).await?;
         Ok(())
     }
@@ -78,16 +81,25 @@ impl Transaction {
             id,
             org: _,
             name,
-            policy: ProjectPolicy { approve, weaker },
+            policy: ProjectPolicy { rules, weaker },
             created_at: _,
         } = project;
-        let update = "UPDATE projects SET name = $1, approve = $2, weaker_approve = $3,
-                        weaker_asked_by = $4, version = version + 1
-                      WHERE id = $5 AND version = $6";
-        let update = sql(update).bind(name).bind(approve.name());
+        let asked_by = weaker.as_ref().map(|weaker| weaker.asked_by);
+        let asked = weaker.as_ref().map_or(rules, |weaker| &weaker.rules);
+        // The strictest rule is none by which a wish is weaker, and has no name in this column.
+        let asked_rule = Some(asked.approve).filter(|rule| *rule != ApprovalRule::All);
+        let update = "UPDATE projects SET name = $1, approve = $2, refuse_warnings = $3,
+                        freezes = $4, weaker_approve = $5, weaker_refuse_warnings = $6,
+                        weaker_freezes = $7, weaker_asked_by = $8, version = version + 1
+                      WHERE id = $9 AND version = $10";
+        let update = sql(update).bind(name).bind(rules.approve.name());
         let update = update
-            .bind(weaker.map(|weaker| weaker.approve.name()))
-            .bind(weaker.map(|weaker| weaker.asked_by));
+            .bind(rules.refuse_warnings)
+            .bind(stored(&rules.freezes))
+            .bind(asked_by.and(asked_rule).map(ApprovalRule::name))
+            .bind(asked.refuse_warnings)
+            .bind(stored(&asked.freezes))
+            .bind(asked_by);
         update.bind(*id).write(self, version).await
     }
 
@@ -135,14 +147,40 @@ impl Record for Project {
 }
 
 fn policy(row: &AnyRow) -> Result<ProjectPolicy, StoreError> {
-    let rule = |name: &str| ApprovalRule::from_name(name).ok_or(StoreError::Corrupt("approve"));
-    let weaker = optional_text(row, "weaker_approve")?;
-    let weaker = weaker.map(|name| rule(&name)).transpose()?;
-    let asked_by = optional_id(row, "weaker_asked_by")?;
-    Ok(ProjectPolicy {
+    let rules = PolicyRules {
         approve: named(row, "approve", ApprovalRule::from_name)?,
-        weaker: weaker
-            .zip(asked_by)
-            .map(|(approve, asked_by)| WeakerRule { approve, asked_by }),
+        refuse_warnings: truth(row, "refuse_warnings")?,
+        freezes: freezes(row, "freezes")?,
+    };
+    let Some(asked_by) = optional_id(row, "weaker_asked_by")? else {
+        return Ok(ProjectPolicy {
+            rules,
+            weaker: None,
+        });
+    };
+    let rule = |name: &str| ApprovalRule::from_name(name).ok_or(StoreError::Corrupt("approve"));
+    let approve = optional_text(row, "weaker_approve")?;
+    let approve = approve.map_or(Ok(ApprovalRule::All), |name| rule(&name))?;
+    let asked = PolicyRules {
+        approve,
+        refuse_warnings: truth(row, "weaker_refuse_warnings")?,
+        freezes: freezes(row, "weaker_freezes")?,
+    };
+    Ok(ProjectPolicy {
+        rules,
+        weaker: Some(WeakerRules {
+            rules: asked,
+            asked_by,
+        }),
     })
+}
+
+fn stored(freezes: &Freezes) -> String {
+    freezes.texts().join(",")
+}
+
+fn freezes(row: &AnyRow, column: &'static str) -> Result<Freezes, StoreError> {
+    let texts = text(row, column)?;
+    let texts = texts.split(',').filter(|text| !text.is_empty());
+    Freezes::parse(texts).map_err(|_| StoreError::Corrupt(column))
 }

@@ -23,7 +23,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 type AdminRequest = State<Arc<AdminState>>;
 
 /// Every path with its handler. HEAD is answered like GET.
-fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 12] {
+fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 13] {
     [
         (
             "/health",
@@ -83,6 +83,10 @@ fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 12] {
             get(|State(state): AdminRequest| async move { json_bytes(state.plan.load().routes()) }),
         ),
         ("/admin/explain", post(explain_request)),
+        (
+            "/admin/recording",
+            get(|State(state): AdminRequest| async move { recording(&state) }),
+        ),
         (
             "/admin/config",
             get(|State(state): AdminRequest| async move { json_bytes(state.plan.load().config()) }),
@@ -146,6 +150,14 @@ fn metrics(state: &AdminState, headers: &HeaderMap) -> Response {
     let page = state.sources.lifecycle.metrics(format, now());
     let fields = [(CONTENT_TYPE, format.content_type()), (VARY, "accept")];
     (fields, page).into_response()
+}
+
+/// The recorded requests, oldest first, one line of JSON each.
+fn recording(state: &AdminState) -> Result<Response, Refused> {
+    let lines = state.sources.recording.lines();
+    let lines = lines.ok_or_else(|| Refused(Problem::new(Reason::RouteNotFound, Detail::None)))?;
+    let kind = [(CONTENT_TYPE, "application/x-ndjson")];
+    Ok((kind, lines).into_response())
 }
 
 fn version(build: &BuildInfo) -> Value {

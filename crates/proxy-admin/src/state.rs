@@ -4,7 +4,7 @@ use crate::plan_documents::PlanDocuments;
 use arc_swap::ArcSwap;
 use proxy_limits::MemoryLimit;
 use proxy_plan::Plan;
-use proxy_telemetry::{Lifecycle, Registry};
+use proxy_telemetry::{Lifecycle, LineRing, Registry};
 use proxy_upstream::TargetChanges;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -39,6 +39,8 @@ pub struct Sources {
     pub health_changes: Arc<Notify>,
     /// Counts those changes, for workers that choose a target before they are told.
     pub target_changes: Arc<TargetChanges>,
+    /// Recorded requests, as lines.
+    pub recording: Arc<LineRing>,
 }
 
 /// The data that the admin interface reports; shared by all its sockets.

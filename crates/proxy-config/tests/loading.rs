@@ -102,6 +102,10 @@ fn limits_admin_and_logs_are_decoded() {
     let trace_context = (*traces.begin, *traces.sample_percent);
     assert_eq!(trace_context, (true, 12.5));
     assert_eq!(strings(&logs.redact_query), ["token", "key"]);
+    let recording = logs.recording.as_ref().unwrap();
+    let numbers = (*recording.sample_percent, *recording.keep_bytes);
+    assert_eq!(numbers, (25.0, 32 << 20));
+    assert_eq!(strings(&recording.redact), ["x-tenant"]);
 }
 
 #[test]

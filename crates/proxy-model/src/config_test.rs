@@ -83,6 +83,10 @@ pub enum Expectation {
     Reason(Reason),
     /// The name of the listener that takes the request.
     Listener(String),
+    /// A name of the certificate that the listener shows to a client of the URL's host.
+    Certificate(String),
+    /// Whole days that this certificate is valid for at least.
+    CertificateDays(u32),
     /// The addresses of the upstream's targets as written, in any order.
     Targets(Vec<String>),
     /// The value of a setting that applies to the request.
@@ -108,8 +112,6 @@ pub enum Expectation {
     NoAnswerHeader(HeaderName),
     /// A text within the first bytes of the answer to a live test.
     AnswerContains(String),
-    /// Least number of days until the certificate expires that a live test is shown.
-    CertificateDays(u16),
     /// Longest time to the first byte of the answer's body.
     FirstByte(Duration),
     /// Longest time to the last byte of the answer's body.
@@ -125,7 +127,6 @@ impl Expectation {
             | Self::AnswerHeader(..)
             | Self::NoAnswerHeader(_)
             | Self::AnswerContains(_)
-            | Self::CertificateDays(_)
             | Self::FirstByte(_)
             | Self::Total(_) => true,
             Self::Route(_)
@@ -135,6 +136,8 @@ impl Expectation {
             | Self::Status(_)
             | Self::Reason(_)
             | Self::Listener(_)
+            | Self::Certificate(_)
+            | Self::CertificateDays(_)
             | Self::Targets(_)
             | Self::Setting { .. }
             | Self::RequestHeader(..)
@@ -142,6 +145,14 @@ impl Expectation {
             | Self::ResponseHeader(..)
             | Self::NoResponseHeader(_) => false,
         }
+    }
+}
+
+impl Expectation {
+    /// Whether files of the machine decide on it.
+    #[must_use]
+    pub fn needs_files(&self) -> bool {
+        matches!(self, Self::Certificate(_) | Self::CertificateDays(_))
     }
 }
 

@@ -52,7 +52,8 @@ pub use listener::{
 pub use matches::Matches;
 pub use model::Model;
 pub use observability::{
-    AccessLog, AccessLogFormat, ErrorLog, LogLevel, LogTarget, Observability, TraceContext,
+    AccessLog, AccessLogFormat, ErrorLog, LogLevel, LogTarget, Observability, Recording,
+    TraceContext,
 };
 pub use peer_rule::{PeerFault, PeerRule};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
@@ -63,7 +64,7 @@ pub use policies::{
 pub use route::{
     BuiltinHandler, CircuitBreaker, Route, Service, ServiceForm, ServiceType, StaticFiles,
 };
-pub use secret::{redacted_field, redacted_header, redacted_parameter};
+pub use secret::{is_secret_name, redacted_field, redacted_header, redacted_parameter};
 pub use size::show_size;
 pub use store_url::{StoreUrl, StoreUrlError};
 pub use system::{Dns, System};

@@ -1,6 +1,7 @@
 //! Settings of the access log and the error log.
 
 use crate::place::Setting;
+use http::HeaderName;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -15,6 +16,19 @@ pub struct Observability {
     pub redact_query: Vec<Setting<String>>,
     /// Traces that begin here.
     pub trace_context: TraceContext,
+    /// The recording of requests' heads; `None` records none.
+    pub recording: Option<Recording>,
+}
+
+/// The recording of requests' heads, in memory.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// Share of requests that is recorded, 0 to 100.
+    pub sample_percent: Setting<f64>,
+    /// Bytes of the newest records that are kept.
+    pub keep_bytes: Setting<u64>,
+    /// Fields whose values are recorded as digests, besides those of credentials.
+    pub redact: Vec<Setting<HeaderName>>,
 }
 
 /// Traces that begin here.

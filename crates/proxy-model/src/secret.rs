@@ -20,7 +20,7 @@ const SECRET_WORDS: [&str; 8] = [
 
 /// `name: value`, with the value redacted if the name is a secret's.
 pub fn redacted_field(name: &HeaderName, value: &HeaderValue) -> String {
-    if value.is_sensitive() || is_secret(name.as_str()) {
+    if value.is_sensitive() || is_secret_name(name.as_str()) {
         return format!("{name}: {REDACTED}");
     }
     format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
@@ -35,13 +35,14 @@ pub fn redacted_header(condition: &HeaderCondition) -> String {
 
 /// A query condition, with the value redacted if the name is a secret's.
 pub fn redacted_parameter(condition: &QueryCondition) -> String {
-    if condition.value().is_some() && is_secret(&condition.name().to_ascii_lowercase()) {
+    if condition.value().is_some() && is_secret_name(&condition.name().to_ascii_lowercase()) {
         return format!("{}={REDACTED}", condition.name());
     }
     condition.to_string()
 }
 
-fn is_secret(name: &str) -> bool {
+/// Whether values of header fields and parameters of this name, in lower case, are secret.
+pub fn is_secret_name(name: &str) -> bool {
     SECRET_WORDS.iter().any(|part| name.contains(part))
 }
 

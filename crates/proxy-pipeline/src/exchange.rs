@@ -14,6 +14,7 @@ use crate::upload::client_body::ClientBody;
 use crate::upload::request_body::RequestBody;
 use crate::worker::active_plan::{ActivePlan, ActiveUpstream};
 use crate::worker::connection_info::{ConnectionInfo, RequestStream};
+use crate::worker::head_recording::HeadRecording;
 use crate::worker::plan_parts::Origin;
 use crate::worker::state::Worker;
 use http::header::{ACCEPT, HOST};
@@ -27,7 +28,7 @@ use proxy_errors::{Blame, Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
 use proxy_plan::{ListenerPlan, RequestHead, RoutePlan, Service, UpstreamPlan};
 use proxy_pool::ConnectError;
-use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, TargetMetrics};
+use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields, TargetMetrics};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -180,6 +181,36 @@ impl Exchange {
             content_length: self.head.headers.content_length(),
             client_ip: self.completion.record.client_ip,
         }
+    }
+
+    /// Encodes the head as the decision sees it, if this request is recorded.
+    #[cold]
+    pub(crate) fn record_head(&mut self, recording: &HeadRecording) {
+        if !recording.takes_next() {
+            return;
+        }
+        let head = self.request_head();
+        let request = AccessLogRequest {
+            method: head.method.as_str().as_bytes(),
+            host: Some(head.host.as_bytes()),
+            path: head
+                .target
+                .map_or(&b"*"[..], |target| target.as_str().as_bytes()),
+            user_agent: None,
+            referer: None,
+        };
+        let listener = self.active.plan.listeners().get(self.listener);
+        let headers = head.headers.iter();
+        let fields = RecordedFields {
+            listener: listener.map_or("", |listener| &listener.name),
+            headers: headers.map(|(name, value)| (name.as_str(), value.as_bytes())),
+        };
+        let recorded = {
+            let mut logs = self.worker().logs.borrow_mut();
+            let log = &mut logs.recording;
+            log.recorded_head(&request, fields, &recording.format)
+        };
+        self.record().recorded_head = recorded.map(Box::new);
     }
 
     /// Takes the request for the upstream, with `headers`; only the method is kept.

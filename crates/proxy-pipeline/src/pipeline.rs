@@ -55,6 +55,9 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     // A request keeps the plan of its beginning, even across a reload.
     let active = Rc::clone(exchange.active());
     let adapted = http2_head::apply(exchange);
+    if let Some(recording) = &active.recording {
+        exchange.record_head(recording);
+    }
     let decided = adapted.and_then(|()| decide(exchange, &active));
     let (route, outcome, end_by) = match decided {
         Ok(decided) => decided,

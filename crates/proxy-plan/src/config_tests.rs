@@ -1,9 +1,11 @@
 //! The tests inside a configuration, run on the plan that it compiles to.
 
+pub(crate) mod certificates;
 pub(crate) mod drafts;
 mod explain_command;
 pub(crate) mod live;
 mod prohibitions;
+pub(crate) mod recorded_drafts;
 
 use crate::explain::{ExplainRequest, Explanation, Handler};
 use crate::plan::Plan;
@@ -115,6 +117,8 @@ impl Asked<'_> {
                 let found = explanation.listener.as_ref().map(|one| one.name.clone());
                 ("listener", found, name.clone())
             }
+            // Needs files: `failed_certificate_tests` reads them.
+            Expectation::Certificate(_) | Expectation::CertificateDays(_) => return None,
             Expectation::Targets(addresses) => (
                 "set of targets",
                 targets(explanation),
@@ -136,7 +140,6 @@ impl Asked<'_> {
             | Expectation::AnswerHeader(..)
             | Expectation::NoAnswerHeader(_)
             | Expectation::AnswerContains(_)
-            | Expectation::CertificateDays(_)
             | Expectation::FirstByte(_)
             | Expectation::Total(_) => return None,
         };

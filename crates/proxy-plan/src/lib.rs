@@ -28,9 +28,13 @@ mod upstream_states;
 pub use agent::{AgentEndpoint, AgentPlan, EventSet, RouteAgents};
 pub use agent_state::AgentState;
 pub use balancing::{BalancingPlan, StickyPlan};
+pub use config_tests::certificates::{
+    CertificateFailure, ShownCertificate, failed_certificate_tests,
+};
 pub use config_tests::drafts::draft_tests;
 pub use config_tests::failed_tests;
 pub use config_tests::live::{LiveTest, live_tests};
+pub use config_tests::recorded_drafts::draft_recorded_tests;
 pub use decide::{Choice, Decision, Outcome, RequestHead};
 pub use diff::PlanDiff;
 pub use explain::{ExplainError, ExplainRequest, Explanation};

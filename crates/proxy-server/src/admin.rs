@@ -68,6 +68,7 @@ impl Admin {
             memory: Arc::clone(&shared.memory),
             health_changes: Arc::clone(&shared.health_changes),
             target_changes: Arc::clone(&shared.target_changes),
+            recording: Arc::clone(server.recording()),
         };
         let state = Arc::new(AdminState::new(sources, Arc::clone(server.plan())));
         let mut admin = Self {

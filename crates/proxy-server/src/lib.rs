@@ -32,7 +32,7 @@ pub use config::delivery::{
 pub use config::live_tests::LiveTests;
 pub use config::options::{Build, Options, Source};
 pub use config::worst_case::WorstCase;
-pub use control_loop::configuration::{load, worst_case};
+pub use control_loop::configuration::{failed_tests_and_files, load, worst_case};
 pub use error::apply_error::ApplyError;
 pub use error::start_error::StartError;
 pub use listen::BindError;

@@ -12,13 +12,23 @@ use crate::config::delivery::PrivateKeys;
 use loader::Loader;
 use proxy_config::Diagnostic;
 use proxy_model::Model;
+use proxy_plan::{CertificateFailure, ShownCertificate, failed_certificate_tests};
 use std::time::SystemTime;
 
 pub(crate) use loaded::{LoadedTls, LoadedUpstreamTls};
 pub(crate) use manager::{CertificateLoad, CertificateManager};
 pub(crate) use watching::CertificateChanges;
 
-/// Loads the files of `model` for a check only. Returns the warnings.
+const DAY_SECS: i64 = 24 * 60 * 60;
+
+/// The results of a check of files.
+pub(crate) struct Checked {
+    pub(crate) warnings: Vec<Diagnostic>,
+    /// Expectations of certificates that fail.
+    pub(crate) failed: Vec<CertificateFailure>,
+}
+
+/// Loads the files of `model` for a check only.
 ///
 /// # Errors
 /// Unusable files.
@@ -26,7 +36,18 @@ pub(crate) fn check(
     model: &Model,
     keys: &PrivateKeys,
     now: SystemTime,
-) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+) -> Result<Checked, Vec<Diagnostic>> {
     let loaded_tls = Loader::new().load(model, keys, now)?;
-    Ok(faults::warnings(model, &loaded_tls, now))
+    let failed = failed_certificate_tests(model, |listener, host| {
+        let server = loaded_tls.listeners.get(listener)?.as_ref()?;
+        let shown = server.certificate_for(host)?;
+        Some(ShownCertificate {
+            days_left: shown.seconds_left(now).div_euclid(DAY_SECS),
+            names: shown.names,
+        })
+    });
+    Ok(Checked {
+        warnings: faults::warnings(model, &loaded_tls, now),
+        failed,
+    })
 }

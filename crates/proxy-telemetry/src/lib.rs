@@ -22,8 +22,8 @@ pub use exposition::{Build, Format, Scrape};
 pub use lifecycle::{Lifecycle, timestamp};
 pub use limit_use::{LimitSetting, LimitUse, Quantity};
 pub use log::{
-    Destination, EventLog, LogCounters, LogCounts, LogError, LogWriter, Repeated, Repetitions,
-    WorkerLog,
+    Destination, EventLog, LineRing, LogCounters, LogCounts, LogError, LogWriter, Repeated,
+    Repetitions, RingWriter, WorkerLog,
 };
 pub use metric::{CounterOf, GaugeOf, Kind, Metric};
 pub use metrics::{
@@ -35,7 +35,7 @@ pub use process::{Process, resident_memory_bytes};
 pub use record::{
     AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, AgentFields, AgentMetadata,
     ErrorRecord, EscapedField, EscapedFields, EventFields, EventRecord, Level, LimitRecord,
-    OptionalField,
+    OptionalField, RecordedFields, RecordingFormat,
 };
 pub use registry::{DEFAULT_MAX_SERIES, GaugeSource, LimitSource, Registry, RegistrySettings};
 pub use route_table::{RouteTable, UNMATCHED};

@@ -44,6 +44,11 @@ impl CertificateStore {
         served.iter().any(same) || served.iter().any(|one| speaks_for(&one.leaf().names, host))
     }
 
+    /// The certificate that a client of this host is shown, if it takes every kind of key; `name` is in lower case.
+    pub(crate) fn shown(&self, name: &str) -> Option<Arc<Certificate>> {
+        self.index.load().for_name(name).first().cloned()
+    }
+
     /// The result of `read` for every certificate, in configuration order.
     pub(crate) fn each<T>(&self, read: impl Fn(&Certificate) -> T) -> Vec<T> {
         let index = self.index.load();

@@ -114,6 +114,12 @@ impl ServerTls {
         self.store.each(|certificate| certificate.into())
     }
 
+    /// The certificate that a client of this host is shown; `host` is in lower case.
+    pub fn certificate_for(&self, host: &str) -> Option<CertificateInfo> {
+        let certificate = self.store.shown(host)?;
+        Some((&*certificate).into())
+    }
+
     /// Warnings about the certificates at `now`.
     pub fn warnings(&self, now: SystemTime) -> Vec<TlsWarning> {
         let each = self.store.each(|certificate| certificate.warnings(now));

@@ -20,6 +20,8 @@ struct Noun<'a> {
     list: &'a Operation,
     create: &'a Operation,
     update: &'a Operation,
+    /// Absent if it cannot be deleted.
+    delete: Option<&'a Operation>,
 }
 
 /// One run: where the file's nouns belong, and whether anything is done.
@@ -41,8 +43,15 @@ pub(crate) async fn run(lookup: &Lookup<'_>, matches: &ArgMatches) -> Result<(),
         project: place("project"),
         dry_run: matches.get_flag("dry-run"),
     };
-    for (noun, items) in in_order(lookup.operations, &wanted)? {
-        apply.noun(noun, items).await?;
+    let nouns = in_order(lookup.operations, &wanted)?;
+    for (noun, items) in &nouns {
+        apply.noun(*noun, items).await?;
+    }
+    if matches.get_flag("prune") {
+        // What refers to others goes first.
+        for (noun, items) in nouns.iter().rev() {
+            apply.prune(*noun, items).await?;
+        }
     }
     Ok(())
 }
@@ -91,17 +100,47 @@ impl<'a> Noun<'a> {
             list,
             create,
             update,
+            delete: of("delete"),
         })
     }
 }
 
 impl Apply<'_> {
-    async fn noun(&self, noun: Noun<'_>, items: &[Value]) -> Result<(), CtlError> {
+    /// The path of the noun's list.
+    async fn list(&self, noun: Noun<'_>) -> Result<String, CtlError> {
         let place = |name: &str| match name {
             "org" => self.org.clone(),
             _ => self.project.clone(),
         };
-        let list = self.lookup.path(noun.list, place).await?;
+        self.lookup.path(noun.list, place).await
+    }
+
+    /// Deletes items that the file does not name.
+    async fn prune(&self, noun: Noun<'_>, items: &[Value]) -> Result<(), CtlError> {
+        let list = self.list(noun).await?;
+        for found in self.lookup.all(&list, None).await? {
+            let name = text(&found, "name");
+            if items.iter().any(|item| text(item, "name") == name) {
+                continue;
+            }
+            let subject = format!("{}/{name}", noun.list.noun);
+            let mut done = "would be deleted";
+            if !self.dry_run {
+                let delete = noun
+                    .delete
+                    .ok_or_else(|| CtlError::failed(&subject, "cannot be deleted"))?;
+                let path = format!("{list}/{}", text(&found, "id"));
+                let call = Call::new(delete.method.clone(), path);
+                self.lookup.client.json(&call).await?;
+                done = "deleted";
+            }
+            told(&format!("{subject} {done}\n"))?;
+        }
+        Ok(())
+    }
+
+    async fn noun(&self, noun: Noun<'_>, items: &[Value]) -> Result<(), CtlError> {
+        let list = self.list(noun).await?;
         let existing = self.lookup.all(&list, None).await?;
         for item in items {
             let name = text(item, "name");
@@ -115,8 +154,7 @@ impl Apply<'_> {
                 None => self.create(noun, &list, fields).await,
                 Some(found) => self.update(noun, &list, found, fields).await,
             }?;
-            let done = format!("{subject} {done}\n");
-            print(&done).map_err(|error| CtlError::failed("standard output", error))?;
+            told(&format!("{subject} {done}\n"))?;
         }
         Ok(())
     }
@@ -194,6 +232,10 @@ impl Apply<'_> {
         self.lookup.fields(noun.create, &mut resolved, list).await?;
         Ok(resolved)
     }
+}
+
+fn told(text: &str) -> Result<(), CtlError> {
+    print(text).map_err(|error| CtlError::failed("standard output", error))
 }
 
 /// Whether all that the file says is so: fields that it leaves out have their defaults.

@@ -43,6 +43,8 @@ pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) body: Option<(String, Bytes)>,
     pub(crate) if_match: Option<String>,
+    /// Whether a repetition does no harm, and needs no `Idempotency-Key`.
+    pub(crate) changes_nothing: bool,
 }
 
 impl Call {
@@ -53,6 +55,7 @@ impl Call {
 
     pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
         Self {
+            changes_nothing: method.is_safe(),
             method,
             path: path.into(),
             body: None,
@@ -97,7 +100,7 @@ impl Client {
     /// Sends the request, and the same again while the server asks to wait; gives a success.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response<Incoming>, CtlError> {
         // The same for every attempt: whatever was lost on the way, it is carried out once.
-        let repeated = (!call.method.is_safe()).then(|| Uuid::new_v4().to_string());
+        let repeated = (!call.changes_nothing).then(|| Uuid::new_v4().to_string());
         let mut attempt = 1;
         loop {
             let response = self.attempt(call, repeated.as_deref()).await?;

@@ -22,7 +22,8 @@ pub(crate) fn command(operations: &[Operation]) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .args(common())
-        .subcommands([login(), whoami(), apply(), completions(), manual()]);
+        .subcommands([login(), whoami(), apply(), completions(), manual()])
+        .subcommands([plan(operations), deploy(operations)]);
     for noun in nouns(operations) {
         let own = operations.iter().filter(|operation| operation.noun == noun);
         let plural = own.clone().next().map(|one| one.tag.clone());
@@ -120,7 +121,63 @@ fn apply() -> Command {
                 .long("dry-run")
                 .action(ArgAction::SetTrue)
                 .help("Only tells what would be done"),
+            Arg::new("prune")
+                .long("prune")
+                .action(ArgAction::SetTrue)
+                .help("Deletes items of the file's lists that the file does not name, such as services"),
         ])
+}
+
+fn plan(operations: &[Operation]) -> Command {
+    Command::new("plan")
+        .about(
+            "Shows the effect of a folder on the nodes: differences from what they are ordered to run, \
+             risks, and what the project's policy says; exit code 1 if it would be refused",
+        )
+        .arg(folder())
+        .arg(place("project"))
+        .args(rollout_flags(operations).filter(|flag| flag.get_long() == Some("labels")))
+}
+
+fn deploy(operations: &[Operation]) -> Command {
+    Command::new("deploy")
+        .about(
+            "Brings a folder to the nodes: shows the plan, makes a bundle and a rollout, and starts it; \
+             does nothing if all nodes are ordered to run the same bytes",
+        )
+        .arg(folder())
+        .arg(place("project"))
+        .arg(
+            Arg::new("name")
+                .long("name")
+                .value_name("TEXT")
+                .help("The bundle's name, such as a commit [default: the beginning of its digest]"),
+        )
+        .args(wait())
+        .args(rollout_flags(operations))
+}
+
+fn folder() -> Arg {
+    Arg::new("folder")
+        .required(true)
+        .value_name("DIR")
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::DirPath)
+        .help("The folder with `proxy.kdl`")
+}
+
+/// Flags for the fields of a rollout but its bundle.
+fn rollout_flags(operations: &[Operation]) -> impl Iterator<Item = Arg> {
+    let fields = rollout_fields(operations);
+    fields.map(|field| flag(field, body_id(&field.name)))
+}
+
+/// The fields of a new rollout but its bundle.
+pub(crate) fn rollout_fields(operations: &[Operation]) -> impl Iterator<Item = &Field> {
+    let mut all = operations.iter();
+    let create = all.find(|one| one.noun == "rollout" && one.verb == "create");
+    let fields = create.into_iter().flat_map(Operation::fields);
+    fields.filter(|field| field.name != "bundle")
 }
 
 fn completions() -> Command {
@@ -148,20 +205,25 @@ fn rollout_status() -> Command {
                 .required(true)
                 .value_name("ROLLOUT")
                 .help("The rollout's id"),
-            Arg::new("wait")
-                .long("wait")
-                .action(ArgAction::SetTrue)
-                .help("Until it ends or is paused; exit code 0 only if it completes"),
-            Arg::new("timeout")
-                .long("timeout")
-                .value_name("SECONDS")
-                .value_parser(value_parser!(u64))
-                .default_value("3600")
-                .help(
-                    "How long --wait waits, for an approval too; then exit code 1 [default: 3600]",
-                )
-                .hide_default_value(true),
         ])
+        .args(wait())
+}
+
+/// `--wait`, and for how long.
+fn wait() -> [Arg; 2] {
+    [
+        Arg::new("wait")
+            .long("wait")
+            .action(ArgAction::SetTrue)
+            .help("Until it ends or is paused; exit code 0 only if it completes"),
+        Arg::new("timeout")
+            .long("timeout")
+            .value_name("SECONDS")
+            .value_parser(value_parser!(u64))
+            .default_value("3600")
+            .help("How long --wait waits, for an approval too; then exit code 1 [default: 3600]")
+            .hide_default_value(true),
+    ]
 }
 
 fn verb(operation: &Operation) -> Command {

@@ -16,6 +16,15 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Characters of the progress bar.
 const BAR: i64 = 20;
 
+/// A rollout that is shown, and for how long.
+pub(crate) struct Follow {
+    /// Its path in the interface.
+    pub(crate) path: String,
+    /// The longest wait for its end; `None` shows it once.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) output: Output,
+}
+
 /// Runs `ctl rollout status`.
 pub(crate) async fn status(
     lookup: &Lookup<'_>,
@@ -25,35 +34,56 @@ pub(crate) async fn status(
     let given = |name: &str| matches.get_one::<String>(&path_id(name)).cloned();
     let project = lookup.place("project", given("project").as_deref()).await?;
     let id = given("rollout").unwrap_or_default();
-    let path = format!("/api/v1/projects/{project}/rollouts/{id}");
-    let wait = matches.get_flag("wait");
+    let follow = Follow {
+        path: format!("/api/v1/projects/{project}/rollouts/{id}"),
+        timeout: timeout(matches),
+        output,
+    };
+    follow.run(lookup).await
+}
+
+/// The time that `--wait` waits; `None` without it.
+pub(crate) fn timeout(matches: &ArgMatches) -> Option<Duration> {
     let seconds = matches.get_one::<u64>("timeout").copied();
     let timeout = Duration::from_secs(seconds.unwrap_or_default());
-    let timer = sleep(timeout);
-    tokio::pin!(timer);
-    let mut told = String::new();
-    loop {
-        let found = lookup.client.json(&Call::get(path.clone())).await?;
-        let ends = !wait || has_stopped(text(&found, "state"));
-        let line = line(&found);
-        if output == Output::Table && line != told {
-            printed(&line)?;
-            told = line;
-        }
-        if ends {
-            if output != Output::Table {
-                printed(&output.resource(&found))?;
+    matches.get_flag("wait").then_some(timeout)
+}
+
+impl Follow {
+    /// Prints each change until the rollout stops; a rollout that does not complete is a failure.
+    pub(crate) async fn run(self, lookup: &Lookup<'_>) -> Result<(), CtlError> {
+        let Self {
+            path,
+            timeout,
+            output,
+        } = self;
+        let timer = sleep(timeout.unwrap_or_default());
+        tokio::pin!(timer);
+        let mut told = String::new();
+        loop {
+            let found = lookup.client.json(&Call::get(path.clone())).await?;
+            let ends = timeout.is_none() || has_stopped(text(&found, "state"));
+            let line = line(&found);
+            if output == Output::Table && line != told {
+                printed(&line)?;
+                told = line;
             }
-            return outcome(&found, wait);
-        }
-        if timer.is_elapsed() {
-            let state = text(&found, "state");
-            let cause = format!("still {state} after {} s", timeout.as_secs());
-            return Err(CtlError::failed(format!("rollout {id}"), cause));
-        }
-        tokio::select! {
-            () = sleep(INTERVAL) => {}
-            () = &mut timer => {}
+            if ends {
+                if output != Output::Table {
+                    printed(&output.resource(&found))?;
+                }
+                return outcome(&found, timeout.is_some());
+            }
+            if timer.is_elapsed() {
+                let (id, state) = (text(&found, "id"), text(&found, "state"));
+                let seconds = timeout.unwrap_or_default().as_secs();
+                let cause = format!("still {state} after {seconds} s");
+                return Err(CtlError::failed(format!("rollout {id}"), cause));
+            }
+            tokio::select! {
+                () = sleep(INTERVAL) => {}
+                () = &mut timer => {}
+            }
         }
     }
 }

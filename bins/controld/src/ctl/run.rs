@@ -2,6 +2,7 @@
 
 use crate::ctl::apply;
 use crate::ctl::client::{Call, Client};
+use crate::ctl::deploy;
 use crate::ctl::diagnostics;
 use crate::ctl::error::CtlError;
 use crate::ctl::grammar::{self, path_id};
@@ -37,24 +38,20 @@ pub(crate) async fn run(
     let settings = Settings::read(inner)?;
     let client = Client::new(&settings)?;
     let output = output(inner);
+    let lookup = Lookup {
+        client: &client,
+        operations,
+    };
     match noun {
         "login" => return login(&client, settings).await,
         "whoami" => return whoami(&client, output).await,
-        "apply" => {
-            let lookup = Lookup {
-                client: &client,
-                operations,
-            };
-            return apply::run(&lookup, inner).await;
-        }
+        "apply" => return apply::run(&lookup, inner).await,
+        "plan" => return deploy::plan(&lookup, inner, output).await,
+        "deploy" => return deploy::run(&lookup, inner, output).await,
         _ => {}
     }
     let (verb, inner) = inner.subcommand().ok_or_else(no_command)?;
     if (noun, verb) == ("rollout", "status") {
-        let lookup = Lookup {
-            client: &client,
-            operations,
-        };
         return rollout::status(&lookup, inner, output).await;
     }
     let mut all = operations.iter();
@@ -65,10 +62,6 @@ pub(crate) async fn run(
             "--key-file or {KEY_VARIABLE} must give the secret of the link"
         )));
     }
-    let lookup = Lookup {
-        client: &client,
-        operations,
-    };
     perform(&lookup, operation, inner, output).await
 }
 

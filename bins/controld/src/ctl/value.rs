@@ -19,11 +19,7 @@ pub(crate) fn fields(
         Some(file) => object(file)?,
         None => Map::new(),
     };
-    for field in operation.fields() {
-        if let Some(value) = value(field, matches, &body_id(&field.name))? {
-            all.insert(field.name.clone(), value);
-        }
-    }
+    all.extend(flags(operation.fields().iter(), matches)?);
     let missing = operation.fields().iter();
     let missing = missing.filter(|field| field.required && !all.contains_key(&field.name));
     let missing: Vec<String> = missing
@@ -33,6 +29,20 @@ pub(crate) fn fields(
         return Err(CtlError::usage(format!("needed: {}", missing.join(", "))));
     }
     Ok(all)
+}
+
+/// The fields of a body that were given as flags.
+pub(crate) fn flags<'a>(
+    fields: impl Iterator<Item = &'a Field>,
+    matches: &ArgMatches,
+) -> Result<Map<String, Value>, CtlError> {
+    let mut given = Map::new();
+    for field in fields {
+        if let Some(value) = value(field, matches, &body_id(&field.name))? {
+            given.insert(field.name.clone(), value);
+        }
+    }
+    Ok(given)
 }
 
 /// The parameters behind `?` that were given, as texts.

@@ -1,9 +1,10 @@
 //! `proxyd config test`: the tests in a configuration.
 
+use crate::recording::Recording;
 use crate::terminal::{print_error, print_report, say};
-use proxy_config::Loaded;
+use proxy_config::{Loaded, Report};
 use proxy_model::{FailedTest, Model, Place};
-use proxy_plan::{Plan, TargetRegistry, draft_tests};
+use proxy_plan::{Plan, TargetRegistry, draft_recorded_tests, draft_tests};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,7 +20,13 @@ pub(super) fn run(file: &Path, json: bool) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let failed = proxy_plan::failed_tests(&model);
+    let failed = match proxy_server::failed_tests_and_files(&model) {
+        Ok(failed) => failed,
+        Err(faults) => {
+            print_report(&Report::new(model.sources.clone(), faults));
+            return ExitCode::FAILURE;
+        }
+    };
     if json {
         say(document(&model, &failed));
     } else {
@@ -46,14 +53,26 @@ pub(super) fn run(file: &Path, json: bool) -> ExitCode {
     }
 }
 
-/// Prints a draft of tests for the configuration `file`. Exit code 0: printed; 1: the configuration has
-/// errors.
-pub(super) fn draft(file: &Path) -> ExitCode {
+/// Prints a draft of tests for the configuration `file`, from its routes or from `recorded` requests. Exit code 0:
+/// printed; 1: the configuration has errors, or the recording cannot be read.
+pub(super) fn draft(file: &Path, recorded: Option<&Path>) -> ExitCode {
+    let recording = match recorded.map(|recorded| (recorded, Recording::read(recorded))) {
+        None => None,
+        Some((_, Ok(recording))) => Some(recording),
+        Some((recorded, Err(error))) => {
+            print_error(format_args!("cannot read {}: {error}", recorded.display()));
+            return ExitCode::FAILURE;
+        }
+    };
     match proxy_config::load(file) {
         Ok(Loaded { model, .. }) => {
             let mut targets = TargetRegistry::default().begin();
             let plan = Plan::compile(1, Arc::new(model), &mut targets);
-            say(draft_tests(&plan).trim_end());
+            let drafts = match &recording {
+                None => draft_tests(&plan),
+                Some(recording) => draft_recorded_tests(&plan, recording.heads().flatten()),
+            };
+            say(drafts.trim_end());
             ExitCode::SUCCESS
         }
         Err(report) => {

@@ -51,8 +51,14 @@ pub(super) fn replayed(file: &Path, old: &Plan, new: &Plan) -> Option<(ReplayRep
         }
     };
     let mut replay = replay::Replay::new(old, new);
-    recording.heads.iter().for_each(|head| replay.push(head));
-    Some((replay.finish(), recording.skipped))
+    let mut skipped = 0;
+    for head in recording.heads() {
+        match head {
+            Some(head) => replay.push(&head),
+            None => skipped += 1,
+        }
+    }
+    Some((replay.finish(), skipped))
 }
 
 pub(super) fn page(report: &ReplayReport, skipped: usize) -> String {
@@ -60,6 +66,8 @@ pub(super) fn page(report: &ReplayReport, skipped: usize) -> String {
         requests,
         different,
         differences,
+        unlike_recorded,
+        unlike_example,
     } = report;
     let mut page =
         format!("{different} of {requests} recorded requests are answered differently\n");
@@ -84,6 +92,14 @@ pub(super) fn page(report: &ReplayReport, skipped: usize) -> String {
     if skipped > 0 {
         _ = writeln!(page, "{skipped} lines are no requests");
     }
+    if let Some(example) = unlike_example {
+        let example = example.escape_debug();
+        _ = writeln!(
+            page,
+            "{unlike_recorded} were answered by another route than the old configuration's when they were recorded, \
+             such as {example}"
+        );
+    }
     page
 }
 
@@ -100,6 +116,7 @@ pub(super) fn document(report: &ReplayReport, skipped: usize) -> Value {
         "requests": report.requests,
         "different": report.different,
         "skipped_lines": skipped,
+        "unlike_recorded": report.unlike_recorded,
         "differences": differences.collect::<Vec<_>>(),
     })
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 const PASSING: &str = r#"
@@ -154,4 +155,74 @@ fn a_configuration_that_lets_a_request_round_a_guard_is_never_served() {
     for part in ["the app", "/admin reaches upstream", "proxyd explain"] {
         assert!(told.contains(part), "{part} is not in:\n{told}");
     }
+}
+
+/// A file with TLS by a certificate for `shop.test` that is valid for 30 days, and these expectations.
+fn file_with_tls(expected: &str) -> (TempDir, PathBuf) {
+    let (folder, path) = file("");
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut certificate = rcgen::CertificateParams::new(vec!["shop.test".to_owned()]).unwrap();
+    let hour = Duration::from_hours(1);
+    certificate.not_before = (SystemTime::now() - hour).into();
+    certificate.not_after = (SystemTime::now() + 30 * 24 * hour + hour).into();
+    let certificate = certificate.self_signed(&key).unwrap();
+    fs::write(folder.path().join("chain.pem"), certificate.pem()).unwrap();
+    fs::write(folder.path().join("key.pem"), key.serialize_pem()).unwrap();
+    let text = format!(
+        r#"
+        listeners {{
+            listener "main" {{
+                address "127.0.0.1:0"; protocol "https"
+                tls {{ cert-file "chain.pem"; key-file "key.pem" }}
+            }}
+        }}
+        routes {{ route "all" {{ upstream "u" }} }}
+        upstreams {{ upstream "u" {{ target "127.0.0.1:9" }} }}
+        tests {{
+            test "shop" {{ request "GET" "https://shop.test/"; expect {{ {expected} }} }}
+        }}
+        "#
+    );
+    fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn a_test_expects_a_certificate_and_its_days() {
+    let check = |words: &[&str], expected: &str| {
+        let (_folder, path) = file_with_tls(expected);
+        let mut command = Command::new(BINARY);
+        command.env_remove("PROXYD_CONFIG").args(words).arg(path);
+        let output = command.output().unwrap();
+        let told = [output.stdout, output.stderr].concat();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(told).unwrap(),
+        )
+    };
+    let (test, served) = (&["config", "test"][..], &["config", "check"][..]);
+    for words in [test, served] {
+        let (code, told) = check(words, "certificate \"Shop.test\"; certificate-days 30");
+        assert_eq!(code, 0, "{told}");
+        let (code, told) = check(words, "certificate \"other.test\"");
+        assert_eq!(code, 1, "{told}");
+        assert!(
+            told.contains("is for shop.test, not `other.test`"),
+            "{told}"
+        );
+    }
+    let (code, told) = check(test, "certificate-days 31");
+    assert_eq!(code, 1, "{told}");
+    assert!(told.contains("valid for 30 days, not 31"), "{told}");
+    let (code, told) = check(served, "certificate-days 31");
+    assert_eq!(
+        code, 0,
+        "a restart does not fail by the passing of time: {told}"
+    );
+    assert!(told.contains("valid for 30 days, not 31"), "{told}");
+    let plain = r#"test "t" { request "GET" "/x"; expect { certificate "a.test" } }"#;
+    let output = run(&["config", "test"], plain);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("shows no certificate"), "{told}");
 }

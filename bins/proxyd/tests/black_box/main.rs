@@ -43,6 +43,7 @@ mod outliers;
 mod pools;
 mod predecessors;
 mod reachability;
+mod recording;
 mod reload;
 mod settings;
 mod shadow;

@@ -293,7 +293,9 @@ impl From<Refusal> for Problem {
             | Refusal::NoSigningKey
             | Refusal::NoPassword
             | Refusal::Held
-            | Refusal::NeedsApproval => (StatusCode::CONFLICT, ErrorCode::WrongState),
+            | Refusal::NeedsApproval
+            | Refusal::Warnings(_)
+            | Refusal::Frozen { .. } => (StatusCode::CONFLICT, ErrorCode::WrongState),
             Refusal::InUse(_) | Refusal::Taken(_) | Refusal::LastAdmin => {
                 (StatusCode::CONFLICT, ErrorCode::Conflict)
             }

@@ -110,10 +110,9 @@ async fn no_way_leads_round_the_policy() {
         assert_eq!(asked.body["policy"]["approve"], "all", "{}", asked.body);
         let other = world.user(world.org, Role::Admin).await;
         let lifted = set_policy(&world, &other, "none").await;
-        assert_eq!(
-            lifted.body["policy"],
-            json!({"approve": "none", "weaker": null})
-        );
+        let free =
+            json!({"approve": "none", "refuse_warnings": false, "freeze": [], "weaker": null});
+        assert_eq!(lifted.body["policy"], free);
         let assigned = json!({"nodes": [fleet.nodes[0].id]});
         let assigned = world.post(&assign, &admin, assigned).await;
         assert_eq!(assigned.status, StatusCode::OK, "{}", assigned.body);

@@ -26,6 +26,7 @@ mod orders;
 mod outsiders;
 mod people;
 mod people_control;
+mod policies;
 mod private_keys;
 mod quotas;
 mod rates;

@@ -2,8 +2,8 @@
 
 use control_domain::{
     ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Invitation, Labels, LinkedIdentity,
-    Membership, Node, Org, OrgSecurity, Project, ProjectRole, Rollout, Scope, Service, SigningKey,
-    SsoConnection, SsoSettings, Target, Upstream, UpstreamTls,
+    Membership, Node, Org, OrgSecurity, PolicyRules, Project, ProjectRole, Rollout, Scope, Service,
+    SigningKey, SsoConnection, SsoSettings, Target, Upstream, UpstreamTls,
 };
 use control_store::AuditChange;
 use serde_json::{Value, json};
@@ -64,13 +64,26 @@ impl Audited for Org {
 
 impl Audited for Project {
     fn audited(&self) -> Value {
-        let weaker = self.policy.weaker;
+        let weaker = self.policy.weaker.as_ref();
         json!({
             "name": self.name.as_str(),
-            "approve": self.policy.approve.name(),
-            "weaker": weaker.map(|weaker| weaker.approve.name()),
+            "policy": rules(&self.policy.rules),
+            "weaker_policy": weaker.map(|weaker| rules(&weaker.rules)),
         })
     }
+}
+
+fn rules(rules: &PolicyRules) -> Value {
+    let PolicyRules {
+        approve,
+        refuse_warnings,
+        freezes,
+    } = rules;
+    json!({
+        "approve": approve.name(),
+        "refuse_warnings": refuse_warnings,
+        "freeze": freezes.texts(),
+    })
 }
 
 impl Audited for SsoConnection {

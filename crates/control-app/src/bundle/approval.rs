@@ -1,11 +1,14 @@
-//! Whether a project's policy wants a second person to approve what its nodes shall run.
+//! A project's policy for a bundle that its nodes shall run: refused, to be approved by a second person, or free.
 
 use crate::app::App;
+use crate::bundle::find;
+use crate::configuration::Diagnostic;
 use crate::configuration::diff::is_risky;
 use crate::error::Error;
-use control_domain::{ApprovalRule, Refusal};
+use control_domain::{ApprovalRule, Bundle, Refusal};
 use control_store::{StoreError, Transaction};
 use control_wire::{BundleId, ProjectId};
+use jiff::Timestamp;
 use std::collections::BTreeSet;
 
 /// Different bundles that a new one is compared with; nodes that run more of them make a change risky.
@@ -29,7 +32,7 @@ impl App {
         bases: &BTreeSet<Option<BundleId>>,
     ) -> Result<Approval, Error> {
         let found = self.store.read().await?.project(project).await?;
-        let rule = found.ok_or(Refusal::NotFound)?.value.policy.approve;
+        let rule = found.ok_or(Refusal::NotFound)?.value.policy.rules.approve;
         let is_needed = match rule {
             ApprovalRule::None => false,
             ApprovalRule::All => true,
@@ -73,7 +76,7 @@ impl App {
         let (Some(before), Some(after)) = (before, after) else {
             return Ok(true);
         };
-        let own = |bundle: &control_domain::Bundle| bundle.tenant.project == Some(project);
+        let own = |bundle: &Bundle| bundle.tenant.project == Some(project);
         if !own(&before.value) || !own(&after.value) {
             return Ok(true);
         }
@@ -87,7 +90,7 @@ impl Approval {
     /// In the transaction of the change, which has locked the audit log: the policy must be the one that was judged by.
     pub(crate) async fn hold(self, tx: &mut Transaction) -> Result<bool, Error> {
         let found = tx.project(self.project).await?.ok_or(Refusal::NotFound)?;
-        if found.value.policy.approve != self.rule {
+        if found.value.policy.rules.approve != self.rule {
             return Err(StoreError::Stale.into());
         }
         Ok(self.is_needed)
@@ -100,4 +103,31 @@ impl Approval {
         }
         Ok(())
     }
+}
+
+/// Whether the project's policy lets nodes be ordered the bundle now; approval apart.
+///
+/// # Errors
+///
+/// [`Refusal::Frozen`] or [`Refusal::Warnings`].
+pub(crate) async fn check_policy(
+    tx: &mut Transaction,
+    place: (ProjectId, BundleId),
+    now: Timestamp,
+) -> Result<(), Error> {
+    let project = tx.project(place.0).await?.ok_or(Refusal::NotFound)?;
+    let bundle = find(tx, place).await?.value;
+    let rules = project.value.policy.rules;
+    Ok(rules.check(warnings(&bundle), now)?)
+}
+
+/// The number of warnings that are kept of the bundle's check, at most 100.
+fn warnings(bundle: &Bundle) -> usize {
+    let found: Vec<Diagnostic> = serde_json::from_str(&bundle.diagnostics).unwrap_or_default();
+    count_warnings(&found)
+}
+
+pub(crate) fn count_warnings(diagnostics: &[Diagnostic]) -> usize {
+    let warnings = diagnostics.iter();
+    warnings.filter(|found| found.severity == "warning").count()
 }

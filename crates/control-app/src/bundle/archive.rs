@@ -15,6 +15,7 @@ use control_wire::{BundleId, NodeId, ProjectId};
 use proxy_model::Model;
 use serde_json::Value;
 use std::fmt;
+use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 /// An archive on its way out.
@@ -172,10 +173,26 @@ impl App {
         let compared = spawn_blocking(move || {
             let old = unpack_verified(&old, &old_digest)?.files;
             let new = unpack_verified(&new, &new_digest)?.files;
-            let Checked { model: before, .. } = check(&old);
-            let Checked { model: after, .. } = check(&new);
-            let models = before.zip(after);
-            let compared = models.map(|(before, after)| compare((&before, &old), (&after, &new)));
+            let compared = checked_and_compared(&old, &new, compare);
+            drop(place);
+            Ok(compared)
+        });
+        let compared = compared.await.map_err(|_| Error::Stopped)?;
+        compared.map_err(Error::Archive)
+    }
+
+    /// Compares files with an older bundle; `None` if the checks of this version refuse one of them.
+    pub(crate) async fn compare_files(
+        &self,
+        before: &Bundle,
+        after: &Arc<Files>,
+    ) -> Result<Option<Comparison>, Error> {
+        let place = self.heavy_places.take(before.tenant.org.0).await?;
+        let (old, old_digest) = self.archive_and_digest(before).await?;
+        let new = Arc::clone(after);
+        let compared = spawn_blocking(move || {
+            let old = unpack_verified(&old, &old_digest)?.files;
+            let compared = checked_and_compared(&old, &new, compare);
             drop(place);
             Ok(compared)
         });
@@ -249,6 +266,18 @@ impl App {
         let object = bundle.archive_object()?;
         Ok(self.objects.get(&object, MAX_ARCHIVE_BYTES).await?)
     }
+}
+
+/// `None` if the checks refuse one of them.
+fn checked_and_compared<T>(
+    old: &Files,
+    new: &Files,
+    compare: fn((&Model, &Files), (&Model, &Files)) -> T,
+) -> Option<T> {
+    let Checked { model: before, .. } = check(old);
+    let Checked { model: after, .. } = check(new);
+    let models = before.zip(after);
+    models.map(|(before, after)| compare((&before, old), (&after, new)))
 }
 
 fn unpack_verified(bytes: &[u8], wanted: &str) -> Result<Contents, BundleError> {

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::audit::value::done;
-use crate::bundle::approval::Approval;
+use crate::bundle::approval::{Approval, check_policy};
 use crate::bundle::find;
 use crate::call::Call;
 use crate::error::Error;
@@ -37,6 +37,7 @@ impl App {
         let found = find(&mut tx, (project, id)).await?;
         let digest = found.value.assign(&call.actor)?.to_owned();
         call.expect_version(found.version)?;
+        check_policy(&mut tx, (project, id), call.now).await?;
         let tenant = found.value.tenant;
         let nodes: Vec<NodeId> = nodes
             .iter()

@@ -129,6 +129,7 @@ async fn observe(
             seen.reverting = Some(tx.revert_progress(rollout, since, is_late).await?);
         }
         RolloutState::Running => {
+            seen.is_frozen = is_frozen(tx, rollout, now).await?;
             seen.batch = tx.count_batch(rollout, since).await?;
             seen.rejection = tx.rejection(rollout).await?;
             let has_switched = seen.batch.is_some_and(|counts| counts.ready > 0);
@@ -145,4 +146,18 @@ async fn observe(
         | RolloutState::Cancelled => {}
     }
     Ok(seen)
+}
+
+/// Whether the policy of the rollout's project allows no change now.
+async fn is_frozen(
+    tx: &mut Transaction,
+    rollout: &Rollout,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let Some(project) = rollout.tenant.project else {
+        return Ok(false);
+    };
+    let project = tx.project(project).await?;
+    let end = project.and_then(|found| found.value.policy.rules.freezes.end(now));
+    Ok(end.is_some())
 }

@@ -1,6 +1,7 @@
 //! Why a verb does nothing.
 
 use crate::access::{Role, ScopeRule};
+use jiff::Timestamp;
 
 /// Why a verb does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +63,15 @@ pub enum Refusal {
     /// The project's policy wants a second person to approve, and only rollouts can be approved.
     #[error("the project's policy wants another person's approval: make a rollout")]
     NeedsApproval,
+    /// The project's policy refuses bundles with warnings, and this one has so many.
+    #[error("the project's policy refuses bundles with warnings, and this one has {0}")]
+    Warnings(usize),
+    /// The project's policy allows no change at this time.
+    #[error("the project's policy allows no change until {until}")]
+    Frozen {
+        /// The end of the freeze.
+        until: Timestamp,
+    },
     /// A rollout moves the node, and has not ended.
     #[error("a rollout that has not ended moves a node of these")]
     Held,

@@ -1,7 +1,13 @@
-//! A project's policy: when a second person has to approve.
+//! A project's policy: when a second person has to approve, and when nothing may be rolled out.
 
+mod freeze;
+
+pub use freeze::{Freeze, Freezes};
+
+use crate::access::refusal::Refusal;
 use crate::named::named;
 use control_wire::UserId;
+use jiff::Timestamp;
 
 named! {
     /// When a second person has to approve another bundle; each rule is stricter than those before it.
@@ -16,49 +22,112 @@ named! {
     }
 }
 
-/// Policy of all rollouts and assignments of a project.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProjectPolicy {
+/// The rules for all rollouts and assignments of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyRules {
     /// When a second person has to approve.
     pub approve: ApprovalRule,
-    /// A weaker rule that waits for a second administrator.
-    pub weaker: Option<WeakerRule>,
+    /// Whether bundles whose check has warnings are refused.
+    pub refuse_warnings: bool,
+    /// Times of the week without changes.
+    pub freezes: Freezes,
 }
 
-/// A weaker rule that one administrator asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WeakerRule {
-    /// The rule, in force once another administrator asks for the same.
-    pub approve: ApprovalRule,
+/// The rules in force, and the weaker ones that were asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProjectPolicy {
+    /// The rules in force.
+    pub rules: PolicyRules,
+    /// Weaker rules that wait for a second administrator.
+    pub weaker: Option<WeakerRules>,
+}
+
+/// Weaker rules that one administrator asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WeakerRules {
+    /// The rules, in force once another administrator asks for the same.
+    pub rules: PolicyRules,
     /// The administrator.
     pub asked_by: UserId,
 }
 
-impl Default for ProjectPolicy {
+/// Changes of rules; absent ones stay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyChange {
+    /// When a second person has to approve.
+    pub approve: Option<ApprovalRule>,
+    /// Whether bundles with warnings are refused.
+    pub refuse_warnings: Option<bool>,
+    /// Times of the week without changes.
+    pub freezes: Option<Freezes>,
+}
+
+impl Default for PolicyRules {
     fn default() -> Self {
         Self {
             approve: ApprovalRule::None,
-            weaker: None,
+            refuse_warnings: false,
+            freezes: Freezes::default(),
         }
     }
 }
 
+impl PolicyRules {
+    /// Whether nodes may be ordered a bundle now, whose check has so many warnings.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Frozen`] or [`Refusal::Warnings`].
+    pub fn check(&self, warnings: usize, now: Timestamp) -> Result<(), Refusal> {
+        if let Some(until) = self.freezes.end(now) {
+            return Err(Refusal::Frozen { until });
+        }
+        if self.refuse_warnings && warnings > 0 {
+            return Err(Refusal::Warnings(warnings));
+        }
+        Ok(())
+    }
+
+    /// The rules after a change.
+    fn changed(&self, change: PolicyChange) -> Self {
+        let PolicyChange {
+            approve,
+            refuse_warnings,
+            freezes,
+        } = change;
+        Self {
+            approve: approve.unwrap_or(self.approve),
+            refuse_warnings: refuse_warnings.unwrap_or(self.refuse_warnings),
+            freezes: freezes.unwrap_or_else(|| self.freezes.clone()),
+        }
+    }
+
+    /// Whether nothing passes that `other` refuses.
+    fn is_as_strict_as(&self, other: &Self) -> bool {
+        let approve = other.approve <= self.approve;
+        let warnings = self.refuse_warnings || !other.refuse_warnings;
+        approve && warnings && self.freezes.cover(&other.freezes)
+    }
+}
+
 impl ProjectPolicy {
-    /// The policy after `person` asked for a rule. A stricter one holds at once; a weaker one needs two persons, or
-    /// one could lift the rule for a moment.
-    pub(crate) fn ask(self, approve: ApprovalRule, person: UserId) -> Self {
-        let asked_before = self
+    /// The policy after `person` asked for other rules. Stricter ones hold at once. Weaker ones need two persons while
+    /// two are needed for a rollout, or one could lift the rules for a moment.
+    pub(crate) fn ask(self, change: PolicyChange, person: UserId) -> Self {
+        let rules = self.rules.changed(change);
+        let is_asked_before = self
             .weaker
-            .is_some_and(|weaker| weaker.approve == approve && weaker.asked_by != person);
-        if self.approve <= approve || asked_before {
+            .is_some_and(|weaker| weaker.rules == rules && weaker.asked_by != person);
+        let is_free = self.rules.approve == ApprovalRule::None;
+        if is_free || is_asked_before || rules.is_as_strict_as(&self.rules) {
             return Self {
-                approve,
+                rules,
                 weaker: None,
             };
         }
         Self {
-            weaker: Some(WeakerRule {
-                approve,
+            weaker: Some(WeakerRules {
+                rules,
                 asked_by: person,
             }),
             ..self
@@ -71,18 +140,70 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
+    fn approve(rule: ApprovalRule) -> PolicyChange {
+        PolicyChange {
+            approve: Some(rule),
+            ..PolicyChange::default()
+        }
+    }
+
+    fn freeze(text: &str) -> PolicyChange {
+        let freezes = Freezes::parse([text]).unwrap();
+        PolicyChange {
+            freezes: Some(freezes),
+            ..PolicyChange::default()
+        }
+    }
+
     #[test]
     fn a_weaker_rule_needs_two_persons() {
         let [ann, bob] = [1, 2].map(|id| UserId(Uuid::from_u128(id)));
-        let strict = ProjectPolicy::default().ask(ApprovalRule::All, ann);
-        assert_eq!(strict.approve, ApprovalRule::All);
-        let asked = strict.ask(ApprovalRule::None, ann);
-        assert_eq!(asked.approve, ApprovalRule::All);
-        assert_eq!(asked.ask(ApprovalRule::None, ann), asked);
+        let strict = ProjectPolicy::default().ask(approve(ApprovalRule::All), ann);
+        assert_eq!(strict.rules.approve, ApprovalRule::All);
+        let asked = strict.clone().ask(approve(ApprovalRule::None), ann);
+        assert_eq!(asked.rules.approve, ApprovalRule::All);
+        let again = asked.clone().ask(approve(ApprovalRule::None), ann);
+        assert_eq!(again, asked);
         // Another weaker rule is another wish.
-        let other = asked.ask(ApprovalRule::Risky, bob);
-        assert_eq!(other.approve, ApprovalRule::All);
-        assert_eq!(asked.ask(ApprovalRule::None, bob), ProjectPolicy::default());
-        assert_eq!(asked.ask(ApprovalRule::All, bob), strict, "withdrawn");
+        let other = asked.clone().ask(approve(ApprovalRule::Risky), bob);
+        assert_eq!(other.rules.approve, ApprovalRule::All);
+        let lifted = asked.clone().ask(approve(ApprovalRule::None), bob);
+        assert_eq!(lifted, ProjectPolicy::default());
+        let withdrawn = asked.ask(approve(ApprovalRule::All), bob);
+        assert_eq!(withdrawn, strict, "withdrawn");
+    }
+
+    #[test]
+    fn a_freeze_is_lifted_by_one_person_only_where_one_may_roll_out() {
+        let [ann, bob] = [1, 2].map(|id| UserId(Uuid::from_u128(id)));
+        let alone = ProjectPolicy::default().ask(freeze("Fri 16:00-Mon 08:00"), ann);
+        let shorter = alone.clone().ask(freeze("Sat 00:00-Sun 00:00"), ann);
+        assert_eq!(shorter.weaker, None);
+        assert_ne!(shorter.rules, alone.rules);
+        let both = alone.ask(approve(ApprovalRule::All), ann);
+        let asked = both.clone().ask(freeze("Sat 00:00-Sun 00:00"), ann);
+        assert_eq!(asked.rules, both.rules);
+        let lifted = asked.ask(freeze("Sat 00:00-Sun 00:00"), bob);
+        assert_eq!(lifted.weaker, None);
+        assert_ne!(lifted.rules, both.rules);
+        let longer = lifted.clone().ask(freeze("Fri 00:00-Mon 00:00"), ann);
+        assert_eq!(longer.weaker, None, "stricter ones hold at once");
+    }
+
+    #[test]
+    fn warnings_and_freezes_refuse_where_the_rules_say_so() {
+        let monday: Timestamp = "2026-11-23T12:00:00Z".parse().unwrap();
+        let saturday: Timestamp = "2026-11-28T12:00:00Z".parse().unwrap();
+        let free = PolicyRules::default();
+        assert_eq!(free.check(3, saturday), Ok(()));
+        let strict = PolicyRules {
+            refuse_warnings: true,
+            freezes: Freezes::parse(["Fri 16:00-Mon 08:00"]).unwrap(),
+            ..free
+        };
+        assert_eq!(strict.check(0, monday), Ok(()));
+        assert_eq!(strict.check(3, monday), Err(Refusal::Warnings(3)));
+        let until = "2026-11-30T08:00:00Z".parse().unwrap();
+        assert_eq!(strict.check(0, saturday), Err(Refusal::Frozen { until }));
     }
 }

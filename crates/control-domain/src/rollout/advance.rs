@@ -16,6 +16,8 @@ use std::fmt::Write as _;
 pub struct Observation {
     /// Whether the bundle was revoked.
     pub is_revoked: bool,
+    /// Whether the project's policy allows no change at this time.
+    pub is_frozen: bool,
     /// The nodes of the batch that is under way.
     pub batch: Option<BatchCounts>,
     /// A node of that batch that refused the bundle.
@@ -105,7 +107,8 @@ impl Rollout {
             return None;
         }
         let Some(batch) = self.batch_under_way() else {
-            return Some(self.open_next(now));
+            let may_go_on = !seen.is_frozen || self.batches() < self.next_batch();
+            return may_go_on.then(|| self.open_next(now));
         };
         let counts = seen.batch.unwrap_or_default();
         if counts.unordered > 0 {
@@ -172,8 +175,13 @@ impl Rollout {
         }
     }
 
+    /// The number of the batch behind the last one that was opened.
+    fn next_batch(&self) -> i64 {
+        self.batch.as_ref().map_or(1, |batch| batch.number + 1)
+    }
+
     fn open_next(&self, now: Timestamp) -> Result<RolloutChange, Refusal> {
-        let number = self.batch.as_ref().map_or(1, |batch| batch.number + 1);
+        let number = self.next_batch();
         if self.batches() < number {
             return self.after(RolloutEvent::Complete, now);
         }

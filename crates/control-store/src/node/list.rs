@@ -1,7 +1,9 @@
 //! Lists of nodes, and counts of them.
 
+mod ordered;
 mod standing;
 
+pub use ordered::OrderedBundle;
 pub use standing::StandingCounts;
 
 use crate::error::StoreError;

@@ -4,7 +4,7 @@ use crate::error::StoreError;
 use crate::statement::{Argument, Record};
 use crate::store::Transaction;
 use crate::versioned::{Page, PageOrder, Versioned};
-use sqlx::any::AnyArguments;
+use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::{Arguments, AssertSqlSafe, query_with};
 use std::fmt::Write;
 
@@ -78,19 +78,33 @@ impl ListQuery {
             }
         };
         let tail = format!(" ORDER BY {id}{direction} LIMIT ?");
+        let rows = query.push(&tail, limit).rows(tx).await?;
+        rows.iter().map(T::read).collect()
+    }
+
+    /// The rows of groups, at most `limit`. `tail` groups and orders, and ends with `LIMIT ?`.
+    pub(crate) async fn groups(
+        self,
+        tx: &mut Transaction,
+        tail: &'static str,
+        limit: i64,
+    ) -> Result<Vec<AnyRow>, StoreError> {
+        self.push(tail, limit).rows(tx).await
+    }
+
+    async fn rows(self, tx: &mut Transaction) -> Result<Vec<AnyRow>, StoreError> {
         let Self {
             text,
             arguments,
             count: _,
             fault,
-        } = query.push(&tail, limit);
+        } = self;
         if fault {
             return Err(StoreError::Corrupt("argument"));
         }
         // Nothing in the text comes from outside of this crate.
         let query = query_with(AssertSqlSafe(text), arguments);
-        let rows = query.fetch_all(tx.connection()).await?;
-        rows.iter().map(T::read).collect()
+        Ok(query.fetch_all(tx.connection()).await?)
     }
 
     /// Adds text in which each `?` stands for `argument`.

@@ -49,6 +49,8 @@ impl Faults {
                 | Refusal::OwnApproval
                 | Refusal::UnknownPerson
                 | Refusal::NeedsApproval
+                | Refusal::Warnings(_)
+                | Refusal::Frozen { .. }
                 | Refusal::Held
                 | Refusal::LastAdmin
                 | Refusal::InUse(_)

@@ -203,6 +203,8 @@ impl From<Refusal> for Failure {
             | Refusal::NoSigningKey
             | Refusal::Held
             | Refusal::NeedsApproval
+            | Refusal::Warnings(_)
+            | Refusal::Frozen { .. }
             | Refusal::InUse(_)
             | Refusal::Taken(_)
             | Refusal::LastAdmin

@@ -88,6 +88,7 @@ impl Admin {
             memory: Arc::default(),
             health_changes: Arc::default(),
             target_changes: Arc::default(),
+            recording: Arc::default(),
         };
         let plan = plan(1, text);
         let state = Arc::new(AdminState::new(sources.clone(), Arc::clone(&plan)));

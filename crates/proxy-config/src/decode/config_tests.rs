@@ -121,6 +121,9 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
     let status = b.optional(d, &spec::EXPECT_STATUS);
     let reason = b.optional(d, &spec::EXPECT_REASON);
     let listener = named(d, &b, &spec::EXPECT_LISTENER, Among::Listeners);
+    let certificate = b.optional(d, &spec::EXPECT_CERTIFICATE);
+    let certificate = certificate.map(|one| one.map(|name| name.to_ascii_lowercase()));
+    let days = b.optional(d, &spec::EXPECT_CERTIFICATE_DAYS);
     let further = further_expectations(d, &b);
     let expectations = [
         route.map(|one| one.map(Expectation::Route)),
@@ -130,6 +133,8 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
         status.map(|one| one.map(Expectation::Status)),
         reason.map(|one| one.map(Expectation::Reason)),
         listener.map(|one| one.map(Expectation::Listener)),
+        certificate.map(|one| one.map(Expectation::Certificate)),
+        days.map(|one| one.map(Expectation::CertificateDays)),
         targets(d, &b),
     ];
     b.close(d);
@@ -140,13 +145,11 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
 fn answer_expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<Expectation>> {
     let status = b.optional(d, &spec::EXPECT_ANSWER_STATUS);
     let contains = b.optional(d, &spec::EXPECT_ANSWER_CONTAINS);
-    let days = b.optional(d, &spec::EXPECT_CERTIFICATE_DAYS);
     let first_byte = b.optional(d, &spec::EXPECT_FIRST_BYTE);
     let total = b.optional(d, &spec::EXPECT_TOTAL);
     let single = [
         status.map(|one| one.map(Expectation::AnswerStatus)),
         contains.map(|one| one.map(Expectation::AnswerContains)),
-        days.map(|one| one.map(Expectation::CertificateDays)),
         first_byte.map(|one| one.map(Expectation::FirstByte)),
         total.map(|one| one.map(Expectation::Total)),
     ];

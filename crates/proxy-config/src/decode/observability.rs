@@ -5,7 +5,9 @@ use super::decoder::Decoder;
 use super::values::no_value_twice;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::observability as spec;
-use proxy_model::{AccessLog, ErrorLog, LogTarget, Observability, Setting, TraceContext};
+use proxy_model::{
+    AccessLog, ErrorLog, LogTarget, Observability, Recording, Setting, TraceContext,
+};
 
 pub(super) fn observability<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Observability {
     let access = b.inner(d, &spec::ACCESS_LOG).unwrap_or_else(Block::empty);
@@ -20,6 +22,7 @@ pub(super) fn observability<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Obser
             begin: trace.setting(d, &spec::TRACE_BEGIN),
             sample_percent: trace.setting(d, &spec::TRACE_SAMPLE),
         },
+        recording: recording(d, b),
     };
     trace.close(d);
     access.close(d);
@@ -43,6 +46,19 @@ fn error_log<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> ErrorLog {
         level: b.setting(d, &spec::ERROR_LEVEL),
         path: beside_its_file(d, path),
     }
+}
+
+fn recording<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Recording> {
+    let b = b.inner(d, &spec::RECORDING)?;
+    let redact = b.values(d, &spec::RECORDING_REDACT);
+    no_value_twice(d, spec::RECORDING_REDACT.name(), &redact);
+    let recording = Recording {
+        sample_percent: b.setting(d, &spec::RECORDING_SAMPLE),
+        keep_bytes: b.setting(d, &spec::RECORDING_KEEP),
+        redact,
+    };
+    b.close(d);
+    Some(recording)
 }
 
 /// A log file's path, resolved against the folder of the file that names it. The log file need not

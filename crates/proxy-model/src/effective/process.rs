@@ -4,7 +4,7 @@ use crate::admin::Admin;
 use crate::agent::{Agent, AgentBreaker};
 use crate::control_plane::{Allow, ControlPlane};
 use crate::effective::list::{List, path, plain, text};
-use crate::observability::{AccessLog, ErrorLog, Observability, TraceContext};
+use crate::observability::{AccessLog, ErrorLog, Observability, Recording, TraceContext};
 use crate::registry::{
     admin as admin_spec, agents as agent_spec, control_plane as control_spec,
     observability as log_spec, system as system_spec,
@@ -56,6 +56,7 @@ pub(super) fn observability(list: &mut List, observability: &Observability) {
         error_log,
         redact_query,
         trace_context,
+        recording,
     } = observability;
     list.within("access-log", |list| {
         let AccessLog {
@@ -82,6 +83,17 @@ pub(super) fn observability(list: &mut List, observability: &Observability) {
         } = trace_context;
         list.put(&log_spec::TRACE_BEGIN, begin, plain);
         list.put(&log_spec::TRACE_SAMPLE, sample_percent, plain);
+    });
+    let Some(recording) = recording else { return };
+    list.within("recording", |list| {
+        let Recording {
+            sample_percent,
+            keep_bytes,
+            redact,
+        } = recording;
+        list.put(&log_spec::RECORDING_SAMPLE, sample_percent, plain);
+        list.put(&log_spec::RECORDING_KEEP, keep_bytes, plain);
+        list.put_all(&log_spec::RECORDING_REDACT, redact, text);
     });
 }
 

@@ -105,6 +105,18 @@ settings! {
         words("tests.test.expect.listener", "a listener's name", "https")
             .optional("any listener")
             .enforced(BY, "a_test_expects_a_listener_and_targets");
+    /// A name that the certificate has which the listener shows to a client of the URL's host, by the files of the
+    /// machine that runs the test: `proxyd` and its reloads do, the control plane does not.
+    EXPECT_CERTIFICATE: Text<String>, Unset =
+        words("tests.test.expect.certificate", "a host name", "shop.example.com")
+            .optional("any certificate, or none")
+            .enforced("proxyd", "a_test_expects_a_certificate_and_its_days");
+    /// Whole days that this certificate is valid for at least. Fewer fail `proxyd config test`, and are a warning elsewhere:
+    /// a restart never fails by the passing of time. A live test is compared with the certificate that its listener shows.
+    EXPECT_CERTIFICATE_DAYS: Integer<u32>, Unset =
+        integer("tests.test.expect.certificate-days", 1, 3_650, "days")
+            .optional("any time")
+            .enforced("proxyd", "a_test_expects_a_certificate_and_its_days");
     /// All targets of the upstream, as written, in any order.
     EXPECT_TARGETS: Text<String>, Many =
         words("tests.test.expect.targets", "addresses", "10.0.0.1:8080")
@@ -170,12 +182,6 @@ settings! {
     EXPECT_ANSWER_CONTAINS: Text<String>, Unset =
         words("tests.test.expect.answer-contains", "a text", "shop")
             .optional("any body")
-            .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
-    /// Days for which the certificate that a live test is shown must be valid yet. Its name and its validity are
-    /// checked in any case, its chain to a root is not.
-    EXPECT_CERTIFICATE_DAYS: Integer<u16>, Unset =
-        integer("tests.test.expect.certificate-days", 0, 3_650, "days")
-            .optional("0")
             .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
     /// Longest time to the first byte of the body of the answer to a live test.
     EXPECT_FIRST_BYTE: Time, Unset = time("tests.test.expect.first-byte-ms", MAX_ANSWER_TIME)

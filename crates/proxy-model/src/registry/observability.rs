@@ -1,12 +1,19 @@
 //! The `observability` block.
 
 use super::kind::Block;
-use super::number::{Decimal, Integer};
+use super::number::{Decimal, Integer, Size};
 use super::spec::{Given, MachinePart, Many, Unset};
-use super::table::{block, choice, decimal, flag, integer, settings, text, word, words, written};
+use super::table::{
+    block, choice, decimal, flag, integer, settings, size, text, word, words, written,
+};
 use super::text::{Text, Written};
 use super::word::{Choice, Flag, Meaning};
 use crate::observability::{AccessLogFormat, LogLevel, LogTarget};
+use http::HeaderName;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
 
 const LEVELS: &[Meaning<LogLevel>] = &[
     word("error", LogLevel::Error, "an operator must act"),
@@ -111,4 +118,29 @@ settings! {
                 "proxy-pipeline",
                 "a_request_without_a_trace_begins_one_where_that_is_set",
             );
+    /// Recording of requests' heads in memory, for `proxyd replay`: an access record of each with its listener and its
+    /// header fields, never a body. `GET /admin/recording` gives the newest ones.
+    RECORDING: Block, Unset = block("observability.recording")
+        .optional("no request is recorded")
+        .enforced("proxyd", "recorded_requests_are_decided_again_as_they_were");
+    /// Share of requests that is recorded.
+    RECORDING_SAMPLE: Decimal, Given<f64> =
+        decimal("observability.recording.sample-percent", 0.0, 100.0, "percent")
+            .or(10.0)
+            .enforced("proxy-pipeline", "a_share_is_taken_evenly");
+    /// Memory for the newest records, about 500 bytes each.
+    RECORDING_KEEP: Size, Given<u64> = size("observability.recording.keep", 64 * KIB, GIB)
+        .or(16 * MIB)
+        .enforced("proxy-telemetry", "the_newest_whole_lines_are_kept");
+    /// Names of header fields whose values are recorded as digests with a key of the process. Values of fields whose names
+    /// hold `auth`, `cookie`, `credential`, `key`, `password`, `secret`, `session` or `token` always are. Query
+    /// parameters are redacted as in logs.
+    RECORDING_REDACT: Text<HeaderName>, Many =
+        text("observability.recording.redact", "a header name", "x-tenant", header_name)
+            .many()
+            .enforced("proxyd", "a_recording_has_no_credentials");
+}
+
+fn header_name(text: &str) -> Result<HeaderName, String> {
+    HeaderName::from_bytes(text.as_bytes()).map_err(|error| error.to_string())
 }

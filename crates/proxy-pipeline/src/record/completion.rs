@@ -65,6 +65,8 @@ pub(crate) struct ExchangeRecord {
     pub(crate) agents: Option<Box<AgentRecord>>,
     /// The encoded head for the access record; `None` if the log is off.
     pub(crate) access_head: Option<AccessLogHead>,
+    /// The encoded head for the recording; `None` for a request that is not recorded.
+    pub(crate) recorded_head: Option<Box<AccessLogHead>>,
     /// The encoded head for an error record, if that log is off.
     pub(crate) error_head: Option<Box<AccessLogHead>>,
     /// The trace that the request belongs to, if it says so, or if one began with it.
@@ -126,6 +128,7 @@ impl ExchangeRecord {
             breaker: None,
             agents: None,
             access_head: None,
+            recorded_head: None,
             error_head: None,
             trace_id: None,
             upgrade: None,
@@ -249,8 +252,10 @@ impl CompletionGuard {
             self.origin.route_metrics(self.record.parts).fail(reason);
             self.record_problem(problem, status, took);
         }
-        if let Some(access_head) = self.record.access_head.take() {
-            self.record_access(access_head, &outcome, now);
+        let recorded_head = self.record.recorded_head.take();
+        let heads = (self.record.access_head.take(), recorded_head);
+        if heads.0.is_some() || heads.1.is_some() {
+            self.record_access(heads, &outcome, now);
         }
         if self.record.agents.is_some() {
             self.complete_agents(&outcome);
@@ -325,7 +330,13 @@ impl CompletionGuard {
         log_problem(&self.worker, problem, &context);
     }
 
-    fn record_access(&self, access_head: AccessLogHead, outcome: &Outcome, now: Duration) {
+    /// Writes the request's line to the access log and to the recording, as far as there is a head for them.
+    fn record_access(
+        &self,
+        (access_head, recorded_head): (Option<AccessLogHead>, Option<Box<AccessLogHead>>),
+        outcome: &Outcome,
+        now: Duration,
+    ) {
         let record = &self.record;
         let peer = &self.client.peer;
         let other_ip = (record.client_ip != peer.ip).then(|| record.client_ip.to_string());
@@ -354,11 +365,13 @@ impl CompletionGuard {
                 .as_deref()
                 .and_then(AgentRecord::access_fields),
         };
-        self.worker
-            .logs
-            .borrow_mut()
-            .access
-            .access(&entry, access_head);
+        let logs = &mut *self.worker.logs.borrow_mut();
+        if let Some(access_head) = access_head {
+            logs.access.access(&entry, access_head);
+        }
+        if let Some(recorded_head) = recorded_head {
+            logs.recording.access(&entry, *recorded_head);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::headers::trace_context::Sampling;
 use crate::limits::route_limits::RouteLimits;
 use crate::upload::request_body::RequestBody;
+use crate::worker::head_recording::HeadRecording;
 use crate::worker::shadow_counters::ShadowCounters;
 use proxy_agent::AgentClient;
 use proxy_files::Directory;
@@ -38,6 +39,8 @@ pub struct ActivePlan {
     pub(crate) standard_statuses: bool,
     /// How traces begin here; `None` begins none.
     pub(crate) traces: Option<Sampling>,
+    /// The recording of heads; `None` records none.
+    pub(crate) recording: Option<HeadRecording>,
     /// Format of access records; `None` if the log is off.
     pub(crate) access_format: Option<AccessFormat>,
     /// Format of requests in error records.
@@ -104,7 +107,8 @@ impl ActivePlan {
         let model = plan.model();
         let access_format = access_format(&model.observability);
         let mut route_fields = EscapedFields::default();
-        if access_format.is_some() {
+        let recording = HeadRecording::new(&model.observability);
+        if access_format.is_some() || recording.is_some() {
             route_fields = EscapedFields::from_routes(plan.routes().iter().map(|route| &*route.id));
             for (upstream, active) in plan.upstreams().iter().zip(&mut upstreams) {
                 let labels = upstream.targets.iter().map(|target| &*target.label);
@@ -124,6 +128,7 @@ impl ActivePlan {
             limits,
             standard_statuses: *model.limits.standard_statuses,
             traces: traces(&model.observability.trace_context),
+            recording,
             access_format,
             error_format: AccessFormat {
                 combined: false,

@@ -103,6 +103,8 @@ pub struct Logs {
     pub access: WorkerLog,
     /// Failures and reached limits.
     pub errors: WorkerLog,
+    /// Recorded requests, one line each.
+    pub recording: WorkerLog,
     /// Warnings are written too.
     pub warnings: bool,
 }
@@ -114,6 +116,7 @@ impl Logs {
         Self {
             access: WorkerLog::off(),
             errors: WorkerLog::off(),
+            recording: WorkerLog::off(),
             warnings: false,
         }
     }
@@ -123,6 +126,7 @@ impl Logs {
         self.errors.sum_up(now);
         self.access.flush();
         self.errors.flush();
+        self.recording.flush();
     }
 }
 

@@ -9,10 +9,10 @@ use std::fmt::Write;
 
 /// A request that a route answers, and what a test of it expects.
 #[derive(Debug)]
-struct Draft {
-    request: ExplainRequest,
-    expected: String,
-    has_named_host: bool,
+pub(super) struct Draft {
+    pub(super) request: ExplainRequest,
+    pub(super) expected: String,
+    pub(super) has_named_host: bool,
 }
 
 /// A `tests` block with one test for each route that takes a request: a request, its route and its service,
@@ -62,7 +62,7 @@ pub fn draft_tests(plan: &Plan) -> String {
 }
 
 /// The expectations of a decision; `None` for a refusal.
-fn expected(plan: &Plan, decision: &Decision<'_>) -> Option<String> {
+pub(super) fn expected(plan: &Plan, decision: &Decision<'_>) -> Option<String> {
     let route = decision.route?;
     let mut expected = format!("route {:?}", route.id);
     match &decision.outcome {
@@ -81,7 +81,7 @@ fn expected(plan: &Plan, decision: &Decision<'_>) -> Option<String> {
     Some(expected)
 }
 
-fn write_draft(text: &mut String, route: &str, draft: &Draft) {
+pub(super) fn write_draft(text: &mut String, route: &str, draft: &Draft) {
     let ExplainRequest {
         method,
         url,

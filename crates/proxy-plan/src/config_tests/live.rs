@@ -160,6 +160,7 @@ fn difference(expected: &Expectation, answer: &LiveAnswer) -> Option<String> {
         | Expectation::Status(_)
         | Expectation::Reason(_)
         | Expectation::Listener(_)
+        | Expectation::Certificate(_)
         | Expectation::Targets(_)
         | Expectation::Setting { .. }
         | Expectation::RequestHeader(..)

@@ -36,6 +36,10 @@ pub struct ReplayReport {
     pub different: u64,
     /// The differences, most frequent first.
     pub differences: Vec<ReplayDifference>,
+    /// Number of requests that another route answered when they were recorded than the plan before.
+    pub unlike_recorded: u64,
+    /// The first of them.
+    pub unlike_example: Option<String>,
 }
 
 /// A replay of recorded requests, in the order of their times.
@@ -63,6 +67,13 @@ impl<'p> Replay<'p> {
     pub fn push(&mut self, head: &RecordedHead) {
         let answers = [self.before.answer(head), self.after.answer(head)];
         self.report.requests += 1;
+        let route = answers[0].route();
+        let recorded = head.recorded_route.as_ref();
+        if recorded.is_some_and(|recorded| recorded.as_deref() != route) {
+            self.report.unlike_recorded += 1;
+            let example = || format!("{head}, now {}", answers[0]);
+            self.report.unlike_example.get_or_insert_with(example);
+        }
         if answers[0] == answers[1] {
             return;
         }

@@ -105,7 +105,7 @@ fn the_answer_to_a_live_test_is_compared_with_its_expectations() {
         certificate_days: None,
         ..answer()
     };
-    let found = difference("certificate-days 0", &plain);
+    let found = difference("certificate-days 1", &plain);
     assert_eq!(found.as_deref(), Some("there is no certificate"));
 }
 

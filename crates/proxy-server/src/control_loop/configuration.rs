@@ -5,10 +5,11 @@ use crate::config::options::Source;
 use crate::config::worst_case::WorstCase;
 use crate::runtime::system_clock::now;
 use crate::runtime::system_memory;
+use crate::tls::Checked;
 use crate::worker::worker_pool::worker_count;
 use crate::{admin, tls};
 use proxy_config::{Diagnostic, DiagnosticCode, Files, Loaded, Report};
-use proxy_model::{Model, Place, Sources};
+use proxy_model::{ConfigTest, FailedTest, Model, Place, Sources};
 use proxy_plan::failed_tests;
 use rustix::process::{Resource, getrlimit};
 
@@ -38,14 +39,37 @@ pub(crate) fn load_over(config: &Source, delivery: &Delivery) -> Result<Loaded, 
     check(loaded, &delivery.keys)
 }
 
+/// The tests of `model` that fail, by the files of this machine.
+///
+/// # Errors
+/// Unusable files.
+pub fn failed_tests_and_files(model: &Model) -> Result<Vec<FailedTest>, Vec<Diagnostic>> {
+    let mut failed = failed_tests(model);
+    let is_about_files = |test: &ConfigTest| {
+        let mut expected = test.expectations.iter();
+        expected.any(|one| one.value.needs_files())
+    };
+    if model.tests.iter().any(is_about_files) {
+        let found = tls::check(model, &PrivateKeys::default(), now())?.failed;
+        failed.extend(found.into_iter().map(|one| one.test));
+    }
+    Ok(failed)
+}
+
 fn check(loaded: Loaded, keys: &PrivateKeys) -> Result<Loaded, Report> {
     let failed = failed_tests(&loaded.model);
     let mut loaded = loaded.unless_failed(failed)?;
     let token = admin::check(&loaded.model.admin).err();
     let mut faults: Vec<Diagnostic> = token.into_iter().collect();
     match tls::check(&loaded.model, keys, now()) {
-        Ok(doubtful) => {
-            for fault in doubtful {
+        Ok(Checked { warnings, failed }) => {
+            // A configuration that was served yesterday is served after a restart of today.
+            let (late, failed): (Vec<_>, Vec<_>) =
+                failed.into_iter().partition(|one| one.is_by_time);
+            let failed = failed.into_iter().map(|one| one.test);
+            loaded = loaded.unless_failed(failed.collect())?;
+            let late = late.into_iter().map(|one| expiry_warning(&one.test));
+            for fault in warnings.into_iter().chain(late) {
                 loaded.warnings.push(fault);
             }
         }
@@ -62,6 +86,14 @@ fn check(loaded: Loaded, keys: &PrivateKeys) -> Result<Loaded, Report> {
         loaded.compare_with_memory(worst.total_bytes(), limit_bytes);
     }
     Ok(loaded)
+}
+
+fn expiry_warning(test: &FailedTest) -> Diagnostic {
+    let FailedTest {
+        name, difference, ..
+    } = test;
+    let message = format!("test \"{name}\" fails: {difference}");
+    Diagnostic::new(DiagnosticCode::CertificateExpires, test.place, message)
 }
 
 /// Maximum memory of `model` on this machine.

@@ -5,9 +5,11 @@ use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{LogLevel, LogTarget, Observability, Setting};
 use proxy_pipeline::Logs;
 use proxy_telemetry::{
-    Destination, EventFields, EventRecord, LogCounters, LogError, LogWriter, Registry, WorkerLog,
+    Destination, EventFields, EventRecord, LineRing, LogCounters, LogError, LogWriter, Registry,
+    RingWriter, WorkerLog,
 };
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum time for writing the last lines at exit.
@@ -18,6 +20,8 @@ const FLUSH_TIME: Duration = Duration::from_secs(2);
 pub(crate) struct OpenLogs {
     access: (Destination, LogWriter),
     errors: (Destination, LogWriter),
+    /// `None` if no head is recorded.
+    recording: Option<LogWriter>,
     /// The control thread's end of the error log.
     own: WorkerLog,
     lines: u64,
@@ -29,6 +33,7 @@ pub(crate) struct OpenLogs {
 pub(crate) struct LogSettings {
     access: Destination,
     errors: Destination,
+    is_recording: bool,
     lines: u64,
     level: LogLevel,
 }
@@ -39,6 +44,7 @@ impl From<&Observability> for LogSettings {
         Self {
             access,
             errors,
+            is_recording: observability.recording.is_some(),
             lines: u64::from(*observability.access_log.buffer_lines),
             level: *observability.error_log.level,
         }
@@ -46,10 +52,11 @@ impl From<&Observability> for LogSettings {
 }
 
 impl OpenLogs {
-    /// Opens the logs of `observability`.
+    /// Opens the logs of `observability`; heads are recorded in the ring `recording`.
     pub(crate) fn open(
         observability: &Observability,
         registry: &Registry,
+        recording: &Arc<LineRing>,
     ) -> Result<Self, Diagnostic> {
         let (access_log, error_log) = (&observability.access_log, &observability.error_log);
         let (access, errors) = destinations(observability);
@@ -58,7 +65,15 @@ impl OpenLogs {
         let access_writer = access_writer.map_err(|error| fault(&access_log.path, &error))?;
         let errors_writer = start(&errors, "error", registry);
         let errors_writer = errors_writer.map_err(|error| fault(&error_log.path, &error))?;
+        let recording_writer = match &observability.recording {
+            None => None,
+            Some(settings) => {
+                let writer = record_to(recording, registry);
+                Some(writer.map_err(|error| fault(&settings.keep_bytes, &error))?)
+            }
+        };
         Ok(Self {
+            recording: recording_writer,
             own: errors_writer.worker(),
             access: (access, access_writer.bounded(lines)),
             errors: (errors, errors_writer),
@@ -72,6 +87,7 @@ impl OpenLogs {
         LogSettings {
             access: self.access.0.clone(),
             errors: self.errors.0.clone(),
+            is_recording: self.recording.is_some(),
             lines: self.lines,
             level: self.level,
         }
@@ -88,6 +104,10 @@ impl OpenLogs {
         Logs {
             access: self.access.1.worker(),
             errors: self.errors.1.worker(),
+            recording: self
+                .recording
+                .as_ref()
+                .map_or_else(WorkerLog::off, LogWriter::worker),
             warnings: self.level >= LogLevel::Warn,
         }
     }
@@ -118,6 +138,7 @@ impl OpenLogs {
         let Self {
             access: (_, access),
             errors: (_, errors),
+            recording,
             own,
             ..
         } = self;
@@ -125,7 +146,7 @@ impl OpenLogs {
         let until = unix_now() + FLUSH_TIME;
         access.finish();
         errors.finish();
-        for writer in [access, errors] {
+        for writer in [access, errors].into_iter().chain(recording) {
             writer.close(until.saturating_sub(unix_now()).min(FLUSH_TIME));
         }
     }
@@ -158,8 +179,14 @@ fn start(
     LogWriter::start(destination, counters, move |fault| report(name, &fault))
 }
 
-fn fault(path: &Setting<LogTarget>, error: &io::Error) -> Diagnostic {
-    let place = path.place().unwrap_or_default();
+fn record_to(ring: &Arc<LineRing>, registry: &Registry) -> io::Result<LogWriter> {
+    let counters = LogCounters::registered(registry, "recording");
+    let ring = RingWriter::new(Arc::clone(ring));
+    LogWriter::over(ring, counters, |fault| report("recording", &fault))
+}
+
+fn fault<T>(setting: &Setting<T>, error: &io::Error) -> Diagnostic {
+    let place = setting.place().unwrap_or_default();
     let message = format!("a log cannot be opened: {error}");
     Diagnostic::new(DiagnosticCode::UnwritableLog, place, message)
 }

@@ -32,7 +32,7 @@ use proxy_dns::Answer;
 use proxy_model::{BindAddress, LogLevel, Model};
 use proxy_pipeline::{Draining, IdSource, RouteLimits, Shared, Time, random_key};
 use proxy_plan::{Plan, TargetRegistry};
-use proxy_telemetry::{EventFields, Lifecycle, Registry};
+use proxy_telemetry::{EventFields, Lifecycle, LineRing, Registry};
 use proxy_upstream::StickyKey;
 use socket2::Socket;
 use std::sync::Arc;
@@ -64,6 +64,8 @@ pub(crate) struct Server {
     route_limits: LimitRegistry,
     memory: MemoryWatch,
     logs: OpenLogs,
+    /// The recorded heads.
+    recording: Arc<LineRing>,
     certificates: CertificateManager,
     inherited: InheritedSockets,
     health: TargetHealth,
@@ -93,7 +95,8 @@ impl Server {
         let names = NameTable::new(&model, Arc::clone(&registry));
         let found = names.first_look_ups().run(&model).await;
         let looked_up = names.prepare(&model, found, now());
-        let logs = open_logs(&disk, &model, &registry).await?;
+        let recording = Arc::<LineRing>::default();
+        let logs = open_logs(&disk, &model, (&registry, &recording)).await?;
         let arranged = arrange(&disk, listeners.clone(), (&model, &mut inherited)).await?;
         let mut named = targets
             .begin()
@@ -132,6 +135,7 @@ impl Server {
             route_limits,
             memory,
             logs,
+            recording,
             certificates,
             inherited,
             health: TargetHealth::default(),
@@ -220,7 +224,13 @@ impl Server {
             logs: self.logs.settings(),
             listeners: self.listeners.clone(),
             registry: Arc::clone(&self.common.registry),
+            recording: Arc::clone(&self.recording),
         }
+    }
+
+    /// The recorded heads.
+    pub(crate) fn recording(&self) -> &Arc<LineRing> {
+        &self.recording
     }
 
     /// Applies `opened` completely or not at all: steps that can fail come first and change nothing
@@ -302,6 +312,7 @@ impl Server {
             Some(logs) => self.logs = logs,
             None => self.logs.reopen(),
         }
+        self.recording.resize(recorded_bytes(plan.model()));
         shared_state::set_limits(&self.common.shared, &plan);
         let change = self.memory.apply(&plan.model().limits);
         memory_watch::log_change(change, &mut self.logs);
@@ -484,4 +495,11 @@ impl Server {
         self.workers.stop().await;
         self.logs.close();
     }
+}
+
+/// Memory for recorded heads; 0 if none are recorded.
+fn recorded_bytes(model: &Model) -> usize {
+    let recording = model.observability.recording.as_ref();
+    let kept = recording.map_or(0, |recording| *recording.keep_bytes);
+    usize::try_from(kept).unwrap_or(usize::MAX)
 }

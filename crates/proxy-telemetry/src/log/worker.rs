@@ -8,7 +8,7 @@ use super::counts::LineCounts;
 use super::repeated_limits::RepeatedLimits;
 use crate::record::{
     AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, ErrorRecord, EventRecord,
-    HeadBufferPool, LimitRecord, TimestampText,
+    HeadBufferPool, LimitRecord, RecordedFields, RecordingFormat, TimestampText,
 };
 use std::mem;
 use std::sync::Arc;
@@ -89,6 +89,18 @@ impl WorkerLog {
     ) -> Option<AccessLogHead> {
         self.is_on()
             .then(|| facts.access_head(format, &mut self.head_buffers))
+    }
+
+    /// Encodes the head of a request with its listener and header fields, for [`WorkerLog::access`] at its end. `None` if
+    /// the log is off.
+    pub fn recorded_head<'h, H: Iterator<Item = (&'h str, &'h [u8])>>(
+        &mut self,
+        facts: &AccessLogRequest<'_>,
+        fields: RecordedFields<'_, H>,
+        format: &RecordingFormat,
+    ) -> Option<AccessLogHead> {
+        self.is_on()
+            .then(|| facts.recorded_head(fields, format, &mut self.head_buffers))
     }
 
     /// Appends the record of a finished request.

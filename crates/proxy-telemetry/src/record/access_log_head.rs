@@ -2,6 +2,7 @@
 
 use super::access_format::{AccessFormat, OptionalField};
 use super::json::Line;
+use super::recorded_head::{RecordedFields, RecordingFormat};
 use super::redact;
 
 /// Maximum capacity of a buffer that is reused, in bytes.
@@ -140,6 +141,18 @@ impl AccessLogRequest<'_> {
         }
         line.text("\" \"", self.user_agent.unwrap_or(b"-"));
         fields_at
+    }
+
+    /// Encodes the head with listener and header fields into a buffer of `pool`.
+    pub(crate) fn recorded_head<'h, H: Iterator<Item = (&'h str, &'h [u8])>>(
+        &self,
+        fields: RecordedFields<'_, H>,
+        format: &RecordingFormat,
+        pool: &mut HeadBufferPool,
+    ) -> AccessLogHead {
+        let mut head = self.access_head(&format.head, pool);
+        fields.write(&mut Line(&mut head.bytes), format);
+        head
     }
 
     #[inline]

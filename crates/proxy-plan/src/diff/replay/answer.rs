@@ -14,6 +14,16 @@ pub enum ReplayedAnswer {
     BreakerOpen(String),
 }
 
+impl ReplayedAnswer {
+    /// The id of the route; `None` if no route matches.
+    pub(super) fn route(&self) -> Option<&str> {
+        match self {
+            Self::Decided(answer) => answer.route.as_deref(),
+            Self::RateLimited(route) | Self::BreakerOpen(route) => Some(route),
+        }
+    }
+}
+
 impl fmt::Display for ReplayedAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

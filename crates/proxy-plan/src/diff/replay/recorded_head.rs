@@ -1,5 +1,7 @@
 //! The head of a recorded request, from a line of JSON.
 
+use crate::decide::RequestHead;
+use crate::plan::Plan;
 use http::header::CONTENT_LENGTH;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -14,11 +16,11 @@ pub struct RecordedHead {
     /// Its time since the first one or another epoch; later requests have no lesser one.
     pub at: Duration,
     /// Name of the listener; `None` if it was not recorded.
-    pub(super) listener: Option<String>,
-    pub(super) method: Method,
-    pub(super) host: String,
-    pub(super) target: Option<PathAndQuery>,
-    pub(super) headers: HeaderMap,
+    pub(crate) listener: Option<String>,
+    pub(crate) method: Method,
+    pub(crate) host: String,
+    pub(crate) target: Option<PathAndQuery>,
+    pub(crate) headers: HeaderMap,
     pub(super) client_ip: IpAddr,
     /// Size of the body in bytes, if it is known.
     pub(super) body_bytes: Option<u64>,
@@ -26,23 +28,25 @@ pub struct RecordedHead {
     pub(super) upstream: Option<String>,
     /// The status of the response.
     pub(super) status: Option<u16>,
+    /// The route that answered it, if its line has all that a decision depends on.
+    pub(super) recorded_route: Option<RecordedRoute>,
 }
 
+/// The id of the route that answered a request; `None` if no route matched.
+pub(super) type RecordedRoute = Option<String>;
+
 impl RecordedHead {
-    /// Reads a line of the access log, or one with the same keys: `method`, `path` (with the query), `host`,
-    /// `client_ip`, `bytes_in`, `upstream`, `status`, and also `listener` and `headers`, an object of texts.
-    /// `None` for a line that is no request.
+    /// Reads a line of a recording or of the access log, or one with the same keys: `method`, `path` (with the query),
+    /// `host`, `client_ip`, `bytes_in`, `route`, `upstream`, `status`, and also `listener` and `headers`, an object of
+    /// texts or lists of texts. `None` for a line that is no request.
     #[must_use]
     pub fn from_json(line: &Value, at: Duration) -> Option<Self> {
         let text = |key: &str| line.get(key).and_then(Value::as_str);
         let method = Method::from_bytes(text("method")?.as_bytes()).ok()?;
         let target = text("path")?;
-        let headers = line.get("headers").and_then(Value::as_object);
-        let headers = headers.into_iter().flatten().filter_map(|(name, value)| {
-            let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
-            Some((name, HeaderValue::from_str(value.as_str()?).ok()?))
-        });
-        let headers: HeaderMap = headers.collect();
+        let recorded = line.get("headers").and_then(Value::as_object);
+        let headers = recorded.map(headers).unwrap_or_default();
+        let is_complete = recorded.is_some() && line.get("listener").is_some();
         let announced = headers.get(CONTENT_LENGTH);
         let announced = announced.and_then(|value| value.to_str().ok()?.parse().ok());
         let received = line.get("bytes_in").and_then(Value::as_u64);
@@ -59,11 +63,53 @@ impl RecordedHead {
             host: text("host").unwrap_or_default().to_owned(),
             headers,
             client_ip: address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            body_bytes: announced.or(received),
+            // A decision knows the announced length alone.
+            body_bytes: announced.or(received.filter(|_| !is_complete)),
             upstream: text("upstream").map(str::to_owned),
             status: status.and_then(|status| u16::try_from(status).ok()),
+            recorded_route: is_complete.then(|| text("route").map(str::to_owned)),
         })
     }
+
+    /// The head for the decision of `plan`, with other header fields.
+    pub(crate) fn request<'h>(&'h self, plan: &Plan, headers: &'h HeaderMap) -> RequestHead<'h> {
+        RequestHead {
+            listener: self.listener_of(plan),
+            method: &self.method,
+            host: &self.host,
+            target: self.target.as_ref(),
+            headers,
+            content_length: self.body_bytes,
+            client_ip: self.client_ip,
+        }
+    }
+
+    /// The listener with the recorded name, else the first one.
+    fn listener_of(&self, plan: &Plan) -> usize {
+        let name = self.listener.as_deref();
+        let mut listeners = plan.listeners().iter();
+        let found = name.and_then(|name| listeners.position(|one| one.name == name));
+        found.unwrap_or_default()
+    }
+}
+
+/// Fields from texts or lists of texts; those that HTTP forbids are left out.
+fn headers(recorded: &serde_json::Map<String, Value>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in recorded {
+        let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
+            continue;
+        };
+        let values = value
+            .as_array()
+            .map_or(std::slice::from_ref(value), Vec::as_slice);
+        for value in values.iter().filter_map(Value::as_str) {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.append(name.clone(), value);
+            }
+        }
+    }
+    headers
 }
 
 impl fmt::Display for RecordedHead {

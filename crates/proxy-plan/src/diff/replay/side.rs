@@ -2,7 +2,7 @@
 
 use super::answer::ReplayedAnswer;
 use super::recorded_head::RecordedHead;
-use crate::decide::{Decision, Outcome, RequestHead};
+use crate::decide::{Decision, Outcome};
 use crate::diff::answer::Answer;
 use crate::plan::Plan;
 use crate::route::{RoutePlan, Service};
@@ -59,15 +59,7 @@ impl<'p> ReplaySide<'p> {
 
     /// The answer to a request, which takes its tokens and counts for breakers.
     pub(super) fn answer(&self, head: &RecordedHead) -> ReplayedAnswer {
-        let request = RequestHead {
-            listener: self.listener(head.listener.as_deref()),
-            method: &head.method,
-            host: &head.host,
-            target: head.target.as_ref(),
-            headers: &head.headers,
-            content_length: head.body_bytes,
-            client_ip: head.client_ip,
-        };
+        let request = head.request(self.plan, &head.headers);
         let decision = self.plan.decide(&request, &self.states, head.at);
         let now_ns = u64::try_from(head.at.as_nanos()).unwrap_or(u64::MAX);
         if let Some(route) = decision.route
@@ -81,13 +73,6 @@ impl<'p> ReplaySide<'p> {
             }
         }
         ReplayedAnswer::Decided(Answer::new(self.plan, &decision))
-    }
-
-    /// The listener with this name, else the first one.
-    fn listener(&self, name: Option<&str>) -> usize {
-        let mut listeners = self.plan.listeners().iter();
-        let found = name.and_then(|name| listeners.position(|one| one.name == name));
-        found.unwrap_or_default()
     }
 
     fn is_admitted(&self, route: &RoutePlan, head: &RecordedHead, now_ns: u64) -> bool {

@@ -11,7 +11,7 @@ use crate::targets::dns::{FirstLookUps, FoundNames};
 use crate::tls::{CertificateLoad, LoadedTls};
 use crate::worker::worker_pool::worker_count;
 use proxy_model::Model;
-use proxy_telemetry::Registry;
+use proxy_telemetry::{LineRing, Registry};
 use std::sync::Arc;
 
 /// Copies of the server's state, so that the server keeps running while a reload waits.
@@ -24,6 +24,8 @@ pub(crate) struct Opening {
     pub(super) logs: LogSettings,
     pub(super) listeners: ListenerSet,
     pub(super) registry: Arc<Registry>,
+    /// The recorded heads.
+    pub(super) recording: Arc<LineRing>,
 }
 
 /// Files, sockets and addresses for a model. Dropped instead of applied, it changes nothing.
@@ -55,6 +57,7 @@ impl Opening {
             logs,
             listeners,
             registry,
+            recording,
         } = self;
         let loaded_tls = certificates.run(&model, keys, now()).await;
         let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
@@ -62,7 +65,7 @@ impl Opening {
         let logs = if logs == LogSettings::from(&model.observability) {
             None
         } else {
-            Some(open_logs(&disk, &model, &registry).await?)
+            Some(open_logs(&disk, &model, (&registry, &recording)).await?)
         };
         let listeners = arrange(&disk, listeners, (&model, inherited)).await?;
         Ok(Opened {
@@ -79,10 +82,11 @@ impl Opening {
 pub(super) async fn open_logs(
     disk: &DiskThread,
     model: &Arc<Model>,
-    registry: &Arc<Registry>,
+    (registry, recording): (&Arc<Registry>, &Arc<LineRing>),
 ) -> Result<OpenLogs, ApplyError> {
     let (model, registry) = (Arc::clone(model), Arc::clone(registry));
-    let opening = disk.run(move || OpenLogs::open(&model.observability, &registry));
+    let recording = Arc::clone(recording);
+    let opening = disk.run(move || OpenLogs::open(&model.observability, &registry, &recording));
     let opened = opening.await.map_err(ApplyError::Disk)?;
     opened.map_err(ApplyError::Log)
 }

@@ -5,6 +5,8 @@
     reason = "a test may stop"
 )]
 
+mod deploy;
+
 use control_testkit::{Database, Program};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -350,6 +352,18 @@ fn what_a_file_says_becomes_true() {
         apply(&[]),
         "project/edge unchanged\nproject/core unchanged\n"
     );
+    // What the file does not name is left, unless it is to be pruned.
+    fs::write(&file, json!({"projects": [{"name": "edge"}]}).to_string()).unwrap();
+    assert_eq!(apply(&[]), "project/edge unchanged\n");
+    assert_eq!(
+        apply(&["--prune", "--dry-run"]),
+        "project/edge unchanged\nproject/core would be deleted\n"
+    );
+    assert_eq!(
+        apply(&["--prune"]),
+        "project/edge unchanged\nproject/core deleted\n"
+    );
+    assert_eq!(apply(&["--prune"]), "project/edge unchanged\n");
     fs::write(&file, json!({"planets": []}).to_string()).unwrap();
     let unknown = world.ctl(&["apply", "-f", file.to_str().unwrap()]);
     assert_eq!(unknown.code, 2);

@@ -1,0 +1,221 @@
+//! A preview of a bundle, for a terminal: the sections of `proxyd diff` for each bundle that nodes run.
+
+use crate::ctl::lookup::text as field;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Entries of a section that are listed; the rest is counted.
+const MAX_LISTED: usize = 50;
+/// Wider cells do not push the next column of other rows, in characters.
+const MAX_CELL_CHARS: usize = 60;
+
+/// The page.
+pub(super) fn text(preview: &Value) -> String {
+    let mut page = String::new();
+    for compared in items(preview, "comparisons") {
+        comparison(&mut page, compared);
+    }
+    let mut note = |count: i64, text: &str| {
+        if count > 0 {
+            writeln!(page, "{count} nodes {text}").unwrap_or_default();
+        }
+    };
+    note(
+        number(preview, "other_nodes"),
+        "are ordered to run other bundles, which were not compared",
+    );
+    note(number(preview, "unordered_nodes"), "have no order yet");
+    if preview.get("needs_approval").and_then(Value::as_bool) == Some(true) {
+        page.push_str("the project's policy wants another person's approval\n");
+    }
+    let until = field(preview, "frozen_until");
+    if !until.is_empty() {
+        writeln!(page, "the project's policy allows no change until {until}").unwrap_or_default();
+    }
+    page
+}
+
+/// Whether all nodes are ordered to run these bytes.
+pub(super) fn is_in_force(preview: &Value) -> bool {
+    let mut compared = items(preview, "comparisons").peekable();
+    let others = number(preview, "other_nodes") + number(preview, "unordered_nodes");
+    compared.peek().is_some() && others == 0 && compared.all(is_same)
+}
+
+/// Whether no node would get the bundle.
+pub(super) fn has_no_nodes(preview: &Value) -> bool {
+    let others = number(preview, "other_nodes") + number(preview, "unordered_nodes");
+    others == 0 && items(preview, "comparisons").next().is_none()
+}
+
+fn comparison(page: &mut String, compared: &Value) {
+    let (name, id) = (field(compared, "name"), field(compared, "before"));
+    let nodes = number(compared, "nodes");
+    let before = format!("bundle {name} ({id}), which {nodes} nodes are ordered to run");
+    if is_same(compared) {
+        writeln!(page, "the same bytes as {before}\n").unwrap_or_default();
+        return;
+    }
+    let Some(diff) = compared.get("diff").filter(|diff| diff.is_object()) else {
+        writeln!(
+            page,
+            "no comparison with {before}: today's checks refuse it\n"
+        )
+        .unwrap_or_default();
+        return;
+    };
+    writeln!(page, "compared with {before}\n").unwrap_or_default();
+    let row = |names: &[&str], item: &Value| -> Vec<String> {
+        names
+            .iter()
+            .map(|name| field(item, name).to_owned())
+            .collect()
+    };
+    let rows = |list: &str, names: &[&str]| -> Vec<Vec<String>> {
+        items(diff, list).map(|item| row(names, item)).collect()
+    };
+    section(
+        page,
+        "risks",
+        &rows("risks", &["class", "subject", "change"]),
+        0,
+    );
+    let omitted = |name: &str| usize::try_from(number(diff, name)).unwrap_or_default();
+    let moved: Vec<Vec<String>> = items(diff, "requests").map(moved).collect();
+    let heading = "requests that are answered differently";
+    section(page, heading, &moved, omitted("omitted_requests"));
+    section(
+        page,
+        "routes that take no request",
+        &texts(diff, "unreachable_routes"),
+        0,
+    );
+    section(
+        page,
+        "added and removed",
+        &rows("parts", &["change", "part"]),
+        0,
+    );
+    let settings: Vec<Vec<String>> = items(diff, "settings").map(setting).collect();
+    section(page, "settings in force", &settings, omitted("omitted"));
+    section(page, "ended by a reload", &texts(diff, "drained"), 0);
+    section(page, "limits of the comparison", &texts(diff, "limits"), 0);
+    section(page, "files", &rows("files", &["change", "name"]), 0);
+}
+
+/// The two answers, and a request that they are for.
+fn moved(region: &Value) -> Vec<String> {
+    let answers = format!("{} -> {}", field(region, "before"), field(region, "after"));
+    vec![answers, format!("such as {}", field(region, "example"))]
+}
+
+fn setting(change: &Value) -> Vec<String> {
+    let values = |name: &str| {
+        let values: Vec<String> = items(change, name).map(ToString::to_string).collect();
+        if values.is_empty() {
+            "none".to_owned()
+        } else {
+            values.join(", ")
+        }
+    };
+    let values = format!("{} -> {}", values("before"), values("after"));
+    vec![field(change, "path").to_owned(), values]
+}
+
+fn section(page: &mut String, heading: &str, rows: &[Vec<String>], omitted: usize) {
+    if rows.is_empty() {
+        return;
+    }
+    writeln!(page, "{heading}").unwrap_or_default();
+    let listed = rows.get(..MAX_LISTED).unwrap_or(rows);
+    let columns = listed.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = listed.iter().filter_map(|row| row.get(column));
+        let widths = cells.map(|cell| cell.chars().count());
+        let widths = widths.filter(|width| *width <= MAX_CELL_CHARS);
+        widths.max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in listed {
+        let cells = row.iter().zip(&widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}", width = *width))
+            .collect();
+        writeln!(page, "  {}", cells.join("  ").trim_end()).unwrap_or_default();
+    }
+    let more = rows.len() - listed.len() + omitted;
+    if more > 0 {
+        writeln!(page, "  and {more} more, all with -o json").unwrap_or_default();
+    }
+    page.push('\n');
+}
+
+fn is_same(compared: &Value) -> bool {
+    compared.get("same").and_then(Value::as_bool) == Some(true)
+}
+
+fn items<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    value
+        .get(name)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+}
+
+fn texts(value: &Value, name: &str) -> Vec<Vec<String>> {
+    let texts = items(value, name).filter_map(Value::as_str);
+    texts.map(|text| vec![text.to_owned()]).collect()
+}
+
+fn number(value: &Value, name: &str) -> i64 {
+    value.get(name).and_then(Value::as_i64).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_preview_names_bundles_risks_and_the_policy() {
+        let preview = json!({
+            "comparisons": [
+                {"before": "1", "name": "v1", "nodes": 3, "same": false, "diff": {
+                    "risks": [{"class": "agent-removed", "subject": "route a", "change": "no sso"}],
+                    "requests": [{"before": "a (u)", "after": "b (u)", "example": "GET /a"}],
+                    "omitted_requests": 2, "unreachable_routes": ["a"], "omitted": 0,
+                    "settings": [{"path": "x", "before": [1], "after": []}],
+                }},
+                {"before": "2", "name": "v2", "nodes": 1, "same": true, "diff": {}},
+            ],
+            "other_nodes": 0, "unordered_nodes": 2, "needs_approval": true,
+            "frozen_until": "2026-11-30T08:00:00Z",
+        });
+        assert_eq!(
+            text(&preview),
+            "compared with bundle v1 (1), which 3 nodes are ordered to run\n\n\
+             risks\n  agent-removed  route a  no sso\n\n\
+             requests that are answered differently\n  a (u) -> b (u)  such as GET /a\n  \
+             and 2 more, all with -o json\n\n\
+             routes that take no request\n  a\n\n\
+             settings in force\n  x  1 -> none\n\n\
+             the same bytes as bundle v2 (2), which 1 nodes are ordered to run\n\n\
+             2 nodes have no order yet\n\
+             the project's policy wants another person's approval\n\
+             the project's policy allows no change until 2026-11-30T08:00:00Z\n"
+        );
+        assert!(!is_in_force(&preview));
+        assert!(!has_no_nodes(&preview));
+    }
+
+    #[test]
+    fn bytes_are_in_force_where_every_node_is_ordered_to_run_them() {
+        let one = |same: bool, others: i64| json!({"comparisons": [{"same": same}], "other_nodes": others, "unordered_nodes": 0});
+        assert!(is_in_force(&one(true, 0)));
+        assert!(!is_in_force(&one(false, 0)));
+        assert!(!is_in_force(&one(true, 1)));
+        let none = json!({"comparisons": [], "other_nodes": 0, "unordered_nodes": 0});
+        assert!(!is_in_force(&none));
+        assert!(has_no_nodes(&none));
+    }
+}

@@ -1,0 +1,137 @@
+//! The effect of files on nodes, before there is a bundle of them.
+
+use crate::bundle::archive::DiffView;
+use crate::bundle::{DiagnosticView, ServicesRequest, source};
+use crate::request::extract::{Body, Caller, Path};
+use crate::response::problem::Problem;
+use axum::Json;
+use axum::extract::State;
+use control_app::{App, Preview, PreviewComparison};
+use control_wire::{BundleId, ErrorResponse, ProjectId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// The files or services of a bundle that is not made yet, and the nodes that it is for.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PreviewRequest {
+    /// Texts by name; the configuration begins in `proxy.kdl`.
+    files: Option<BTreeMap<String, String>>,
+    /// Files that are no text, such as images, in Base64; only beside `files`.
+    #[serde(default)]
+    assets: BTreeMap<String, String>,
+    /// Where the services of the project shall be served; only without `files`.
+    services: Option<ServicesRequest>,
+    /// Labels that a node must have, all of them; absent: all nodes.
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+}
+
+/// The effect that a bundle would have.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PreviewView {
+    /// SHA-256 of the archive in Base64-URL; absent if the files have errors.
+    digest: Option<String>,
+    /// Errors and warnings, in the order of the files: at most 100.
+    diagnostics: Vec<DiagnosticView>,
+    /// Comparisons with the bundles that nodes are ordered to run, those of most nodes first: at most 4.
+    comparisons: Vec<PreviewComparisonView>,
+    /// Nodes that are ordered to run another bundle.
+    other_nodes: i64,
+    /// Nodes without an order.
+    unordered_nodes: i64,
+    /// Whether the project's policy wants another person's approval.
+    needs_approval: bool,
+    /// Whether the project's policy refuses a bundle with these warnings.
+    refused: bool,
+    /// The end of the freeze, if the project's policy allows no change now.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    frozen_until: Option<Timestamp>,
+}
+
+/// A bundle that nodes are ordered to run, compared with the files.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PreviewComparisonView {
+    before: BundleId,
+    /// Its name.
+    name: String,
+    /// Its nodes.
+    nodes: i64,
+    /// Whether its archive has the same bytes.
+    same: bool,
+    /// Absent if the checks of this version refuse the bundle, or its archive cannot be read.
+    diff: Option<DiffView>,
+}
+
+impl From<Preview> for PreviewView {
+    fn from(preview: Preview) -> Self {
+        let Preview {
+            digest,
+            diagnostics,
+            comparisons,
+            other_nodes,
+            unordered_nodes,
+            needs_approval,
+            is_refused,
+            frozen_until,
+        } = preview;
+        Self {
+            digest,
+            diagnostics: diagnostics.into_iter().map(DiagnosticView::from).collect(),
+            comparisons: comparisons.into_iter().map(Into::into).collect(),
+            other_nodes,
+            unordered_nodes,
+            needs_approval,
+            refused: is_refused,
+            frozen_until,
+        }
+    }
+}
+
+impl From<PreviewComparison> for PreviewComparisonView {
+    fn from(compared: PreviewComparison) -> Self {
+        let PreviewComparison {
+            before,
+            name,
+            nodes,
+            is_same,
+            comparison,
+        } = compared;
+        Self {
+            before,
+            name,
+            nodes,
+            same: is_same,
+            diff: comparison.map(DiffView::from),
+        }
+    }
+}
+
+/// Previews a bundle: checks files, compares them with the bundles that nodes are ordered to run, and says what the
+/// project's policy makes of it. Nothing is kept.
+#[utoipa::path(
+    post, path = "/projects/{project}/bundles/preview", operation_id = "preview_bundle",
+    tag = "bundles", request_body = PreviewRequest, responses(
+        (status = 200, body = PreviewView),
+        (status = 503, description = "Six bundles are uploaded already, three to the organization or two by the caller, the database is away, or the program stops", body = ErrorResponse)
+    )
+)]
+pub(crate) async fn preview(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Body(request): Body<PreviewRequest>,
+) -> Result<Json<PreviewView>, Problem> {
+    let PreviewRequest {
+        files,
+        assets,
+        services,
+        labels,
+    } = request;
+    let source = source(files, assets, services)?;
+    let found = app.preview_bundle(&call, project, source, labels).await?;
+    Ok(Json(found.into()))
+}

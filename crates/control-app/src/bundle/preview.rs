@@ -1,0 +1,161 @@
+//! The effect of files on nodes, before there is a bundle of them.
+
+use crate::app::{App, tenant};
+use crate::bundle::approval::{MAX_BASES, count_warnings};
+use crate::bundle::{Built, BundleSource, build, source_files};
+use crate::call::Call;
+use crate::configuration::Diagnostic;
+use crate::configuration::diff::Comparison;
+use crate::error::Error;
+use control_bundle::{Files, digest};
+use control_domain::{Access, ApprovalRule, Bundle, Labels, PolicyRules, Refusal};
+use control_store::OrderedBundle;
+use control_wire::{BundleId, ProjectId};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Bundles in force that are counted; those of most nodes are compared.
+const MAX_ORDERED: i64 = 50;
+
+/// The effect that a bundle of these files would have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Preview {
+    /// SHA-256 of the archive in Base64-URL; `None` for files with errors.
+    pub digest: Option<String>,
+    /// Errors and warnings.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Comparisons with the bundles that nodes are ordered to run, those of most nodes first, at most four.
+    pub comparisons: Vec<PreviewComparison>,
+    /// Nodes that are ordered to run another bundle.
+    pub other_nodes: i64,
+    /// Nodes without an order.
+    pub unordered_nodes: i64,
+    /// Whether the project's policy wants another person's approval.
+    pub needs_approval: bool,
+    /// Whether the policy refuses a bundle with these warnings.
+    pub is_refused: bool,
+    /// The end of the freeze, if the policy allows no change now.
+    pub frozen_until: Option<Timestamp>,
+}
+
+/// A bundle that nodes are ordered to run, compared with the files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PreviewComparison {
+    /// The bundle.
+    pub before: BundleId,
+    /// Its name.
+    pub name: String,
+    /// The number of its nodes.
+    pub nodes: i64,
+    /// Whether its archive has the same bytes.
+    pub is_same: bool,
+    /// The difference; `None` if the checks of this version refuse the bundle, or its archive cannot be read.
+    pub comparison: Option<Comparison>,
+}
+
+impl App {
+    /// Checks files, and compares them with the bundles that nodes with these labels are ordered to run. Nothing is
+    /// kept.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]; [`Error::Files`] for files that cannot be a bundle at all.
+    pub async fn preview_bundle(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        source: BundleSource,
+        labels: BTreeMap<String, String>,
+    ) -> Result<Preview, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_BUNDLES, tenant)?;
+        let labels = Labels::parse(labels)?;
+        let files = source_files(&mut tx, call, tenant, source).await?;
+        let found = tx.project(project).await?.ok_or(Refusal::NotFound)?;
+        let rules = found.value.policy.rules;
+        let ordered = tx
+            .bundles_in_force(project, labels.pairs(), MAX_ORDERED)
+            .await?;
+        drop(tx);
+        let files = Arc::new(files);
+        let own = Arc::clone(&files);
+        let built = self.heavy(tenant.org, move || build(&own)).await?;
+        let Built {
+            archive,
+            diagnostics,
+        } = built.map_err(Error::Files)?;
+        let mut preview = Preview {
+            digest: archive.as_deref().map(digest),
+            diagnostics,
+            ..Preview::default()
+        };
+        if preview.digest.is_some() {
+            self.compare_all(&mut preview, &ordered, &files).await?;
+            preview.judge(&rules, call.now);
+        }
+        Ok(preview)
+    }
+
+    async fn compare_all(
+        &self,
+        preview: &mut Preview,
+        ordered: &[OrderedBundle],
+        files: &Arc<Files>,
+    ) -> Result<(), Error> {
+        for OrderedBundle { bundle, nodes } in ordered.iter().copied() {
+            let Some(bundle) = bundle else {
+                preview.unordered_nodes = nodes;
+                continue;
+            };
+            if usize::from(MAX_BASES) <= preview.comparisons.len() {
+                preview.other_nodes += nodes;
+                continue;
+            }
+            let found = self.store.read().await?.bundle(bundle).await?;
+            let found = found.ok_or(Refusal::NotFound)?.value;
+            let is_same = is_same(&found, preview);
+            let comparison = if is_same {
+                Some(Comparison::default())
+            } else {
+                let compared = self.compare_files(&found, files).await;
+                compared.ok().flatten()
+            };
+            preview.comparisons.push(PreviewComparison {
+                before: bundle,
+                name: found.name.to_string(),
+                nodes,
+                is_same,
+                comparison,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Preview {
+    /// Says of the policy what it would say of a rollout to these nodes.
+    fn judge(&mut self, rules: &PolicyRules, now: Timestamp) {
+        let is_risky = |compared: &PreviewComparison| {
+            let risks = compared.comparison.as_ref().map(|found| &found.risks);
+            risks.is_none_or(|risks| !risks.is_empty())
+        };
+        self.needs_approval = match rules.approve {
+            ApprovalRule::None => false,
+            ApprovalRule::All => true,
+            ApprovalRule::Risky => {
+                let unknown = self.other_nodes + self.unordered_nodes;
+                unknown > 0 || self.comparisons.iter().any(is_risky)
+            }
+        };
+        self.is_refused = rules.refuse_warnings && count_warnings(&self.diagnostics) > 0;
+        self.frozen_until = rules.freezes.end(now);
+    }
+}
+
+fn is_same(bundle: &Bundle, preview: &Preview) -> bool {
+    let archive = bundle.archive.as_ref();
+    let old = archive.map(|archive| archive.digest.as_str());
+    old.is_some() && old == preview.digest.as_deref()
+}

@@ -1,0 +1,92 @@
+//! Expectations of certificates, whose files the caller has read.
+
+use super::question;
+use super::explain_command::command;
+use crate::plan::Plan;
+use crate::targets::TargetRegistry;
+use crate::upstream_states::AssumeHealthy;
+use proxy_model::{ConfigTest, Expectation, FailedTest, Model};
+use std::sync::Arc;
+
+/// A certificate that a listener shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownCertificate {
+    /// Its hosts, in lower case.
+    pub names: Vec<String>,
+    /// Whole days until it expires; negative after that.
+    pub days_left: i64,
+}
+
+/// An expectation of a certificate that fails.
+#[derive(Clone, Debug)]
+pub struct CertificateFailure {
+    /// The test.
+    pub test: FailedTest,
+    /// Whether the certificate expires too soon: a failure that comes by itself.
+    pub is_by_time: bool,
+}
+
+/// The tests whose expectations of a certificate fail. `shown` has the certificate that the listener with this index shows
+/// to a client of a host; `None` without TLS.
+#[must_use]
+pub fn failed_certificate_tests(
+    model: &Model,
+    shown: impl Fn(usize, &str) -> Option<ShownCertificate>,
+) -> Vec<CertificateFailure> {
+    let concerned =
+        |test: &&ConfigTest| test.expectations.iter().any(|one| one.value.needs_files());
+    let mut tests = model.tests.iter().filter(concerned).peekable();
+    if tests.peek().is_none() {
+        return Vec::new();
+    }
+    let mut targets = TargetRegistry::default().begin();
+    let plan = Plan::compile(1, Arc::new(model.clone()), &mut targets);
+    let states = AssumeHealthy::new(&plan);
+    let failed = tests.flat_map(|test| {
+        let request = question(test);
+        // A request that cannot be explained fails as a test already.
+        let explanation = request.ask_briefly(&plan, &states).ok();
+        let found = explanation.and_then(|explanation| {
+            let name = explanation.listener?.name;
+            let mut listeners = plan.listeners().iter();
+            let index = listeners.position(|listener| listener.name == name)?;
+            shown(index, &explanation.host.seen.unwrap_or_default())
+        });
+        let explain = command(&request, &model.sources);
+        let failed = test.expectations.iter().filter_map(move |expected| {
+            let test = FailedTest {
+                name: test.name.clone(),
+                place: expected.place().unwrap_or(test.place),
+                request: test.request.place,
+                difference: difference(&expected.value, found.as_ref())?,
+                explain: explain.clone(),
+            };
+            let is_days = matches!(expected.value, Expectation::CertificateDays(_));
+            Some(CertificateFailure {
+                test,
+                is_by_time: is_days && found.is_some(),
+            })
+        });
+        failed.collect::<Vec<_>>()
+    });
+    failed.collect()
+}
+
+fn difference(expected: &Expectation, found: Option<&ShownCertificate>) -> Option<String> {
+    if !expected.needs_files() {
+        return None;
+    }
+    let Some(ShownCertificate { names, days_left }) = found else {
+        return Some("the listener shows no certificate".to_owned());
+    };
+    match expected {
+        Expectation::Certificate(name) if !names.contains(name) => {
+            let names = names.join(", ");
+            Some(format!("the certificate is for {names}, not `{name}`"))
+        }
+        Expectation::CertificateDays(days) if *days_left < i64::from(*days) => Some(format!(
+            "the certificate is valid for {days_left} days, not {days}"
+        )),
+        _ => None,
+    }
+}

@@ -1,0 +1,121 @@
+//! The part of a recorded request that the access log leaves out: its listener and its header fields.
+
+use super::access_format::AccessFormat;
+use super::escape;
+use super::json::Line;
+use std::hash::{BuildHasher, RandomState};
+
+/// The form in which heads are recorded.
+#[derive(Clone, Debug)]
+pub struct RecordingFormat {
+    /// The form of the part that access records have, too.
+    pub head: AccessFormat,
+    /// Whether a field of this name, in lower case, is a credential. Its value is recorded as a digest.
+    pub is_credential: fn(&str) -> bool,
+    /// Names of further fields whose values are recorded as digests, in lower case.
+    pub redact_headers: Vec<String>,
+    /// The key of digests: equal values have equal digests while the process runs, and cannot be guessed without it.
+    pub key: RandomState,
+}
+
+/// Listener and header fields of a recorded request.
+#[derive(Clone, Debug)]
+pub struct RecordedFields<'a, H> {
+    /// Name of the listener.
+    pub listener: &'a str,
+    /// Names in lower case with their values; values of one name follow each other.
+    pub headers: H,
+}
+
+impl RecordingFormat {
+    fn is_secret(&self, name: &str) -> bool {
+        let own = self.redact_headers.iter().any(|redacted| redacted == name);
+        own || (self.is_credential)(name)
+    }
+}
+
+impl<'a, H: Iterator<Item = (&'a str, &'a [u8])>> RecordedFields<'_, H> {
+    /// Appends the fields behind others of the same object.
+    pub(super) fn write(self, line: &mut Line<'_>, format: &RecordingFormat) {
+        let Self { listener, headers } = self;
+        line.text(",\"listener\":\"", listener.as_bytes());
+        line.raw(",\"headers\":{");
+        let mut last: Option<&str> = None;
+        for (name, value) in headers {
+            if last == Some(name) {
+                line.raw(",\"");
+            } else {
+                line.raw(if last.is_some() { "],\"" } else { "\"" });
+                escape::push(line.0, name.as_bytes());
+                line.raw("\":[\"");
+            }
+            if format.is_secret(name) {
+                let digest = format.key.hash_one(value);
+                line.raw(&format!("digest:{digest:016x}"));
+            } else {
+                escape::push(line.0, value);
+            }
+            line.raw("\"");
+            last = Some(name);
+        }
+        line.raw(if last.is_some() { "]}" } else { "}" });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(headers: &[(&'static str, &'static str)], format: &RecordingFormat) -> String {
+        let mut out = Vec::new();
+        let fields = RecordedFields {
+            listener: "main",
+            headers: headers
+                .iter()
+                .map(|(name, value)| (*name, value.as_bytes())),
+        };
+        fields.write(&mut Line(&mut out), format);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn format() -> RecordingFormat {
+        RecordingFormat {
+            head: AccessFormat::default(),
+            is_credential: |name| name == "authorization",
+            redact_headers: vec!["x-tenant".to_owned()],
+            key: RandomState::new(),
+        }
+    }
+
+    #[test]
+    fn values_of_one_name_are_a_list() {
+        let headers = [("accept", "a"), ("accept", "b"), ("te", "\"x\"")];
+        assert_eq!(
+            written(&headers, &format()),
+            r#","listener":"main","headers":{"accept":["a","b"],"te":["\"x\""]}"#
+        );
+        assert_eq!(
+            written(&[], &format()),
+            r#","listener":"main","headers":{}"#
+        );
+    }
+
+    #[test]
+    fn credentials_are_digests_that_depend_on_the_key() {
+        let format = format();
+        let headers = [
+            ("authorization", "Bearer s3cret"),
+            ("x-tenant", "Bearer s3cret"),
+        ];
+        let text = written(&headers, &format);
+        assert!(!text.contains("s3cret"), "{text}");
+        let digests: Vec<&str> = text
+            .split("digest:")
+            .skip(1)
+            .map(|rest| &rest[..16])
+            .collect();
+        assert_eq!(digests[0], digests[1], "the same value");
+        let other = written(&headers, &self::format());
+        assert!(!other.contains(digests[0]), "another key");
+    }
+}
