@@ -6,6 +6,7 @@ mod demo;
 mod fleet;
 mod fuzz;
 mod fuzz_api;
+mod identity;
 mod reference;
 mod setup;
 mod soak;
@@ -63,6 +64,8 @@ enum Task {
     FuzzApi(fuzz_api::Options),
     /// Compare canonical XML of random documents with that of libxml2
     Canonical(fuzz::canonical::Options),
+    /// Sign in by other projects' identity providers in Chromium, honest and lying ones, on both databases
+    Identity(identity::Options),
     /// Reload and upgrade proxyd under load, and fail when any client notices
     Soak(soak::Options),
     /// Disturb all that proxyd depends on, under load, and fail on any wrong answer or lost permit
@@ -102,6 +105,7 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::Fuzz(ref options) => fuzz::run(&workspace, options),
         Task::FuzzApi(ref options) => fuzz_api::run(&workspace, options),
         Task::Canonical(ref options) => fuzz::canonical::run(&workspace, options),
+        Task::Identity(ref options) => identity::run(&workspace, options),
         Task::Soak(options) => soak::run(&workspace, options),
         Task::Chaos(options) => chaos::run(&workspace, options),
         Task::Fleet(ref options) => fleet::run(&workspace, options),

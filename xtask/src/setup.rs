@@ -1,9 +1,10 @@
 //! `cargo xtask setup`: installs missing tools.
 
-mod browser;
 mod debian;
+mod node;
 mod python;
 
+use node::NodeModules;
 use python::{PYTHON_ENVIRONMENTS, PythonEnvironment};
 use xtask_kit::command;
 use xtask_kit::llvm_profdata;
@@ -22,6 +23,18 @@ pub(crate) fn run(workspace: &Workspace, bench: bool) -> Result<(), TaskError> {
     all_here(&install(workspace, bench))
 }
 
+/// Installs the identity providers of `cargo xtask identity`, which the tests do without.
+///
+/// # Errors
+/// They are still missing.
+pub(crate) fn for_identity(workspace: &Workspace) -> Result<(), TaskError> {
+    let mut missing = debian::install_for_identity(workspace);
+    let names = "samlify and oidc-provider";
+    missing.extend(node_modules(workspace, names, &node::IDENTITY));
+    missing.extend(python_environment(workspace, &python::IDENTITY));
+    all_here(&missing)
+}
+
 /// Installs missing tools and returns those that could not be installed, with the reasons.
 pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     let mut missing = debian::install(workspace, bench);
@@ -30,7 +43,8 @@ pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     missing.extend(cargo_deny(workspace));
     let environments = PYTHON_ENVIRONMENTS.iter();
     missing.extend(environments.filter_map(|one| python_environment(workspace, one)));
-    missing.extend(browser_driver(workspace));
+    let names = "playwright-core and axe-core";
+    missing.extend(node_modules(workspace, names, &node::BROWSER));
     if bench {
         missing.extend(llvm_tools(workspace));
     }
@@ -97,13 +111,13 @@ fn python_environment(workspace: &Workspace, environment: &PythonEnvironment) ->
     }
 }
 
-fn browser_driver(workspace: &Workspace) -> Option<String> {
-    match browser::install(workspace) {
+fn node_modules(workspace: &Workspace, names: &str, modules: &NodeModules) -> Option<String> {
+    match modules.install(workspace) {
         Ok(false) => {
-            say("setup: playwright-core and axe-core are here");
+            say(format!("setup: {names} are here"));
             None
         }
-        installed => outcome("playwright-core and axe-core", installed.map(drop)),
+        installed => outcome(names, installed.map(drop)),
     }
 }
 

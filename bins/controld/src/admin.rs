@@ -1,6 +1,6 @@
 //! `controld admin`: administrators without the set-up link, and ways back in for users that are locked out.
 
-use crate::cli::{CreateAdminArgs, SetPasswordArgs, StateArgs, UserArgs};
+use crate::cli::{CreateAdminArgs, OrgArgs, SetPasswordArgs, StateArgs, UserArgs};
 use crate::data_dir::DataDir;
 use crate::key_file::Secrets;
 use control_app::{App, Call, NewInstallation};
@@ -97,6 +97,16 @@ pub(crate) async fn reset_second_factor(args: UserArgs) -> Result<ExitCode, Box<
     let app = open(state).await?;
     let call = Call::system(app.now());
     app.clear_second_factor(&call, &email).await?;
+    app.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Switches an organization's single sign-on off: the way back in when its provider admits nobody any more.
+pub(crate) async fn delete_sso(args: OrgArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let OrgArgs { state, org } = args;
+    let app = open(state).await?;
+    let id = app.org_of_sign_in(&org).await?;
+    app.delete_sso(&Call::system(app.now()), id).await?;
     app.close().await;
     Ok(ExitCode::SUCCESS)
 }

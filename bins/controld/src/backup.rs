@@ -8,6 +8,7 @@ use crate::state::open_existing;
 use std::error::Error;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Writes the copy; a file that is there already is never written over.
@@ -23,10 +24,18 @@ pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
         return Err(format!("--to {}: exists already; {way_out}", to.display()).into());
     }
     let app = open_existing(&data_dir, Secrets::Untouched).await?;
-    let copied = app.back_up(&to.display().to_string()).await;
+    // The copy has its name once it is whole: an interrupted one still has sessions in it.
+    let mut part = to.clone().into_os_string();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    if part.exists() {
+        fs::remove_file(&part)?;
+    }
+    let copied = app.back_up(&part.display().to_string()).await;
     copied.map_err(|error| format!("--to {}: {}", to.display(), told(&error)))?;
     app.close().await;
-    fs::set_permissions(&to, Permissions::from_mode(0o600))?;
+    fs::set_permissions(&part, Permissions::from_mode(0o600))?;
+    fs::rename(&part, &to)?;
     println!(
         "backup in {}; the key file {} is not in it",
         to.display(),

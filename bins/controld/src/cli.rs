@@ -29,7 +29,7 @@ pub(crate) enum Command {
     /// The audit log.
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Copies a SQLite database while it is in use. The key file is not in the copy.
+    /// Copies a SQLite database while it is in use, without its sessions. The key file is not in the copy.
     Backup(BackupArgs),
     /// Checks the settings and the files that they name, and starts nothing; exit code 1 for a fault.
     Check(ServeArgs),
@@ -47,7 +47,9 @@ pub(crate) enum AdminCommand {
     SetPassword(SetPasswordArgs),
     /// Takes a user's second factor away and ends its sessions.
     ResetSecondFactor(UserArgs),
-    /// Ends every session, as after the restore of a backup.
+    /// Switches an organization's single sign-on off and ends its sessions.
+    DeleteSso(OrgArgs),
+    /// Ends every session, as after the restore of a snapshot.
     EndSessions(StateArgs),
 }
 
@@ -259,6 +261,16 @@ pub(crate) struct UserArgs {
     /// The address that the user signs in with.
     #[arg(long)]
     pub(crate) email: String,
+}
+
+/// An organization.
+#[derive(Debug, Args)]
+pub(crate) struct OrgArgs {
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+    /// Its identifier or its name.
+    #[arg(long)]
+    pub(crate) org: String,
 }
 
 /// A user's next password.

@@ -71,6 +71,7 @@ async fn run(matches: &ArgMatches, file: Option<&ConfigFile>) -> Result<ExitCode
         Some(Command::Admin(AdminCommand::ResetSecondFactor(args))) => {
             admin::reset_second_factor(args).await
         }
+        Some(Command::Admin(AdminCommand::DeleteSso(args))) => admin::delete_sso(args).await,
         Some(Command::Admin(AdminCommand::EndSessions(state))) => admin::end_sessions(state).await,
         Some(Command::Audit(AuditCommand::Verify(state))) => audit::verify(state).await,
         Some(Command::Backup(args)) => backup::run(args).await,

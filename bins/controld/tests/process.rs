@@ -4,7 +4,8 @@
 use control_testkit::{Database, ObjectServer, Program, databases};
 use proxy_load::clock::Stopwatch;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -152,6 +153,143 @@ fn a_user_that_is_locked_out_is_let_in_on_the_machine() {
         assert!(done && text.starts_with("sessions ended "), "{text}");
         assert_ne!(text.trim(), "sessions ended 0");
     }
+}
+
+#[test]
+fn single_sign_on_that_locked_everybody_out_is_switched_off_on_the_machine() {
+    for database in databases() {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = arguments(folder.path(), &database);
+        let address = ["--public-url", "https://controld.example"].map(str::to_owned);
+        let mut program = Program::start(CONTROLD, &[&arguments[..], &address[..]].concat());
+        let made = set_up(&mut program);
+        let key = made["api_key"]["secret"].as_str().unwrap();
+        let org = made["org"]["id"].as_str().unwrap();
+        let client = program.client().with_bearer(key);
+        let path = format!("/api/v1/orgs/{org}/sso");
+        let connection = json!({"oidc": {
+            "client_id": "controld", "client_secret": "s", "issuer": "https://idp.example",
+            "group_mapping": {"default": "reader"},
+        }});
+        let connected = client.send("PUT", &path, &[], Some(&connection));
+        assert_eq!(connected.status, 200, "{}", connected.text);
+        let delete = |org: &str| run(&["admin", "delete-sso", "--org", org], &arguments);
+        // SQLite has one process at a time.
+        assert!(program.terminate().success());
+        assert!(!delete("other").status.success());
+        let deleted = delete("acme");
+        assert!(deleted.status.success(), "{deleted:?}");
+        assert!(!delete("acme").status.success(), "there is none any more");
+        let program = Program::start(CONTROLD, &arguments);
+        let client = program.client().with_bearer(key);
+        assert_eq!(client.get(&path).json()["oidc"], Value::Null);
+        let entries = client.get(&format!("/api/v1/orgs/{org}/audit")).json();
+        let entries = entries["items"].as_array().unwrap().clone();
+        let entry = entries.iter().find(|own| own["action"] == "sso.deleted");
+        assert_eq!(entry.unwrap()["actor_kind"], "system", "{entries:?}");
+    }
+}
+
+/// Signs the administrator of [`set_up`] in; gives the cookie of the session.
+fn sign_in(program: &Program) -> String {
+    let body = json!({"email": "ann@example.com", "password": "correct horse"});
+    let client = program.client().obeying_rate_limits();
+    let signed_in = client.post("/api/v1/sign-in", &body);
+    assert_eq!(signed_in.status, 200, "{}", signed_in.text);
+    let mut cookies = signed_in.headers.iter();
+    let session = cookies.find(|(_, value)| value.starts_with("session="));
+    let (_, field) = session.unwrap();
+    field.split(';').next().unwrap().to_owned()
+}
+
+fn is_signed_in(program: &Program, cookie: &str) -> bool {
+    let asked = [("cookie", cookie)];
+    let me = program
+        .client()
+        .send("GET", "/api/v1/users/me", &asked, None);
+    me.status == 200
+}
+
+#[test]
+fn a_restored_backup_brings_no_session_back() {
+    for database in databases() {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = arguments(folder.path(), &database);
+        let mut program = Program::start(CONTROLD, &arguments);
+        set_up(&mut program);
+        let cookie = sign_in(&program);
+        assert!(is_signed_in(&program, &cookie));
+        let copy = folder.path().join("copy");
+        let restored = if database.kind == "postgres" {
+            // As docs/operate/control-plane.md has it.
+            let dump = postgres("pg_dump", &["--format=custom"], &copy, &database.url);
+            assert!(dump.status.success(), "{dump:?}");
+            assert!(program.terminate().success());
+            let empty = Database::postgres();
+            let file = copy.display().to_string();
+            let restore = Command::new(postgres_program("pg_restore"))
+                .args(["--no-owner", "--dbname", &empty.url, &file])
+                .output();
+            let restore = restore.unwrap();
+            assert!(restore.status.success(), "{restore:?}");
+            empty
+        } else {
+            let to = copy.display().to_string();
+            let made = run(&["backup", "--to", &to], &arguments);
+            assert!(made.status.success(), "{made:?}");
+            assert!(!folder.path().join("copy.part").exists());
+            // The original goes on with its sessions.
+            assert!(is_signed_in(&program, &cookie));
+            assert!(program.terminate().success());
+            for end in ["-wal", "-shm"] {
+                drop(fs::remove_file(
+                    folder.path().join(format!("control.db{end}")),
+                ));
+            }
+            fs::copy(&copy, folder.path().join("control.db")).unwrap();
+            database
+        };
+        let mut arguments = arguments;
+        if restored.kind == "postgres" {
+            arguments.truncate(2);
+            arguments.extend(["--database".to_owned(), restored.url.clone()]);
+        }
+        let program = Program::start(CONTROLD, &arguments);
+        assert!(!is_signed_in(&program, &cookie), "{}", restored.kind);
+        // All else is there, and the user signs in anew.
+        let anew = sign_in(&program);
+        assert!(is_signed_in(&program, &anew));
+    }
+}
+
+/// Tables that a backup leaves out.
+const PERISHABLE: [&str; 5] = [
+    "sessions",
+    "pending_sign_ins",
+    "password_resets",
+    "sign_in_attempts",
+    "sign_in_tickets",
+];
+
+fn postgres(program: &str, arguments: &[&str], to: &Path, url: &str) -> Output {
+    let without = PERISHABLE.map(|table| format!("--exclude-table-data={table}"));
+    let page = include_str!("../../../docs/operate/control-plane.md");
+    for exclusion in &without {
+        assert!(page.contains(exclusion.as_str()), "{exclusion}");
+    }
+    let mut command = Command::new(postgres_program(program));
+    let command = command.args(arguments).args(without).arg("--file").arg(to);
+    command.arg(url).output().unwrap()
+}
+
+fn postgres_program(name: &str) -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").unwrap();
+    let mut found: Vec<PathBuf> = versions
+        .map(|entry| entry.unwrap().path().join("bin").join(name))
+        .filter(|program| program.is_file())
+        .collect();
+    found.sort();
+    found.pop().unwrap()
 }
 
 #[test]

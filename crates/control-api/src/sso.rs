@@ -85,16 +85,19 @@ pub(crate) struct SamlBody {
 pub(crate) struct SsoView {
     oidc: Option<OidcView>,
     saml: Option<SamlView>,
-    /// The path that sign-in begins at.
+    /// The path that sign-in begins at. With `?try=1`, an administrator tries the connection: the outcome is in
+    /// `sign_ins`, and nothing else changes.
     sign_in_path: String,
     /// The redirect URI to register at an OpenID provider; absent without the setting `public-url`.
     redirect_uri: Option<String>,
+    /// The page to register at an OpenID provider for the way back after sign-out; absent without `public-url`.
+    post_logout_redirect_uri: Option<String>,
     /// The path that SAML responses are posted to, and the path of this service's metadata.
     acs_path: String,
     metadata_path: String,
     /// Domains of addresses for new users; without effect if there is one organization.
     domains: Vec<String>,
-    /// The last ten, the newest first.
+    /// The newest first: the last ten that the provider vouched for, and the last ten others.
     sign_ins: Vec<SsoSignInView>,
 }
 
@@ -135,6 +138,8 @@ pub(crate) struct SsoSignInView {
     role: Option<String>,
     /// The reference that the user was shown.
     correlation_id: String,
+    /// Whether an administrator tried the connection: no session began.
+    is_trial: bool,
 }
 
 /// Domains of the addresses for which the organization's provider may make users.
@@ -228,6 +233,7 @@ impl From<SsoSignIn> for SsoSignInView {
             email,
             role,
             correlation_id,
+            is_trial,
         } = sign_in;
         Self {
             at,
@@ -236,6 +242,7 @@ impl From<SsoSignIn> for SsoSignInView {
             email,
             role,
             correlation_id,
+            is_trial,
         }
     }
 }
@@ -349,12 +356,13 @@ async fn overview(app: &App, call: &Call, org: OrgId) -> Result<Resource<SsoView
         Some(SsoSettings::Saml(settings)) => (None, Some(SamlView::from(settings))),
         None => (None, None),
     };
-    let redirect_uri = Some(app.redirect_uri(org)).filter(|_| app.sso_site.public_url.is_some());
+    let has_address = app.sso_site.public_url.is_some();
     let view = SsoView {
         oidc,
         saml,
         sign_in_path: format!("/sso/{org}"),
-        redirect_uri,
+        redirect_uri: has_address.then(|| app.redirect_uri(org)),
+        post_logout_redirect_uri: has_address.then(|| app.post_logout_redirect_uri()),
         acs_path: acs_path(org),
         metadata_path: format!("/sso/{org}/saml/metadata"),
         domains,

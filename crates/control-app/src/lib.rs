@@ -66,4 +66,4 @@ pub use node::{KeyRotation, RegisteredNode};
 pub use proxy_plan::diff::Change;
 pub use rollout::{NodeSelection, RolloutProgress, StoredFigures, StoredSide};
 pub use sso::connection::{SsoOverview, acs_path};
-pub use sso::sign_in::{SamlArrival, SsoBrowser, SsoOutcome, SsoRequest, SsoStart};
+pub use sso::sign_in::{SamlArrival, SsoBrowser, SsoIntent, SsoOutcome, SsoRequest, SsoStart};

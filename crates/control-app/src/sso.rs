@@ -3,5 +3,7 @@
 pub(crate) mod admission;
 pub(crate) mod connection;
 pub(crate) mod failure;
+mod logout;
 pub(crate) mod provider;
+mod record;
 pub(crate) mod sign_in;

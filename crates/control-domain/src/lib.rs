@@ -75,7 +75,7 @@ pub use rollout::{
     RolloutCommand, RolloutEvent, RolloutState, Strategy,
 };
 pub use sso::attempt::{
-    SSO_ATTEMPT_LIFETIME, SSO_TICKET_LIFETIME, SsoAttemptContents, return_path,
+    SSO_ATTEMPT_LIFETIME, SSO_TICKET_LIFETIME, SsoAttemptContents, SsoPurpose, return_path,
 };
 pub use sso::connection::{
     OidcSettings, PrivateAddresses, SamlSettings, SsoConnection, SsoSettings,

@@ -22,6 +22,7 @@ fn admin() -> Actor {
         project_roles: BTreeMap::new(),
         locked: BTreeSet::new(),
         is_fresh: true,
+        owns_account: true,
     }
 }
 
@@ -172,6 +173,7 @@ fn only_admins_and_keys_with_the_scope_manage_keys() {
         project_roles: BTreeMap::new(),
         locked: BTreeSet::new(),
         is_fresh: true,
+        owns_account: true,
     };
     let refused = create(&operator, Tenant::org(ORG), &[], None);
     assert_eq!(refused, Err(Refusal::LowerRole(Role::Admin)));

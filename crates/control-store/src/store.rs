@@ -24,6 +24,15 @@ use tokio::time::timeout;
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 const MAX_CONNECTIONS: u32 = 16;
+/// Empties the tables that a backup leaves out. What ended after the backup would be there again: sessions, and links
+/// and steps that lead to one.
+const DELETE_PERISHABLE: [&str; 5] = [
+    "DELETE FROM copy.sessions",
+    "DELETE FROM copy.pending_sign_ins",
+    "DELETE FROM copy.password_resets",
+    "DELETE FROM copy.sign_in_attempts",
+    "DELETE FROM copy.sign_in_tickets",
+];
 /// The longest wait for the answer to a ping: a load balancer asks often, and gives up soon.
 const MAX_PING: Duration = Duration::from_secs(2);
 
@@ -193,17 +202,30 @@ impl Store {
         self.rows_written.load(Ordering::Relaxed)
     }
 
-    /// Copies a SQLite database into a new file, as it is at one moment.
+    /// Copies a SQLite database into a new file, as it is at one moment, without sessions and what leads to
+    /// one.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the file exists, cannot be written, or the database is not SQLite.
     pub async fn back_up(&self, file: &str) -> Result<(), StoreError> {
+        let mut connection = self.pool.acquire().await?;
         query("VACUUM INTO $1")
             .bind(file)
-            .execute(&self.pool)
+            .execute(&mut *connection)
             .await?;
-        Ok(())
+        query("ATTACH DATABASE $1 AS copy")
+            .bind(file)
+            .execute(&mut *connection)
+            .await?;
+        let mut emptied = Ok(());
+        for delete in DELETE_PERISHABLE {
+            emptied = emptied.and(query(delete).execute(&mut *connection).await.map(drop));
+        }
+        query("DETACH DATABASE copy")
+            .execute(&mut *connection)
+            .await?;
+        Ok(emptied?)
     }
 
     /// Whether the database answers within two seconds.

@@ -19,7 +19,15 @@ struct Package {
     name: &'static str,
     program: &'static str,
     reason: &'static str,
-    bench_only: bool,
+    task: Task,
+}
+
+/// The tasks that need a package.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Task {
+    Tests,
+    Bench,
+    Identity,
 }
 
 const PACKAGES: &[Package] = &[
@@ -27,114 +35,152 @@ const PACKAGES: &[Package] = &[
         name: "git",
         program: "git",
         reason: "tidy asks it which files belong to the project",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "g++",
         program: "c++",
         reason: "the fuzzer's engine is C++",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "make",
         program: "make",
         reason: "proxyd's allocator is built by it",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "curl",
         program: "curl",
         reason: "tests ask over HTTP/2 with it",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "postgresql",
         program: "/usr/lib/postgresql/15/bin/postgres",
         reason: "the control plane's tests run on both databases",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "redis-server",
         program: "redis-server",
         reason: "rate limits of several proxies are tested against a real server",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "oathtool",
         program: "oathtool",
         reason: "the authenticator of the tests of the second factor",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "faketime",
         program: "faketime",
         reason: "tests run nodes whose clock is an hour wrong",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "prometheus",
         program: "promtool",
         reason: "tests check the rules and queries of docs/operate",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "python3-venv",
         program: "python3",
         reason: "the S3-compatible server of the control plane's tests is a Python program",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "chromium",
         program: "chromium",
         reason: "tests look at every page of the control plane in it",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "npm",
         program: "npm",
         reason: "it installs the modules that drive the browser",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "libmodsecurity3",
         program: LIBMODSECURITY,
         reason: "the example of a web application firewall runs it",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "modsecurity-crs",
         program: "/usr/share/modsecurity-crs/rules/REQUEST-901-INITIALIZATION.conf",
         reason: "the rules of the example of a web application firewall",
-        bench_only: false,
+        task: Task::Tests,
     },
     Package {
         name: "nginx",
         program: "nginx",
         reason: "a peer to measure against",
-        bench_only: true,
+        task: Task::Bench,
     },
     Package {
         name: "haproxy",
         program: "haproxy",
         reason: "a peer to measure against",
-        bench_only: true,
+        task: Task::Bench,
     },
     Package {
         name: "valgrind",
         program: "valgrind",
         reason: "counts instructions, the same on every run",
-        bench_only: true,
+        task: Task::Bench,
+    },
+    Package {
+        name: "simplesamlphp",
+        program: "/usr/share/simplesamlphp/www/saml2/idp/SSOService.php",
+        reason: "an identity provider to sign in by",
+        task: Task::Identity,
+    },
+    Package {
+        name: "php-cli",
+        program: "php",
+        reason: "SimpleSAMLphp runs in its server",
+        task: Task::Identity,
+    },
+    Package {
+        name: "php-xml",
+        program: "/usr/share/php8.2-xml/xml/dom.ini",
+        reason: "SimpleSAMLphp reads XML by it",
+        task: Task::Identity,
+    },
+    Package {
+        name: "php-mbstring",
+        program: "/usr/share/php8.2-mbstring/mbstring/mbstring.ini",
+        reason: "SimpleSAMLphp reads text by it",
+        task: Task::Identity,
+    },
+    Package {
+        name: "xmlsec1",
+        program: "xmlsec1",
+        reason: "pysaml2 signs by it",
+        task: Task::Identity,
     },
 ];
 
-/// Installs missing packages and returns those that are still missing.
+/// Installs missing packages of the tests, or also of the benchmarks, and returns those that are still missing.
 pub(super) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
-    let wanted = || {
-        let all = PACKAGES.iter();
-        all.filter(|package| bench || !package.bench_only)
-    };
-    let absent: Vec<&Package> = wanted().filter(|package| !is_here(package)).collect();
-    for package in wanted().filter(|package| is_here(package)) {
+    let wanted = PACKAGES.iter();
+    let wanted = wanted.filter(|own| own.task == Task::Tests || (bench && own.task == Task::Bench));
+    install_all(workspace, &wanted.collect::<Vec<_>>())
+}
+
+/// The same for the packages of `cargo xtask identity`.
+pub(super) fn install_for_identity(workspace: &Workspace) -> Vec<String> {
+    let wanted = PACKAGES.iter().filter(|own| own.task == Task::Identity);
+    install_all(workspace, &wanted.collect::<Vec<_>>())
+}
+
+fn install_all(workspace: &Workspace, wanted: &[&Package]) -> Vec<String> {
+    let absent: Vec<&Package> = wanted.iter().copied().filter(|own| !is_here(own)).collect();
+    for package in wanted.iter().filter(|package| is_here(package)) {
         say(format!("setup: {} is here", package.name));
     }
     if absent.is_empty() {

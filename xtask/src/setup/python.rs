@@ -37,6 +37,17 @@ pub(super) const PYTHON_ENVIRONMENTS: &[PythonEnvironment] = &[
     },
 ];
 
+/// The other side of `cargo xtask identity`: an identity provider, an authenticator, and a reader of QR codes.
+pub(super) const IDENTITY: PythonEnvironment = PythonEnvironment {
+    name: "identity-python",
+    requirements: &[
+        "pysaml2>=7.5,<8",
+        "pyotp>=2.9,<3",
+        "opencv-python-headless>=4.10,<5",
+    ],
+    program: "bin/make_metadata",
+};
+
 impl PythonEnvironment {
     /// Installs it; whether it was missing.
     pub(super) fn install(&self, workspace: &Workspace) -> Result<bool, TaskError> {

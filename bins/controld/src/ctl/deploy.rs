@@ -5,7 +5,7 @@ mod preview;
 use crate::ctl::client::Call;
 use crate::ctl::diagnostics;
 use crate::ctl::error::CtlError;
-use crate::ctl::files::of_folder;
+use crate::ctl::files::from_folder;
 use crate::ctl::grammar::{path_id, rollout_fields};
 use crate::ctl::lookup::{Lookup, text};
 use crate::ctl::operation::Operation;
@@ -100,7 +100,7 @@ impl<'a> Deployment<'a> {
     ) -> Result<Self, CtlError> {
         let folder = matches.get_one::<PathBuf>("folder").cloned();
         let folder = folder.unwrap_or_default();
-        let contents = of_folder(operation(lookup, "bundle", "create")?, &folder)?;
+        let contents = from_folder(operation(lookup, "bundle", "create")?, &folder)?;
         let given = matches.get_one::<String>(&path_id("project")).cloned();
         let project = lookup.place("project", given.as_deref()).await?;
         let project = format!("/api/v1/projects/{project}");

@@ -13,7 +13,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use control_app::{
-    App, Call, Error, Presented, SamlArrival, SsoBrowser, SsoOutcome, SsoRequest, Visit, metric,
+    App, Call, Error, Presented, SamlArrival, SsoBrowser, SsoIntent, SsoOutcome, SsoRequest, Visit,
+    metric,
 };
 use control_auth::Secret;
 use control_domain::Actor;
@@ -132,7 +133,8 @@ impl Browser {
     }
 }
 
-/// Leads to the identity provider. `return` is a path; `link` is there to link an identity, by a link of this site.
+/// Leads to the identity provider. `return` is a path; `link` is there to link an identity and `try` to try the
+/// connection, by a link of this site.
 async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Parts) -> Response {
     let browser = match Browser::read(&app, &parts).await {
         Ok(browser) => browser,
@@ -147,17 +149,24 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Part
         let mut all = form_urlencoded::parse(query.as_bytes());
         all.find_map(|(own, value)| (own == name).then(|| value.into_owned()))
     };
-    let link = match parameter("link") {
-        Some(_) => match linking_call(&browser, &parts) {
+    let (links, tries) = (parameter("link").is_some(), parameter("try").is_some());
+    let call = if links || tries {
+        match signed_in_call(&browser, &parts) {
             Ok(call) => Some(call),
             Err(problem) => return problem.into_response(),
-        },
-        None => None,
+        }
+    } else {
+        None
+    };
+    let intent = match &call {
+        None => SsoIntent::SignIn,
+        Some(call) if links => SsoIntent::Link(call),
+        Some(call) => SsoIntent::Trial(call),
     };
     let begun = SsoRequest {
         return_to: &parameter("return").unwrap_or_default(),
         browser: browser.attempt.as_ref(),
-        link: link.as_ref(),
+        intent,
     };
     match app.begin_sso(&browser.visit, org, begun).await {
         Ok(start) => {
@@ -172,7 +181,7 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Part
 }
 
 /// A page of another site must not make a user link an identity that the other site chose.
-fn linking_call(browser: &Browser, parts: &Parts) -> Result<Call, Problem> {
+fn signed_in_call(browser: &Browser, parts: &Parts) -> Result<Call, Problem> {
     let site = parts.headers.get(FETCH_SITE);
     if site.is_none_or(|site| site != "same-origin") {
         return Err(Problem::other_site());

@@ -201,6 +201,7 @@ impl Copy {
             project_roles: BTreeMap::new(),
             locked: BTreeSet::new(),
             is_fresh: true,
+            owns_account: true,
         };
         Call {
             actor,

@@ -41,6 +41,7 @@ mod services;
 mod sign_in;
 mod sign_in_floods;
 mod sso;
+mod sso_sessions;
 mod tokens;
 mod uploads;
 mod world;

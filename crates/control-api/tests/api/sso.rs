@@ -17,47 +17,62 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tower::ServiceExt;
 
-const PUBLIC_URL: &str = "https://controld.test";
+pub(crate) const PUBLIC_URL: &str = "https://controld.test";
 const ATTEMPT: &str = "__Host-sign-in";
 const SESSION: &str = "__Host-session";
 
 /// Two replicas on one database, and the browser of a user.
-struct Site {
-    world: World,
+pub(crate) struct Site {
+    pub(crate) world: World,
     replicas: [Router; 2],
     address: AtomicU32,
 }
 
 /// A browser with its cookies.
 #[derive(Clone, Debug, Default)]
-struct Browser {
+pub(crate) struct Browser {
     cookies: Vec<(String, String)>,
 }
 
-struct Answer {
-    status: StatusCode,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
     headers: HeaderMap,
-    text: String,
+    pub(crate) text: String,
 }
 
 impl Answer {
-    fn location(&self) -> &str {
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    pub(crate) fn location(&self) -> &str {
         let location = self.headers.get(header::LOCATION);
         location.map_or("", |location| location.to_str().unwrap())
     }
 }
 
 impl Browser {
-    fn value(&self, name: &str) -> Option<&str> {
+    /// A browser in which a user is signed in already.
+    pub(crate) fn with_session(secret: &str) -> Self {
+        Self {
+            cookies: vec![(SESSION.to_owned(), secret.to_owned())],
+        }
+    }
+
+    pub(crate) fn drop_session(&mut self) {
+        self.cookies.retain(|(own, _)| own != SESSION);
+    }
+
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
         let found = self.cookies.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    fn session(&self) -> Credential {
+    pub(crate) fn session(&self) -> Credential {
         Credential::Session(self.value(SESSION).unwrap_or_default().to_owned())
     }
 
-    fn take(&mut self, headers: &HeaderMap) {
+    pub(crate) fn take(&mut self, headers: &HeaderMap) {
         for field in headers.get_all(header::SET_COOKIE) {
             let text = field.to_str().unwrap();
             assert!(text.contains("; HttpOnly; SameSite=Lax; Secure"), "{text}");
@@ -71,7 +86,7 @@ impl Browser {
     }
 }
 
-async fn sites() -> Vec<Site> {
+pub(crate) async fn sites() -> Vec<Site> {
     let mut sites = Vec::new();
     for world in worlds().await {
         let mut replicas = Vec::new();
@@ -89,11 +104,16 @@ async fn sites() -> Vec<Site> {
 }
 
 impl Site {
-    fn org(&self) -> OrgId {
+    pub(crate) fn org(&self) -> OrgId {
         self.world.org
     }
 
-    async fn send(&self, replica: usize, browser: &mut Browser, request: Request<Body>) -> Answer {
+    pub(crate) async fn send(
+        &self,
+        replica: usize,
+        browser: &mut Browser,
+        request: Request<Body>,
+    ) -> Answer {
         let (mut parts, body) = request.into_parts();
         if !browser.cookies.is_empty() && parts.method == Method::GET {
             let pairs = browser
@@ -121,13 +141,18 @@ impl Site {
         }
     }
 
-    async fn get(&self, replica: usize, browser: &mut Browser, path: &str) -> Answer {
+    pub(crate) async fn get(&self, replica: usize, browser: &mut Browser, path: &str) -> Answer {
         let request = Request::get(path).body(Body::empty()).unwrap();
         self.send(replica, browser, request).await
     }
 
     /// A POST of another site's form, which brings no cookie.
-    async fn post_form(&self, replica: usize, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn post_form(
+        &self,
+        replica: usize,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) -> Answer {
         let form = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(fields)
             .finish();
@@ -141,7 +166,13 @@ impl Site {
     }
 
     /// A request of the interface; the first replica answers.
-    async fn call(&self, by: &Credential, method: Method, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn call(
+        &self,
+        by: &Credential,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("/api/v1{path}"));
@@ -168,7 +199,7 @@ impl Site {
         self.world.user(self.org(), Role::Admin).await
     }
 
-    async fn connect(&self, body: &Value) -> Credential {
+    pub(crate) async fn connect(&self, body: &Value) -> Credential {
         let admin = self.admin().await;
         let path = format!("/orgs/{}/sso", self.org());
         let done = self.call(&admin, Method::PUT, &path, body).await;
@@ -183,7 +214,7 @@ impl Site {
     }
 
     /// Begins at the first replica; the URL of the provider.
-    async fn begin(&self, browser: &mut Browser) -> String {
+    pub(crate) async fn begin(&self, browser: &mut Browser) -> String {
         let path = format!("/sso/{}?return=/projects", self.org());
         let begun = self.get(0, browser, &path).await;
         assert_eq!(begun.status, StatusCode::SEE_OTHER, "{}", begun.text);
@@ -191,12 +222,16 @@ impl Site {
     }
 
     /// Ends at the second replica.
-    async fn call_back(&self, browser: &mut Browser, query: &str) -> Answer {
+    pub(crate) async fn call_back(&self, browser: &mut Browser, query: &str) -> Answer {
         let path = format!("/sso/{}/oidc/callback?{query}", self.org());
         self.get(1, browser, &path).await
     }
 
-    async fn sign_in_by_oidc(&self, provider: &OidcProvider, browser: &mut Browser) -> Answer {
+    pub(crate) async fn sign_in_by_oidc(
+        &self,
+        provider: &OidcProvider,
+        browser: &mut Browser,
+    ) -> Answer {
         let location = self.begin(browser).await;
         let query = provider.authorize(&location);
         self.call_back(browser, &query).await
@@ -220,14 +255,14 @@ impl Site {
     }
 }
 
-fn oidc(issuer: &str) -> Value {
+pub(crate) fn oidc(issuer: &str) -> Value {
     json!({"oidc": {
         "client_id": "controld", "client_secret": "client-secret", "issuer": issuer,
         "group_mapping": {"ops": "operator", "staff": "reader"},
     }})
 }
 
-fn saml(site: &Site, provider: &SamlProvider) -> Value {
+pub(crate) fn saml(site: &Site, provider: &SamlProvider) -> Value {
     json!({"saml": {
         "idp_entity_id": provider.entity_id, "idp_sso_url": "https://idp.test/sso",
         "idp_cert_pem": provider.certificate_pem(), "sp_entity_id": "urn:controld",
@@ -236,7 +271,7 @@ fn saml(site: &Site, provider: &SamlProvider) -> Value {
     }})
 }
 
-fn assert_refused(answer: &Answer, browser: &Browser) {
+pub(crate) fn assert_refused(answer: &Answer, browser: &Browser) {
     assert_eq!(answer.status, StatusCode::FORBIDDEN, "{}", answer.text);
     assert!(answer.text.contains("Sign-in refused"), "{}", answer.text);
     assert_eq!(browser.value(SESSION), None);
@@ -485,7 +520,7 @@ async fn a_signed_in_user_links_its_identity_by_a_link_of_this_site() {
 }
 
 /// The ID of the request in the URL of the provider, and the relay state.
-fn asked(location: &str) -> (String, String) {
+pub(crate) fn asked(location: &str) -> (String, String) {
     let (_, query) = location.split_once('?').unwrap();
     let fields: std::collections::BTreeMap<String, String> =
         form_urlencoded::parse(query.as_bytes())
@@ -500,7 +535,7 @@ fn asked(location: &str) -> (String, String) {
     (id.to_owned(), fields["RelayState"].clone())
 }
 
-fn response(
+pub(crate) fn response(
     site: &Site,
     provider: &SamlProvider,
     (request, suffix): (Option<&str>, &str),

@@ -155,7 +155,7 @@ impl App {
                 let hash = found.value.password.ok_or(Refusal::NoPassword)?;
                 let owner = PasswordOwner::Known;
                 let is_right = self.compare(owner, password, hash).await?;
-                is_right.then_some(before)
+                is_right.then(|| before.with_password())
             }
             StrongProof::Code(code) => {
                 drop(tx);

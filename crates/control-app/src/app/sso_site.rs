@@ -1,6 +1,6 @@
 //! The place of this installation among identity providers, and their documents that it keeps.
 
-use crate::app::outbound::Outbound;
+use crate::app::outbound::{Outbound, OutboundError};
 use control_domain::PrivateAddresses;
 use control_sso::oidc::{Discovery, KeyCache};
 use jiff::Timestamp;
@@ -25,6 +25,8 @@ pub(crate) struct SsoDocuments {
     pub(crate) outbound: OnceLock<Outbound>,
     pub(crate) discoveries: Cache<String, (Arc<Discovery>, Timestamp)>,
     pub(crate) keys: Cache<String, KeyCache>,
+    /// Addresses without an answer, with the time of the last try.
+    pub(crate) failures: Cache<String, (OutboundError, Timestamp)>,
 }
 
 impl Default for SsoDocuments {
@@ -33,6 +35,7 @@ impl Default for SsoDocuments {
             outbound: OnceLock::new(),
             discoveries: Cache::new(PROVIDERS),
             keys: Cache::new(PROVIDERS),
+            failures: Cache::new(PROVIDERS),
         }
     }
 }

@@ -9,8 +9,9 @@ use crate::error::Error;
 use crate::sso::failure::SsoFailure;
 use crate::sso::sign_in::{Arrival, SsoBrowser, SsoOutcome};
 use control_domain::{
-    Access, Actor, LinkedIdentity, Membership, Name, Refusal, Role, SessionOrigin, SignInMethod,
-    SsoConnection, SsoRefusal, SsoSettings, Tenant, User, mapped_role, new_user_email,
+    Access, Actor, Email, LinkedIdentity, Membership, Name, Refusal, Role, SessionOrigin,
+    SignInMethod, SsoConnection, SsoPurpose, SsoRefusal, SsoSettings, Tenant, User, mapped_role,
+    new_user_email,
 };
 use control_sso::AssertedUser;
 use control_store::{SsoSignIn, StoreError, Transaction};
@@ -36,14 +37,27 @@ impl App {
         let identity = tx
             .identity(arrival.org, (issuer.as_str(), subject.as_str()))
             .await?;
-        if let Some(user) = arrival.link {
-            let is_own = matches!(browser.actor, Some(Actor::User { id, .. }) if *id == user);
-            if !is_own {
+        let own = match browser.actor {
+            Some(actor @ Actor::User { id, .. }) => Some((actor, *id)),
+            _ => None,
+        };
+        match (arrival.purpose, own) {
+            (SsoPurpose::SignIn, _) => {}
+            (SsoPurpose::Link(user), Some((_, own))) if own == user => {
+                return self
+                    .link_identity(tx, visit, (arrival, user), identity)
+                    .await;
+            }
+            (SsoPurpose::Trial(user), Some((actor, own))) if own == user => {
+                actor.require(Access::ADMINISTER, Tenant::org(arrival.org))?;
+                let call = visit.call(actor.clone());
+                return self
+                    .try_sso_user(tx, &call, (&connection, arrival), identity)
+                    .await;
+            }
+            (SsoPurpose::Link(_) | SsoPurpose::Trial(_), _) => {
                 return Err(SsoRefusal::OtherBrowser.into());
             }
-            return self
-                .link_identity(tx, visit, (arrival, user), identity)
-                .await;
         }
         let role = match mapped_role(&connection.settings, &arrival.asserted) {
             Ok(role) => role,
@@ -96,12 +110,57 @@ impl App {
             email: Some(user.email.to_string()),
             role: Some(role.name().to_owned()),
             correlation_id: visit.correlation_id.clone(),
+            is_trial: false,
         };
         let place = (arrival.org, self.time_id(visit.now));
         tx.note_sso_sign_in(place, &sign_in).await?;
         self.commit_session(tx, visit, (user, &started)).await?;
         Ok(SsoOutcome {
             session: Some(started),
+            return_to: arrival.return_to.clone(),
+        })
+    }
+
+    /// Judges the user as a sign-in would, and remembers the outcome; nothing else changes.
+    async fn try_sso_user(
+        &self,
+        mut tx: Transaction,
+        call: &Call,
+        (connection, arrival): (&SsoConnection, &Arrival),
+        identity: Option<LinkedIdentity>,
+    ) -> Result<SsoOutcome, SsoFailure> {
+        let (org, asserted) = (arrival.org, &arrival.asserted);
+        let role = mapped_role(&connection.settings, asserted)?;
+        let email = match identity {
+            Some(LinkedIdentity { user, .. }) => {
+                let other_admin = tx.has_other_admin(org, user).await?;
+                if let Some(found) = tx.member(org, user).await? {
+                    let membership = found.value.membership;
+                    membership.with_mapped_role(role, other_admin)?;
+                }
+                let user = tx.user(user).await?.ok_or(Error::Unauthenticated)?;
+                user.value.email
+            }
+            None => new_email(&mut tx, arrival).await?,
+        };
+        let sign_in = SsoSignIn {
+            at: call.now,
+            refusal: None,
+            subject: Some(asserted.subject.clone()),
+            email: Some(email.to_string()),
+            role: Some(role.name().to_owned()),
+            correlation_id: call.correlation_id.clone(),
+            is_trial: true,
+        };
+        let place = (org, self.time_id(call.now));
+        tx.note_sso_sign_in(place, &sign_in).await?;
+        tx.note_change(done(
+            &json!({"subject": asserted.subject, "role": role.name()}),
+        ));
+        self.commit(tx, call, "sso.tried", Tenant::org(org), org.0)
+            .await?;
+        Ok(SsoOutcome {
+            session: None,
             return_to: arrival.return_to.clone(),
         })
     }
@@ -114,15 +173,7 @@ impl App {
         arrival: &Arrival,
     ) -> Result<User, SsoFailure> {
         let org = arrival.org;
-        let domains = if tx.is_only_org(org).await? {
-            None
-        } else {
-            Some(tx.org_domains(org).await?)
-        };
-        let email = new_user_email(&arrival.asserted, domains.as_deref())?;
-        if tx.user_by_email(&email).await?.is_some() {
-            return Err(SsoRefusal::EmailTaken.into());
-        }
+        let email = new_email(tx, arrival).await?;
         let id = UserId::new(call.now, self.random_id());
         let name = shown_name(&arrival.asserted, email.as_str());
         let user = User::provision(id, email, name, call.now);
@@ -279,6 +330,20 @@ impl App {
         self.commit(tx, call, "identity.unlinked", tenant, user.0)
             .await
     }
+}
+
+/// The address of a user that is new: of a domain of the organization, and of no other user.
+async fn new_email(tx: &mut Transaction, arrival: &Arrival) -> Result<Email, SsoFailure> {
+    let domains = if tx.is_only_org(arrival.org).await? {
+        None
+    } else {
+        Some(tx.org_domains(arrival.org).await?)
+    };
+    let email = new_user_email(&arrival.asserted, domains.as_deref())?;
+    if tx.user_by_email(&email).await?.is_some() {
+        return Err(SsoRefusal::EmailTaken.into());
+    }
+    Ok(email)
 }
 
 fn own_user(call: &Call) -> Result<UserId, Error> {

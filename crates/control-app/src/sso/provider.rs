@@ -17,6 +17,9 @@ use std::sync::Arc;
 
 const DISCOVERY_AGE: SignedDuration = SignedDuration::from_hours(1);
 const METADATA_AGE: SignedDuration = SignedDuration::from_hours(24);
+/// Shortest time between two tries of an address that gave no answer: anybody may begin a sign-in, and each try may
+/// take ten seconds.
+const FAILURE_AGE: SignedDuration = SignedDuration::from_secs(5);
 /// Shortest time between two readings of metadata because of an unknown certificate.
 const METADATA_RETRY: SignedDuration = SignedDuration::from_mins(5);
 
@@ -59,17 +62,27 @@ impl App {
         Ok(self.sso_documents.outbound.get_or_init(|| made))
     }
 
+    /// Reads a public document.
     async fn fetch(
         &self,
         document: &'static str,
         url: &WebUrl,
-        bearer: Option<&str>,
+        now: Timestamp,
     ) -> Result<OutboundAnswer, SsoFailure> {
+        let failures = &self.sso_documents.failures;
+        if let Some((reason, tried_at)) = failures.get(url.as_str())
+            && now.duration_since(tried_at).abs() < FAILURE_AGE
+        {
+            return Err(SsoFailure::Outbound { document, reason });
+        }
         let answer = match self.outbound() {
-            Ok(outbound) => outbound.get(url, bearer).await,
+            Ok(outbound) => outbound.get(url, None).await,
             Err(error) => Err(error),
         };
-        answer.map_err(|reason| SsoFailure::Outbound { document, reason })
+        answer.map_err(|reason| {
+            failures.insert(url.as_str().to_owned(), (reason, now));
+            SsoFailure::Outbound { document, reason }
+        })
     }
 
     /// The issuer's discovery document, at most an hour old.
@@ -86,7 +99,7 @@ impl App {
         }
         let document = "the discovery document";
         let url = parse_url(document, &discovery_url(issuer))?;
-        let answer = self.fetch(document, &url, None).await?;
+        let answer = self.fetch(document, &url, now).await?;
         let discovery = Arc::new(Discovery::parse(&answer.body, issuer)?);
         let kept = (Arc::clone(&discovery), now);
         self.sso_documents
@@ -96,7 +109,7 @@ impl App {
     }
 
     async fn fetch_keys(&self, url: &WebUrl, now: Timestamp) -> Result<KeyCache, SsoFailure> {
-        let answer = self.fetch("the key set", url, None).await?;
+        let answer = self.fetch("the key set", url, now).await?;
         let keys = KeyCache::new(KeySet::parse(&answer.body)?, answer.max_age_secs, now);
         self.sso_documents
             .keys
@@ -119,8 +132,12 @@ impl App {
         let own = settings.userinfo_url.as_deref();
         let own = own.map(|url| parse_url("the user info", url)).transpose()?;
         if let Some(url) = own.as_ref().or(discovery.userinfo_endpoint.as_ref()) {
-            let bearer = Some(tokens.access_token.as_str());
-            let answer = self.fetch("the user info", url, bearer).await?;
+            let answer = match self.outbound() {
+                Ok(outbound) => outbound.get(url, Some(&tokens.access_token)).await,
+                Err(error) => Err(error),
+            };
+            let document = "the user info";
+            let answer = answer.map_err(|reason| SsoFailure::Outbound { document, reason })?;
             add_user_info(&mut token, &answer.body)?;
         }
         Ok(AssertedUser::from(token))
@@ -224,7 +241,7 @@ impl App {
         {
             return merged(settings, Some(metadata), Some(*read_at));
         }
-        match self.fetch_metadata(url).await {
+        match self.fetch_metadata(url, now).await {
             Ok(metadata) => {
                 let idp = merged(settings, Some(&metadata), Some(now))?;
                 let mut tx = self.store.begin().await?;
@@ -240,10 +257,14 @@ impl App {
         }
     }
 
-    async fn fetch_metadata(&self, url: &str) -> Result<StoredMetadata, SsoFailure> {
+    async fn fetch_metadata(
+        &self,
+        url: &str,
+        now: Timestamp,
+    ) -> Result<StoredMetadata, SsoFailure> {
         let document = "the metadata of the identity provider";
         let url = parse_url(document, url)?;
-        let answer = self.fetch(document, &url, None).await?;
+        let answer = self.fetch(document, &url, now).await?;
         let IdpMetadata {
             entity_id,
             sso_url,

@@ -2,29 +2,29 @@
 //!
 //! Nothing of it lies in a process: the answer may come to another replica than the one that began.
 
-use crate::account::session::NewSession;
+use crate::account::session::{NewSession, own_session};
 use crate::app::App;
-use crate::audit::value::done;
 use crate::call::Call;
 use crate::call::visit::Visit;
 use crate::error::Error;
 use crate::sso::failure::SsoFailure;
 use crate::sso::provider::{OidcExchange, SamlIdp, parse_url};
+use crate::sso::record::into_error;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use control_auth::Secret;
 use control_domain::{
     Access, Actor, Name, OidcSettings, Refusal, SSO_ATTEMPT_LIFETIME, SSO_TICKET_LIFETIME,
-    SamlSettings, SsoAttemptContents, SsoConnection, SsoRefusal, SsoSettings, Tenant, return_path,
+    SamlSettings, SsoAttemptContents, SsoConnection, SsoPurpose, SsoRefusal, SsoSettings, Tenant,
+    return_path,
 };
 use control_sso::AssertedUser;
 use control_sso::oidc::{Attempt, AuthorizationRequest, Callback, OidcError};
 use control_sso::saml::{
     AuthnRequest, Claims, Expected, SamlError, Solicited, SpKey, accept, request_id,
 };
-use control_store::{SsoPending, SsoSignIn, StoreError, Versioned};
-use control_wire::{OrgId, UserId};
+use control_store::{SsoPending, StoreError, Versioned};
+use control_wire::OrgId;
 use jiff::Timestamp;
-use serde_json::json;
 
 /// The beginning of a sign-in, as a browser asks for it.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +33,19 @@ pub struct SsoRequest<'a> {
     pub return_to: &'a str,
     /// The cookie of an earlier beginning; kept, so that two windows do not disturb each other.
     pub browser: Option<&'a Secret>,
-    /// The user that links an identity; absent for a sign-in.
-    pub link: Option<&'a Call>,
+    /// What it is for.
+    pub intent: SsoIntent<'a>,
+}
+
+/// What a browser begins, with its request if it is signed in already.
+#[derive(Clone, Copy, Debug)]
+pub enum SsoIntent<'a> {
+    /// A session.
+    SignIn,
+    /// A further identity of the user.
+    Link(&'a Call),
+    /// A trial of the connection by an administrator of the organization, which changes nothing.
+    Trial(&'a Call),
 }
 
 /// A sign-in that began.
@@ -58,7 +69,7 @@ pub struct SsoBrowser<'a> {
 /// A sign-in that ended well.
 #[derive(Debug)]
 pub struct SsoOutcome {
-    /// The session that began; none if an identity was linked.
+    /// The session that began; none if an identity was linked, or the connection tried.
     pub session: Option<NewSession>,
     /// The path to go to.
     pub return_to: String,
@@ -78,8 +89,22 @@ pub(crate) struct Arrival {
     pub(crate) org: OrgId,
     pub(crate) asserted: AssertedUser,
     pub(crate) return_to: String,
-    /// The user that links an identity.
-    pub(crate) link: Option<UserId>,
+    pub(crate) purpose: SsoPurpose,
+}
+
+/// A callback of OpenID Connect with the attempt that it belongs to.
+struct BegunByOidc {
+    callback: Callback,
+    state: String,
+    pending: SsoPending<SsoAttemptContents>,
+}
+
+/// A SAML response, not verified, with the attempt that it belongs to.
+struct BegunBySaml {
+    xml: Vec<u8>,
+    connection: Versioned<SsoConnection>,
+    /// None for an unsolicited response.
+    pending: Option<SsoPending<SsoAttemptContents>>,
 }
 
 impl App {
@@ -94,7 +119,7 @@ impl App {
         org: OrgId,
         request: SsoRequest<'_>,
     ) -> Result<SsoStart, Error> {
-        let user = linking_user(org, request.link)?;
+        let purpose = purpose(org, request.intent)?;
         let connection = self.connection(org).await?;
         let browser = match request.browser {
             Some(browser) => browser.clone(),
@@ -111,7 +136,7 @@ impl App {
             org,
             contents,
             return_to: return_path(request.return_to).to_owned(),
-            user,
+            purpose,
             ends_at: visit.now + SSO_ATTEMPT_LIFETIME,
         };
         let mut tx = self.store.begin().await?;
@@ -191,21 +216,47 @@ impl App {
         browser: SsoBrowser<'_>,
         query: &str,
     ) -> Result<SsoOutcome, Error> {
-        let arrived = self.arrive_by_oidc(visit, org, browser, query).await;
-        self.conclude(visit, org, browser, arrived).await
+        let begun = self.begun_by_oidc(visit, org, browser, query).await;
+        let (is_trial, arrived) = match begun {
+            Ok(begun) => {
+                let is_trial = begun.pending.purpose.is_trial();
+                (is_trial, self.arrive_by_oidc(visit, org, begun).await)
+            }
+            Err(failure) => (false, Err(failure)),
+        };
+        self.conclude(visit, (org, is_trial), browser, arrived)
+            .await
+    }
+
+    async fn begun_by_oidc(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        browser: SsoBrowser<'_>,
+        query: &str,
+    ) -> Result<BegunByOidc, SsoFailure> {
+        let callback = Callback::parse(query)?;
+        let state = callback.state.clone().ok_or(OidcError::State)?;
+        let pending = self.take_attempt(visit, org, &state).await?;
+        check_browser(&pending, browser)?;
+        Ok(BegunByOidc {
+            callback,
+            state,
+            pending,
+        })
     }
 
     async fn arrive_by_oidc(
         &self,
         visit: &Visit,
         org: OrgId,
-        browser: SsoBrowser<'_>,
-        query: &str,
+        begun: BegunByOidc,
     ) -> Result<Arrival, SsoFailure> {
-        let callback = Callback::parse(query)?;
-        let state = callback.state.clone().ok_or(OidcError::State)?;
-        let pending = self.take_attempt(visit, org, &state).await?;
-        check_browser(&pending, browser)?;
+        let BegunByOidc {
+            callback,
+            state,
+            pending,
+        } = begun;
         let SsoAttemptContents::Oidc { nonce, verifier } = pending.contents else {
             return Err(SsoRefusal::NoAttempt.into());
         };
@@ -232,7 +283,7 @@ impl App {
             org,
             asserted: self.oidc_user(exchange, visit.now).await?,
             return_to: pending.return_to,
-            link: pending.user,
+            purpose: pending.purpose,
         })
     }
 
@@ -247,10 +298,18 @@ impl App {
         org: OrgId,
         (response, relay_state): (&str, &str),
     ) -> Result<SamlArrival, Error> {
-        match self
-            .arrive_by_saml(visit, org, (response, relay_state))
-            .await
-        {
+        let begun = self
+            .begun_by_saml(visit, org, (response, relay_state))
+            .await;
+        let (purpose, arrived) = match begun {
+            Ok(begun) => {
+                let pending = begun.pending.as_ref();
+                let purpose = pending.map_or(SsoPurpose::SignIn, |pending| pending.purpose);
+                (purpose, self.arrive_by_saml(visit, org, begun).await)
+            }
+            Err(failure) => (SsoPurpose::SignIn, Err(failure)),
+        };
+        match arrived {
             Ok((arrival, Some(browser_hash))) => {
                 let ticket = self.new_secret();
                 let pending = SsoPending {
@@ -259,7 +318,7 @@ impl App {
                     org,
                     contents: arrival.asserted,
                     return_to: arrival.return_to,
-                    user: arrival.link,
+                    purpose,
                     ends_at: visit.now + SSO_TICKET_LIFETIME,
                 };
                 let mut tx = self.store.begin().await?;
@@ -268,24 +327,26 @@ impl App {
                 Ok(SamlArrival::Ticket(ticket))
             }
             Ok((arrival, None)) => {
-                let nobody = SsoBrowser {
+                let none = SsoBrowser {
                     browser: None,
                     actor: None,
                 };
-                let done = self.conclude(visit, org, nobody, Ok(arrival)).await;
+                let done = self.conclude(visit, (org, false), none, Ok(arrival)).await;
                 done.map(|outcome| SamlArrival::Unsolicited(Box::new(outcome)))
             }
-            Err(failure) => Err(self.note_failure(visit, (org, None), failure).await),
+            Err(failure) => {
+                let place = (org, purpose.is_trial());
+                Err(self.note_failure(visit, place, None, failure).await)
+            }
         }
     }
 
-    /// The arrival, and the hash of the cookie of the browser that began; none if no browser did.
-    async fn arrive_by_saml(
+    async fn begun_by_saml(
         &self,
         visit: &Visit,
         org: OrgId,
         (response, relay_state): (&str, &str),
-    ) -> Result<(Arrival, Option<String>), SsoFailure> {
+    ) -> Result<BegunBySaml, SsoFailure> {
         let compact: String = response.split_ascii_whitespace().collect();
         let xml = STANDARD.decode(compact).map_err(|_| SamlError::Base64)?;
         let connection = self.connection(org).await?;
@@ -297,6 +358,28 @@ impl App {
             Err(SsoFailure::Refused(_)) if settings.allow_unsolicited => None,
             Err(failure) => return Err(failure),
         };
+        Ok(BegunBySaml {
+            xml,
+            connection,
+            pending,
+        })
+    }
+
+    /// The arrival, and the hash of the cookie of the browser that began; none if no browser did.
+    async fn arrive_by_saml(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        begun: BegunBySaml,
+    ) -> Result<(Arrival, Option<String>), SsoFailure> {
+        let BegunBySaml {
+            xml,
+            connection,
+            pending,
+        } = begun;
+        let SsoSettings::Saml(settings) = &connection.value.settings else {
+            return Err(SsoRefusal::NoAttempt.into());
+        };
         let solicited = match pending.as_ref().map(|pending| &pending.contents) {
             Some(SsoAttemptContents::Saml { request_id }) => Solicited::Request(request_id),
             Some(SsoAttemptContents::Oidc { .. }) => return Err(SsoRefusal::NoAttempt.into()),
@@ -305,15 +388,23 @@ impl App {
         let claims = self.verified_claims((&connection, settings), &xml, solicited, visit.now);
         let claims = claims.await?;
         self.use_once(org, &claims).await?;
-        let (browser_hash, return_to, link) = match pending {
-            Some(pending) => (Some(pending.browser_hash), pending.return_to, pending.user),
-            None => (None, "/".to_owned(), None),
+        let (browser_hash, return_to, purpose) = match pending {
+            Some(pending) => {
+                let SsoPending {
+                    browser_hash,
+                    return_to,
+                    purpose,
+                    ..
+                } = pending;
+                (Some(browser_hash), return_to, purpose)
+            }
+            None => (None, "/".to_owned(), SsoPurpose::SignIn),
         };
         let arrival = Arrival {
             org,
             asserted: AssertedUser::from(claims),
             return_to,
-            link,
+            purpose,
         };
         Ok((arrival, browser_hash))
     }
@@ -368,7 +459,7 @@ impl App {
         ticket: &Secret,
     ) -> Result<SsoOutcome, Error> {
         let arrived = self.arrive_with_ticket(visit, org, browser, ticket).await;
-        self.conclude(visit, org, browser, arrived).await
+        self.conclude(visit, (org, false), browser, arrived).await
     }
 
     async fn arrive_with_ticket(
@@ -388,26 +479,30 @@ impl App {
             org,
             asserted: pending.contents,
             return_to: pending.return_to,
-            link: pending.user,
+            purpose: pending.purpose,
         })
     }
 
     async fn conclude(
         &self,
         visit: &Visit,
-        org: OrgId,
+        (org, is_trial): (OrgId, bool),
         browser: SsoBrowser<'_>,
         arrived: Result<Arrival, SsoFailure>,
     ) -> Result<SsoOutcome, Error> {
         let arrival = match arrived {
             Ok(arrival) => arrival,
-            Err(failure) => return Err(self.note_failure(visit, (org, None), failure).await),
+            Err(failure) => {
+                let place = (org, is_trial);
+                return Err(self.note_failure(visit, place, None, failure).await);
+            }
         };
         match self.admit_sso_user(visit, browser, &arrival).await {
             Ok(outcome) => Ok(outcome),
             Err(failure) => {
-                let place = (org, Some(&arrival.asserted));
-                Err(self.note_failure(visit, place, failure).await)
+                let place = (org, arrival.purpose.is_trial());
+                let asserted = Some(&arrival.asserted);
+                Err(self.note_failure(visit, place, asserted, failure).await)
             }
         }
     }
@@ -451,76 +546,27 @@ impl App {
         let base = self.sso_site.public_url.as_deref().unwrap_or_default();
         format!("{base}/sso/{org}/oidc/callback")
     }
-
-    /// Remembers a failure for the connection's administrators. An answer that belongs to nothing that was begun is
-    /// not remembered: it needs no provider.
-    async fn note_failure(
-        &self,
-        visit: &Visit,
-        (org, asserted): (OrgId, Option<&AssertedUser>),
-        failure: SsoFailure,
-    ) -> Error {
-        let is_unbegun = matches!(
-            failure,
-            SsoFailure::Refused(SsoRefusal::NoAttempt)
-                | SsoFailure::Oidc(OidcError::State)
-                | SsoFailure::Saml(SamlError::Base64)
-        );
-        if let SsoFailure::Internal(error) = failure {
-            return error;
-        }
-        let error = refused(org, visit, &failure);
-        if is_unbegun {
-            return error;
-        }
-        let sign_in = SsoSignIn {
-            at: visit.now,
-            refusal: Some(failure.to_string()),
-            subject: asserted.map(|user| user.subject.clone()),
-            email: asserted.and_then(|user| user.email.clone()),
-            role: None,
-            correlation_id: visit.correlation_id.clone(),
-        };
-        match self.note_refused_sign_in(visit, org, &sign_in).await {
-            Ok(()) => error,
-            Err(failed) => failed,
-        }
-    }
-
-    /// The audit log has only users that the provider vouched for: an answer without one needs no provider.
-    async fn note_refused_sign_in(
-        &self,
-        visit: &Visit,
-        org: OrgId,
-        sign_in: &SsoSignIn,
-    ) -> Result<(), Error> {
-        let mut tx = self.store.begin().await?;
-        let place = (org, self.time_id(sign_in.at));
-        tx.note_sso_sign_in(place, sign_in).await?;
-        if sign_in.subject.is_none() {
-            return Ok(tx.commit().await?);
-        }
-        tx.note_change(done(&json!({
-            "reason": sign_in.refusal, "subject": sign_in.subject, "email": sign_in.email,
-        })));
-        let (call, tenant) = (visit.call(Actor::System), Tenant::org(org));
-        self.commit(tx, &call, "session.refused", tenant, org.0)
-            .await
-    }
 }
 
-/// The user of a linking request: a member, with a fresh proof of identity.
-fn linking_user(org: OrgId, link: Option<&Call>) -> Result<Option<UserId>, Error> {
-    let Some(call) = link else {
-        return Ok(None);
-    };
-    call.actor.holds(Access::FreshSession)?;
-    if let Actor::User { id, roles, .. } = &call.actor
-        && roles.contains_key(&org)
-    {
-        return Ok(Some(*id));
+/// Who links is a member with a fresh proof of identity; who tries administers the organization.
+fn purpose(org: OrgId, intent: SsoIntent<'_>) -> Result<SsoPurpose, Error> {
+    match intent {
+        SsoIntent::SignIn => Ok(SsoPurpose::SignIn),
+        SsoIntent::Link(call) => {
+            call.actor.holds(Access::FreshSession)?;
+            if let Actor::User { id, roles, .. } = &call.actor
+                && roles.contains_key(&org)
+            {
+                return Ok(SsoPurpose::Link(*id));
+            }
+            Err(Refusal::NotFound.into())
+        }
+        SsoIntent::Trial(call) => {
+            call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+            let (user, _) = own_session(call)?;
+            Ok(SsoPurpose::Trial(user))
+        }
     }
-    Err(Refusal::NotFound.into())
 }
 
 /// The answer has to come by the browser that began.
@@ -528,22 +574,4 @@ fn check_browser<T>(pending: &SsoPending<T>, browser: SsoBrowser<'_>) -> Result<
     let own = browser.browser.map(Secret::hash);
     let is_it = own.as_ref() == Some(&pending.browser_hash);
     is_it.then_some(()).ok_or(SsoRefusal::OtherBrowser)
-}
-
-/// One answer for all rules; the log has the rule.
-fn refused(org: OrgId, visit: &Visit, failure: &SsoFailure) -> Error {
-    let correlation_id = visit.correlation_id.as_str();
-    tracing::info!(%org, correlation_id, reason = %failure, "sign-in refused");
-    if matches!(failure, SsoFailure::Refused(SsoRefusal::EmailTaken)) {
-        return Error::SsoEmailTaken;
-    }
-    Error::SsoRefused
-}
-
-/// The error of a failure that no sign-in is remembered for.
-fn into_error(org: OrgId, visit: &Visit, failure: SsoFailure) -> Error {
-    if let SsoFailure::Internal(error) = failure {
-        return error;
-    }
-    refused(org, visit, &failure)
 }

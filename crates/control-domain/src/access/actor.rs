@@ -43,6 +43,8 @@ pub enum Actor {
         locked: BTreeSet<OrgId>,
         /// Whether the user gave a proof of identity in the last 10 minutes.
         is_fresh: bool,
+        /// Whether the session has all rights of the user, and so may change how the user signs in.
+        owns_account: bool,
     },
     /// An API key.
     ApiKey {
@@ -219,14 +221,6 @@ impl Actor {
             | (Access::Invitee, Self::Invitee { .. })
             | (Access::SignedIn, Self::User { .. } | Self::ApiKey { .. })
             | (Access::Session, Self::User { .. })
-            | (Access::FreshSession, Self::User { is_fresh: true, .. })
-            | (
-                Access::InstanceAdmin,
-                Self::User {
-                    instance_admin: true,
-                    ..
-                },
-            )
             | (Access::Enrolment, Self::Enrolment { .. })
             | (Access::OwnNode, Self::Node { .. })
             | (
@@ -269,10 +263,26 @@ impl Actor {
                 let proven = *is_fresh || !fresh;
                 proven.then_some(()).ok_or(Refusal::NotFresh)
             }
-            (Access::FreshSession, Self::User { .. }) => Err(Refusal::NotFresh),
-            (Access::InstanceAdmin, Self::User { .. }) => Err(Refusal::LowerRole(Role::Admin)),
+            (Access::FreshSession, Self::User { .. }) => self.check_account_owner(),
+            (Access::InstanceAdmin, Self::User { instance_admin, .. }) => {
+                let refusal = Refusal::LowerRole(Role::Admin);
+                instance_admin.then_some(()).ok_or(refusal)
+            }
             _ => Err(Refusal::WrongCredential),
         }
+    }
+
+    /// A change of how the user signs in needs a fresh proof in a session with all rights of the user.
+    fn check_account_owner(&self) -> Result<(), Refusal> {
+        let is_owner = matches!(
+            self,
+            Self::User {
+                is_fresh: true,
+                owns_account: true,
+                ..
+            }
+        );
+        is_owner.then_some(()).ok_or(Refusal::NotFresh)
     }
 
     /// The organizations that the actor sees.
@@ -343,6 +353,7 @@ mod tests {
             project_roles: BTreeMap::new(),
             locked: BTreeSet::new(),
             is_fresh: true,
+            owns_account: true,
         }
     }
 

@@ -95,6 +95,7 @@ mod tests {
             project_roles: BTreeMap::new(),
             locked: BTreeSet::new(),
             is_fresh: true,
+            owns_account: true,
         }
     }
 

@@ -101,6 +101,20 @@ impl SignInMethod {
         }
     }
 
+    /// Whether an identity provider alone vouched: the user proved nothing to this program.
+    pub fn is_vouched_only(self) -> bool {
+        matches!(self, Self::Oidc | Self::Saml)
+    }
+
+    /// The same with the password, which counts for more than the word of a provider.
+    #[must_use]
+    pub fn with_password(self) -> Self {
+        if self.is_vouched_only() {
+            return Self::Password;
+        }
+        self
+    }
+
     /// The same with a code of an authenticator app.
     #[must_use]
     pub fn with_totp(self) -> Self {
@@ -152,7 +166,8 @@ impl Session {
         }
     }
 
-    /// The actor that the session stands for.
+    /// The actor that the session stands for. An organization chooses its provider, and so who its users are to it:
+    /// until the user gives a proof of its own, a session of a provider acts in the provider's organization only.
     ///
     /// # Errors
     ///
@@ -167,15 +182,22 @@ impl Session {
             return Err(Refusal::Ended);
         }
         let UserRights {
-            roles,
+            mut roles,
             project_roles,
             guarded,
         } = rights;
         let lacks = |org: &OrgId| !self.satisfies(*org);
+        let everywhere = (roles.len(), user.instance_admin);
+        let is_confined = self.origin.method.is_vouched_only();
+        if is_confined {
+            roles.retain(|org, _| self.origin.provider == Some(*org));
+        }
+        let instance_admin = user.instance_admin && !is_confined;
         Ok(Actor::User {
             id: self.user,
             session: self.id,
-            instance_admin: user.instance_admin,
+            instance_admin,
+            owns_account: (roles.len(), instance_admin) == everywhere,
             roles,
             project_roles,
             locked: guarded.into_iter().filter(lacks).collect(),
@@ -338,6 +360,9 @@ mod tests {
             (SignInMethod::PasswordRecovery, None, true),
             (SignInMethod::Oidc, Some(ORG), true),
             (SignInMethod::Saml, Some(other), false),
+            // The password was proven in a session of the provider.
+            (SignInMethod::Password, Some(ORG), true),
+            (SignInMethod::Password, Some(other), false),
         ] {
             let rights = UserRights {
                 roles: BTreeMap::from([(ORG, Role::Reader), (other, Role::Reader)]),
@@ -348,7 +373,43 @@ mod tests {
             let actor = actor.unwrap();
             let found = actor.require(Access::READ_ORG, Tenant::org(ORG));
             assert_eq!(found.is_ok(), admitted, "{method}");
-            assert_eq!(actor.require(Access::READ_ORG, Tenant::org(other)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_session_of_a_provider_acts_in_its_organization_until_the_user_gives_a_proof() {
+        let other = OrgId(Uuid::from_u128(4));
+        let root = User {
+            instance_admin: true,
+            ..user()
+        };
+        let rights = |orgs: &[OrgId]| UserRights {
+            roles: orgs.iter().map(|org| (*org, Role::Admin)).collect(),
+            ..UserRights::default()
+        };
+        let started = session(SignInMethod::Oidc, Some(ORG));
+        for (user, orgs, owns) in [
+            (&user(), &[ORG][..], true),
+            (&user(), &[ORG, other], false),
+            (&root, &[ORG], false),
+        ] {
+            let actor = started.accept(user, rights(orgs), START).unwrap();
+            assert_eq!(actor.require(Access::CONTROL, Tenant::org(ORG)), Ok(()));
+            let elsewhere = actor.require(Access::READ_ORG, Tenant::org(other));
+            assert_eq!(elsewhere, Err(Refusal::NotFound));
+            assert!(actor.holds(Access::InstanceAdmin).is_err());
+            assert_eq!(actor.holds(Access::FreshSession).is_ok(), owns, "{orgs:?}");
+        }
+        let (password, code) = (
+            SignInMethod::Oidc.with_password(),
+            SignInMethod::Saml.with_totp(),
+        );
+        for method in [password, code] {
+            let proven = started.clone().strengthen(method, START);
+            let actor = proven.accept(&root, rights(&[ORG, other]), START).unwrap();
+            assert_eq!(actor.require(Access::CONTROL, Tenant::org(other)), Ok(()));
+            assert_eq!(actor.holds(Access::InstanceAdmin), Ok(()));
+            assert_eq!(actor.holds(Access::FreshSession), Ok(()));
         }
     }
 

@@ -83,6 +83,7 @@ mod tests {
             project_roles: BTreeMap::from([(OWN, own)]),
             locked: BTreeSet::new(),
             is_fresh: true,
+            owns_account: true,
         }
     }
 

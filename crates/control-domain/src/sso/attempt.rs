@@ -1,5 +1,6 @@
 //! Sign-ins through identity providers that are under way.
 
+use control_wire::UserId;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,17 @@ pub const SSO_ATTEMPT_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 pub const SSO_TICKET_LIFETIME: SignedDuration = SignedDuration::from_secs(60);
 
 const MAX_PATH_BYTES: usize = 500;
+
+/// The purpose of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SsoPurpose {
+    /// A session.
+    SignIn,
+    /// A further identity of the user.
+    Link(UserId),
+    /// A trial of the connection by an administrator: the answer is verified and remembered, and changes nothing.
+    Trial(UserId),
+}
 
 /// The values that the answer to an attempt must have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +38,21 @@ pub enum SsoAttemptContents {
         /// The ID of the request.
         request_id: String,
     },
+}
+
+impl SsoPurpose {
+    /// The user that began, signed in before.
+    pub fn user(self) -> Option<UserId> {
+        match self {
+            Self::SignIn => None,
+            Self::Link(user) | Self::Trial(user) => Some(user),
+        }
+    }
+
+    /// Whether it is a trial.
+    pub fn is_trial(self) -> bool {
+        matches!(self, Self::Trial(_))
+    }
 }
 
 /// The path that a browser goes to in the end: `text` if it is a path of this server, or else `/`.

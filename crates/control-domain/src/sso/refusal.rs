@@ -16,7 +16,9 @@ pub enum SsoRefusal {
     )]
     GroupsLink,
     /// No mapped group, and no `default`.
-    #[error("no group of the user is in the mapping, which has no `default`: its membership ended")]
+    #[error(
+        "no group of the user is in the mapping, which has no `default`: such a user is no member"
+    )]
     NoRole,
     /// A new user without an address.
     #[error("the provider sent no address for a new user, or one that is not verified")]

@@ -33,6 +33,7 @@ fn user(role: Role) -> Actor {
         project_roles: BTreeMap::new(),
         locked: BTreeSet::new(),
         is_fresh: true,
+        owns_account: true,
     }
 }
 

@@ -1,13 +1,13 @@
 //! Sign-ins through identity providers that are under way, and the assertions that were used.
 
 use crate::error::StoreError;
-use crate::row::{id, json, optional_id, text, time};
+use crate::row::{id, json, optional_id, text, time, truth};
 use crate::sso::connection::to_json;
 use crate::statement::sql;
 use crate::store::Transaction;
-use control_domain::SsoAttemptContents;
+use control_domain::{SsoAttemptContents, SsoPurpose};
 use control_sso::AssertedUser;
-use control_wire::{OrgId, UserId};
+use control_wire::OrgId;
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
@@ -24,8 +24,8 @@ pub struct SsoPending<T> {
     pub contents: T,
     /// The path that the browser goes to in the end.
     pub return_to: String,
-    /// The user that links an identity.
-    pub user: Option<UserId>,
+    /// The purpose, with the user that began if it was signed in.
+    pub purpose: SsoPurpose,
     /// When it ends.
     pub ends_at: Timestamp,
 }
@@ -37,8 +37,8 @@ impl Transaction {
         attempt: &SsoPending<SsoAttemptContents>,
     ) -> Result<(), StoreError> {
         let insert = "INSERT INTO sign_in_attempts
-                        (hash, browser_hash, org_id, contents, return_to, user_id, ends_at)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7)";
+                        (hash, browser_hash, org_id, contents, return_to, user_id, is_trial, ends_at)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
         let contents = to_json(&attempt.contents, "contents")?;
         self.insert_pending(insert, attempt, contents).await
     }
@@ -49,7 +49,7 @@ impl Transaction {
         hash: &str,
     ) -> Result<Option<SsoPending<SsoAttemptContents>>, StoreError> {
         let delete = "DELETE FROM sign_in_attempts WHERE hash = $1
-                      RETURNING hash, browser_hash, org_id, contents, return_to, user_id, ends_at";
+                      RETURNING hash, browser_hash, org_id, contents, return_to, user_id, is_trial, ends_at";
         let row = sql(delete).bind(hash).row(self).await?;
         row.as_ref()
             .map(|row| read(row, json(row, "contents")?))
@@ -62,8 +62,8 @@ impl Transaction {
         ticket: &SsoPending<AssertedUser>,
     ) -> Result<(), StoreError> {
         let insert = "INSERT INTO sign_in_tickets
-                        (hash, browser_hash, org_id, asserted, return_to, user_id, ends_at)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7)";
+                        (hash, browser_hash, org_id, asserted, return_to, user_id, is_trial, ends_at)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
         let asserted = to_json(&ticket.contents, "asserted")?;
         self.insert_pending(insert, ticket, asserted).await
     }
@@ -74,7 +74,7 @@ impl Transaction {
         hash: &str,
     ) -> Result<Option<SsoPending<AssertedUser>>, StoreError> {
         let delete = "DELETE FROM sign_in_tickets WHERE hash = $1
-                      RETURNING hash, browser_hash, org_id, asserted, return_to, user_id, ends_at";
+                      RETURNING hash, browser_hash, org_id, asserted, return_to, user_id, is_trial, ends_at";
         let row = sql(delete).bind(hash).row(self).await?;
         row.as_ref()
             .map(|row| read(row, json(row, "asserted")?))
@@ -93,12 +93,15 @@ impl Transaction {
             org,
             contents: _,
             return_to,
-            user,
+            purpose,
             ends_at,
         } = pending;
         let insert = sql(insert).bind(hash.clone()).bind(browser_hash.clone());
         let insert = insert.bind(*org).bind(contents).bind(return_to.clone());
-        insert.bind(*user).bind(*ends_at).run(self).await?;
+        let insert = insert
+            .bind(purpose.user())
+            .bind(i64::from(purpose.is_trial()));
+        insert.bind(*ends_at).run(self).await?;
         Ok(())
     }
 
@@ -141,13 +144,18 @@ impl Transaction {
 }
 
 fn read<T>(row: &AnyRow, contents: T) -> Result<SsoPending<T>, StoreError> {
+    let purpose = match (optional_id(row, "user_id")?, truth(row, "is_trial")?) {
+        (None, _) => SsoPurpose::SignIn,
+        (Some(user), false) => SsoPurpose::Link(user),
+        (Some(user), true) => SsoPurpose::Trial(user),
+    };
     Ok(SsoPending {
         hash: text(row, "hash")?,
         browser_hash: text(row, "browser_hash")?,
         org: id(row, "org_id")?,
         contents,
         return_to: text(row, "return_to")?,
-        user: optional_id(row, "user_id")?,
+        purpose,
         ends_at: time(row, "ends_at")?,
     })
 }

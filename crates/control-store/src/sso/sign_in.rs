@@ -1,14 +1,15 @@
 //! The last sign-ins of a connection.
 
 use crate::error::StoreError;
-use crate::row::{optional_text, text, time};
+use crate::row::{optional_text, text, time, truth};
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_wire::OrgId;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-/// Sign-ins that a connection remembers.
+/// Sign-ins that a connection remembers: so many that the provider vouched for, and so many others, which need no
+/// provider and could push the first ones out.
 const KEPT: i64 = 10;
 
 /// A sign-in through an identity provider, without secrets.
@@ -26,10 +27,12 @@ pub struct SsoSignIn {
     pub role: Option<String>,
     /// The reference that the user was shown.
     pub correlation_id: String,
+    /// Whether an administrator tried the connection: no session began.
+    pub is_trial: bool,
 }
 
 impl Transaction {
-    /// Remembers a sign-in in the place of the oldest of ten.
+    /// Remembers a sign-in in the place of the oldest of ten of its kind: with a subject, or without.
     pub async fn note_sso_sign_in(
         &mut self,
         (org, id): (OrgId, Uuid),
@@ -42,23 +45,35 @@ impl Transaction {
             email,
             role,
             correlation_id,
+            is_trial,
         } = sign_in.clone();
-        let insert = "INSERT INTO sso_sign_ins (id, org_id, at, refusal, subject, email, role, correlation_id)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        let is_vouched = subject.is_some();
+        let insert = "INSERT INTO sso_sign_ins
+                        (id, org_id, at, refusal, subject, email, role, correlation_id, is_trial)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         let insert = sql(insert).bind(id).bind(org).bind(at).bind(refusal);
         let insert = insert.bind(subject).bind(email).bind(role);
-        insert.bind(correlation_id).run(self).await?;
-        let forget = "DELETE FROM sso_sign_ins WHERE org_id = $1 AND id NOT IN
-                        (SELECT id FROM sso_sign_ins WHERE org_id = $1 ORDER BY id DESC LIMIT $2)";
+        let insert = insert.bind(correlation_id).bind(i64::from(is_trial));
+        insert.run(self).await?;
+        let forget = if is_vouched {
+            "DELETE FROM sso_sign_ins WHERE org_id = $1 AND subject IS NOT NULL AND id NOT IN
+               (SELECT id FROM sso_sign_ins WHERE org_id = $1 AND subject IS NOT NULL
+                ORDER BY id DESC LIMIT $2)"
+        } else {
+            "DELETE FROM sso_sign_ins WHERE org_id = $1 AND subject IS NULL AND id NOT IN
+               (SELECT id FROM sso_sign_ins WHERE org_id = $1 AND subject IS NULL
+                ORDER BY id DESC LIMIT $2)"
+        };
         sql(forget).bind(org).bind(KEPT).run(self).await?;
         Ok(())
     }
 
-    /// The last sign-ins of an organization's connection, at most ten, the newest first.
+    /// Remembers a sign-in in the place of the oldest of ten of its kind: with a subject, or without.
     pub async fn sso_sign_ins(&mut self, org: OrgId) -> Result<Vec<SsoSignIn>, StoreError> {
-        let list = "SELECT at, refusal, subject, email, role, correlation_id FROM sso_sign_ins
+        let list =
+            "SELECT at, refusal, subject, email, role, correlation_id, is_trial FROM sso_sign_ins
                     WHERE org_id = $1 ORDER BY id DESC LIMIT $2";
-        let rows = sql(list).bind(org).bind(KEPT).rows(self).await?;
+        let rows = sql(list).bind(org).bind(2 * KEPT).rows(self).await?;
         rows.iter()
             .map(|row| {
                 Ok(SsoSignIn {
@@ -68,6 +83,7 @@ impl Transaction {
                     email: optional_text(row, "email")?,
                     role: optional_text(row, "role")?,
                     correlation_id: text(row, "correlation_id")?,
+                    is_trial: truth(row, "is_trial")?,
                 })
             })
             .collect()

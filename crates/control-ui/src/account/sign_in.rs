@@ -10,7 +10,7 @@ use crate::request::visit::{Caller, Visit};
 use crate::ui::Ui;
 use askama::Template;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use control_app::{Error, NewSession, SignedIn};
 use control_auth::{Password, Secret};
@@ -52,6 +52,14 @@ struct SsoPage {
     org: String,
     /// The way to the organization's provider, once the organization is known.
     start: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "signed_out.html")]
+struct SignedOutPage {
+    frame: Frame,
+    /// The provider's URL that ends the session there.
+    provider: String,
 }
 
 /// The form of the password.
@@ -240,15 +248,35 @@ fn code_page(visit: &Visit, form: Form, is_recovery: bool) -> Response {
     })
 }
 
-/// Ends the session.
+/// Ends the session here, and leads to the provider that vouched for it, to end the session there.
 pub(crate) async fn sign_out(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
 ) -> Result<Response, Failure> {
     ui.app.sign_out(&caller.call).await?;
     let mut response = Note::good("You are signed out.").at("/sign-in", ui.cookie);
+    if let Some(provider) = ui.app.provider_logout(&caller.call).await? {
+        let noted = response.headers_mut().remove(header::SET_COOKIE);
+        response = leave(&caller, provider);
+        response
+            .headers_mut()
+            .extend(noted.map(|field| (header::SET_COOKIE, field)));
+    }
     if let Ok(field) = ui.cookie.clear() {
         response.headers_mut().append(header::SET_COOKIE, field);
     }
     Ok(response)
+}
+
+/// A page that goes on to the provider by itself: browsers hold the redirect of a form to the policy of this server.
+fn leave(caller: &Caller, provider: String) -> Response {
+    let refresh = HeaderValue::try_from(format!("0; url={provider}"));
+    let mut response = shown(&SignedOutPage {
+        frame: Frame::bare("Signed out", Some(&caller.visit)),
+        provider,
+    });
+    if let Ok(refresh) = refresh {
+        response.headers_mut().insert(header::REFRESH, refresh);
+    }
+    response
 }

@@ -250,6 +250,7 @@ mod tests {
             project_roles: std::collections::BTreeMap::new(),
             locked: std::collections::BTreeSet::new(),
             is_fresh: true,
+            owns_account: true,
         };
         let names: Vec<&str> = actions(&own, &actor, 0)
             .iter()

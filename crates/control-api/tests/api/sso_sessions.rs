@@ -1,0 +1,303 @@
+//! Sessions of identity providers: what they may, how they end, and trials that begin none.
+
+use crate::sso::{
+    Answer, Browser, PUBLIC_URL, Site, asked, assert_refused, oidc, response, saml, sites,
+};
+use crate::world::{Credential, PASSWORD, app_with_sso};
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use control_app::Presented;
+use control_domain::{Membership, Role};
+use control_testkit::{OidcBehaviour, OidcProvider, SamlProvider};
+use control_wire::OrgId;
+use serde_json::{Value, json};
+use std::net::TcpListener;
+
+impl Site {
+    async fn ask(&self, by: &Browser, method: Method, path: &str, body: &Value) -> Answer {
+        self.call(&by.session(), method, path, body).await
+    }
+
+    /// A user of the first organization with a password, and a browser in which its identity was linked.
+    async fn linked(&self, provider: &OidcProvider) -> Browser {
+        let Credential::Session(secret) = self.world.user(self.org(), Role::Admin).await else {
+            unreachable!("a session");
+        };
+        let mut browser = Browser::with_session(&secret);
+        let begun = self.begin_here(&mut browser, "link=1").await;
+        let query = provider.authorize(begun.location());
+        let done = self.call_back(&mut browser, &query).await;
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+        browser
+    }
+
+    /// Begins by a link of this site.
+    async fn begin_here(&self, browser: &mut Browser, parameter: &str) -> Answer {
+        let path = format!("/sso/{}?{parameter}&return=/profile", self.org());
+        let request = Request::get(path).header("sec-fetch-site", "same-origin");
+        let begun = self.send(0, browser, request.body(Body::empty()).unwrap());
+        begun.await
+    }
+
+    async fn join(&self, org: OrgId, browser: &Browser) {
+        let me = self.ask(browser, Method::GET, "/users/me", &Value::Null);
+        let me: Value = serde_json::from_str(&me.await.text).unwrap();
+        let mut tx = self.world.store.begin().await.unwrap();
+        let membership = Membership {
+            org,
+            user: me["id"].as_str().unwrap().parse().unwrap(),
+            role: Role::Admin,
+            created_at: self.world.app.now(),
+        };
+        tx.insert_membership(membership).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    async fn sign_ins(&self, admin: &Credential) -> Vec<Value> {
+        let path = format!("/orgs/{}/sso", self.org());
+        let found = self.call(admin, Method::GET, &path, &Value::Null).await;
+        let found: Value = serde_json::from_str(&found.text).unwrap();
+        found["sign_ins"].as_array().unwrap().clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_signs_nobody_in_as_a_member_of_other_organizations() {
+    for site in sites().await {
+        let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
+        let mut connection = oidc(&provider.issuer);
+        connection["oidc"]["group_mapping"] = json!({"ops": "admin"});
+        site.connect(&connection).await;
+        let own = site.linked(&provider).await;
+        let other = site.world.other.org;
+        site.join(other, &own).await;
+        let own_path = format!("/orgs/{}", site.org());
+        let other_path = format!("/orgs/{other}");
+        let mut vouched = Browser::default();
+        site.sign_in_by_oidc(&provider, &mut vouched).await;
+        let status = async |browser: &Browser, method: Method, path: &str, body: &Value| {
+            site.ask(browser, method, path, body).await.status
+        };
+        let get = async |browser: &Browser, path: &str| {
+            status(browser, Method::GET, path, &Value::Null).await
+        };
+        assert_eq!(get(&own, &other_path).await, StatusCode::OK, "by password");
+        assert_eq!(get(&vouched, &own_path).await, StatusCode::OK);
+        assert_eq!(get(&vouched, &other_path).await, StatusCode::NOT_FOUND);
+        // Nor does it give the user another password or second factor, which would open the other organization.
+        let password = json!({"password": "one more good one"});
+        let path = "/users/me/password";
+        let changed = status(&vouched, Method::POST, path, &password).await;
+        assert_eq!(changed, StatusCode::FORBIDDEN);
+        let path = "/users/me/totp";
+        let started = status(&vouched, Method::POST, path, &Value::Null).await;
+        assert_eq!(started, StatusCode::FORBIDDEN);
+        // The user's own proof opens the rest.
+        let proof = json!({"password": PASSWORD});
+        let path = "/users/me/strong";
+        let proven = site.ask(&vouched, Method::POST, path, &proof).await;
+        assert_eq!(proven.status, StatusCode::NO_CONTENT, "{}", proven.text);
+        vouched.take(proven.headers());
+        assert_eq!(get(&vouched, &other_path).await, StatusCode::OK);
+        let path = "/users/me/password";
+        let changed = status(&vouched, Method::POST, path, &password).await;
+        assert_eq!(changed, StatusCode::NO_CONTENT);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_tries_the_connection_and_nothing_else_changes() {
+    for site in sites().await {
+        let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
+        let admin = site.connect(&oidc(&provider.issuer)).await;
+        let Credential::Session(secret) = &admin else {
+            unreachable!("a session");
+        };
+        let mut browser = Browser::with_session(secret);
+        let begun = site.begin_here(&mut browser, "try=1").await;
+        let query = provider.authorize(begun.location());
+        let done = site.call_back(&mut browser, &query).await;
+        assert_eq!(
+            (done.status, done.location()),
+            (StatusCode::SEE_OTHER, "/profile"),
+            "{}",
+            done.text
+        );
+        let session = browser.value("__Host-session");
+        assert_eq!(session, Some(secret.as_str()), "the session is the same");
+        let tried = site.sign_ins(&admin).await.remove(0);
+        assert_eq!(tried["is_trial"], true, "{tried}");
+        assert_eq!(tried["role"], "operator", "{tried}");
+        assert_eq!(tried["subject"], "ann", "{tried}");
+        assert_eq!(site.world.audited("sso.tried").await.len(), 1);
+        assert_eq!(site.world.audited("user.provisioned").await.len(), 0);
+        // A trial that fails is marked, too, wherever the rule broke.
+        let path = format!("/orgs/{}/members", site.org());
+        let members = site.call(&admin, Method::GET, &path, &Value::Null).await;
+        assert!(!members.text.contains("ann@example.test"));
+        let honest = OidcBehaviour::honest("ann", &["ops"]);
+        for (rule, lie) in [
+            ("no group", OidcBehaviour::honest("ann", &["none"])),
+            (
+                "`nonce`",
+                OidcBehaviour {
+                    claims: json!({"nonce": "other"}),
+                    ..honest
+                },
+            ),
+        ] {
+            provider.behave(lie);
+            let begun = site.begin_here(&mut browser, "try=1").await;
+            let query = provider.authorize(begun.location());
+            let refused = site.call_back(&mut browser, &query).await;
+            assert_eq!(refused.status, StatusCode::FORBIDDEN);
+            let tried = site.sign_ins(&admin).await.remove(0);
+            assert_eq!(tried["is_trial"], true, "{tried}");
+            assert!(tried["refusal"].to_string().contains(rule), "{tried}");
+        }
+        // Another site, an operator, and a browser without a session begin none.
+        let path = format!("/sso/{}?try=1", site.org());
+        let refused = site.get(0, &mut browser, &path).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN);
+        let Credential::Session(secret) = site.world.user(site.org(), Role::Operator).await else {
+            unreachable!("a session");
+        };
+        let mut operator = Browser::with_session(&secret);
+        let refused = site.begin_here(&mut operator, "try=1").await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN);
+        let refused = site.begin_here(&mut Browser::default(), "try=1").await;
+        assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_by_saml_is_of_the_administrator_that_began() {
+    for site in sites().await {
+        let provider = SamlProvider::new("https://idp.test/saml");
+        let admin = site.connect(&saml(&site, &provider)).await;
+        let Credential::Session(secret) = &admin else {
+            unreachable!("a session");
+        };
+        let acs = format!("/sso/{}/saml/acs", site.org());
+        for (number, is_signed_out) in [false, true].into_iter().enumerate() {
+            let mut browser = Browser::with_session(secret);
+            let begun = site.begin_here(&mut browser, "try=1").await;
+            let (request, relay) = asked(begun.location());
+            let suffix = number.to_string();
+            let xml = response(&site, &provider, (Some(&request), &suffix), &["ops"]);
+            let fields = [("SAMLResponse", &*xml), ("RelayState", &*relay)];
+            let accepted = site.post_form(1, &acs, &fields).await;
+            assert_eq!(accepted.status, StatusCode::SEE_OTHER, "{}", accepted.text);
+            if is_signed_out {
+                browser.drop_session();
+            }
+            let done = site.get(0, &mut browser, accepted.location()).await;
+            let tried = site.sign_ins(&admin).await.remove(0);
+            assert_eq!(tried["is_trial"], true, "{tried}");
+            if is_signed_out {
+                assert_refused(&done, &browser);
+                continue;
+            }
+            assert_eq!(done.location(), "/profile", "{}", done.text);
+            assert_eq!(tried["role"], "operator", "{tried}");
+        }
+        assert_eq!(site.world.audited("user.provisioned").await.len(), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_without_a_user_do_not_push_users_out_of_the_list() {
+    for site in sites().await {
+        let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
+        let admin = site.connect(&oidc(&provider.issuer)).await;
+        site.sign_in_by_oidc(&provider, &mut Browser::default())
+            .await;
+        for _ in 0..12 {
+            let mut stranger = Browser::default();
+            let query = provider.authorize(&site.begin(&mut stranger).await);
+            let (state, _) = query.split_once('&').unwrap();
+            let denied = format!("{state}&error=access_denied");
+            let refused = site.call_back(&mut stranger, &denied).await;
+            assert_refused(&refused, &stranger);
+        }
+        let listed = site.sign_ins(&admin).await;
+        assert_eq!(listed.len(), 11, "{listed:?}");
+        assert_eq!(listed[10]["subject"], "ann");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_away_is_not_asked_for_each_browser() {
+    for site in sites().await {
+        // Accepts connections, and would close each without an answer; they are counted.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let issuer = format!("http://{}", listener.local_addr().unwrap());
+        listener.set_nonblocking(true).unwrap();
+        site.connect(&oidc(&issuer)).await;
+        let path = format!("/sso/{}", site.org());
+        let silent = std::thread::spawn({
+            let listener = listener.try_clone().unwrap();
+            move || {
+                listener.set_nonblocking(false).unwrap();
+                drop(listener.accept());
+                listener.set_nonblocking(true).unwrap();
+            }
+        });
+        for _ in 0..3 {
+            let refused = site.get(0, &mut Browser::default(), &path).await;
+            assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
+        }
+        silent.join().unwrap();
+        assert!(listener.accept().is_err(), "it was asked twice");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sign_out_leads_to_the_provider_that_vouched() {
+    for site in sites().await {
+        let provider = OidcProvider::start(OidcBehaviour {
+            discovery: json!({"end_session_endpoint": "https://idp.test/logout?tenant=7"}),
+            ..OidcBehaviour::honest("ann", &["ops"])
+        });
+        let admin = site.connect(&oidc(&provider.issuer)).await;
+        let mut browser = Browser::default();
+        site.sign_in_by_oidc(&provider, &mut browser).await;
+        let app = app_with_sso(&site.world, PUBLIC_URL);
+        let logout = async |by: &Credential| {
+            let Credential::Session(secret) = by else {
+                unreachable!("a session");
+            };
+            let presented = Presented::Session(secret);
+            let actor = app.authenticate(presented, None, app.now()).await.unwrap();
+            let call = control_app::Call {
+                actor,
+                ..control_app::Call::system(app.now())
+            };
+            app.sign_out(&call).await.unwrap();
+            app.provider_logout(&call).await.unwrap()
+        };
+        assert_eq!(logout(&admin).await, None, "it signed in by password");
+        let expected = "https://idp.test/logout?tenant=7&client_id=controld\
+                        &post_logout_redirect_uri=https%3A%2F%2Fcontrold.test%2Fsign-in";
+        assert_eq!(logout(&browser.session()).await.as_deref(), Some(expected));
+        let me = site.ask(&browser, Method::GET, "/users/me", &Value::Null);
+        assert_eq!(me.await.status, StatusCode::UNAUTHORIZED);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_without_a_way_in_keeps_its_last_identity() {
+    for site in sites().await {
+        let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
+        site.connect(&oidc(&provider.issuer)).await;
+        let mut browser = Browser::default();
+        site.sign_in_by_oidc(&provider, &mut browser).await;
+        let path = "/users/me/identities";
+        let listed = site.ask(&browser, Method::GET, path, &Value::Null).await;
+        let listed: Value = serde_json::from_str(&listed.text).unwrap();
+        let id = listed["items"][0]["id"].as_str().unwrap();
+        let path = format!("{path}/{id}");
+        let kept = site.ask(&browser, Method::DELETE, &path, &Value::Null);
+        assert_eq!(kept.await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    }
+}
