@@ -26,6 +26,7 @@ mod rollout;
 pub use account::maker::EndedCredential;
 pub use account::second_factor::StoredTotp;
 pub use audit::AuditVerification;
+pub use audit::archive::AuditArchive;
 pub use audit::log::{AuditFilter, AuditPage, AuditRecord};
 pub use bundle::BundleFilter;
 pub use bundle::objects::{ObjectBytes, ObjectError, Objects};
