@@ -3,10 +3,10 @@
 mod certificates;
 mod jitter;
 
-use crate::bundle::{Bundle, Certificates};
+use crate::bundle::{Bundle, Certificates, UnpackedFiles};
 use crate::channel::{self, Channel, ChannelError, Desired};
 use crate::error::ClientError;
-use crate::event::RefusalReason;
+use crate::event::{EventKind, RefusalReason};
 use crate::host::{Host, Measured, Observation, Started};
 use crate::machine::{Action, Machine, Outcome};
 use crate::sealed_certificates::SealedCertificates;
@@ -17,13 +17,15 @@ use control_bundle::Version;
 use control_wire::{Health, HeartbeatRequest, InstanceId, NodeEvent, NodeStatus, RegisterRequest};
 use jiff::Timestamp;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
+/// Diagnostics of a heartbeat.
+const MAX_DIAGNOSTICS: usize = 100;
 /// A client that is given up at once would miss what it said before.
 const MAX_NAME_CHARS: usize = 100;
 
@@ -38,6 +40,10 @@ pub struct Client {
     folder: PathBuf,
     /// Folders in force now and before.
     in_use: Vec<PathBuf>,
+    /// The files of the bundle in force; none for a node without a disk.
+    active_files: Option<UnpackedFiles>,
+    /// Whether they were edited, as of the last report.
+    is_altered: bool,
     /// Those that were fetched last.
     certificates: Certificates,
     /// Those of the bundle in force.
@@ -106,6 +112,8 @@ impl Client {
             storage,
             folder: PathBuf::new(),
             in_use: Vec::new(),
+            active_files: None,
+            is_altered: false,
             certificates: Certificates::default(),
             served: Certificates::default(),
             sealed: None,
@@ -123,6 +131,7 @@ impl Client {
     pub fn started(&mut self, started: &Started, outcome: Result<(), Vec<String>>) {
         if outcome.is_ok() {
             self.in_use.push(started.folder.clone());
+            self.watch_files(&started.bundle, &started.folder);
             self.served = started.certificates.clone();
             self.keep_served();
         }
@@ -366,10 +375,12 @@ impl Client {
             cpu_percent,
             traffic,
         } = measured;
+        let mut status = status.clone();
+        self.compare_files(&mut status);
         let mut body = HeartbeatRequest {
             health: Health { cpu_percent },
             version: Some(self.settings.version.to_owned()),
-            status: Some(status.clone()),
+            status: Some(status),
             traffic,
             instance: self.instance,
         };
@@ -384,6 +395,31 @@ impl Client {
         let interval = Duration::from_secs(answer.heartbeat_interval_secs);
         let interval = jitter::of_interval(interval);
         Ok(Outcome::Reported(interval.min(self.max_interval)))
+    }
+
+    fn watch_files(&mut self, bundle: &Bundle, folder: &Path) {
+        let is_on_disk = !folder.as_os_str().is_empty();
+        self.active_files = is_on_disk.then(|| bundle.unpacked_in(folder));
+    }
+
+    /// Reports files of the bundle in force that were edited; once as an event.
+    fn compare_files(&mut self, status: &mut NodeStatus) {
+        let checked = self.active_files.as_ref().map(UnpackedFiles::check);
+        let fault = checked.and_then(Result::err);
+        status.altered = fault.is_some();
+        if let Some(fault) = fault {
+            status.diagnostics.truncate(MAX_DIAGNOSTICS - 1);
+            if !self.is_altered {
+                tracing::warn!(fault, "a file of the bundle in force was edited");
+                self.events.push(NodeEvent {
+                    at: Timestamp::now(),
+                    kind: EventKind::BundleAltered.name().to_owned(),
+                    message: fault.chars().take(1_000).collect(),
+                });
+            }
+            status.diagnostics.push(fault);
+        }
+        self.is_altered = status.altered;
     }
 
     /// Events without an answer are told again, and may then be told twice.
@@ -440,6 +476,8 @@ impl Client {
             self.served = self.certificates.clone();
             self.keep_served();
             self.in_use.push(self.folder.clone());
+            let folder = self.folder.clone();
+            self.watch_files(bundle, &folder);
             // The one before is still read by requests under way.
             let surplus = self.in_use.len().saturating_sub(2);
             self.in_use.drain(..surplus);

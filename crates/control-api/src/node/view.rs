@@ -160,6 +160,7 @@ impl From<&NodeStatus> for StatusView {
             order,
             verdict,
             diagnostics: _,
+            altered: _, // Shown as a drift.
         } = status;
         Self {
             desired: *desired,

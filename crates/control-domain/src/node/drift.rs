@@ -1,4 +1,4 @@
-//! Drift: a node runs another bundle than the one that it was ordered to run.
+//! Drift: a node runs another bundle than the one that it was ordered to run, or its files were edited on its disk.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
