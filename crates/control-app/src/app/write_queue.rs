@@ -187,7 +187,7 @@ async fn write_groups(store: Store, mut waiting: mpsc::Receiver<Waiting>) {
                     if let Some((node, sign, interval)) = sign_of_life(&one, &written) {
                         signs.add(node, sign, interval);
                     }
-                    // A client that went away is not told.
+                    // The client may have disconnected.
                     drop(one.done.send(Ok(written)));
                 }
             }

@@ -140,10 +140,6 @@ impl Transaction {
     }
 
     /// The archives, oldest first.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn audit_archives(&mut self) -> Result<Vec<(AuditArchive, String)>, StoreError> {
         let list = sql(
             "SELECT first_seq, last_seq, last_hash, keyed_seq, keyed_since, keyed_until,

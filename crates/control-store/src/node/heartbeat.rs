@@ -68,10 +68,6 @@ pub struct SignOfLife {
 
 impl Transaction {
     /// Writes a heartbeat; `None` if the node is gone.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn write_heartbeat(
         &mut self,
         node: NodeId,
@@ -84,10 +80,6 @@ impl Transaction {
 
     /// Writes what a heartbeat changes; `None` if the node is gone. If it changes nothing and the stored one is newer
     /// than `fresh_since`, nothing is written.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn receive_heartbeat(
         &mut self,
         node: NodeId,
@@ -146,10 +138,6 @@ impl Transaction {
 
     /// Writes signs of life, in the order of their nodes: two replicas must not wait for each other. A node with a
     /// newer heartbeat keeps it.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn write_signs_of_life(
         &mut self,
         signs: impl IntoIterator<Item = (NodeId, SignOfLife)>,
