@@ -1,4 +1,5 @@
-//! `cargo xtask chaos`: faults of everything that proxyd depends on, under load.
+//! `cargo xtask chaos`: faults of everything that proxyd depends on, under load; with `--tenants`, ten organizations of
+//! a control plane, of which one is hostile.
 
 use clap::Args;
 use xtask_kit::command;
@@ -14,7 +15,13 @@ pub(crate) struct Options {
     /// Seed of requests and faults; by default another one in each run. It is printed
     #[arg(long)]
     seed: Option<u32>,
-    /// Build proxyd with optimisation
+    /// Ten organizations of controld, one hostile; the seconds are those without it, and again those beside it
+    #[arg(long, conflicts_with = "seed")]
+    tenants: bool,
+    /// Kills of controld under writes on each database; fails when an acknowledged one is lost
+    #[arg(long, conflicts_with_all = ["seed", "tenants"])]
+    kills: Option<u32>,
+    /// Build with optimisation
     #[arg(long)]
     release: bool,
 }
@@ -24,14 +31,32 @@ pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), TaskErr
     let Options {
         seconds,
         seed,
+        tenants,
+        kills,
         release,
     } = options;
-    let seed = seed.unwrap_or_else(std::process::id);
-    let mut test = workspace.cargo(&["test", "--locked", "--package", "proxyd", "--test", "soak"]);
+    let (package, binary, module) = match kills {
+        Some(_) => ("controld", "bad_days", "that_is_killed_under_writes"),
+        None if tenants => ("controld", "fleet", "tenants::"),
+        None => ("proxyd", "soak", "chaos::"),
+    };
+    let mut test = workspace.cargo(&["test", "--locked", "--package", package, "--test", binary]);
     if release {
         test.arg("--release");
     }
-    test.args(["--", "chaos::", "--nocapture"]);
-    test.env("PROXYD_CHAOS", format!("{seconds} {seed}"));
+    test.args(["--", module, "--nocapture"]);
+    let (variable, value) = match kills {
+        Some(kills) => ("CONTROLD_KILLS", kills.to_string()),
+        None if tenants => ("CONTROLD_TENANTS", seconds.to_string()),
+        None => {
+            let seed = seed.unwrap_or_else(std::process::id);
+            ("PROXYD_CHAOS", format!("{seconds} {seed}"))
+        }
+    };
+    test.env(variable, value);
+    if package == "controld" {
+        // A line in the log for each request is not what is measured.
+        test.env("RUST_LOG", "warn");
+    }
     command::run(&mut test)
 }

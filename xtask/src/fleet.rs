@@ -54,6 +54,9 @@ pub(crate) struct Options {
     /// Only heartbeats, one in 30 seconds from each node; fails when answers are late
     #[arg(long, conflicts_with_all = ["faults", "hurts"])]
     heartbeats: bool,
+    /// Only long polls, this many at once, and the orders that wake them; two files of each process for one
+    #[arg(long, conflicts_with_all = ["faults", "hurts", "heartbeats"])]
+    polls: Option<u32>,
     /// For how many seconds heartbeats are sent
     #[arg(long, default_value_t = 60)]
     seconds: u32,
@@ -90,16 +93,20 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     if let Some(kind) = options.real {
         return run_real(workspace, options, kind);
     }
-    let test = if options.heartbeats {
-        "fleet"
-    } else {
-        "simulation"
+    let (test, module) = match options {
+        Options { polls: Some(_), .. } => ("fleet", "long_polls::"),
+        Options {
+            heartbeats: true, ..
+        } => ("fleet", "heartbeats::"),
+        _ => ("simulation", ""),
     };
     let mut run = workspace.cargo(&["test", "--locked", "--release", "--package", "controld"]);
-    run.args(["--test", test, "--", "--nocapture"]);
+    run.args(["--test", test, "--", module, "--nocapture"]);
     // A line in the log for each request is not what is measured.
     run.env("RUST_LOG", "warn");
-    if options.heartbeats {
+    if let Some(polls) = options.polls {
+        run.env("CONTROLD_POLLS", polls.to_string());
+    } else if options.heartbeats {
         let (nodes, seconds) = (options.nodes, options.seconds);
         let database = options.database.name();
         run.env("CONTROLD_FLEET", format!("{nodes} {seconds} {database}"));
@@ -167,6 +174,7 @@ fn simulation(options: &Options) -> String {
         cases: _,
         sites: _,
         heartbeats: _,
+        polls: _,
         seconds: _,
         database,
     } = options;

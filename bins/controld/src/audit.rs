@@ -1,11 +1,11 @@
 //! `controld audit verify`: whether the audit log is as it was written.
 
-use crate::cli::StateArgs;
+use crate::cli::VerifyArgs;
 use crate::data_dir::DataDir;
 use crate::error_text::told;
 use crate::key_file::Secrets;
 use crate::state::open_existing;
-use control_app::AuditVerification;
+use control_app::{AuditArchive, AuditVerification};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -14,7 +14,8 @@ use std::process::ExitCode;
     clippy::print_stdout,
     reason = "the operator reads these lines, and so may a script"
 )]
-pub(crate) async fn verify(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
+pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let VerifyArgs { state, archives } = args;
     let data_dir = DataDir::new(state);
     let app = open_existing(&data_dir, Secrets::Untouched).await?;
     let found = app.inspect_audit().await;
@@ -24,10 +25,22 @@ pub(crate) async fn verify(state: StateArgs) -> Result<ExitCode, Box<dyn Error>>
         }
         told(&error)
     })?;
+    let changed = if archives {
+        app.verify_audit_archives()
+            .await
+            .map_err(|error| told(&error))?
+    } else {
+        None
+    };
     app.close().await;
+    if let Some(AuditArchive { object, .. }) = changed {
+        println!("the archive {object} of the audit log was changed, or is missing");
+        return Ok(ExitCode::FAILURE);
+    }
     let AuditVerification {
         fault,
         entries,
+        archived,
         keyed_from,
         head,
     } = &found;
@@ -45,6 +58,9 @@ pub(crate) async fn verify(state: StateArgs) -> Result<ExitCode, Box<dyn Error>>
         }
         Some(first) => {
             println!("the audit log is whole: {entries} entries, keyed from entry {first}");
+            if 0 < *archived {
+                println!("entries 1 to {archived} are in archives of the object store");
+            }
             println!(
                 "a note of the newest link proves later that it was not cut: {entries} {head}"
             );

@@ -67,6 +67,7 @@ impl Background {
         let mut recalls = rounds(RECALL_INTERVAL);
         let mut cleanings = rounds(HOUSEKEEPING_INTERVAL);
         let mut sweeps = rounds(HOUSEKEEPING_INTERVAL);
+        let mut archives = rounds(HOUSEKEEPING_INTERVAL);
         let mut measurements = rounds(STORAGE_INTERVAL);
         let mut reloads = signal(SignalKind::hangup()).ok();
         let mut known = self.key_file.stamp();
@@ -94,6 +95,10 @@ impl Background {
                 _ = sweeps.tick() => {
                     let swept = self.app.sweep_archives(replica, self.app.now()).await;
                     ("archives", swept.map(drop))
+                }
+                _ = archives.tick() => {
+                    let archived = self.app.archive_audit(replica, self.app.now()).await;
+                    ("audit", archived.map(drop))
                 }
                 _ = measurements.tick() => {
                     ("storage", self.app.measure_storage().await)

@@ -57,7 +57,17 @@ pub(crate) enum AdminCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
     /// Compares every entry with the hash chain; exit code 1 if one was changed or removed.
-    Verify(StateArgs),
+    Verify(VerifyArgs),
+}
+
+/// What to verify.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+    /// Reads the archives in the object store, too, and compares their digests.
+    #[arg(long)]
+    pub(crate) archives: bool,
 }
 
 /// Commands for the keys that seal secrets.
@@ -175,6 +185,10 @@ pub(crate) struct RetentionArgs {
     /// Days that an enrolment token or an API key is kept after it expired or was revoked; 0: for ever.
     #[arg(long, env = "CONTROLD_TOKEN_RETENTION_DAYS", default_value_t = Retention::default().tokens)]
     token_retention_days: u32,
+    /// Days that an entry of the audit log stays in the database; older ones are moved to archives in the object store,
+    /// about one a day. 0: for ever.
+    #[arg(long, env = "CONTROLD_AUDIT_RETENTION_DAYS", default_value_t = Retention::default().audit)]
+    audit_retention_days: u32,
 }
 
 impl From<RetentionArgs> for Retention {
@@ -184,12 +198,14 @@ impl From<RetentionArgs> for Retention {
             bundle_retention_days,
             drift_retention_days,
             token_retention_days,
+            audit_retention_days,
         } = args;
         Self {
             rollouts: rollout_retention_days,
             bundles: bundle_retention_days,
             drift: drift_retention_days,
             tokens: token_retention_days,
+            audit: audit_retention_days,
         }
     }
 }

@@ -1,16 +1,23 @@
 //! A new key for the secrets of the database.
-#![expect(clippy::unwrap_used, reason = "a test may stop")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may stop"
+)]
 
 use control_auth::{MasterKey, Sealer};
 use control_store::{Store, StoredSecret};
-use control_testkit::{Database, Program, SlowUpdates, databases, until};
+use control_testkit::{Client, Database, Program, SlowUpdates, databases, until};
 use control_wire::SecretId;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, park_timeout};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
@@ -181,6 +188,77 @@ fn a_running_control_plane_takes_the_new_key() {
             .client()
             .send("POST", "/api/v1/orgs", &fields, Some(&org));
         assert_eq!(made.status, 201, "{}", made.text);
+        let used = world.used(&world.store());
+        assert_eq!(used, BTreeSet::from([world.sealer().current()]));
+    }
+}
+
+/// Asks for new signing keys, each a new sealed secret, until `stop`; gives the statuses of the answers.
+fn seal_until(stop: &AtomicBool, client: &Client, path: &str) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let answer = client.post(path, &json!({}));
+        if answer.status == 429 {
+            park_timeout(Duration::from_millis(100));
+        } else {
+            statuses.push(answer.status);
+        }
+    }
+    statuses
+}
+
+#[test]
+fn a_key_is_rotated_under_load_while_a_node_is_away() {
+    for database in databases() {
+        let world = World::new(database);
+        let mut program = Program::start(CONTROLD, &world.arguments());
+        let token = program.setup_token();
+        let body = json!({
+            "org_name": "acme", "project_name": "edge", "api_key_name": "first",
+            "email": "ann@example.com", "user_name": "Ann", "password": "correct horse",
+        });
+        let link = program.client().with_bearer(&token);
+        let made = link.post("/api/v1/setup", &body).json();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let operator = program.client();
+        let operator = operator.with_bearer(made["api_key"]["secret"].as_str().unwrap());
+        let project = format!("/api/v1/projects/{}", text(&made["project"]["id"]));
+        let token = json!({"name": "fleet", "max_uses": 1});
+        let token = operator.post(&format!("{project}/enrolment-tokens"), &token);
+        let enrolment = program.client();
+        let enrolment = enrolment.with_bearer(token.json()["secret"].as_str().unwrap());
+        let node = enrolment.post(&format!("{project}/nodes/register"), &json!({"name": "a"}));
+        assert_eq!(node.status, 201, "{}", node.text);
+        let node = node.json();
+        let path = format!("/api/v1/nodes/{}", text(&node["node_id"]));
+        let key = text(&node["node_key"]);
+        let fields = [("x-service-node-key", key.as_str())];
+        let issue = || {
+            program
+                .client()
+                .send("POST", &format!("{path}/token"), &fields, None)
+        };
+        let before = issue();
+        assert_eq!(before.status, 200, "{}", before.text);
+        // The node is away from here on.
+        let stop = AtomicBool::new(false);
+        let signing_keys = format!("/api/v1/orgs/{}/signing-keys", text(&made["org"]["id"]));
+        let statuses = thread::scope(|scope| {
+            let load = scope.spawn(|| seal_until(&stop, &operator, &signing_keys));
+            world.run(&["key", "rotate"]);
+            world.run(&["key", "prune"]);
+            stop.store(true, Ordering::Relaxed);
+            load.join().unwrap()
+        });
+        assert!(statuses.iter().all(|status| *status == 201), "{statuses:?}");
+        assert_eq!(world.keys().len(), 1);
+        // It comes back with its token of before, and gets another by the sealed signing key.
+        let own = program
+            .client()
+            .with_bearer(before.json()["token"].as_str().unwrap());
+        assert_eq!(own.get(&format!("{path}/desired")).status, 200);
+        let after = issue();
+        assert_eq!(after.status, 200, "{}", after.text);
         let used = world.used(&world.store());
         assert_eq!(used, BTreeSet::from([world.sealer().current()]));
     }

@@ -191,7 +191,7 @@ fn a_database_of_the_eighth_migration_is_served_whole() {
     for database in databases() {
         let world = World::new(database);
         // Much of it ended long ago, and would be deleted.
-        let kept = ["rollout", "bundle", "drift", "token"]
+        let kept = ["rollout", "bundle", "drift", "token", "audit"]
             .map(|noun| format!("--{noun}-retention-days=0"));
         let arguments = [&world.arguments()[..], &kept].concat();
         let mut program = Program::start(CONTROLD, &arguments);
@@ -213,6 +213,33 @@ fn a_database_of_the_eighth_migration_is_served_whole() {
         assert_eq!(made.status, 201, "{}", made.text);
         assert!(program.terminate().success());
         verify_audit(&world);
+    }
+}
+
+#[test]
+fn the_old_audit_log_is_archived_and_stays_whole() {
+    for database in databases() {
+        let world = World::new(database);
+        let run = |words: &[&str]| {
+            let mut command = Command::new(CONTROLD);
+            let done = command.args(words).args(world.arguments()).output();
+            let done = done.unwrap();
+            assert!(done.status.success(), "{done:?}");
+            String::from_utf8(done.stdout).unwrap()
+        };
+        let mut program = Program::start(CONTROLD, &world.arguments());
+        let verify = ["audit", "verify", "--archives"];
+        until_every(PAUSE, "the log of two years ago is archived", || {
+            run(&verify).contains("entries 1 to ")
+        });
+        let operator = world.operator(&program);
+        let projects = world.path("/orgs/{org}/projects");
+        let made = operator.post(&projects, &json!({"name": "third"}));
+        assert_eq!(made.status, 201, "{}", made.text);
+        assert!(program.terminate().success());
+        run(&verify);
+        let archives = fs::read_dir(world.folder.path().join("objects/audit"));
+        assert_eq!(archives.unwrap().count(), 1);
     }
 }
 

@@ -240,7 +240,8 @@ fn delivery_of(started: &Started) -> Delivery {
         folder,
         certificates,
     } = started;
-    let check = BundleCheck::new(bundle.folder_check(folder));
+    let files = bundle.unpacked_in(folder);
+    let check = BundleCheck::new(move || files.check());
     delivery(folder, certificates, check)
 }
 

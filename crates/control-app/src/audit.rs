@@ -1,5 +1,6 @@
 //! The audit log of an organization.
 
+mod archive;
 pub(crate) mod record;
 pub(crate) mod value;
 

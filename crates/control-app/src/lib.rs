@@ -52,10 +52,10 @@ pub use configuration::diff::{
 };
 pub use control_bundle::Files;
 pub use control_store::{
-    AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification, BundleFilter,
-    CertificateFilter, DriftFilter, Member, NodeCounts, NodeFilter, ObjectBytes, ObjectError,
-    Objects, Page, PageOrder, Rate, Reply, Reservation, RolloutFilter, RolloutNode, ServiceFilter,
-    SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
+    AuditArchive, AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification,
+    BundleFilter, CertificateFilter, DriftFilter, Member, NodeCounts, NodeFilter, ObjectBytes,
+    ObjectError, Objects, Page, PageOrder, Rate, Reply, Reservation, RolloutFilter, RolloutNode,
+    ServiceFilter, SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
 };
 pub use definition::certificate::NewCertificate;
 pub use error::Error;

@@ -85,6 +85,7 @@ pub const RATE_CLASSES: &[&str] = &["general", "strict"];
 /// Values of the label `task`.
 pub const BACKGROUND_TASKS: &[&str] = &[
     "archives",
+    "audit",
     "drift",
     "housekeeping",
     "recall",

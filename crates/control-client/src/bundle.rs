@@ -22,6 +22,13 @@ pub struct Bundle {
     pub files: Files,
 }
 
+/// The files of a bundle in their folder, by the digests of their signed contents.
+#[derive(Clone, Debug)]
+pub struct UnpackedFiles {
+    folder: PathBuf,
+    digests: BTreeMap<PathBuf, String>,
+}
+
 /// Certificates with their private keys, held in memory only.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Certificates(pub BTreeMap<CertificateId, HeldCertificate>);
@@ -62,36 +69,41 @@ impl Bundle {
         })
     }
 
-    /// A check that `folder` still has the files of the bundle and nothing else; the reason names one that differs. An
-    /// `include` of several files would take in one that was added.
-    pub fn folder_check(
-        &self,
-        folder: &Path,
-    ) -> impl Fn() -> Result<(), String> + Send + Sync + 'static + use<> {
+    /// The files of the bundle as they were unpacked in `folder`.
+    pub fn unpacked_in(&self, folder: &Path) -> UnpackedFiles {
         let files = self.files.iter();
-        let digests: BTreeMap<PathBuf, String> = files
-            .map(|(name, bytes)| (folder.join(name), digest(bytes)))
-            .collect();
-        let folder = folder.to_owned();
-        move || {
-            let is_changed = |(file, expected): &(&PathBuf, &String)| {
-                fs::read(file).map_or(true, |bytes| digest(&bytes) != **expected)
-            };
-            let changed = digests
-                .iter()
-                .find(is_changed)
-                .map(|(file, _)| file.clone());
-            let added = || files_below(&folder).find(|file| !digests.contains_key(file));
-            match changed.or_else(added) {
-                None => Ok(()),
-                Some(file) => Err(format!("`{}` is not as it was signed", file.display())),
-            }
+        UnpackedFiles {
+            digests: files
+                .map(|(name, bytes)| (folder.join(name), digest(bytes)))
+                .collect(),
+            folder: folder.to_owned(),
         }
     }
 
     /// The certificates that are delivered apart from it.
     pub fn certificates(&self) -> Vec<CertificateId> {
         certificates(&self.files)
+    }
+}
+
+impl UnpackedFiles {
+    /// Compares the folder with the signed files: it has them and no others, for an `include` of several files would
+    /// take in one that was added.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that names one file that differs.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { folder, digests } = self;
+        let is_changed = |(file, expected): &(&PathBuf, &String)| {
+            fs::read(file).map_or(true, |bytes| digest(&bytes) != **expected)
+        };
+        let changed = digests.iter().find(is_changed);
+        let added = || files_below(folder).find(|file| !digests.contains_key(file));
+        match changed.map(|(file, _)| file.clone()).or_else(added) {
+            None => Ok(()),
+            Some(file) => Err(format!("`{}` is not as it was signed", file.display())),
+        }
     }
 }
 

@@ -3,10 +3,10 @@
 mod certificates;
 mod jitter;
 
-use crate::bundle::{Bundle, Certificates};
+use crate::bundle::{Bundle, Certificates, UnpackedFiles};
 use crate::channel::{self, Channel, ChannelError, Desired};
 use crate::error::ClientError;
-use crate::event::RefusalReason;
+use crate::event::{EventKind, RefusalReason};
 use crate::host::{Host, Measured, Observation, Started};
 use crate::machine::{Action, Machine, Outcome, Served};
 use crate::sealed_certificates::SealedCertificates;
@@ -20,13 +20,15 @@ use control_wire::{
 };
 use jiff::Timestamp;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
+/// Diagnostics of a heartbeat.
+const MAX_DIAGNOSTICS: usize = 100;
 /// A client that is given up at once would miss what it said before.
 const MAX_NAME_CHARS: usize = 100;
 
@@ -47,6 +49,10 @@ pub struct Client {
     good: Option<Started>,
     /// Whether the bundle in force was tried out and not confirmed yet.
     is_on_trial: bool,
+    /// The files of the bundle in force; none for a node without a disk.
+    active_files: Option<UnpackedFiles>,
+    /// Whether they were edited, as of the last report.
+    is_altered: bool,
     /// Those that were fetched last.
     certificates: Certificates,
     /// Those of the bundle in force.
@@ -118,6 +124,8 @@ impl Client {
             current: None,
             good: None,
             is_on_trial: false,
+            active_files: None,
+            is_altered: false,
             certificates: Certificates::default(),
             served: Certificates::default(),
             sealed: None,
@@ -136,6 +144,7 @@ impl Client {
         if outcome.is_ok() {
             self.in_use.push(started.folder.clone());
             self.current = Some(started.clone());
+            self.watch_files(&started.bundle, &started.folder);
             self.served = started.certificates.clone();
             self.keep_served();
         }
@@ -413,10 +422,12 @@ impl Client {
         if let Some(traffic) = &traffic {
             self.machine.note_served(served(traffic));
         }
+        let mut status = status.clone();
+        self.compare_files(&mut status);
         let mut body = HeartbeatRequest {
             health: Health { cpu_percent },
             version: Some(self.settings.version.to_owned()),
-            status: Some(status.clone()),
+            status: Some(status),
             traffic,
             instance: self.instance,
         };
@@ -439,6 +450,31 @@ impl Client {
                 Outcome::Reported(interval)
             }
         })
+    }
+
+    fn watch_files(&mut self, bundle: &Bundle, folder: &Path) {
+        let is_on_disk = !folder.as_os_str().is_empty();
+        self.active_files = is_on_disk.then(|| bundle.unpacked_in(folder));
+    }
+
+    /// Reports files of the bundle in force that were edited; once as an event.
+    fn compare_files(&mut self, status: &mut NodeStatus) {
+        let checked = self.active_files.as_ref().map(UnpackedFiles::check);
+        let fault = checked.and_then(Result::err);
+        status.altered = fault.is_some();
+        if let Some(fault) = fault {
+            status.diagnostics.truncate(MAX_DIAGNOSTICS - 1);
+            if !self.is_altered {
+                tracing::warn!(fault, "a file of the bundle in force was edited");
+                self.events.push(NodeEvent {
+                    at: Timestamp::now(),
+                    kind: EventKind::BundleAltered.name().to_owned(),
+                    message: fault.chars().take(1_000).collect(),
+                });
+            }
+            status.diagnostics.push(fault);
+        }
+        self.is_altered = status.altered;
     }
 
     /// Events without an answer are sent again, and may then arrive twice.
@@ -509,6 +545,8 @@ impl Client {
             self.served = self.certificates.clone();
             self.keep_served();
             self.in_use.push(self.folder.clone());
+            let folder = self.folder.clone();
+            self.watch_files(bundle, &folder);
             // The one before is still read by requests under way.
             let surplus = self.in_use.len().saturating_sub(2);
             self.in_use.drain(..surplus);

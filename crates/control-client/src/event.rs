@@ -16,6 +16,8 @@ pub struct Event {
 pub enum EventKind {
     /// A bundle came into force.
     BundleActivated,
+    /// The files of the bundle in force were edited on the disk; they are not loaded.
+    BundleAltered,
     /// A bundle did not come into force; what ran before still does.
     BundleRejected(RefusalReason),
     /// An order was not believed.
@@ -33,6 +35,7 @@ impl EventKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::BundleActivated => "bundle.activated",
+            Self::BundleAltered => "bundle.altered",
             Self::BundleRejected(_) => "bundle.rejected",
             Self::OrderRefused(_) => "order.refused",
             Self::KeysChanged => "keys.changed",
@@ -46,6 +49,7 @@ impl EventKind {
         match self {
             Self::BundleRejected(reason) | Self::OrderRefused(reason) => Some(reason),
             Self::BundleActivated
+            | Self::BundleAltered
             | Self::KeysChanged
             | Self::CertificatesRenewed
             | Self::CertificatesRejected => None,

@@ -145,6 +145,7 @@ impl Machine {
             order: state.answer.as_ref().map(|_| state.counter),
             verdict: state.answer.as_ref().map(|answer| answer.verdict),
             diagnostics: diagnostics_of(&state),
+            altered: false,
         };
         Self {
             identity,

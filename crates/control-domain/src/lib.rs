@@ -24,7 +24,7 @@ mod states;
 
 pub use access::actor::{Actor, NodeCredential};
 pub use access::maker::Maker;
-pub use access::refusal::Refusal;
+pub use access::refusal::{InvalidField, Refusal};
 pub use access::{Access, Role, Scope, ScopeRule, Tenant};
 pub use account::api_key::{API_KEY_TRANSITIONS, ApiKey, ApiKeyEvent, ApiKeyState, NewApiKey};
 pub use account::identity::LinkedIdentity;
@@ -51,6 +51,9 @@ pub use node::drift::{
 pub use node::enrolment_token::{
     ENROLMENT_TOKEN_TRANSITIONS, EnrolmentToken, EnrolmentTokenEvent, EnrolmentTokenState,
     NewEnrolmentToken,
+};
+pub use node::heartbeat::received::{
+    BundleAnswer, OrderedBundles, ReceivedReport, StoredReport, TrafficChange,
 };
 pub use node::heartbeat::{check_events, check_heartbeat};
 pub use node::standing::NodeStanding;

@@ -96,9 +96,9 @@ fn a_key_expires_by_itself() {
 #[test]
 fn a_key_makes_no_key_with_more_than_it_has() {
     use Scope::{ApiKeysAdmin, NodesRead, NodesWrite};
+    const MORE_SCOPES: Result<(), Refusal> = Err(Refusal::MoreThanOwn("scopes"));
+    const MORE_TIME: Result<(), Refusal> = Err(Refusal::MoreThanOwn("time"));
     let (org, project) = (Tenant::org(ORG), Tenant::project(ORG, PROJECT));
-    let more_scopes = Err(Refusal::MoreThanOwn("scopes"));
-    let more_time = Err(Refusal::MoreThanOwn("time"));
     let cases: [(_, &[Scope], _, _, &[Scope], _, _); 11] = [
         (org, &[], None, org, &[], None, Ok(())),
         (org, &[], None, project, &[NodesRead], Some(1), Ok(())),
@@ -118,7 +118,7 @@ fn a_key_makes_no_key_with_more_than_it_has() {
             org,
             &[NodesWrite],
             None,
-            more_scopes,
+            MORE_SCOPES,
         ),
         (
             org,
@@ -127,11 +127,11 @@ fn a_key_makes_no_key_with_more_than_it_has() {
             org,
             &[],
             None,
-            more_scopes,
+            MORE_SCOPES,
         ),
         (org, &[], Some(2), org, &[], Some(2), Ok(())),
-        (org, &[], Some(2), org, &[], Some(3), more_time),
-        (org, &[], Some(2), org, &[], None, more_time),
+        (org, &[], Some(2), org, &[], Some(3), MORE_TIME),
+        (org, &[], Some(2), org, &[], None, MORE_TIME),
         (project, &[], None, project, &[], None, Ok(())),
         (
             project,

@@ -169,7 +169,7 @@ fn a_node_is_itself_only() {
         (node(NODE, key), Access::OwnNode, Ok(tenant())),
         (node(NODE, token), Access::OwnNode, Ok(tenant())),
         (node(NODE, key), Access::OwnNodeKey, Ok(tenant())),
-        (node(NODE, token), Access::OwnNodeKey, Err(wrong)),
+        (node(NODE, token), Access::OwnNodeKey, Err(wrong.clone())),
         (node(other, key), Access::OwnNode, Err(Refusal::NotFound)),
         (user(Role::Admin), Access::OwnNode, Err(wrong)),
     ] {

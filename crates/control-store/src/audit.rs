@@ -3,9 +3,12 @@
 //! It is also the outbox. The head's number grows with every change, in the same transaction, so
 //! each replica watches that one row and wakes its long polls.
 
+pub(crate) mod archive;
+mod chain;
 pub(crate) mod entry;
 pub(crate) mod log;
 
+use crate::audit::chain::{CHUNK, Chain};
 use crate::audit::entry::{AuditColumns, COLUMNS, Link};
 use crate::error::StoreError;
 use crate::row::{number, text};
@@ -14,21 +17,17 @@ use crate::store::Transaction;
 use crate::store::audit_event::{AuditChange, AuditEntry};
 use control_auth::AuditKey;
 use control_domain::Tenant;
-use jiff::SignedDuration;
 use sqlx::query;
-
-/// Entries read at once when the chain is verified.
-const CHUNK: i64 = 500;
-/// Replicas of a version that had no key may write so long beside newer ones.
-const UPGRADE: SignedDuration = SignedDuration::from_hours(1);
 
 /// Result of verifying the whole log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditVerification {
     /// The first entry that does not fit the chain, by its number from 1: it, or one before it, was changed or removed.
     pub fault: Option<i64>,
-    /// The number of entries.
+    /// The number of entries, archived ones too.
     pub entries: i64,
+    /// The number of entries that are archived, and deleted here.
+    pub archived: i64,
     /// The first entry with an HMAC; none if no entry has one.
     pub keyed_from: Option<i64>,
     /// The link of the newest entry: a note of it elsewhere proves later that the log was not cut there.
@@ -73,7 +72,10 @@ impl Transaction {
 
     /// The next number in the log of an organization. Entries of older versions get theirs first.
     async fn next_number(&mut self, tenant: Tenant) -> Result<i64, StoreError> {
-        let newest = self.audit_newest(tenant.org).await?;
+        let newest = match self.audit_newest(tenant.org).await? {
+            0 => self.archived_number(tenant.org).await?,
+            newest => newest,
+        };
         let unnumbered = "SELECT seq FROM audit WHERE org_id = $1 AND org_seq IS NULL ORDER BY seq";
         let unnumbered = sql(unnumbered).bind(tenant.org).rows(self).await?;
         let mut last = newest;
@@ -97,8 +99,8 @@ impl Transaction {
         number(&row, "seq")
     }
 
-    /// Reads the whole log, 500 entries at a time, and compares every link up to the head's. Without the key,
-    /// keyed links are faults.
+    /// Reads the whole log, 500 entries at a time, and compares every link from the newest archive's up to the head's.
+    /// Without the key, keyed links and archives are faults.
     ///
     /// # Errors
     ///
@@ -107,13 +109,41 @@ impl Transaction {
         &mut self,
         key: Option<&AuditKey>,
     ) -> Result<AuditVerification, StoreError> {
+        loop {
+            let archives = self.audit_archives().await?;
+            let found = match archive::after(&archives, key) {
+                Ok(chain) => self.verify_after(chain, key).await?,
+                Err(first) => self.unproven_archive(first).await?,
+            };
+            // Entries that were archived meanwhile seem to be missing.
+            if found.fault.is_none() || archives == self.audit_archives().await? {
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn unproven_archive(&mut self, first: i64) -> Result<AuditVerification, StoreError> {
+        Ok(AuditVerification {
+            fault: Some(first),
+            entries: self.audit_head().await?,
+            archived: first - 1,
+            keyed_from: None,
+            head: String::new(),
+        })
+    }
+
+    async fn verify_after(
+        &mut self,
+        mut chain: Chain,
+        key: Option<&AuditKey>,
+    ) -> Result<AuditVerification, StoreError> {
         // One statement sees one state of both tables, also beside writers.
         let head = "SELECT seq, hash, (SELECT COALESCE(MAX(seq), 0) FROM audit) AS newest
                     FROM audit_head WHERE id = 1";
         let head = query(head).fetch_one(self.connection()).await?;
         let (last, last_hash) = (number(&head, "seq")?, text(&head, "hash")?);
-        let newest = number(&head, "newest")?;
-        let mut chain = Chain::default();
+        let archived = chain.seq;
+        let newest = number(&head, "newest")?.max(archived);
         let mut fault = None;
         while fault.is_none() && chain.seq < last {
             let rows = self
@@ -133,6 +163,7 @@ impl Transaction {
         Ok(AuditVerification {
             fault: fault.or((!complete).then_some(last.max(1))),
             entries: last,
+            archived,
             keyed_from: chain.keyed.map(|first| first.seq),
             head: last_hash,
         })
@@ -150,64 +181,5 @@ impl Transaction {
             Ok((number(row, "seq")?, text(row, "hash")?, columns))
         };
         rows.iter().map(read).collect()
-    }
-}
-
-/// The chain up to an entry.
-#[derive(Debug, Default)]
-struct Chain {
-    seq: i64,
-    previous: String,
-    keyed: Option<Keyed>,
-}
-
-/// The part of the chain with HMACs.
-#[derive(Clone, Copy, Debug)]
-struct Keyed {
-    /// The first entry.
-    seq: i64,
-    /// Its time, in milliseconds.
-    since: i64,
-    /// The newest time of its entries.
-    until: i64,
-}
-
-impl Chain {
-    /// Goes on to the next entry; whether it fits.
-    fn follow(
-        &mut self,
-        (seq, hash): (i64, String),
-        columns: &AuditColumns,
-        key: Option<&AuditKey>,
-    ) -> bool {
-        self.seq += 1;
-        let link = match (columns.is_keyed, key) {
-            (true, Some(key)) => Link::Keyed(key),
-            (true, None) => return false,
-            (false, _) if self.needs_key(columns.at) => return false,
-            (false, _) => Link::Plain,
-        };
-        if columns.is_keyed {
-            let (at, seq) = (columns.at, self.seq);
-            let first = Keyed {
-                seq,
-                since: at,
-                until: at,
-            };
-            let keyed = self.keyed.get_or_insert(first);
-            keyed.until = keyed.until.max(at);
-        }
-        let expected = columns.link((self.seq, &self.previous), link);
-        self.previous = expected;
-        seq == self.seq && hash == self.previous
-    }
-
-    /// Whether an entry of the time `at` without an HMAC is a fault. After the first HMAC, replicas of the older
-    /// version add such entries for an hour, to a log that they began: a log whose first entry has an HMAC has none.
-    fn needs_key(&self, at: i64) -> bool {
-        let limit = i64::try_from(UPGRADE.as_millis()).unwrap_or(i64::MAX);
-        self.keyed.is_some_and(|keyed| {
-            keyed.seq == 1 || limit < keyed.until.max(at).saturating_sub(keyed.since)
-        })
     }
 }

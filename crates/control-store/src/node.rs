@@ -188,6 +188,7 @@ fn report(row: &AnyRow) -> Result<Option<NodeReport>, StoreError> {
             order: order.and_then(|order| u64::try_from(order).ok()),
             verdict: verdict.as_deref().map(verdict_of).transpose()?,
             diagnostics: optional_json(row, "diagnostics")?.unwrap_or_default(),
+            altered: false, // Shown as a drift.
         },
         traffic: optional_traffic(row, "traffic")?,
         duplicate: duplicate(row)?,
@@ -225,7 +226,7 @@ pub(crate) fn verdict_name(verdict: Verdict) -> &'static str {
     }
 }
 
-fn verdict_of(name: &str) -> Result<Verdict, StoreError> {
+pub(crate) fn verdict_of(name: &str) -> Result<Verdict, StoreError> {
     match name {
         "accepted" => Ok(Verdict::Accepted),
         "rejected" => Ok(Verdict::Rejected),

@@ -103,6 +103,18 @@ pub struct NodeStatus {
     /// Why not: at most 100 texts of at most 1 000 characters.
     #[serde(default)]
     pub diagnostics: Vec<String>,
+    /// Whether the files of the active bundle were edited on the node's disk. They are not loaded; the node serves what
+    /// it loaded before.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub altered: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Whether a node could put a bundle in force.

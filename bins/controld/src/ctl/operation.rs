@@ -195,11 +195,23 @@ fn field(document: &Value, name: &str, schema: &Value) -> Field {
         kind: kind(schema, of_items),
         required: false,
         is_id: text(of_items.unwrap_or(schema), "format") == "uuid",
-        about: if about.is_empty() { own } else { about },
+        about: (if about.is_empty() { own } else { about }) + &defaults(schema),
         values: values
             .filter_map(|value| Some(value.as_str()?.to_owned()))
             .collect(),
     }
+}
+
+/// The defaults of an object's fields, which its flag takes as JSON.
+fn defaults(schema: &Value) -> String {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let defaults: Vec<String> = { properties.into_iter().flatten() }
+        .filter_map(|(name, property)| Some(format!("`{name}` {}", property.get("default")?)))
+        .collect();
+    if defaults.is_empty() {
+        return String::new();
+    }
+    format!(" Absent fields: {}.", defaults.join(", "))
 }
 
 fn kind(schema: &Value, of_items: Option<&Value>) -> Kind {
@@ -286,6 +298,16 @@ fn verb(operation_id: &str, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flag_of_an_object_tells_the_defaults_of_its_fields() {
+        let document = serde_json::json!({"gate": {"type": "object", "description": "A gate.", "properties": {
+            "min": {"type": "integer", "default": 100}, "name": {"type": "string"}, "max": {"default": 0},
+        }}});
+        let reference = serde_json::json!({"$ref": "#/gate"});
+        let found = field(&document, "gate", &reference);
+        assert_eq!(found.about, "A gate. Absent fields: `max` 0, `min` 100.");
+    }
 
     #[test]
     fn a_verb_is_what_the_noun_leaves() {

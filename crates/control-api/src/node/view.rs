@@ -159,6 +159,7 @@ impl From<&NodeStatus> for StatusView {
             order,
             verdict,
             diagnostics: _,
+            altered: _, // Shown as a drift.
         } = status;
         Self {
             desired: *desired,

@@ -301,6 +301,13 @@ impl From<Refusal> for Problem {
             }
             Refusal::Quota { .. } => (StatusCode::CONFLICT, ErrorCode::QuotaExceeded),
             Refusal::Invalid { field, reason } => return Self::invalid(field, reason),
+            Refusal::InvalidFields(fields) => {
+                let details = fields.into_iter().map(|wrong| ErrorDetail {
+                    field: wrong.field.to_owned(),
+                    reason: wrong.reason.to_owned(),
+                });
+                return Self::invalid_fields(details.collect());
+            }
         };
         Self::new(status, code, refusal.to_string())
     }

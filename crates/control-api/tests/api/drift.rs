@@ -62,6 +62,33 @@ async fn a_node_that_follows_again_resolves_its_drift() {
 }
 
 #[tokio::test]
+async fn an_edited_bundle_is_a_drift_until_it_is_restored() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 1).await;
+        let bundle = fleet.bundle(81).await;
+        fleet.run(&bundle).await;
+        fleet.nodes[0].altered = true;
+        fleet.beat(0).await;
+        fleet.tick(LATE).await;
+        let open = drifts(&world, "open").await;
+        assert_eq!(open.len(), 1);
+        assert_eq!(open[0]["desired"], json!(bundle));
+        assert_eq!(open[0]["active"], json!(bundle));
+        let node = format!("/projects/{{project}}/nodes/{}", fleet.nodes[0].id);
+        let view = world.get(&node, &world.full_key().await).await;
+        assert_eq!(view.status, StatusCode::OK, "{}", view.body);
+        fleet.nodes[0].altered = false;
+        fleet.beat(0).await;
+        fleet.tick(LATE).await;
+        assert_eq!(drifts(&world, "open").await, [] as [Value; 0]);
+        assert_eq!(
+            drifts(&world, "resolved").await[0]["resolution"],
+            "automatic"
+        );
+    }
+}
+
+#[tokio::test]
 async fn an_operator_orders_again_or_accepts() {
     for world in worlds().await {
         for (remedy, wanted) in [("reorder", 1), ("accept", 0), ("", 1)] {

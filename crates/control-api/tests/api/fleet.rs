@@ -20,6 +20,8 @@ pub(crate) struct SimulatedNode {
     /// Counted since the active bundle came into force.
     pub(crate) traffic: Value,
     pub(crate) cpu_percent: f64,
+    /// Whether the files of its bundle were edited.
+    pub(crate) altered: bool,
 }
 
 /// Nodes of the world's project in the order of their identifiers, and an operator.
@@ -58,6 +60,7 @@ impl<'a> Fleet<'a> {
                 answered: None,
                 traffic: well(),
                 cpu_percent: 10.0,
+                altered: false,
             });
         }
         nodes.sort_by_key(|node| node.id);
@@ -202,7 +205,7 @@ impl<'a> Fleet<'a> {
             "health": {"cpu_percent": node.cpu_percent},
             "status": {
                 "active": node.active, "last_good": node.last_good, "order": order,
-                "verdict": verdict, "diagnostics": diagnostics,
+                "verdict": verdict, "diagnostics": diagnostics, "altered": node.altered,
             },
         });
         if !node.traffic.is_null() {

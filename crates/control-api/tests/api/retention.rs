@@ -229,3 +229,41 @@ async fn a_large_answer_is_not_kept_for_its_repetition() {
         assert!(message.ends_with(&first.text("id")), "{message}");
     }
 }
+
+#[tokio::test]
+async fn audit_entries_are_archived_before_they_are_deleted() {
+    for world in worlds().await {
+        let key = world.made_key(&[]).await;
+        bundle(&world, &key, "first").await;
+        let newest = async || {
+            let log = world.get(&format!("/orgs/{}/audit", world.org), &key).await;
+            log.body["items"][0]["seq"].as_i64()
+        };
+        let last = newest().await.unwrap();
+        let replica = Uuid::now_v7();
+        let archive = async |days: i64| {
+            let now = world.app.now() + SignedDuration::from_hours(days * 24);
+            world.app.archive_audit(replica, now).await
+        };
+        assert_eq!(archive(400).await.unwrap(), 0, "kept for 400 days");
+        // An object store that takes nothing: everything stays.
+        let folder = world.objects.path().join("audit");
+        fs::write(&folder, "").unwrap();
+        archive(402).await.unwrap_err();
+        assert_eq!(newest().await, Some(last));
+        fs::remove_file(&folder).unwrap();
+        let stored = files(world.objects.path());
+        assert!(0 < archive(402).await.unwrap());
+        assert_eq!(files(world.objects.path()), stored + 1);
+        assert_eq!(newest().await, None);
+        assert_eq!(world.app.verify_audit().await.unwrap(), None);
+        assert_eq!(world.app.verify_audit_archives().await.unwrap(), None);
+        bundle(&world, &key, "second").await;
+        assert_eq!(newest().await, Some(last + 1), "numbers go on");
+        assert_eq!(world.app.verify_audit().await.unwrap(), None);
+        let file = fs::read_dir(&folder).unwrap().next().unwrap().unwrap();
+        fs::write(file.path(), "changed").unwrap();
+        let changed = world.app.verify_audit_archives().await.unwrap();
+        assert_eq!(changed.map(|archive| archive.first), Some(1));
+    }
+}

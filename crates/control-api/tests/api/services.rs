@@ -3,7 +3,9 @@
 use crate::world::{Answer, Credential, World, certificate, sample, worlds};
 use axum::http::{Method, StatusCode};
 use control_domain::Tenant;
+use control_testkit::Database;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 const UPSTREAMS: &str = "/projects/{project}/upstreams";
 const SERVICES: &str = "/projects/{project}/services";
@@ -269,5 +271,49 @@ async fn certificates_are_found_by_their_end() {
                 "{query} {found}"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn every_field_that_a_rule_refuses_is_told() {
+    let world = World::new(Database::sqlite()).await;
+    let key = world.made_key(&[]).await;
+    let gate = json!({"min_requests": 0, "max_p99_percent": 1});
+    let cases = [
+        (
+            "/projects/{project}/upstreams",
+            json!({"name": "", "targets": [{"address": "a"}], "tls": {"server_name": ""}}),
+            &["name", "targets.address", "tls.server_name"][..],
+        ),
+        (
+            "/projects/{project}/enrolment-tokens",
+            json!({"name": "", "max_uses": 0, "labels": {"A": "b"}}),
+            &["name", "max_uses", "labels"],
+        ),
+        (
+            "/projects/{project}/rollouts",
+            json!({"bundle": Uuid::nil(), "nodes": [world.node], "batch_count": 0,
+                   "deadline_secs": 0, "gate": gate}),
+            &[
+                "batch_count",
+                "deadline_secs",
+                "gate.min_requests",
+                "gate.max_p99_percent",
+            ],
+        ),
+    ];
+    for (path, body, fields) in cases {
+        let answer = world.post(path, &key, body).await;
+        assert_eq!(
+            answer.status,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "{}",
+            answer.body
+        );
+        let details = answer.body["error"]["details"].as_array().unwrap();
+        let told: Vec<&str> = { details.iter() }
+            .filter_map(|detail| detail["field"].as_str())
+            .collect();
+        assert_eq!(told, fields, "{path}: {}", answer.body);
     }
 }

@@ -4,11 +4,18 @@
 //! SQLite has one writer: a transaction for each would keep all other writes waiting. A write is answered
 //! when its group is committed. On SQLite the commit does not wait for the disk: a loss of power may
 //! take heartbeats that the nodes tell again, and counts that were over in seconds.
+//!
+//! A heartbeat without news is answered without a write. Such signs of life are gathered for an eighth of the heartbeat
+//! interval and written in the order of the nodes, so that neighbours share a page of the database.
+
+mod signs_of_life;
 
 use crate::error::Error;
-use control_store::{Group, Rate, Store, StoreError, Transaction, WrittenHeartbeat};
+use control_domain::HeartbeatInterval;
+use control_store::{Group, Rate, SignOfLife, Store, StoreError, Transaction, WrittenHeartbeat};
 use control_wire::{HeartbeatRequest, NodeEvent, NodeEventId, NodeId};
 use jiff::Timestamp;
+use signs_of_life::SignsOfLife;
 use std::sync::OnceLock;
 use tokio::sync::{mpsc, oneshot};
 
@@ -32,6 +39,7 @@ enum Write {
         said: Box<HeartbeatRequest>,
         /// Names the event that a second process with the node's identity leaves.
         event: NodeEventId,
+        interval: HeartbeatInterval,
     },
     Tokens {
         bucket: String,
@@ -67,12 +75,13 @@ impl WriteQueue {
         &self,
         (node, event): (NodeId, NodeEventId),
         said: HeartbeatRequest,
-        now: Timestamp,
+        (now, interval): (Timestamp, HeartbeatInterval),
     ) -> Result<Option<WrittenHeartbeat>, Error> {
         let write = Write::Heartbeat {
             node,
             said: Box::new(said),
             event,
+            interval,
         };
         match self.write(write, now).await? {
             Written::Heartbeat(written) => Ok(written),
@@ -123,8 +132,15 @@ impl Write {
 
     async fn run(&self, tx: &mut Transaction, now: Timestamp) -> Result<Written, StoreError> {
         Ok(match self {
-            Self::Heartbeat { node, said, event } => {
-                let written = tx.write_heartbeat(*node, said, now).await?;
+            Self::Heartbeat {
+                node,
+                said,
+                event,
+                interval,
+            } => {
+                let fresh_since = interval.online_since(now);
+                let received = tx.receive_heartbeat(*node, said, (now, fresh_since));
+                let written = received.await?;
                 if written.is_some_and(|written| written.has_found_duplicate) {
                     let told = duplicate_event(now);
                     let told = [(*event, &told)].into_iter();
@@ -151,20 +167,59 @@ fn duplicate_event(now: Timestamp) -> NodeEvent {
 
 async fn write_groups(store: Store, mut waiting: mpsc::Receiver<Waiting>) {
     let mut group = Vec::with_capacity(MAX_GROUP);
-    while waiting.recv_many(&mut group, MAX_GROUP).await > 0 {
+    let mut signs = SignsOfLife::default();
+    loop {
+        // In random order: a queue that is never empty does not keep the signs from being written.
+        let received = tokio::select! {
+            received = waiting.recv_many(&mut group, MAX_GROUP) => received,
+            () = signs.due() => {
+                signs.write_part(&store).await;
+                continue;
+            }
+        };
+        if received == 0 {
+            return;
+        }
         group.sort_by_cached_key(|one: &Waiting| one.write.key());
         match write_group(&store, &group).await {
             Ok(written) => {
                 for (one, written) in group.drain(..).zip(written) {
+                    if let Some((node, sign, interval)) = sign_of_life(&one, &written) {
+                        signs.add(node, sign, interval);
+                    }
                     // The client may have disconnected.
                     drop(one.done.send(Ok(written)));
                 }
             }
             // All callers learn that the store is unavailable: retrying each write alone would take hours.
             Err(StoreError::Unavailable(_)) => group.clear(),
-            Err(_) => write_each(&store, group.drain(..)).await,
+            Err(_) => write_each(&store, group.drain(..), &mut signs).await,
         }
     }
+}
+
+/// The heartbeat, if nothing of it was written.
+fn sign_of_life(
+    one: &Waiting,
+    written: &Written,
+) -> Option<(NodeId, SignOfLife, HeartbeatInterval)> {
+    let (
+        Write::Heartbeat {
+            node,
+            said,
+            interval,
+            ..
+        },
+        Written::Heartbeat(Some(written)),
+    ) = (&one.write, written)
+    else {
+        return None;
+    };
+    let sign = SignOfLife {
+        seen_at: one.now,
+        cpu_percent: said.health.cpu_percent,
+    };
+    (written.is_sign_of_life).then_some((*node, sign, *interval))
 }
 
 async fn write_group(store: &Store, group: &[Waiting]) -> Result<Vec<Written>, StoreError> {
@@ -178,14 +233,19 @@ async fn write_group(store: &Store, group: &[Waiting]) -> Result<Vec<Written>, S
 }
 
 /// One that cannot be written must not fail the rest.
-async fn write_each(store: &Store, group: impl Iterator<Item = Waiting>) {
-    for Waiting { write, now, done } in group {
+async fn write_each(store: &Store, group: impl Iterator<Item = Waiting>, signs: &mut SignsOfLife) {
+    for one in group {
         let written = async {
             let mut tx = store.begin_unsynced().await?;
-            let written = write.run(&mut tx, now).await?;
+            let written = one.write.run(&mut tx, one.now).await?;
             tx.commit().await?;
             Ok(written)
         };
-        drop(done.send(written.await));
+        let written = written.await;
+        let sign = written.as_ref().ok();
+        if let Some((node, sign, interval)) = sign.and_then(|written| sign_of_life(&one, written)) {
+            signs.add(node, sign, interval);
+        }
+        drop(one.done.send(written));
     }
 }

@@ -63,6 +63,7 @@ impl App {
             bundles,
             drift,
             tokens,
+            audit: _, // `App::archive_audit`
         } = self.retention;
         let mut deleted = 0;
         if let Some(before) = Retention::cutoff(rollouts, now) {

@@ -56,11 +56,13 @@ impl App {
             let is_rejected = status.verdict == Some(Verdict::Rejected);
             status.active.filter(|_| is_rejected)
         });
-        let written = self.writes.heartbeat((id, event), said, call.now).await?;
+        let at = (call.now, self.heartbeat_interval);
+        let written = self.writes.heartbeat((id, event), said, at).await?;
         let WrittenHeartbeat {
             order,
             confirmation,
             has_found_duplicate,
+            is_sign_of_life: _,
         } = written.ok_or(Refusal::NotFound)?;
         if has_found_duplicate {
             tracing::warn!(node = %id, "two running processes report as this node");

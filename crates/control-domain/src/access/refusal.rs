@@ -1,10 +1,12 @@
 //! Why a verb does nothing.
 
+pub(crate) mod faults;
+
 use crate::access::{Role, ScopeRule};
 use jiff::Timestamp;
 
 /// Why a verb does nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The value does not exist, or belongs to another tenant: the two must look the same.
     #[error("not found")]
@@ -103,6 +105,18 @@ pub enum Refusal {
         /// Why its value is refused.
         reason: &'static str,
     },
+    /// Several fields have wrong values.
+    #[error("{}", listed(.0))]
+    InvalidFields(Vec<InvalidField>),
+}
+
+/// A field with a wrong value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidField {
+    /// The field's name, with dots between levels.
+    pub field: &'static str,
+    /// Why its value is refused.
+    pub reason: &'static str,
 }
 
 impl Refusal {
@@ -110,6 +124,12 @@ impl Refusal {
     pub const fn invalid(field: &'static str, reason: &'static str) -> Self {
         Self::Invalid { field, reason }
     }
+}
+
+fn listed(fields: &[InvalidField]) -> String {
+    let fields = fields.iter();
+    let fields = fields.map(|InvalidField { field, reason }| format!("{field}: {reason}"));
+    fields.collect::<Vec<_>>().join("; ")
 }
 
 fn missing_scope(rule: ScopeRule) -> String {

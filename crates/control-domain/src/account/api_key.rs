@@ -3,6 +3,7 @@
 use crate::access::actor::Actor;
 use crate::access::maker::Maker;
 use crate::access::refusal::Refusal;
+use crate::access::refusal::faults::Faults;
 use crate::access::{Access, Role, Scope, Tenant};
 use crate::machine::{Transition, next_state};
 use crate::named::named;
@@ -113,13 +114,14 @@ impl ApiKey {
             scopes,
             expires_at,
         } = new;
-        if expires_at.is_some_and(|end| end <= now) {
-            return Err(Refusal::invalid("expires_at", "is not in the future"));
-        }
+        let mut faults = Faults::default();
+        let name = faults.keep(Name::parse("name", &name));
+        let is_future = expires_at.is_none_or(|end| now < end);
+        faults.check(is_future, "expires_at", "is not in the future");
         let key = Self {
             id,
             tenant,
-            name: Name::parse("name", &name)?,
+            name: faults.finish(name)?,
             scopes,
             created_at: now,
             expires_at,

@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
+use crate::access::refusal::faults::Faults;
 use crate::text::{Email, Name};
 use control_auth::{Password, PasswordHash};
 use control_wire::UserId;
@@ -41,11 +42,14 @@ impl NewUser {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`] for the first bad field.
+    /// [`Refusal::Invalid`] or [`Refusal::InvalidFields`] for bad fields.
     pub fn check(&self, org_name: &str) -> Result<(), Refusal> {
-        let email = Email::parse("email", &self.email)?;
-        let name = Name::parse("user_name", &self.name)?;
-        check_password(&self.password, &[email.as_str(), name.as_str(), org_name])
+        let mut faults = Faults::default();
+        let email = faults.keep(Email::parse("email", &self.email));
+        let name = faults.keep(Name::parse("user_name", &self.name));
+        let known = [self.email.as_str(), self.name.as_str(), org_name];
+        let checked = faults.keep(check_password(&self.password, &known));
+        faults.finish(email.and(name).and(checked))
     }
 }
 

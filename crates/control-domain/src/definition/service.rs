@@ -2,6 +2,7 @@
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
+use crate::access::refusal::faults::Faults;
 use crate::access::{Access, Tenant};
 use crate::text::Name;
 use control_wire::{CertificateId, ServiceId, UpstreamId};
@@ -77,19 +78,22 @@ impl Service {
             certificate,
             settings,
         } = settings;
-        if !host.as_deref().is_none_or(is_host) {
-            return Err(Refusal::invalid("host", "is no host name"));
-        }
-        if !path_prefix.as_deref().is_none_or(is_path) {
-            return Err(Refusal::invalid(
-                "path_prefix",
-                "does not begin with `/`, is longer than 1000 bytes, or has a space, `?` or `#`",
-            ));
-        }
+        let mut faults = Faults::default();
+        let name = faults.keep(Name::parse("name", &name));
+        faults.check(
+            host.as_deref().is_none_or(is_host),
+            "host",
+            "is no host name",
+        );
+        faults.check(
+            path_prefix.as_deref().is_none_or(is_path),
+            "path_prefix",
+            "does not begin with `/`, is longer than 1000 bytes, or has a space, `?` or `#`",
+        );
         Ok(Self {
             id,
             tenant,
-            name: Name::parse("name", &name)?,
+            name: faults.finish(name)?,
             host,
             path_prefix,
             priority,

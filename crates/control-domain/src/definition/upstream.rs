@@ -2,6 +2,7 @@
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
+use crate::access::refusal::faults::Faults;
 use crate::access::{Access, Tenant};
 use crate::named::named;
 use crate::text::Name;
@@ -95,9 +96,12 @@ impl Upstream {
         now: Timestamp,
     ) -> Result<Self, Refusal> {
         actor.require(Access::WRITE_SERVICES, tenant)?;
-        settings.check()?;
+        let mut faults = Faults::default();
+        let parsed = faults.keep(Name::parse("name", &settings.name));
+        settings.check(&mut faults);
+        let parsed = faults.finish(parsed)?;
         let UpstreamSettings {
-            name,
+            name: _,
             load_balancing,
             targets,
             tls,
@@ -106,7 +110,7 @@ impl Upstream {
         Ok(Self {
             id,
             tenant,
-            name: Name::parse("name", &name)?,
+            name: parsed,
             load_balancing,
             targets,
             tls,
@@ -137,30 +141,35 @@ impl Upstream {
 }
 
 impl UpstreamSettings {
-    fn check(&self) -> Result<(), Refusal> {
-        if self.targets.is_empty() || MAX_TARGETS < self.targets.len() {
-            return Err(Refusal::invalid("targets", "needs 1 to 200 targets"));
-        }
+    /// Each field is told once, by its first fault.
+    fn check(&self, faults: &mut Faults) {
+        let targets = &self.targets;
+        let is_count = (1..=MAX_TARGETS).contains(&targets.len());
+        faults.check(is_count, "targets", "needs 1 to 200 targets");
         let mut seen = BTreeSet::new();
-        for Target { address, weight } in &self.targets {
+        let mut addresses = targets.iter().map(|target| &target.address);
+        let wrong = addresses.find_map(|address| {
             if !is_address(address) {
-                return Err(Refusal::invalid("targets.address", "is no host:port"));
+                return Some("is no host:port");
             }
-            if !seen.insert(address.to_lowercase()) {
-                return Err(Refusal::invalid("targets.address", "stands there twice"));
-            }
-            if *weight > MAX_WEIGHT {
-                return Err(Refusal::invalid("targets.weight", "is above 10000"));
-            }
-        }
+            (!seen.insert(address.to_lowercase())).then_some("stands there twice")
+        });
+        faults.check(
+            wrong.is_none(),
+            "targets.address",
+            wrong.unwrap_or_default(),
+        );
+        let are_weights = targets.iter().all(|target| target.weight <= MAX_WEIGHT);
+        faults.check(are_weights, "targets.weight", "is above 10000");
         let server_name = self.tls.as_ref().and_then(|tls| tls.server_name.as_ref());
         let is_name = |name: &String| {
             (1..=MAX_SERVER_NAME_BYTES).contains(&name.len()) && !name.contains(is_separator)
         };
-        if !server_name.is_none_or(is_name) {
-            return Err(Refusal::invalid("tls.server_name", "is no host name"));
-        }
-        Ok(())
+        faults.check(
+            server_name.is_none_or(is_name),
+            "tls.server_name",
+            "is no host name",
+        );
     }
 }
 

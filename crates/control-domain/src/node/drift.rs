@@ -1,4 +1,4 @@
-//! Drift: a node runs another bundle than ordered.
+//! Drift: a node runs another bundle than ordered, or its files were edited on the disk.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;

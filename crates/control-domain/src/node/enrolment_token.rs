@@ -3,6 +3,7 @@
 use crate::access::actor::Actor;
 use crate::access::maker::Maker;
 use crate::access::refusal::Refusal;
+use crate::access::refusal::faults::Faults;
 use crate::access::{Access, Role, Tenant};
 use crate::labels::Labels;
 use crate::machine::{Transition, next_state};
@@ -116,21 +117,26 @@ impl EnrolmentToken {
             labels,
             expires_at,
         } = new;
+        let mut faults = Faults::default();
+        let name = faults.keep(Name::parse("name", &name));
         let max_uses = max_uses.unwrap_or(1);
-        if !MAX_USES.contains(&max_uses) {
-            return Err(Refusal::invalid("max_uses", "is not 1 to 100000"));
-        }
+        faults.check(
+            MAX_USES.contains(&max_uses),
+            "max_uses",
+            "is not 1 to 100000",
+        );
+        let labels = faults.keep(Labels::parse(labels));
         let expires_at = expires_at.unwrap_or(now + DEFAULT_LIFETIME);
-        if expires_at <= now || now + MAX_LIFETIME < expires_at {
-            return Err(Refusal::invalid("expires_at", "is not within a year"));
-        }
+        let is_within = now < expires_at && expires_at <= now + MAX_LIFETIME;
+        faults.check(is_within, "expires_at", "is not within a year");
+        let (name, labels) = faults.finish(name.zip(labels))?;
         Ok(Self {
             id,
             tenant,
-            name: Name::parse("name", &name)?,
+            name,
             max_uses,
             uses: 0,
-            labels: Labels::parse(labels)?,
+            labels,
             created_at: now,
             expires_at,
             revoked_at: None,

@@ -1,5 +1,7 @@
 //! Bounds of heartbeats and events from nodes.
 
+pub(crate) mod received;
+
 use crate::access::refusal::Refusal;
 use control_wire::{
     ConnectionTraffic, EventsRequest, HeartbeatRequest, NodeEvent, NodeStatus, RouteTraffic,
@@ -83,6 +85,7 @@ fn check_status(status: &NodeStatus) -> Result<(), Refusal> {
         order,
         verdict,
         diagnostics,
+        altered: _,
     } = status;
     if order.is_some_and(|order| i64::try_from(order).is_err()) {
         return Err(Refusal::invalid("status.order", "is too large"));

@@ -12,7 +12,7 @@ named! {
         AsOrdered = "as_ordered",
         /// It has a newer order, and has not answered it yet.
         Moving = "moving",
-        /// It runs another bundle than the ordered one, and a drift is open.
+        /// It runs another bundle than the ordered one, or that one was edited on its disk, and a drift is open.
         Drifted = "drifted",
         /// It refused its order, and runs what it ran before.
         Refused = "refused",
@@ -49,7 +49,7 @@ impl Node {
             .and_then(|status| status.order)
             .is_some_and(is_answer);
         let verdict = status.and_then(|status| status.verdict);
-        if active == Some(order.bundle) {
+        if active == Some(order.bundle) && !has_drift {
             NodeStanding::AsOrdered
         } else if is_answered && verdict == Some(Verdict::Rejected) {
             NodeStanding::Refused
@@ -129,8 +129,15 @@ mod tests {
             (
                 Some(7),
                 Some(report(1, 7, accepted)),
-                true,
+                false,
                 NodeStanding::AsOrdered,
+            ),
+            // Its files were edited.
+            (
+                Some(7),
+                Some(report(1, 7, accepted)),
+                true,
+                NodeStanding::Drifted,
             ),
             (
                 Some(7),

@@ -15,6 +15,8 @@ pub struct Retention {
     pub drift: u32,
     /// Enrolment tokens and API keys, after they expired or were revoked.
     pub tokens: u32,
+    /// Entries of the audit log; archives of them are kept for ever.
+    pub audit: u32,
 }
 
 impl Default for Retention {
@@ -24,6 +26,7 @@ impl Default for Retention {
             bundles: 180,
             drift: 90,
             tokens: 90,
+            audit: 400,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! How a rollout goes: batches, times, the gate, what follows a failure.
 
 use crate::access::refusal::Refusal;
+use crate::access::refusal::faults::Faults;
 use crate::named::named;
 use crate::rollout::gate::Gate;
 
@@ -68,26 +69,24 @@ impl Strategy {
             needs_approval: _,
             on_failure: _,
         } = self;
+        let mut faults = Faults::default();
         match batch {
-            BatchSize::Count(count) if *count < 1 => {
-                return Err(Refusal::invalid("batch_count", "is below 1"));
+            BatchSize::Count(count) => faults.check(1 <= *count, "batch_count", "is below 1"),
+            BatchSize::Percent(percent) => {
+                let is_part = (1..=100).contains(percent);
+                faults.check(is_part, "batch_percent", "is not 1 to 100");
             }
-            BatchSize::Percent(percent) if !(1..=100).contains(percent) => {
-                return Err(Refusal::invalid("batch_percent", "is not 1 to 100"));
-            }
-            BatchSize::Count(_) | BatchSize::Percent(_) => {}
         }
-        if *max_unavailable < 0 {
-            return Err(Refusal::invalid("max_unavailable", "is below 0"));
+        faults.check(0 <= *max_unavailable, "max_unavailable", "is below 0");
+        let is_time = (1..=MAX_SECS).contains(deadline_secs);
+        faults.check(is_time, "deadline_secs", "is not 1 to 604800");
+        let is_within = (0..=*deadline_secs).contains(soak_secs);
+        let reason = "is not 0 to the seconds of the deadline";
+        faults.check(is_within, "soak_secs", reason);
+        if let Some(gate) = gate {
+            gate.check(&mut faults);
         }
-        if !(1..=MAX_SECS).contains(deadline_secs) {
-            return Err(Refusal::invalid("deadline_secs", "is not 1 to 604800"));
-        }
-        if !(0..=*deadline_secs).contains(soak_secs) {
-            let reason = "is not 0 to the seconds of the deadline";
-            return Err(Refusal::invalid("soak_secs", reason));
-        }
-        gate.map_or(Ok(()), |gate| gate.check())
+        faults.finish(Some(()))
     }
 
     /// Nodes of one batch; a rollout has at most 500 batches.

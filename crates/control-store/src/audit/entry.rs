@@ -6,6 +6,7 @@ use crate::statement::sql;
 use crate::store::Transaction;
 use crate::store::audit_event::{AuditChange, AuditEntry};
 use control_auth::{AuditKey, sha256};
+use serde::Serialize;
 use sqlx::any::AnyRow;
 
 /// Entries after `$1`, at most `$2`.
@@ -23,7 +24,7 @@ pub(crate) enum Link<'a> {
 }
 
 /// An entry as its columns have it.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct AuditColumns {
     pub(crate) at: i64,
     actor_kind: String,

@@ -1,64 +1,49 @@
-//! Heartbeats: one update each, of a row that is found by its key.
+//! Heartbeats: the stored report is read, the domain decides, and changes are written.
+//!
+//! A heartbeat that only says that the node is there need not be written on its own: the caller gathers such signs of
+//! life and writes them together, for SQLite writes whole pages.
 
 use crate::error::StoreError;
 use crate::node::order::{confirmation, read_confirmation};
-use crate::node::{to_json, verdict_name};
+use crate::node::{to_json, verdict_name, verdict_of};
 use crate::row::traffic::packed;
-use crate::row::{number, optional_id, optional_number};
+use crate::row::{
+    number, optional_id, optional_json, optional_number, optional_text, optional_time, time,
+};
 use crate::statement::sql;
 use crate::store::Transaction;
-use control_domain::DUPLICATE_MEMORY;
-use control_wire::{BundleId, Confirmation, HeartbeatRequest, NodeId, NodeStatus, Verdict};
+use control_domain::{
+    BundleAnswer, DuplicateNode, OrderedBundles, ReceivedReport, StoredReport, TrafficChange,
+};
+use control_wire::{BundleId, Confirmation, HeartbeatRequest, InstanceId, NodeId, NodeStatus};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
 /// Bundles that a node confirmed and that it may be led back to.
 const MAX_CONFIRMED: i64 = 100;
 
-/// Whether the process that reports came back twice after another one had taken over. Once, it may be a last
-/// heartbeat that was late.
-macro_rules! is_duplicate {
-    () => {
-        "COALESCE($6 <> instance AND earlier_instances LIKE '%' || $6 || '%' || $6 || '%', false)"
-    };
-}
-
-/// Counters belong to the reported bundle, and are dropped when it changes. A reported bundle is confirmed
-/// only if an order names it: a node could report anything.
-macro_rules! update {
-    ($status:literal) => {
+/// The stored report of `$1` with its order; `$2` is the bundle that it reports as active.
+macro_rules! select_report {
+    ($lock:literal) => {
         concat!(
-            "UPDATE node_heartbeats SET seen_at = $2, cpu_percent = $3,
-               software = COALESCE($4, software),
-               instance = COALESCE($6, instance),
-               earlier_instances = CASE
-                 WHEN $6 <> instance
-                 THEN SUBSTR(instance || ' ' || COALESCE(earlier_instances, ''), 1, 296)
-                 ELSE earlier_instances
-               END,
-               duplicated_at = CASE WHEN ",
-            is_duplicate!(),
-            " THEN $2 ELSE duplicated_at END,
-               duplicated_since = CASE
-                 WHEN NOT ",
-            is_duplicate!(),
-            " OR duplicated_at > $7 THEN duplicated_since
-                 ELSE $2
-               END",
-            $status,
-            " WHERE node_id = $1
-             RETURNING COALESCE((SELECT o.counter FROM node_orders o WHERE o.node_id = $1), 0)
-               AS order_counter,
-               COALESCE((SELECT ",
+            "SELECT h.seen_at AS seen_at, h.software AS software, h.instance AS instance,
+               h.earlier_instances AS earlier_instances, h.duplicated_since AS duplicated_since,
+               h.duplicated_at AS duplicated_at, h.desired_bundle_id AS desired,
+               h.staged_bundle_id AS staged, h.active_bundle_id AS active,
+               h.last_good_bundle_id AS last_good, h.verdict_order AS verdict_order,
+               h.verdict AS verdict, h.diagnostics AS diagnostics, h.traffic AS traffic,
+               h.diverged_at AS diverged_at, h.confirmed_bundle_id AS confirmed,
+               o.counter AS order_counter, o.bundle_id AS ordered,
+               o.previous_bundle_id AS previous, ",
             confirmation!(),
-            " FROM node_orders o WHERE o.node_id = $1), 'confirmed') AS confirmation,
-               duplicated_since, confirmed_bundle_id,
-               (SELECT o.bundle_id FROM node_orders o WHERE o.node_id = $1) AS ordered_bundle_id,
-               (SELECT c.confirmed_counter FROM node_bundles c WHERE c.node_id = $1
-                AND c.bundle_id = node_heartbeats.confirmed_bundle_id) AS confirmed_counter,
+            " AS confirmation,
+               (SELECT c.confirmed_counter FROM node_bundles c
+                WHERE c.node_id = $1 AND c.bundle_id = $2) AS confirmed_counter,
                (SELECT c.rejected_counter FROM node_bundles c
-                JOIN node_orders o ON o.node_id = c.node_id AND o.bundle_id = c.bundle_id
-                WHERE c.node_id = $1) AS rejected_counter"
+                WHERE c.node_id = $1 AND c.bundle_id = o.bundle_id) AS rejected_counter
+             FROM node_heartbeats h LEFT JOIN node_orders o ON o.node_id = h.node_id
+             WHERE h.node_id = $1",
+            $lock
         )
     };
 }
@@ -73,124 +58,187 @@ pub struct WrittenHeartbeat {
     /// Whether a second process with the node's identity was noticed just now, and no event `node.duplicated`
     /// tells of it yet.
     pub has_found_duplicate: bool,
+    /// Whether nothing was written, for only the time has changed: the sign of life is the caller's to write.
+    pub is_sign_of_life: bool,
+}
+
+/// A heartbeat without news.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SignOfLife {
+    /// When it came.
+    pub seen_at: Timestamp,
+    /// 100 for one core.
+    pub cpu_percent: f64,
 }
 
 impl Transaction {
-    /// Writes what a node says; `None` if the node is gone.
+    /// Writes a heartbeat; `None` if the node is gone.
     pub async fn write_heartbeat(
         &mut self,
         node: NodeId,
         said: &HeartbeatRequest,
         now: Timestamp,
     ) -> Result<Option<WrittenHeartbeat>, StoreError> {
-        let HeartbeatRequest {
-            health,
-            version,
-            status,
-            traffic,
-            instance,
-        } = said;
-        let text = match status {
-            None => update!(", traffic = COALESCE($5, traffic)"),
-            Some(_) => update!(
-                ", traffic = CASE
-                     WHEN $5 IS NULL AND active_bundle_id IS NOT DISTINCT FROM $10 THEN traffic
-                     ELSE $5
-                   END,
-                 diverged_at = CASE
-                     WHEN NOT EXISTS (SELECT 1 FROM node_orders o WHERE o.node_id = $1
-                                      AND o.bundle_id IS DISTINCT FROM $10) THEN NULL
-                     ELSE COALESCE(diverged_at, $2)
-                   END,
-                 confirmed_bundle_id = CASE
-                     WHEN EXISTS (SELECT 1 FROM node_orders o WHERE o.node_id = $1
-                                  AND $10 IN (o.bundle_id, o.previous_bundle_id)) THEN $10
-                     ELSE confirmed_bundle_id
-                   END,
-                 desired_bundle_id = $8, staged_bundle_id = $9, active_bundle_id = $10,
-                 last_good_bundle_id = $11, verdict_order = $12, verdict = $13, diagnostics = $14"
-            ),
+        self.receive_heartbeat(node, said, (now, Timestamp::MAX))
+            .await
+    }
+
+    /// Writes what a heartbeat changes; `None` if the node is gone. If it changes nothing and the stored one is newer
+    /// than `fresh_since`, nothing is written.
+    pub async fn receive_heartbeat(
+        &mut self,
+        node: NodeId,
+        said: &HeartbeatRequest,
+        (now, fresh_since): (Timestamp, Timestamp),
+    ) -> Result<Option<WrittenHeartbeat>, StoreError> {
+        // Two replicas may hear of one node at once; SQLite has one writer.
+        let select = if self.is_sqlite() {
+            select_report!("")
+        } else {
+            select_report!(" FOR UPDATE OF h")
         };
-        let mut update = sql(text)
-            .bind(node)
-            .bind(now)
-            .bind(health.cpu_percent)
-            .bind(version.clone())
-            .bind(traffic.as_ref().map(packed).transpose()?)
-            .bind(*instance)
-            .bind(now - DUPLICATE_MEMORY);
-        if let Some(status) = status {
-            let NodeStatus {
-                desired,
-                staged,
-                active,
-                last_good,
-                order,
-                verdict,
-                diagnostics,
-            } = status;
-            let order = order.and_then(|order| i64::try_from(order).ok());
-            let reasons = (!diagnostics.is_empty()).then(|| to_json(diagnostics));
-            update = update
-                .bind(*desired)
-                .bind(*staged)
-                .bind(*active)
-                .bind(*last_good)
-                .bind(order)
-                .bind(verdict.map(verdict_name))
-                .bind(reasons.transpose()?);
-        }
-        let Some(row) = update.row(self).await? else {
+        let active = said.status.as_ref().and_then(|status| status.active);
+        let select = sql(select).bind(node).bind(active);
+        let Some(row) = select.row(self).await? else {
             return Ok(None);
         };
-        if let Some(status) = status {
-            self.note_bundles(node, status, &row).await?;
+        let (stored, order) = (stored_report(&row)?, ordered_bundles(&row)?);
+        let confirmation = read_confirmation(&row)?;
+        let is_fresh = fresh_since < stored.seen_at;
+        let received = stored.receive(order, said, now);
+        let kept = optional_text(&row, "traffic")?;
+        let traffic = match received.traffic {
+            TrafficChange::Kept => kept.clone(),
+            TrafficChange::Replaced => said.traffic.as_ref().map(packed).transpose()?,
+        };
+        let is_sign_of_life = is_fresh && received.is_unchanged && traffic == kept;
+        let order = order.map_or(0, |order| order.counter);
+        if is_sign_of_life {
+            return Ok(Some(WrittenHeartbeat {
+                order,
+                confirmation,
+                has_found_duplicate: false,
+                is_sign_of_life,
+            }));
         }
-        let is_new = optional_number(&row, "duplicated_since")? == Some(now.as_millisecond());
+        let ReceivedReport {
+            report,
+            confirmed,
+            rejected,
+            has_found_duplicate,
+            ..
+        } = received;
+        self.write_report(node, (&report, said.health.cpu_percent), traffic)
+            .await?;
+        if let Some(answer) = confirmed {
+            self.note_confirmed(node, answer).await?;
+        }
+        if let Some(answer) = rejected {
+            self.note_rejected(node, answer).await?;
+        }
         Ok(Some(WrittenHeartbeat {
-            order: number(&row, "order_counter")?,
-            confirmation: read_confirmation(&row)?,
-            has_found_duplicate: is_new && !self.has_event_at(node, now).await?,
+            order,
+            confirmation,
+            has_found_duplicate: has_found_duplicate && !self.has_event_at(node, now).await?,
+            is_sign_of_life,
         }))
     }
 
-    /// Keeps which bundles the node ran by its orders and which it rejected, where that is new. A bundle that it runs
-    /// by the order before was not confirmed by the newest one.
-    async fn note_bundles(
+    /// Writes signs of life, in the order of their nodes: two replicas must not wait for each other. A node with a
+    /// newer heartbeat keeps it.
+    pub async fn write_signs_of_life(
+        &mut self,
+        signs: impl IntoIterator<Item = (NodeId, SignOfLife)>,
+    ) -> Result<(), StoreError> {
+        let update = "UPDATE node_heartbeats SET seen_at = $2, cpu_percent = $3
+                      WHERE node_id = $1 AND seen_at < $2";
+        for (node, sign) in signs {
+            let SignOfLife {
+                seen_at,
+                cpu_percent,
+            } = sign;
+            let update = sql(update).bind(node).bind(seen_at).bind(cpu_percent);
+            update.run(self).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_report(
         &mut self,
         node: NodeId,
-        status: &NodeStatus,
-        row: &AnyRow,
+        (report, cpu_percent): (&StoredReport, f64),
+        traffic: Option<String>,
     ) -> Result<(), StoreError> {
-        let counter = number(row, "order_counter")?;
-        let ordered: Option<BundleId> = optional_id(row, "ordered_bundle_id")?;
-        let confirmed: Option<BundleId> = optional_id(row, "confirmed_bundle_id")?;
-        if let Some(bundle) = confirmed.filter(|confirmed| status.active == Some(*confirmed)) {
-            let own = counter - i64::from(ordered != confirmed);
-            let known = optional_number(row, "confirmed_counter")?;
-            if known.is_none_or(|known| known < own && ordered == confirmed) {
-                let upsert = "INSERT INTO node_bundles (node_id, bundle_id, confirmed_counter)
-                              VALUES ($1, $2, $3)
-                              ON CONFLICT (node_id, bundle_id)
-                              DO UPDATE SET confirmed_counter = excluded.confirmed_counter";
-                let upsert = sql(upsert).bind(node).bind(bundle);
-                upsert.bind(own).run(self).await?;
-                self.forget_oldest_bundles(node).await?;
-            }
-        }
-        let answered = status.order.and_then(|order| i64::try_from(order).ok());
-        let is_rejected = status.verdict == Some(Verdict::Rejected) && answered == Some(counter);
-        if let Some(bundle) = ordered.filter(|_| is_rejected) {
-            let known = optional_number(row, "rejected_counter")?;
-            if known.is_none_or(|known| known < counter) {
-                let upsert = "INSERT INTO node_bundles (node_id, bundle_id, rejected_counter)
-                              VALUES ($1, $2, $3)
-                              ON CONFLICT (node_id, bundle_id)
-                              DO UPDATE SET rejected_counter = excluded.rejected_counter";
-                let upsert = sql(upsert).bind(node).bind(bundle);
-                upsert.bind(counter).run(self).await?;
-            }
-        }
+        let StoredReport {
+            seen_at,
+            version,
+            instance,
+            earlier_instances,
+            duplicate,
+            status,
+            diverged_at,
+            confirmed,
+        } = report;
+        let NodeStatus {
+            desired,
+            staged,
+            active,
+            last_good,
+            order,
+            verdict,
+            diagnostics,
+            altered: _, // By `diverged_at`.
+        } = status;
+        let reasons = (!diagnostics.is_empty()).then(|| to_json(diagnostics));
+        let update = "UPDATE node_heartbeats SET seen_at = $2, cpu_percent = $3, software = $4,
+                        instance = $5, earlier_instances = $6, duplicated_since = $7,
+                        duplicated_at = $8, desired_bundle_id = $9, staged_bundle_id = $10,
+                        active_bundle_id = $11, last_good_bundle_id = $12, verdict_order = $13,
+                        verdict = $14, diagnostics = $15, traffic = $16, diverged_at = $17,
+                        confirmed_bundle_id = $18
+                      WHERE node_id = $1";
+        let update = sql(update).bind(node).bind(*seen_at).bind(cpu_percent);
+        let update = update.bind(version.clone()).bind(*instance);
+        let update = update.bind(packed_instances(earlier_instances));
+        let update = update.bind(duplicate.map(|duplicate| duplicate.since));
+        let update = update.bind(duplicate.map(|duplicate| duplicate.seen_at));
+        let update = update.bind(*desired).bind(*staged);
+        let update = update.bind(*active).bind(*last_good);
+        let update = update.bind(order.and_then(|order| i64::try_from(order).ok()));
+        let update = update.bind(verdict.map(verdict_name));
+        let update = update.bind(reasons.transpose()?).bind(traffic);
+        let update = update.bind(*diverged_at).bind(*confirmed);
+        update.run(self).await?;
+        Ok(())
+    }
+
+    async fn note_confirmed(
+        &mut self,
+        node: NodeId,
+        answer: BundleAnswer,
+    ) -> Result<(), StoreError> {
+        let BundleAnswer { bundle, counter } = answer;
+        let upsert = "INSERT INTO node_bundles (node_id, bundle_id, confirmed_counter)
+                      VALUES ($1, $2, $3)
+                      ON CONFLICT (node_id, bundle_id)
+                      DO UPDATE SET confirmed_counter = excluded.confirmed_counter";
+        let upsert = sql(upsert).bind(node).bind(bundle);
+        upsert.bind(counter).run(self).await?;
+        self.forget_oldest_bundles(node).await
+    }
+
+    async fn note_rejected(
+        &mut self,
+        node: NodeId,
+        answer: BundleAnswer,
+    ) -> Result<(), StoreError> {
+        let BundleAnswer { bundle, counter } = answer;
+        let upsert = "INSERT INTO node_bundles (node_id, bundle_id, rejected_counter)
+                      VALUES ($1, $2, $3)
+                      ON CONFLICT (node_id, bundle_id)
+                      DO UPDATE SET rejected_counter = excluded.rejected_counter";
+        let upsert = sql(upsert).bind(node).bind(bundle);
+        upsert.bind(counter).run(self).await?;
         Ok(())
     }
 
@@ -213,4 +261,52 @@ impl Transaction {
         let event = sql(event).bind(node).bind(now);
         Ok(event.row(self).await?.is_some())
     }
+}
+
+fn stored_report(row: &AnyRow) -> Result<StoredReport, StoreError> {
+    let verdict = optional_text(row, "verdict")?;
+    let order = optional_number(row, "verdict_order")?;
+    let since = optional_time(row, "duplicated_since")?;
+    let duplicate = since.zip(optional_time(row, "duplicated_at")?);
+    let earlier = optional_text(row, "earlier_instances")?.unwrap_or_default();
+    Ok(StoredReport {
+        seen_at: time(row, "seen_at")?,
+        version: optional_text(row, "software")?,
+        instance: optional_id(row, "instance")?,
+        earlier_instances: { earlier.split_whitespace() }
+            .filter_map(|id| id.parse().ok())
+            .collect(),
+        duplicate: duplicate.map(|(since, seen_at)| DuplicateNode { since, seen_at }),
+        status: NodeStatus {
+            desired: optional_id(row, "desired")?,
+            staged: optional_id(row, "staged")?,
+            active: optional_id(row, "active")?,
+            last_good: optional_id(row, "last_good")?,
+            order: order.and_then(|order| u64::try_from(order).ok()),
+            verdict: verdict.as_deref().map(verdict_of).transpose()?,
+            diagnostics: optional_json(row, "diagnostics")?.unwrap_or_default(),
+            altered: false,
+        },
+        diverged_at: optional_time(row, "diverged_at")?,
+        confirmed: optional_id(row, "confirmed")?,
+    })
+}
+
+fn ordered_bundles(row: &AnyRow) -> Result<Option<OrderedBundles>, StoreError> {
+    let Some(bundle) = optional_id::<BundleId>(row, "ordered")? else {
+        return Ok(None);
+    };
+    Ok(Some(OrderedBundles {
+        counter: number(row, "order_counter")?,
+        bundle,
+        previous: optional_id(row, "previous")?,
+        confirmed_counter: optional_number(row, "confirmed_counter")?,
+        rejected_counter: optional_number(row, "rejected_counter")?,
+    }))
+}
+
+/// The column of earlier processes: each identifier with a space behind it.
+fn packed_instances(instances: &[InstanceId]) -> Option<String> {
+    let packed = instances.iter().map(|instance| format!("{instance} "));
+    (!instances.is_empty()).then(|| packed.collect())
 }

@@ -4,7 +4,7 @@ use crate::stores::{NOW, TestStore, enrolment_token, node, org, project, signing
 use control_auth::Sealed;
 use control_domain::{DuplicateNode, LabelSelector, Labels, Node, NodeState};
 use control_store::{
-    NodeFilter, Page, PageOrder, StoreError, StoredSecret, Transaction, Versioned,
+    NodeFilter, Page, PageOrder, SignOfLife, StoreError, StoredSecret, Transaction, Versioned,
 };
 use control_wire::{
     BundleId, Health, HeartbeatRequest, InstanceId, NodeEvent, NodeEventId, NodeId, NodeStatus,
@@ -64,6 +64,7 @@ fn full() -> HeartbeatRequest {
             order: Some(7),
             verdict: Some(Verdict::Rejected),
             diagnostics: vec!["no such upstream".to_owned()],
+            altered: false,
         }),
         traffic: Some(traffic),
         ..bare()
@@ -142,6 +143,45 @@ async fn a_node_says_what_it_runs_and_keeps_what_it_leaves_out() {
         let gone = NodeId(Uuid::from_u128(99));
         let written = tx.write_heartbeat(gone, &bare(), after(1)).await.unwrap();
         assert_eq!(written, None);
+    }
+}
+
+#[tokio::test]
+async fn a_heartbeat_without_news_is_a_sign_of_life() {
+    for store in stores().await {
+        let (mut tx, nodes) = fleet(&store, &["n"]).await;
+        let id = nodes[0].id;
+        let mut changed = full();
+        changed.status.as_mut().unwrap().active = Some(BundleId(Uuid::from_u128(9)));
+        // What comes, and after how many seconds; whether it is news to a node that was online 90 s ago.
+        let cases = [
+            (bare(), 1, true, "the first"),
+            (bare(), 2, false, "only the time"),
+            (full(), 3, true, "a status"),
+            (full(), 4, false, "the same"),
+            (bare(), 5, false, "less of the same"),
+            (changed.clone(), 6, true, "another bundle"),
+            (changed, 200, true, "it was offline"),
+        ];
+        for (said, secs, is_news, what) in cases {
+            let fresh_since = after(secs - 90);
+            let at = (after(secs), fresh_since);
+            let told = tx.receive_heartbeat(id, &said, at).await.unwrap().unwrap();
+            assert_eq!(told.is_sign_of_life, !is_news, "{what}");
+        }
+        let seen_at = async |tx: &mut Transaction| {
+            let found = tx.node(id).await.unwrap().unwrap();
+            found.value.report.unwrap().seen_at
+        };
+        assert_eq!(seen_at(&mut tx).await, after(200));
+        for (secs, seen) in [(201, 201), (199, 201)] {
+            let sign = SignOfLife {
+                seen_at: after(secs),
+                cpu_percent: 3.0,
+            };
+            tx.write_signs_of_life([(id, sign)]).await.unwrap();
+            assert_eq!(seen_at(&mut tx).await, after(seen), "never earlier");
+        }
     }
 }
 

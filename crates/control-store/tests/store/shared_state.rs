@@ -2,8 +2,9 @@
 
 use crate::stores::{NOW, TestStore, org, project, stores};
 use control_auth::{AuditKey, sha256};
-use control_store::{AuditEntry, Group, Rate, Reply, Reservation};
+use control_store::{AuditArchive, AuditEntry, Group, Rate, Reply, Reservation, StoreError};
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 use uuid::Uuid;
 
 fn after(secs: i64) -> Timestamp {
@@ -162,21 +163,27 @@ fn audit_key() -> AuditKey {
     AuditKey::new(&[7; 32])
 }
 
+fn entry(at: Timestamp, number: u128) -> AuditEntry<'static> {
+    AuditEntry {
+        at,
+        actor_kind: "user",
+        actor: Uuid::from_u128(number),
+        actor_name: "Ann",
+        client_ip: None,
+        tenant: Some(project(&org("a"), "edge").tenant()),
+        action: "project.created",
+        subject: Uuid::from_u128(number),
+        correlation_id: "c",
+    }
+}
+
 async fn audited(store: &TestStore, count: u128) {
     for number in 1..=count {
         let mut tx = store.begin().await.unwrap();
-        let entry = AuditEntry {
-            at: NOW,
-            actor_kind: "user",
-            actor: Uuid::from_u128(number),
-            actor_name: "Ann",
-            client_ip: None,
-            tenant: Some(project(&org("a"), "edge").tenant()),
-            action: "project.created",
-            subject: Uuid::from_u128(number),
-            correlation_id: "c",
-        };
-        let seq = tx.append_audit(&entry, &audit_key()).await.unwrap();
+        let seq = tx
+            .append_audit(&entry(NOW, number), &audit_key())
+            .await
+            .unwrap();
         assert_eq!(tx.audit_head().await.unwrap(), seq);
         tx.commit().await.unwrap();
     }
@@ -212,6 +219,104 @@ async fn the_audit_chain_shows_every_change() {
             let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
             assert_eq!(found.fault, seq, "{sql} on {}", store.database.kind);
         }
+    }
+}
+
+/// The first three of five entries, a day apart, are archived.
+async fn cut(store: &TestStore) -> (AuditArchive, Vec<u8>) {
+    let day = |days: i64| NOW + SignedDuration::from_hours(24 * days);
+    for days in 0..5 {
+        let mut tx = store.begin().await.unwrap();
+        let entry = entry(day(days), 1);
+        tx.append_audit(&entry, &audit_key()).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    let mut tx = store.begin().await.unwrap();
+    let key = audit_key();
+    let early = tx.expired_audit((day(1), day(9)), 100, &key).await;
+    assert_eq!(early.unwrap(), None, "the oldest is not overdue by a day");
+    let expired = tx.expired_audit((day(3), day(9)), 100, &key).await;
+    let (archive, bytes) = expired.unwrap().unwrap();
+    assert_eq!(tx.cut_audit(&archive, &key, day(9)).await.unwrap(), 3);
+    let again = tx.cut_audit(&archive, &key, day(9)).await;
+    assert!(matches!(again, Err(StoreError::Stale)), "{again:?}");
+    tx.commit().await.unwrap();
+    (archive, bytes)
+}
+
+#[tokio::test]
+async fn the_chain_goes_on_after_archived_entries() {
+    for store in stores().await {
+        let (archive, bytes) = cut(&store).await;
+        assert_eq!((archive.first, archive.last), (1, 3));
+        let lines = zstd::decode_all(bytes.as_slice()).unwrap();
+        let lines = String::from_utf8(lines).unwrap();
+        let lines: Vec<Value> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 3);
+        assert_eq!(lines[2]["seq"], 3);
+        assert_eq!(lines[0]["action"], "project.created");
+        let mut tx = store.read().await.unwrap();
+        let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
+        assert!(found.is_whole(), "{found:?}");
+        assert_eq!((found.entries, found.archived), (5, 3));
+        let unproven = tx.verify_audit(Some(&AuditKey::new(&[8; 32]))).await;
+        assert_eq!(unproven.unwrap().fault, Some(1));
+        drop(tx);
+        // All of the rest, and the numbers of the organization go on.
+        let mut tx = store.begin().await.unwrap();
+        let (key, later) = (audit_key(), NOW + SignedDuration::from_hours(1_000));
+        let expired = tx.expired_audit((later, later), 100, &key).await;
+        let (archive, _) = expired.unwrap().unwrap();
+        assert_eq!((archive.first, archive.last), (4, 5));
+        tx.cut_audit(&archive, &key, later).await.unwrap();
+        tx.append_audit(&entry(later, 1), &key).await.unwrap();
+        let newest = tx.audit_newest(org("a").id).await.unwrap();
+        assert_eq!(newest, 6, "on {}", store.database.kind);
+        let found = tx.verify_audit(Some(&key)).await.unwrap();
+        assert!(found.is_whole(), "{found:?}");
+        assert_eq!((found.entries, found.archived), (6, 5));
+    }
+}
+
+#[tokio::test]
+async fn no_more_is_cut_off_without_the_key() {
+    let cases = [
+        ("DELETE FROM audit WHERE seq = 4", 4),
+        ("DELETE FROM audit_archives", 1),
+        ("UPDATE audit_archives SET digest = 'x'", 1),
+        ("UPDATE audit_archives SET object = 'x'", 1),
+        (
+            "UPDATE audit_archives SET last_seq = 4, last_hash = (SELECT hash FROM audit WHERE seq = 4)",
+            1,
+        ),
+    ];
+    for (sql, seq) in cases {
+        for store in stores().await {
+            cut(&store).await;
+            store.tamper(sql).await;
+            let mut tx = store.read().await.unwrap();
+            let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
+            assert_eq!(found.fault, Some(seq), "{sql} on {}", store.database.kind);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_was_changed_is_not_archived() {
+    for store in stores().await {
+        audited(&store, 3).await;
+        let change = "UPDATE audit SET action = 'project.deleted' WHERE seq = 2";
+        store.tamper(change).await;
+        let mut tx = store.begin().await.unwrap();
+        let later = NOW + SignedDuration::from_hours(1_000);
+        let refused = tx.expired_audit((later, later), 100, &audit_key()).await;
+        assert!(
+            matches!(refused, Err(StoreError::Corrupt(_))),
+            "{refused:?}"
+        );
     }
 }
 

@@ -32,6 +32,11 @@ impl Faults {
             Error::Refused(Refusal::Invalid { field, reason }) => {
                 Ok(Self::from_field(field, reason))
             }
+            Error::Refused(Refusal::InvalidFields(fields)) => {
+                let fields = fields.into_iter();
+                let told = fields.map(|wrong| (wrong.field, wrong.reason.to_owned()));
+                Ok(Self(told.collect()))
+            }
             Error::Refused(Refusal::Taken(field)) => Ok(Self::from_field(field, "is taken")),
             Error::Definition { field, reason } => Ok(Self::from_field(field, reason)),
             Error::Files(wrong) => Ok(Self::from_field("files", wrong.to_string())),

@@ -210,7 +210,8 @@ impl From<Refusal> for Failure {
             | Refusal::LastAdmin
             | Refusal::NoPassword
             | Refusal::Quota { .. }
-            | Refusal::Invalid { .. } => Self::told(
+            | Refusal::Invalid { .. }
+            | Refusal::InvalidFields(_) => Self::told(
                 StatusCode::CONFLICT,
                 "This cannot be done now.",
                 &sentence(&refusal.to_string()),

@@ -178,6 +178,7 @@ impl Fleet {
                 order: u64::try_from(order.counter).ok(),
                 verdict: Some(Verdict::Accepted),
                 diagnostics: Vec::new(),
+                altered: false,
             }),
             traffic: Some(traffic(counters.0, counters.1)),
             instance: None,

@@ -1,6 +1,6 @@
 //! Limits of a gate, their ranges and defaults.
 
-use crate::access::refusal::Refusal;
+use crate::access::refusal::faults::Faults;
 
 /// How much worse a batch may be than the nodes that it is compared with. A limit alone stops nothing: the
 /// difference must also be larger than chance explains.
@@ -39,7 +39,8 @@ impl Gate {
         max_mix_shift_permille: 50,
     };
 
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
+    /// Notes the limits that are out of their ranges.
+    pub(crate) fn check(&self, faults: &mut Faults) {
         let Self {
             min_requests,
             max_error_increase_permille,
@@ -50,9 +51,7 @@ impl Gate {
             max_new_failures,
             max_mix_shift_permille,
         } = *self;
-        if min_requests < 1 {
-            return Err(Refusal::invalid("gate.min_requests", "is below 1"));
-        }
+        faults.check(1 <= min_requests, "gate.min_requests", "is below 1");
         for (field, value) in [
             (
                 "gate.max_error_increase_permille",
@@ -60,14 +59,10 @@ impl Gate {
             ),
             ("gate.max_mix_shift_permille", max_mix_shift_permille),
         ] {
-            if !(0..=1_000).contains(&value) {
-                return Err(Refusal::invalid(field, "is not 0 to 1000"));
-            }
+            faults.check((0..=1_000).contains(&value), field, "is not 0 to 1000");
         }
-        if !(100..=100_000).contains(&max_p99_percent) {
-            let reason = "is not 100 to 100000";
-            return Err(Refusal::invalid("gate.max_p99_percent", reason));
-        }
+        let is_percent = (100..=100_000).contains(&max_p99_percent);
+        faults.check(is_percent, "gate.max_p99_percent", "is not 100 to 100000");
         for (field, value) in [
             ("gate.p99_slack_ms", p99_slack_ms),
             (
@@ -77,10 +72,7 @@ impl Gate {
             ("gate.max_cpu_increase_percent", max_cpu_increase_percent),
             ("gate.max_new_failures", max_new_failures),
         ] {
-            if value < 0 {
-                return Err(Refusal::invalid(field, "is below 0"));
-            }
+            faults.check(0 <= value, field, "is below 0");
         }
-        Ok(())
     }
 }

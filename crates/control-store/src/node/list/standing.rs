@@ -18,7 +18,7 @@ macro_rules! standing {
            WHEN h.seen_at = 0 THEN 'enrolled'
            WHEN h.seen_at <= $2 THEN 'silent'
            WHEN o.node_id IS NULL THEN 'unordered'
-           WHEN h.active_bundle_id = o.bundle_id THEN 'as_ordered'
+           WHEN h.active_bundle_id = o.bundle_id AND h.is_drifting = 0 THEN 'as_ordered'
            WHEN h.verdict = 'rejected' AND h.verdict_order = o.counter THEN 'refused'
            WHEN h.is_drifting = 1 THEN 'drifted'
            ELSE 'moving' END"

@@ -2,32 +2,23 @@
 //!
 //! `CONTROLD_FLEET="20000 60 sqlite"`, as `cargo xtask fleet` sets it: so many nodes, each with a
 //! heartbeat in 30 seconds, for so many seconds. Without it a small fleet sends one round.
-#![expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    reason = "a test may stop, and tells what it measured"
-)]
-
-use control_auth::Secret;
-use control_domain::{Labels, Name, Node, Tenant};
+use crate::CONTROLD;
+use crate::nodes::{database_url, insert};
+use control_domain::Tenant;
 use control_simulator::{Measurement, Operator, quantile};
-use control_store::Store;
-use control_testkit::{Database, Program};
+use control_testkit::{Database, Program, until_every};
 use control_wire::{NodeId, OrgId, ProjectId};
-use jiff::Timestamp;
 use proxy_load::clock::{Stopwatch, pause};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 const INTERVAL: Duration = Duration::from_secs(30);
 const CONNECTIONS: usize = 64;
-/// Nodes that are inserted in one transaction.
-const CHUNK: usize = 1_000;
+/// Prime, so that neighbours in the database are not neighbours in time.
+const STRIDE: usize = 7_919;
 
 /// How large, and how long.
 struct Size {
@@ -78,46 +69,16 @@ fn tenant(operator: &Operator) -> Tenant {
     Tenant::project(OrgId(org.unwrap()), ProjectId(project.unwrap()))
 }
 
-/// Registration is limited by address, and not what is measured.
-fn insert(url: &str, tenant: Tenant, size: &Size) -> Vec<SimulatedNode> {
-    let nodes: Vec<SimulatedNode> = (0..size.nodes)
-        .map(|number| {
-            let mut random = [7; 32];
-            random[..8].copy_from_slice(&number.to_le_bytes());
-            let share = u32::try_from(size.nodes).unwrap();
-            SimulatedNode {
-                id: NodeId(uuid::Uuid::now_v7()),
-                key: Secret::new(random).reveal().to_owned(),
-                offset: size.interval * u32::try_from(number).unwrap() / share,
-            }
-        })
-        .collect();
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().unwrap();
-    runtime.block_on(async {
-        let store = Store::open(url).await.unwrap();
-        for chunk in nodes.chunks(CHUNK) {
-            let mut tx = store.begin().await.unwrap();
-            for simulated in chunk {
-                let node = Node {
-                    id: simulated.id,
-                    tenant,
-                    name: Name::stored(simulated.id.to_string()),
-                    requested_labels: None,
-                    labels: Labels::default(),
-                    created_at: Timestamp::UNIX_EPOCH,
-                    rotating: false,
-                    report: None,
-                    order: None,
-                };
-                let hash = Secret::presented(&simulated.key).hash();
-                tx.insert_node(&node, &hash).await.unwrap();
-            }
-            tx.commit().await.unwrap();
-        }
-        store.close().await;
+/// The nodes of a project, with their moments in each interval.
+fn nodes(url: &str, tenant: Tenant, size: &Size) -> Vec<SimulatedNode> {
+    let share = u32::try_from(size.nodes).unwrap();
+    let inserted = insert(url, tenant, size.nodes).into_iter().enumerate();
+    let simulated = inserted.map(|(number, inserted)| SimulatedNode {
+        id: inserted.id,
+        key: inserted.key,
+        offset: size.interval * u32::try_from(number * STRIDE % size.nodes).unwrap() / share,
     });
-    nodes
+    simulated.collect()
 }
 
 /// One connection that is kept, as a node keeps its own.
@@ -214,11 +175,12 @@ fn quantiles(what: &str, latencies: &mut [Duration]) -> Duration {
     p99
 }
 
-fn database_url(folder: &Path, database: &Database) -> String {
-    match database.kind {
-        "postgres" => database.url.clone(),
-        _ => format!("sqlite://{}", folder.join("control.db").display()),
-    }
+/// Bytes that the program's writes cost its disks; of PostgreSQL's none are its own.
+fn written_bytes(program: &Program) -> u64 {
+    let counters = std::fs::read_to_string(format!("/proc/{}/io", program.id())).unwrap();
+    let mut lines = counters.lines();
+    let bytes = lines.find_map(|line| line.strip_prefix("write_bytes: "));
+    bytes.unwrap().parse().unwrap()
 }
 
 #[test]
@@ -231,13 +193,15 @@ fn heartbeats_of_a_fleet_are_answered_in_time() {
     let mut program = Program::start(CONTROLD, &arguments);
     let operator = Operator::set_up(&mut program);
     let tenant = tenant(&operator);
-    let nodes = insert(&database_url(folder.path(), &size.database), tenant, &size);
+    let nodes = nodes(&database_url(folder.path(), &size.database), tenant, &size);
     let authority = program.base_url().strip_prefix("http://").unwrap();
     let (clock, measurement) = (Stopwatch::start(), Measurement::start(&operator));
+    let written = written_bytes(&program);
     let (mut beats, mut calls) = thread::scope(|scope| {
         let senders: Vec<_> = (0..CONNECTIONS)
             .map(|number| {
-                let own: Vec<_> = nodes.iter().skip(number).step_by(CONNECTIONS).collect();
+                let mut own: Vec<_> = nodes.iter().skip(number).step_by(CONNECTIONS).collect();
+                own.sort_by_key(|node| node.offset);
                 let size = &size;
                 scope.spawn(move || beat(&own, authority, size, clock))
             })
@@ -248,6 +212,7 @@ fn heartbeats_of_a_fleet_are_answered_in_time() {
         (beats, calls)
     });
     let usage = measurement.usage(&operator);
+    let written = written_bytes(&program) - written;
     let stats = format!("/api/v1/projects/{}/nodes/stats", tenant.project.unwrap());
     let stats: Value = program
         .client()
@@ -257,8 +222,11 @@ fn heartbeats_of_a_fleet_are_answered_in_time() {
     assert_eq!(stats["online"], json!(size.nodes), "{stats}");
     let each = usage.cpu / u32::try_from(beats.len()).unwrap();
     println!(
-        "{} nodes on {}: {usage}; {each:?} of CPU a heartbeat, the operator's calls among them",
-        size.nodes, size.database.kind
+        "{} nodes on {}: {usage}; {each:?} of CPU a heartbeat, the operator's calls among them; \
+         {written} bytes written to disk, {} a heartbeat",
+        size.nodes,
+        size.database.kind,
+        written / u64::try_from(beats.len()).unwrap()
     );
     let beats = quantiles("heartbeats", &mut beats);
     let calls = quantiles("calls", &mut calls);
@@ -266,4 +234,37 @@ fn heartbeats_of_a_fleet_are_answered_in_time() {
         let limit = Duration::from_millis(50);
         assert!(beats < limit && calls < limit, "p99 is over {limit:?}");
     }
+}
+
+#[test]
+fn a_heartbeat_without_news_is_seen_soon_after() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().display().to_string();
+    let arguments = ["--data-dir", &data, "--heartbeat-secs", "2"];
+    let mut program = Program::start(CONTROLD, &arguments);
+    let operator = Operator::set_up(&mut program);
+    let tenant = tenant(&operator);
+    let url = database_url(folder.path(), &Database::sqlite());
+    let inserted = insert(&url, tenant, 1).remove(0);
+    let node = SimulatedNode {
+        id: inserted.id,
+        key: inserted.key,
+        offset: Duration::ZERO,
+    };
+    let client = program.client().with_bearer(operator.key());
+    let path = format!(
+        "/api/v1/projects/{}/nodes/{}",
+        tenant.project.unwrap(),
+        node.id
+    );
+    let seen = || client.get(&path).json()["seen_at"].clone();
+    let authority = program.base_url().strip_prefix("http://").unwrap();
+    let mut connection = Connection::open(authority);
+    connection.heartbeat(&node);
+    let first = seen();
+    assert_ne!(first, Value::Null);
+    connection.heartbeat(&node);
+    until_every(Duration::from_millis(250), "the second one is seen", || {
+        seen() != first
+    });
 }

@@ -1,0 +1,14 @@
+//! Load on the real program: heartbeats of a fleet, long polls, ten organizations of which one is hostile.
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test may stop, and tells what it measured"
+)]
+
+mod connection;
+mod heartbeats;
+mod long_polls;
+mod nodes;
+mod tenants;
+
+const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");

@@ -1,0 +1,63 @@
+//! Heartbeats without news, until they are written together.
+
+use control_domain::HeartbeatInterval;
+use control_store::{SignOfLife, Store, StoreError};
+use control_wire::NodeId;
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::time::{Sleep, sleep};
+
+/// Signs of life of one transaction: other writers wait for it.
+const MAX_PART: usize = 256;
+/// Parts of the heartbeat interval: signs of life are written one part late, and three missed intervals make a node
+/// offline.
+const DELAY_PARTS: u32 = 8;
+
+/// Signs of life by node. A process that dies takes up to an eighth of an interval of them along, which the next
+/// heartbeats replace.
+#[derive(Debug, Default)]
+pub(super) struct SignsOfLife {
+    signs: BTreeMap<NodeId, SignOfLife>,
+    due: Option<Pin<Box<Sleep>>>,
+}
+
+impl SignsOfLife {
+    /// Adds one; the first decides when all are due.
+    pub(super) fn add(&mut self, node: NodeId, sign: SignOfLife, interval: HeartbeatInterval) {
+        self.signs.insert(node, sign);
+        let delay = Duration::from_secs(interval.secs().into()) / DELAY_PARTS;
+        self.due.get_or_insert_with(|| Box::pin(sleep(delay)));
+    }
+
+    /// Waits until they are to be written; for ever without any.
+    pub(super) async fn due(&mut self) {
+        match &mut self.due {
+            Some(due) => due.await,
+            None => pending().await,
+        }
+    }
+
+    /// Writes those of the first nodes. Those that cannot be written are dropped: the nodes repeat them.
+    pub(super) async fn write_part(&mut self, store: &Store) {
+        let mut part = Vec::with_capacity(MAX_PART.min(self.signs.len()));
+        while let Some(sign) = self.signs.pop_first() {
+            part.push(sign);
+            if part.len() == MAX_PART {
+                break;
+            }
+        }
+        let is_rest = !self.signs.is_empty();
+        self.due = is_rest.then(|| Box::pin(sleep(Duration::ZERO)));
+        if let Err(error) = write(store, part).await {
+            tracing::warn!(%error, "signs of life were not written");
+        }
+    }
+}
+
+async fn write(store: &Store, part: Vec<(NodeId, SignOfLife)>) -> Result<(), StoreError> {
+    let mut tx = store.begin_unsynced().await?;
+    tx.write_signs_of_life(part).await?;
+    tx.commit().await
+}

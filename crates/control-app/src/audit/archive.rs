@@ -1,0 +1,84 @@
+//! Retention of the audit log: old entries go into archives in the object store, and only then from the database.
+
+use crate::app::App;
+use crate::error::Error;
+use crate::metric;
+use control_auth::sha256;
+use control_domain::Retention;
+use control_store::{AuditArchive, ObjectError, StoreError};
+use jiff::{SignedDuration, Timestamp};
+use metrics::counter;
+use uuid::Uuid;
+
+const LEASE: SignedDuration = SignedDuration::from_secs(60);
+/// Entries of one archive: some megabytes before compression.
+const MAX_ENTRIES: i64 = 10_000;
+/// Bytes of one archive at most, when it is read again.
+const MAX_BYTES: usize = 256 * 1024 * 1024;
+
+impl App {
+    /// Archives and deletes one part of the audit log that is older than its retention; `replica` names this process.
+    /// Gives the number of entries. A failure between the archive and the deletion leaves an archive that the next
+    /// round replaces.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Object`] if the archive cannot be stored, [`Error::Store`] if the log was changed or the database does
+    /// not answer; nothing is deleted.
+    pub async fn archive_audit(&self, replica: Uuid, now: Timestamp) -> Result<u64, Error> {
+        let Some(before) = Retention::cutoff(self.retention.audit, now) else {
+            return Ok(0);
+        };
+        if self.is_clock_wrong() {
+            return Ok(0);
+        }
+        let mut tx = self.store.begin().await?;
+        if !tx.acquire_lease("audit", replica, now, LEASE).await? {
+            return Ok(0);
+        }
+        let key = self.audit_key(&mut tx).await?;
+        tx.commit().await?;
+        let mut tx = self.store.read().await?;
+        let expired = tx.expired_audit((before, now), MAX_ENTRIES, &key).await?;
+        drop(tx);
+        let Some((archive, bytes)) = expired else {
+            return Ok(0);
+        };
+        self.objects.put(&archive.object, bytes).await?;
+        let mut tx = self.store.begin().await?;
+        let deleted = match tx.cut_audit(&archive, &key, now).await {
+            Err(StoreError::Stale) => return Ok(0),
+            deleted => deleted?,
+        };
+        tx.commit().await?;
+        let AuditArchive { first, last, .. } = &archive;
+        tracing::info!(
+            first,
+            last,
+            object = archive.object,
+            "audit entries were archived"
+        );
+        counter!(metric::HOUSEKEEPING_DELETED).increment(deleted);
+        Ok(deleted)
+    }
+
+    /// Reads every archive of the audit log; gives the first one whose bytes are not those that were stored.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if one of the stores does not answer.
+    pub async fn verify_audit_archives(&self) -> Result<Option<AuditArchive>, Error> {
+        let archives = self.store.read().await?.audit_archives().await?;
+        for (archive, _) in archives {
+            let is_whole = match self.objects.get(&archive.object, MAX_BYTES).await {
+                Ok(bytes) => sha256(&bytes) == archive.digest,
+                Err(ObjectError::Missing | ObjectError::TooLarge) => false,
+                Err(error) => return Err(error.into()),
+            };
+            if !is_whole {
+                return Ok(Some(archive));
+            }
+        }
+        Ok(None)
+    }
+}

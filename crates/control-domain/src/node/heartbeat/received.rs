@@ -1,0 +1,353 @@
+//! A heartbeat against the node's stored report: duplicates, divergence, confirmation.
+
+use crate::node::{DUPLICATE_MEMORY, DuplicateNode};
+use control_wire::{BundleId, HeartbeatRequest, InstanceId, NodeStatus, Verdict};
+use jiff::Timestamp;
+
+/// Processes before the reporting one that are remembered.
+const MAX_EARLIER_INSTANCES: usize = 8;
+/// A process that comes back this often after others took over runs beside them. Once, it may be a last heartbeat that
+/// was late.
+const MAX_RETURNS: usize = 2;
+
+/// The stored report of a node, without its traffic, which decides nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredReport {
+    /// Time of the last heartbeat; 1970 before the first.
+    pub seen_at: Timestamp,
+    /// The version of the proxy.
+    pub version: Option<String>,
+    /// The process that reported last.
+    pub instance: Option<InstanceId>,
+    /// Processes that reported before, newest first; one that took turns is in it several times.
+    pub earlier_instances: Vec<InstanceId>,
+    /// Two processes with one identity.
+    pub duplicate: Option<DuplicateNode>,
+    /// Bundles and verdict.
+    pub status: NodeStatus,
+    /// Since when the active bundle differs from the ordered one, or from its signed files.
+    pub diverged_at: Option<Timestamp>,
+    /// The last active bundle that an order of the node named: a node could report any.
+    pub confirmed: Option<BundleId>,
+}
+
+/// The newest order of a node and its earlier answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderedBundles {
+    /// The counter of the newest order.
+    pub counter: i64,
+    /// The ordered bundle.
+    pub bundle: BundleId,
+    /// The bundle of the last order that named another one.
+    pub previous: Option<BundleId>,
+    /// The newest order by which the node ran the bundle that it reports as active.
+    pub confirmed_counter: Option<i64>,
+    /// The newest order whose bundle, the ordered one, the node rejected.
+    pub rejected_counter: Option<i64>,
+}
+
+/// The change of the stored traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrafficChange {
+    /// The stored counters stay.
+    Kept,
+    /// The counters of the heartbeat replace them; none if it has none: they were those of another bundle.
+    Replaced,
+}
+
+/// An answer of a node to an order, for its history of bundles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BundleAnswer {
+    /// The bundle.
+    pub bundle: BundleId,
+    /// The order that named it.
+    pub counter: i64,
+}
+
+/// The effects of a heartbeat.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReceivedReport {
+    /// The next stored report.
+    pub report: StoredReport,
+    /// The change of the traffic.
+    pub traffic: TrafficChange,
+    /// A bundle that the node now runs by its order, unless that is known.
+    pub confirmed: Option<BundleAnswer>,
+    /// A bundle that the node now rejected, unless that is known.
+    pub rejected: Option<BundleAnswer>,
+    /// Whether a second process with the identity was noticed by this heartbeat.
+    pub has_found_duplicate: bool,
+    /// Whether only the time differs from the stored report, as far as it is not traffic.
+    pub is_unchanged: bool,
+}
+
+impl StoredReport {
+    /// Receives a heartbeat. Fields that it leaves out are kept.
+    #[must_use]
+    pub fn receive(
+        self,
+        order: Option<OrderedBundles>,
+        said: &HeartbeatRequest,
+        now: Timestamp,
+    ) -> ReceivedReport {
+        let HeartbeatRequest {
+            health: _, // Kept by time alone.
+            version,
+            status,
+            traffic,
+            instance,
+        } = said;
+        let before = self.clone();
+        let mut report = self;
+        report.seen_at = now;
+        report.version = version.clone().or(report.version);
+        let has_found_duplicate = instance.is_some_and(|process| report.take_turn(process, now));
+        let mut change = match traffic {
+            Some(_) => TrafficChange::Replaced,
+            None => TrafficChange::Kept,
+        };
+        let (mut confirmed, mut rejected) = (None, None);
+        if let Some(status) = status {
+            if report.status.active != status.active {
+                change = TrafficChange::Replaced;
+            }
+            report.status = status.clone();
+            report.compare(order, now);
+            confirmed = order.and_then(|order| report.newly_confirmed(order));
+            rejected = order.and_then(|order| report.newly_rejected(order));
+        }
+        let is_unchanged = report
+            == StoredReport {
+                seen_at: now,
+                ..before
+            };
+        ReceivedReport {
+            is_unchanged: is_unchanged && confirmed.is_none() && rejected.is_none(),
+            report,
+            traffic: change,
+            confirmed,
+            rejected,
+            has_found_duplicate,
+        }
+    }
+
+    /// Notes the reporting process; whether it shows a second one that no heartbeat showed before it.
+    fn take_turn(&mut self, process: InstanceId, now: Timestamp) -> bool {
+        let Some(last) = self.instance.replace(process) else {
+            return false;
+        };
+        if last == process {
+            return false;
+        }
+        let earlier = self.earlier_instances.iter();
+        let returns = earlier.filter(|one| **one == process).count();
+        self.earlier_instances.insert(0, last);
+        self.earlier_instances.truncate(MAX_EARLIER_INSTANCES);
+        if returns < MAX_RETURNS {
+            return false;
+        }
+        let known = self.duplicate;
+        let since = known.filter(|known| now - DUPLICATE_MEMORY < known.seen_at);
+        let since = since.map_or(now, |known| known.since);
+        self.duplicate = Some(DuplicateNode {
+            since,
+            seen_at: now,
+        });
+        since == now
+    }
+
+    /// Compares the active bundle with the order. One that was edited on the disk differs from every order.
+    fn compare(&mut self, order: Option<OrderedBundles>, now: Timestamp) {
+        let active = self.status.active;
+        let diverges =
+            order.is_some_and(|order| active != Some(order.bundle) || self.status.altered);
+        self.diverged_at = diverges.then(|| self.diverged_at.unwrap_or(now));
+        let named = |order: OrderedBundles| {
+            active.filter(|active| *active == order.bundle || Some(*active) == order.previous)
+        };
+        self.confirmed = order.and_then(named).or(self.confirmed);
+    }
+
+    /// The active bundle, if an order named it and that is not known. By the order before, it was not confirmed by the
+    /// newest one.
+    fn newly_confirmed(&self, order: OrderedBundles) -> Option<BundleAnswer> {
+        let bundle = self
+            .confirmed
+            .filter(|one| self.status.active == Some(*one))?;
+        let is_newest = bundle == order.bundle;
+        let counter = order.counter - i64::from(!is_newest);
+        let known = order.confirmed_counter;
+        let is_new = known.is_none_or(|known| known < counter && is_newest);
+        is_new.then_some(BundleAnswer { bundle, counter })
+    }
+
+    fn newly_rejected(&self, order: OrderedBundles) -> Option<BundleAnswer> {
+        let answered = self
+            .status
+            .order
+            .and_then(|order| i64::try_from(order).ok());
+        let is_rejected = self.status.verdict == Some(Verdict::Rejected);
+        let OrderedBundles {
+            counter, bundle, ..
+        } = order;
+        let is_new = order.rejected_counter.is_none_or(|known| known < counter);
+        (is_rejected && is_new && answered == Some(counter))
+            .then_some(BundleAnswer { bundle, counter })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control_wire::Health;
+    use jiff::SignedDuration;
+    use uuid::Uuid;
+
+    const NOW: Timestamp = Timestamp::constant(1_700_000_000, 0);
+
+    fn after(secs: i64) -> Timestamp {
+        NOW + SignedDuration::from_secs(secs)
+    }
+
+    fn bundle(number: u128) -> BundleId {
+        BundleId(Uuid::from_u128(number))
+    }
+
+    fn stored() -> StoredReport {
+        StoredReport {
+            seen_at: NOW,
+            version: Some("1".to_owned()),
+            instance: None,
+            earlier_instances: Vec::new(),
+            duplicate: None,
+            status: NodeStatus::default(),
+            diverged_at: None,
+            confirmed: None,
+        }
+    }
+
+    fn bare() -> HeartbeatRequest {
+        HeartbeatRequest {
+            health: Health { cpu_percent: 1.0 },
+            version: None,
+            status: None,
+            traffic: None,
+            instance: None,
+        }
+    }
+
+    fn runs(active: u128) -> HeartbeatRequest {
+        let status = NodeStatus {
+            active: Some(bundle(active)),
+            ..NodeStatus::default()
+        };
+        HeartbeatRequest {
+            status: Some(status),
+            ..bare()
+        }
+    }
+
+    fn order(counter: i64, named: u128, previous: Option<u128>) -> OrderedBundles {
+        OrderedBundles {
+            counter,
+            bundle: bundle(named),
+            previous: previous.map(bundle),
+            confirmed_counter: None,
+            rejected_counter: None,
+        }
+    }
+
+    #[test]
+    fn only_bundles_of_orders_are_confirmed() {
+        // The active bundle; the confirmed one, its order, and whether the node diverges.
+        let cases = [
+            (2, Some(2), Some(5), false),
+            (1, Some(1), Some(4), true),
+            (9, None, None, true),
+        ];
+        for (active, confirmed, counter, diverges) in cases {
+            let received = stored().receive(Some(order(5, 2, Some(1))), &runs(active), after(1));
+            let report = received.report;
+            assert_eq!(report.confirmed, confirmed.map(bundle), "{active}");
+            let answered = received.confirmed.map(|answer| answer.counter);
+            assert_eq!(answered, counter, "{active}");
+            assert_eq!(report.diverged_at.is_some(), diverges, "{active}");
+        }
+        let known = OrderedBundles {
+            confirmed_counter: Some(5),
+            ..order(5, 2, None)
+        };
+        let again = stored().receive(Some(known), &runs(2), after(1));
+        assert_eq!(again.confirmed, None);
+        let unordered = stored().receive(None, &runs(2), after(1));
+        assert_eq!(unordered.report.diverged_at, None);
+    }
+
+    #[test]
+    fn a_divergence_keeps_its_beginning_until_it_ends() {
+        let ordered = Some(order(5, 2, None));
+        let first = stored().receive(ordered, &runs(9), after(1)).report;
+        let second = first.receive(ordered, &runs(8), after(2)).report;
+        assert_eq!(second.diverged_at, Some(after(1)));
+        let bare = second.receive(ordered, &bare(), after(3)).report;
+        assert_eq!(
+            bare.diverged_at,
+            Some(after(1)),
+            "it says nothing of bundles"
+        );
+        let last = bare.receive(ordered, &runs(2), after(4)).report;
+        assert_eq!(last.diverged_at, None);
+    }
+
+    #[test]
+    fn an_altered_bundle_diverges_until_it_is_restored() {
+        let ordered = Some(order(5, 2, None));
+        let mut said = runs(2);
+        said.status.get_or_insert_default().altered = true;
+        let altered = stored().receive(ordered, &said, after(1)).report;
+        assert_eq!(altered.diverged_at, Some(after(1)));
+        let restored = altered.receive(ordered, &runs(2), after(2));
+        assert_eq!(restored.report.diverged_at, None);
+        assert!(!restored.is_unchanged);
+    }
+
+    #[test]
+    fn counters_of_another_bundle_go() {
+        let known = stored().receive(None, &runs(1), after(1)).report;
+        let traffic = |said: &HeartbeatRequest| known.clone().receive(None, said, after(2)).traffic;
+        assert_eq!(traffic(&runs(1)), TrafficChange::Kept);
+        assert_eq!(traffic(&runs(2)), TrafficChange::Replaced);
+        assert_eq!(traffic(&bare()), TrafficChange::Kept);
+    }
+
+    #[test]
+    fn a_rejection_is_of_the_newest_order() {
+        let mut said = runs(1);
+        for (answered, rejected) in [(5, Some(5)), (4, None)] {
+            let status = said.status.get_or_insert_default();
+            (status.order, status.verdict) = (Some(answered), Some(Verdict::Rejected));
+            let received = stored().receive(Some(order(5, 2, Some(1))), &said, after(1));
+            let counter = received.rejected.map(|answer| answer.counter);
+            assert_eq!(counter, rejected, "{answered}");
+        }
+    }
+
+    #[test]
+    fn two_processes_that_take_turns_are_noticed_once() {
+        let mut report = stored();
+        let mut noticed = Vec::new();
+        for (process, secs) in [1, 2, 1, 2, 1, 2, 1].into_iter().zip(1..) {
+            let said = HeartbeatRequest {
+                instance: Some(InstanceId(Uuid::from_u128(process))),
+                ..bare()
+            };
+            let received = report.receive(None, &said, after(secs));
+            noticed.push(received.has_found_duplicate);
+            assert!(!received.is_unchanged);
+            report = received.report;
+        }
+        assert_eq!(noticed, [false, false, false, false, true, false, false]);
+        let duplicate = report.duplicate.map(|found| (found.since, found.seen_at));
+        assert_eq!(duplicate, Some((after(5), after(7))));
+    }
+}

@@ -1,0 +1,241 @@
+//! The beginning of the audit log, once it is old: an archive in the object store, and a row that continues the chain.
+//!
+//! The row has the link of the last archived entry and the digest of the archive, under an HMAC by the audit key. Without
+//! the key, neither the log can be cut further nor an archive exchanged.
+
+use crate::audit::chain::{CHUNK, Chain, Keyed};
+use crate::audit::entry::AuditColumns;
+use crate::error::StoreError;
+use crate::row::{number, optional_number, text};
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_auth::{AuditKey, sha256};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use sqlx::any::AnyRow;
+use std::io::{self, Write};
+use zstd::stream::write::Encoder;
+
+/// The default level of zstd.
+const LEVEL: i32 = 3;
+/// The oldest entry is overdue by this before an archive is written, so that a quiet log has one a day.
+const MIN_SPAN: SignedDuration = SignedDuration::from_hours(24);
+
+/// An archived part of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditArchive {
+    /// The first entry, by its number in the whole log.
+    pub first: i64,
+    /// The last entry.
+    pub last: i64,
+    /// The name in the object store.
+    pub object: String,
+    /// SHA-256 of the object, Base64-URL.
+    pub digest: String,
+    last_hash: String,
+    keyed: Option<Keyed>,
+}
+
+/// An entry as a line of the archive: the columns of its row, in JSON.
+#[derive(Debug, Serialize)]
+struct ArchivedEntry<'a> {
+    seq: i64,
+    #[serde(flatten)]
+    columns: &'a AuditColumns,
+    hash: &'a str,
+}
+
+impl Transaction {
+    /// The oldest entries, if they are older than `before`: JSON lines, compressed by zstd, with the archive that they
+    /// make. At most `limit` entries; none before the oldest one is overdue by a day.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if an entry does not fit the chain: a log that was changed is not deleted.
+    pub async fn expired_audit(
+        &mut self,
+        (before, now): (Timestamp, Timestamp),
+        limit: i64,
+        key: &AuditKey,
+    ) -> Result<Option<(AuditArchive, Vec<u8>)>, StoreError> {
+        let known = self.audit_archives().await?;
+        let mut chain = after(&known, Some(key)).map_err(|_| StoreError::Corrupt("mac"))?;
+        let first = chain.seq + 1;
+        let (oldest, cutoff) = (before - MIN_SPAN, before.as_millisecond());
+        let mut lines = Lines::new().map_err(|_| FAULT)?;
+        'chunks: while chain.seq + 1 - first < limit {
+            let rows = self.audit_after(chain.seq, CHUNK.min(limit)).await?;
+            if rows.is_empty() {
+                break;
+            }
+            for (seq, hash, columns) in rows {
+                // A clock that was ahead must not keep all later entries.
+                let is_expired = columns.at < cutoff || now.as_millisecond() < columns.at;
+                let waits = seq == first && oldest.as_millisecond() <= columns.at;
+                if !is_expired || waits && columns.at < cutoff || limit <= chain.seq + 1 - first {
+                    break 'chunks;
+                }
+                lines.write(seq, &columns, &hash).map_err(|_| FAULT)?;
+                if !chain.follow((seq, hash), &columns, Some(key)) {
+                    return Err(StoreError::Corrupt("audit.hash"));
+                }
+            }
+        }
+        if chain.seq < first {
+            return Ok(None);
+        }
+        let bytes = lines.finish().map_err(|_| FAULT)?;
+        let archive = AuditArchive {
+            first,
+            last: chain.seq,
+            object: format!("audit/{first:012}-{:012}.jsonl.zst", chain.seq),
+            digest: sha256(&bytes),
+            last_hash: chain.previous,
+            keyed: chain.keyed,
+        };
+        Ok(Some((archive, bytes)))
+    }
+
+    /// Deletes the entries of an archive, whose object is stored; how many.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] if another replica archived these entries meanwhile.
+    pub async fn cut_audit(
+        &mut self,
+        archive: &AuditArchive,
+        key: &AuditKey,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let AuditArchive {
+            first,
+            last,
+            object,
+            digest,
+            last_hash,
+            keyed,
+        } = archive;
+        self.lock_audit().await?;
+        let insert = "INSERT INTO audit_archives (last_seq, first_seq, last_hash, keyed_seq,
+                        keyed_since, keyed_until, object, digest, mac, archived_at)
+                      SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
+                      WHERE COALESCE((SELECT MAX(last_seq) FROM audit_archives), 0) + 1 = $2";
+        let insert = sql(insert).bind(*last).bind(*first);
+        let insert = insert.bind(last_hash.as_str());
+        let insert = insert.bind(keyed.map(|keyed| keyed.seq));
+        let insert = insert.bind(keyed.map(|keyed| keyed.since));
+        let insert = insert.bind(keyed.map(|keyed| keyed.until));
+        let insert = insert.bind(object.as_str()).bind(digest.as_str());
+        let insert = insert.bind(key.authenticate(&archive.authenticated()));
+        if insert.bind(now).run(self).await? == 0 {
+            return Err(StoreError::Stale);
+        }
+        let note = "INSERT INTO audit_org_cuts (org_id, org_seq)
+                    SELECT org_id, MAX(org_seq) FROM audit
+                    WHERE seq <= $1 AND org_id IS NOT NULL AND org_seq IS NOT NULL GROUP BY org_id
+                    ON CONFLICT (org_id) DO UPDATE SET org_seq = excluded.org_seq";
+        sql(note).bind(*last).run(self).await?;
+        let delete = sql("DELETE FROM audit WHERE seq <= $1");
+        delete.bind(*last).run(self).await
+    }
+
+    /// The archives, oldest first.
+    pub async fn audit_archives(&mut self) -> Result<Vec<(AuditArchive, String)>, StoreError> {
+        let list = sql(
+            "SELECT first_seq, last_seq, last_hash, keyed_seq, keyed_since, keyed_until,
+                          object, digest, mac FROM audit_archives ORDER BY last_seq",
+        );
+        list.rows(self).await?.iter().map(read).collect()
+    }
+
+    /// The number that the newest archived entry has in the log of an organization; 0 if none was archived.
+    pub(super) async fn archived_number(
+        &mut self,
+        org: control_wire::OrgId,
+    ) -> Result<i64, StoreError> {
+        let cut = sql("SELECT org_seq FROM audit_org_cuts WHERE org_id = $1").bind(org);
+        let row = cut.row(self).await?;
+        row.map_or(Ok(0), |row| number(&row, "org_seq"))
+    }
+}
+
+/// Neither JSON nor compression fails in memory.
+const FAULT: StoreError = StoreError::Corrupt("audit");
+
+/// The chain after the newest archive, or the first entry that is not proven to be archived.
+pub(super) fn after(
+    archives: &[(AuditArchive, String)],
+    key: Option<&AuditKey>,
+) -> Result<Chain, i64> {
+    let mut chain = Chain::default();
+    for (archive, mac) in archives {
+        let is_proven = key.is_some_and(|key| key.authenticate(&archive.authenticated()) == *mac);
+        if !is_proven || archive.first != chain.seq + 1 {
+            return Err(archive.first.min(chain.seq + 1));
+        }
+        chain = Chain {
+            seq: archive.last,
+            previous: archive.last_hash.clone(),
+            keyed: archive.keyed,
+        };
+    }
+    Ok(chain)
+}
+
+impl AuditArchive {
+    /// The bytes under the HMAC: one value a line, none of which contains a line feed.
+    fn authenticated(&self) -> Vec<u8> {
+        let Self {
+            first,
+            last,
+            object,
+            digest,
+            last_hash,
+            keyed,
+        } = self;
+        let keyed = keyed.map_or(String::new(), |keyed| {
+            format!("{} {} {}", keyed.seq, keyed.since, keyed.until)
+        });
+        format!("audit archive v1\n{first}\n{last}\n{last_hash}\n{keyed}\n{object}\n{digest}\n")
+            .into_bytes()
+    }
+}
+
+/// JSON lines under compression.
+struct Lines(Encoder<'static, Vec<u8>>);
+
+impl Lines {
+    fn new() -> io::Result<Self> {
+        Encoder::new(Vec::new(), LEVEL).map(Self)
+    }
+
+    fn write(&mut self, seq: i64, columns: &AuditColumns, hash: &str) -> io::Result<()> {
+        let entry = ArchivedEntry { seq, columns, hash };
+        serde_json::to_writer(&mut self.0, &entry)?;
+        self.0.write_all(b"\n")
+    }
+
+    fn finish(self) -> io::Result<Vec<u8>> {
+        self.0.finish()
+    }
+}
+
+fn read(row: &AnyRow) -> Result<(AuditArchive, String), StoreError> {
+    let keyed = match optional_number(row, "keyed_seq")? {
+        None => None,
+        Some(seq) => Some(Keyed {
+            seq,
+            since: number(row, "keyed_since")?,
+            until: number(row, "keyed_until")?,
+        }),
+    };
+    let archive = AuditArchive {
+        first: number(row, "first_seq")?,
+        last: number(row, "last_seq")?,
+        object: text(row, "object")?,
+        digest: text(row, "digest")?,
+        last_hash: text(row, "last_hash")?,
+        keyed,
+    };
+    Ok((archive, text(row, "mac")?))
+}

@@ -1,0 +1,71 @@
+//! The chain of links: whether an entry fits the one before.
+
+use crate::audit::entry::{AuditColumns, Link};
+use control_auth::AuditKey;
+use jiff::SignedDuration;
+
+/// Entries read at once when the chain is verified.
+pub(super) const CHUNK: i64 = 500;
+/// Replicas of a version that had no key may write so long beside newer ones.
+const UPGRADE: SignedDuration = SignedDuration::from_hours(1);
+
+/// The chain up to an entry.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    /// The number of the entry; 0 before the first.
+    pub(super) seq: i64,
+    /// Its link.
+    pub(super) previous: String,
+    pub(super) keyed: Option<Keyed>,
+}
+
+/// The part of the chain with HMACs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Keyed {
+    /// The first entry.
+    pub(super) seq: i64,
+    /// Its time, in milliseconds.
+    pub(super) since: i64,
+    /// The newest time of its entries.
+    pub(super) until: i64,
+}
+
+impl Chain {
+    /// Goes on to the next entry; whether it fits.
+    pub(super) fn follow(
+        &mut self,
+        (seq, hash): (i64, String),
+        columns: &AuditColumns,
+        key: Option<&AuditKey>,
+    ) -> bool {
+        self.seq += 1;
+        let link = match (columns.is_keyed, key) {
+            (true, Some(key)) => Link::Keyed(key),
+            (true, None) => return false,
+            (false, _) if self.needs_key(columns.at) => return false,
+            (false, _) => Link::Plain,
+        };
+        if columns.is_keyed {
+            let (at, seq) = (columns.at, self.seq);
+            let first = Keyed {
+                seq,
+                since: at,
+                until: at,
+            };
+            let keyed = self.keyed.get_or_insert(first);
+            keyed.until = keyed.until.max(at);
+        }
+        let expected = columns.link((self.seq, &self.previous), link);
+        self.previous = expected;
+        seq == self.seq && hash == self.previous
+    }
+
+    /// Whether an entry of the time `at` without an HMAC is a fault. After the first HMAC, replicas of the older
+    /// version add such entries for an hour, to a log that they began: a log whose first entry has an HMAC has none.
+    fn needs_key(&self, at: i64) -> bool {
+        let limit = i64::try_from(UPGRADE.as_millis()).unwrap_or(i64::MAX);
+        self.keyed.is_some_and(|keyed| {
+            keyed.seq == 1 || limit < keyed.until.max(at).saturating_sub(keyed.since)
+        })
+    }
+}
