@@ -55,6 +55,12 @@ pub(super) fn compare(
         return Compared { heading, rest };
     }
     let heading = match changed {
+        _ if now.agents_differ(then) => {
+            format!("With {name}, other agents are asked about this request.")
+        }
+        _ if now.targets_differ(then) => {
+            format!("With {name}, the upstream of this request has other targets.")
+        }
         [] => format!("Nothing changes for this request with {name}."),
         [one] if !one.before.is_empty() && !one.after.is_empty() => {
             let setting = one.path.rsplit('.').next().unwrap_or_default();
@@ -257,6 +263,14 @@ mod tests {
         assert_eq!(
             heading(&document("cart", 2)),
             "With spring, request-secs is 2 instead of 60 for this request."
+        );
+        let mut elsewhere = document("cart", 60);
+        if let Outcome::Forward { candidates, .. } = &mut elsewhere.outcome {
+            candidates[0].address = "10.0.0.2:80".to_owned();
+        }
+        assert_eq!(
+            heading(&elsewhere),
+            "With spring, the upstream of this request has other targets."
         );
         assert_eq!(
             heading(&document("beta", 60)),

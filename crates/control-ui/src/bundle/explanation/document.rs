@@ -148,6 +148,17 @@ impl Document {
         })
     }
 
+    /// Whether other agents are asked, or in another order.
+    pub(super) fn agents_differ(&self, other: &Self) -> bool {
+        let names = self.agents.iter().map(|agent| &agent.name);
+        !names.eq(other.agents.iter().map(|agent| &agent.name))
+    }
+
+    /// Whether the request may go to other targets.
+    pub(super) fn targets_differ(&self, other: &Self) -> bool {
+        self.outcome.candidates() != other.outcome.candidates()
+    }
+
     /// The routes: the one that takes the request, those that would, and the rest in the order of the configuration.
     pub(super) fn reasons(&self) -> Vec<Reason> {
         let outranked = |one: &&Rejected| matches!(one.why, Why::Outranked { .. });
@@ -157,6 +168,15 @@ impl Document {
         winner
             .chain(close.chain(far).map(Rejected::reason))
             .collect()
+    }
+}
+
+impl Outcome {
+    fn candidates(&self) -> &[Candidate] {
+        match self {
+            Self::Forward { candidates, .. } => candidates,
+            Self::Answer { .. } | Self::Files { .. } | Self::Refuse { .. } => &[],
+        }
     }
 }
 
