@@ -1,5 +1,7 @@
 //! The endpoints of the admin interface.
 
+mod page;
+
 use crate::answer::{Refused, json, json_bytes, verdict};
 use crate::clock::now;
 use crate::state::{AdminState, BuildInfo};
@@ -23,8 +25,12 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 type AdminRequest = State<Arc<AdminState>>;
 
 /// Every path with its handler. HEAD is answered like GET.
-fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 12] {
+fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 13] {
     [
+        (
+            "/",
+            get(|State(state): AdminRequest| async move { page::show(&state) }),
+        ),
         (
             "/health",
             get(

@@ -49,7 +49,7 @@ async fn every_documented_path_answers_with_the_documented_fields() {
     let changed = &admin.plan.upstreams()[0].targets[0].state;
     changed.override_weight(Some(0));
     let documented = documented();
-    assert_eq!(documented.len(), 10);
+    assert_eq!(documented.len(), 11);
     for (path, example) in documented {
         let answer = admin.get(path).await;
         assert_eq!(answer.status, 200, "{path}");
