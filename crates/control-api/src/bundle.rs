@@ -2,6 +2,7 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 pub(crate) mod archive;
+pub(crate) mod explanation;
 pub(crate) mod preview;
 pub(crate) mod signing_key;
 

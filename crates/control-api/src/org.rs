@@ -1,5 +1,6 @@
 //! Organizations.
 
+pub(crate) mod limits;
 pub(crate) mod member;
 pub(crate) mod security;
 

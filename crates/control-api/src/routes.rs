@@ -41,6 +41,7 @@ const DELETE: Method = Method::DELETE;
 pub static ROUTES: &[Route] = &[
     row(POST, "/setup", Access::SetUp, || routes!(setup::set_up)).strict()
         .creates("/orgs/{org}"),
+    row(GET, "/installation", Access::InstanceAdmin, || routes!(setup::status::view)),
 
     row(POST, "/sign-in", Access::Public, || routes!(sign_in::sign_in)).strict().with_body(SIGN_IN_BYTES),
     row(POST, "/sign-in/code", Access::Public, || routes!(sign_in::code)).strict().with_body(SIGN_IN_BYTES),
@@ -69,6 +70,7 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/orgs/{org}", Access::READ_ORG, || routes!(org::view)),
     row(PATCH, "/orgs/{org}", Access::ADMINISTER, || routes!(org::rename)),
     row(DELETE, "/orgs/{org}", Access::CONTROL, || routes!(org::delete)),
+    row(GET, "/orgs/{org}/limits", Access::READ_ORG, || routes!(org::limits::view)),
 
     row(GET, "/orgs/{org}/members", Access::ADMINISTER, || routes!(member::list)),
     row(GET, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::view)),
@@ -160,6 +162,7 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/projects/{project}/bundles/{bundle}/verify", Access::READ_BUNDLES, || routes!(bundle_archive::verify)),
     row(GET, "/projects/{project}/bundles/{bundle}/sbom", Access::READ_BUNDLES, || routes!(bundle_archive::sbom)),
     row(GET, "/projects/{project}/bundles/{bundle}/diff", Access::READ_BUNDLES, || routes!(bundle_archive::diff)),
+    row(POST, "/projects/{project}/bundles/{bundle}/explain", Access::READ_BUNDLES, || routes!(bundle::explanation::explain)),
 
     row(GET, "/projects/{project}/rollouts", Access::READ_ROLLOUTS, || routes!(rollout::list)),
     row(POST, "/projects/{project}/rollouts", Access::WRITE_ROLLOUTS, || routes!(rollout::create))

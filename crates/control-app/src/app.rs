@@ -7,7 +7,7 @@ pub(crate) mod order_signals;
 pub(crate) mod outbound;
 pub(crate) mod password_places;
 pub(crate) mod places;
-mod quota;
+pub(crate) mod quota;
 pub(crate) mod rate_limit;
 pub(crate) mod sso_site;
 pub(crate) mod write_queue;
@@ -238,7 +238,7 @@ impl App {
     }
 
     /// Whether the database has refused a write just now. The lease of the scheduler is written every second.
-    fn is_unwritable(&self) -> bool {
+    pub(crate) fn is_unwritable(&self) -> bool {
         let failed_at = self.write_failed_at.load(Ordering::Relaxed);
         let age = self.now().as_millisecond().saturating_sub(failed_at);
         (0..WRITE_FAILURE_MEMORY_MILLIS).contains(&age)

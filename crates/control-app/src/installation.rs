@@ -3,3 +3,4 @@
 pub(crate) mod housekeeping;
 pub(crate) mod master_key;
 pub(crate) mod setup;
+pub(crate) mod status;

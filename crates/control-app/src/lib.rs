@@ -36,6 +36,7 @@ pub use account::sign_in::{SignedIn, StrongProof};
 pub use account::user::Identity;
 pub use app::changes::{Changes, Waiter, Wake};
 pub use app::places::UploadPlace;
+pub use app::quota::OrgLimits;
 pub use app::rate_limit::Allowance;
 pub use app::sso_site::SsoSite;
 pub use app::{App, Environment};
@@ -50,16 +51,18 @@ pub use configuration::compiler::ListenAddresses;
 pub use configuration::diff::{
     Comparison, FileChange, PartMoved, RequestsMoved, RiskView, SettingChange,
 };
+pub use configuration::explanation::RequestQuestion;
 pub use control_bundle::Files;
 pub use control_store::{
     AuditArchive, AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification,
-    BundleFilter, CertificateFilter, DriftFilter, Member, NodeCounts, NodeFilter, ObjectBytes,
+    BundleFilter, CertificateFilter, DriftFilter, Lease, Member, NodeCounts, NodeFilter, ObjectBytes,
     ObjectError, Objects, Page, PageOrder, Rate, Reply, Reservation, RolloutFilter, RolloutNode,
     ServiceFilter, SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
 };
 pub use definition::certificate::NewCertificate;
 pub use error::Error;
 pub use installation::setup::{Installation, NewInstallation};
+pub use installation::status::InstallationStatus;
 pub use node::drift::DriftRemedy;
 pub use node::order::{OrderTarget, desired_tag};
 pub use node::{KeyRotation, RegisteredNode};

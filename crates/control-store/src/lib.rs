@@ -38,6 +38,7 @@ pub use bundle::upload::{AbandonedUpload, Upload};
 pub use definition::certificate::CertificateFilter;
 pub use definition::service::ServiceFilter;
 pub use error::StoreError;
+pub use installation::lease::Lease;
 pub use installation::rate_limit::{Group, Rate};
 pub use installation::reply::{Reply, Reservation};
 pub use installation::secret::StoredSecret;

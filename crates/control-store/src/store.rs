@@ -279,6 +279,23 @@ impl Transaction {
         Ok(Some(time.map_err(|_| StoreError::Corrupt("micros"))?))
     }
 
+    /// The kind of the database, and the number of its newest migration.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn database(&mut self) -> Result<(&'static str, i64), StoreError> {
+        let kind = if self.is_sqlite() {
+            "sqlite"
+        } else {
+            "postgresql"
+        };
+        let newest =
+            "SELECT CAST(COALESCE(MAX(version), 0) AS BIGINT) AS version FROM _sqlx_migrations";
+        let row = query(newest).fetch_one(self.connection()).await?;
+        Ok((kind, number(&row, "version")?))
+    }
+
     pub(crate) fn is_sqlite(&mut self) -> bool {
         self.connection().backend_name() == "SQLite"
     }

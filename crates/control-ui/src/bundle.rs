@@ -4,6 +4,7 @@ mod checks;
 pub(crate) mod detail;
 pub(crate) mod difference;
 pub(crate) mod editor;
+pub(crate) mod explanation;
 pub(crate) mod list;
 pub(crate) mod revoke;
 

@@ -37,19 +37,24 @@ const MAX_PROJECTS: i64 = 20;
 pub(crate) enum Place {
     Projects,
     Profile,
+    Installation,
     Overview,
     Nodes,
     Rollouts,
     Bundles,
     Drift,
+    Explain,
     EnrolmentTokens,
     Services,
     Upstreams,
     Certificates,
+    ProjectSettings,
     Members,
+    Sso,
     ApiKeys,
     SigningKeys,
     Audit,
+    OrgSettings,
 }
 
 /// The frame of a page.
@@ -65,6 +70,8 @@ pub(crate) struct Frame {
     pub(crate) csrf: String,
     /// The name of the person that is signed in.
     pub(crate) person: Option<String>,
+    /// Whether that person administers the installation.
+    pub(crate) has_installation: bool,
     /// The project or organization of the page, and the rest of the list.
     pub(crate) switcher: Option<Switcher>,
     /// The navigation.
@@ -113,6 +120,7 @@ impl Frame {
             path: visit.map_or_else(|| "/".to_owned(), |visit| visit.path.clone()),
             csrf: visit.map_or_else(String::new, |visit| visit.csrf.clone()),
             person: None,
+            has_installation: false,
             switcher: None,
             groups: Vec::new(),
             search: None,
@@ -135,6 +143,7 @@ impl Frame {
         };
         Ok(Self {
             person: person(ui, caller).await?,
+            has_installation: has_installation(caller),
             groups: vec![Group {
                 heading: "",
                 entries: vec![entry],
@@ -174,6 +183,7 @@ impl Frame {
         let search = (format!("/projects/{id}/search"), searched(caller));
         Ok(Self {
             person: person(ui, caller).await?,
+            has_installation: has_installation(caller),
             groups: groups(id, place, &nodes, org_entries(caller, project.org, place)),
             switcher: Some(switcher),
             search: Some(search),
@@ -235,6 +245,10 @@ fn searched(caller: &Caller) -> String {
     text.to_owned()
 }
 
+fn has_installation(caller: &Caller) -> bool {
+    caller.call.actor.holds(Access::InstanceAdmin).is_ok()
+}
+
 async fn person(ui: &Ui, caller: &Caller) -> Result<Option<String>, Failure> {
     Ok(match ui.app.identity(&caller.call).await? {
         Identity::User { user, .. } => Some(user.name.to_string()),
@@ -281,6 +295,7 @@ fn groups(project: ProjectId, place: Place, counts: &Counts, org: Vec<Entry>) ->
             count: counts.drifted.clone(),
             ..entry(Place::Drift, "/drift", "drift", "Drift")
         },
+        entry(Place::Explain, "/explain", "ask", "Explain a request"),
     ];
     let configuration = vec![
         entry(Place::Services, "/services", "service", "Services"),
@@ -291,6 +306,12 @@ fn groups(project: ProjectId, place: Place, counts: &Counts, org: Vec<Entry>) ->
             "/enrolment-tokens",
             "key",
             "Enrolment tokens",
+        ),
+        entry(
+            Place::ProjectSettings,
+            "/policy",
+            "settings",
+            "Project settings",
         ),
     ];
     vec![
@@ -327,6 +348,10 @@ fn org_entries(caller: &Caller, org: OrgId, place: Place) -> Vec<Entry> {
             Access::ADMINISTER,
             entry(Place::Members, "/members", "people", "Members"),
         ),
+        (
+            Access::ADMINISTER,
+            entry(Place::Sso, "/sso", "sso", "Single sign-on"),
+        ),
         (Access::READ_API_KEYS, api_keys),
         (
             Access::READ_ORG,
@@ -335,6 +360,10 @@ fn org_entries(caller: &Caller, org: OrgId, place: Place) -> Vec<Entry> {
         (
             Access::ADMINISTER,
             entry(Place::Audit, "/audit", "audit", "Audit log"),
+        ),
+        (
+            Access::READ_ORG,
+            entry(Place::OrgSettings, "", "settings", "Settings"),
         ),
     ];
     let allowed = all

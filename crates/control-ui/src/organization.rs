@@ -1,6 +1,10 @@
-//! Pages of an organization: people, keys, the audit log.
+//! Pages of an organization: people, single sign-on, keys, settings, the audit log.
 
 pub(crate) mod api_keys;
 pub(crate) mod audit;
+pub(crate) mod installation;
 pub(crate) mod members;
+pub(crate) mod reset;
+pub(crate) mod settings;
 pub(crate) mod signing_keys;
+pub(crate) mod sso;

@@ -6,7 +6,9 @@ use crate::account::{
 };
 use crate::definition::{certificates, services, upstreams};
 use crate::frame::failure_page::no_page;
-use crate::organization::{api_keys, audit, members, signing_keys};
+use crate::organization::{
+    api_keys, audit, installation, members, reset, settings, signing_keys, sso,
+};
 use crate::page::{Page, form, page};
 use crate::ui::Ui;
 use crate::view::asset;
@@ -56,6 +58,8 @@ pub static PAGES: &[Page] = &[
     form("/profile/recovery-codes", Access::FreshSession, || post(second_factor::renew_codes)).strict(),
     form("/profile/identities/{identity}/unlink", Access::FreshSession, || post(identities::unlink)),
 
+    page("/installation", Access::InstanceAdmin, || get(installation::show)),
+
     page("/events", Access::Session, || get(live::events)),
     form("/profile/appearance", Access::Session, || post(appearance::choose)),
 
@@ -63,8 +67,21 @@ pub static PAGES: &[Page] = &[
     form("/orgs/{org}/members/{user}", Access::ADMINISTER, || post(members::change_role)),
     page("/orgs/{org}/members/{user}/remove", Access::ADMINISTER, || get(members::ask_removal)),
     form("/orgs/{org}/members/{user}/remove", Access::ADMINISTER, || post(members::remove)),
+    page("/orgs/{org}/members/{user}/reset-password", Access::CONTROL, || get(reset::ask)),
+    form("/orgs/{org}/members/{user}/reset-password", Access::CONTROL, || post(reset::create)),
     form("/orgs/{org}/invitations", Access::ADMINISTER, || post(members::invite)),
     form("/orgs/{org}/invitations/{invitation}/withdraw", Access::ADMINISTER, || post(members::withdraw)),
+    page("/orgs/{org}", Access::READ_ORG, || get(settings::show)),
+    form("/orgs/{org}", Access::ADMINISTER, || post(settings::rename)),
+    form("/orgs/{org}/security", Access::CONTROL, || post(settings::secure)),
+    page("/orgs/{org}/sso", Access::ADMINISTER, || get(sso::show)),
+    page("/orgs/{org}/sso/oidc", Access::CONTROL, || get(sso::change::show_oidc)),
+    form("/orgs/{org}/sso/oidc", Access::CONTROL, || post(sso::change::send_oidc)),
+    page("/orgs/{org}/sso/saml", Access::CONTROL, || get(sso::change::show_saml)),
+    form("/orgs/{org}/sso/saml", Access::CONTROL, || post(sso::change::send_saml))
+        .with_form(sso::change::MAX_FORM_BYTES),
+    page("/orgs/{org}/sso/remove", Access::CONTROL, || get(sso::ask_removal)),
+    form("/orgs/{org}/sso/remove", Access::CONTROL, || post(sso::remove)),
     page("/orgs/{org}/signing-keys", Access::READ_ORG, || get(signing_keys::list)),
     page("/orgs/{org}/signing-keys/rotate", Access::ADMINISTER, || get(signing_keys::ask_rotation)),
     form("/orgs/{org}/signing-keys/rotate", Access::ADMINISTER, || post(signing_keys::rotate)),
@@ -80,6 +97,10 @@ pub static PAGES: &[Page] = &[
     form("/orgs/{org}/projects/new", Access::WRITE_PROJECTS, || post(project::create::send)),
     page("/projects/{project}", Access::READ_ORG, || get(project::overview::show)),
 
+    page("/projects/{project}/policy", Access::READ_ORG, || get(project::settings::show)),
+    form("/projects/{project}/policy", Access::ADMINISTER, || post(project::settings::set_policy)),
+    form("/projects/{project}", Access::WRITE_PROJECTS, || post(project::settings::rename)),
+
     page("/projects/{project}/enrolment-tokens", Access::READ_NODES, || get(node::enrolment::list::list)),
     page("/projects/{project}/enrolment-tokens/new", Access::WRITE_NODES, || get(node::enrolment::new::show)),
     form("/projects/{project}/enrolment-tokens/new", Access::WRITE_NODES, || post(node::enrolment::new::send)),
@@ -90,6 +111,8 @@ pub static PAGES: &[Page] = &[
 
     form("/projects/{project}/nodes/{node}/labels", Access::WRITE_NODES, || post(node::command::label)),
     form("/projects/{project}/nodes/{node}/approve", Access::WRITE_NODES, || post(node::command::approve)),
+    page("/projects/{project}/nodes/{node}/rotate-key", Access::WRITE_NODES, || get(node::key::ask)),
+    form("/projects/{project}/nodes/{node}/rotate-key", Access::WRITE_NODES, || post(node::key::rotate)),
     page("/projects/{project}/nodes/{node}/delete", Access::WRITE_NODES, || get(node::command::ask_deletion)),
     form("/projects/{project}/nodes/{node}/delete", Access::WRITE_NODES, || post(node::command::delete)),
 
@@ -102,6 +125,13 @@ pub static PAGES: &[Page] = &[
     form("/projects/{project}/upstreams", Access::WRITE_SERVICES, || post(upstreams::create)),
     form("/projects/{project}/upstreams/{upstream}/delete", Access::WRITE_SERVICES, || post(upstreams::delete)),
     page("/projects/{project}/certificates", Access::READ_SERVICES, || get(certificates::list)),
+    form("/projects/{project}/certificates", Access::WRITE_SERVICES, || post(certificates::change::create))
+        .with_form(certificates::change::MAX_FORM_BYTES),
+    page("/projects/{project}/certificates/{certificate}", Access::READ_SERVICES, || get(certificates::detail::show)),
+    form("/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || post(certificates::change::replace))
+        .with_form(certificates::change::MAX_FORM_BYTES),
+    page("/projects/{project}/certificates/{certificate}/delete", Access::WRITE_SERVICES, || get(certificates::change::ask_deletion)),
+    form("/projects/{project}/certificates/{certificate}/delete", Access::WRITE_SERVICES, || post(certificates::change::delete)),
 
     page("/projects/{project}/drift", Access::READ_NODES, || get(node::drift::list)),
     form("/projects/{project}/drift/{drift}/resolve", Access::WRITE_NODES, || post(node::drift::resolve)),
@@ -114,6 +144,9 @@ pub static PAGES: &[Page] = &[
     page("/projects/{project}/bundles/{bundle}/diff", Access::READ_BUNDLES, || get(bundle::difference::show)),
     page("/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || get(bundle::revoke::show)),
     form("/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || post(bundle::revoke::send)),
+
+    page("/projects/{project}/explain", Access::READ_BUNDLES, || get(bundle::explanation::show)),
+    form("/projects/{project}/explain", Access::READ_BUNDLES, || post(bundle::explanation::send)),
 
     page("/projects/{project}/rollouts", Access::READ_ROLLOUTS, || get(rollout::list::list)),
     page("/projects/{project}/rollouts/new", Access::WRITE_ROLLOUTS, || get(rollout::plan::show)),

@@ -5,3 +5,4 @@ pub(crate) mod create;
 pub(crate) mod list;
 pub(crate) mod overview;
 pub(crate) mod search;
+pub(crate) mod settings;

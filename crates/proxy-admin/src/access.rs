@@ -2,9 +2,11 @@
 
 use crate::token::Token;
 use arc_swap::ArcSwapOption;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderValue, Method};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_routing::normal_host;
 use std::net::Ipv4Addr;
@@ -13,6 +15,10 @@ use std::sync::Arc;
 /// Paths that probes request without a token: liveness, and readiness for traffic. All other paths
 /// require the token.
 const PUBLIC_PATHS: [&str; 2] = ["/health", "/ready"];
+
+/// The page for browsers, which send a token as the password of Basic authentication. They add it to the requests
+/// of any other page too, so no path that changes state takes it.
+const PAGE_PATH: &str = "/";
 
 /// Authorization at one listening socket.
 #[derive(Debug)]
@@ -57,7 +63,7 @@ impl Access {
             return Ok(());
         }
         if let Some(token) = &*self.token.load() {
-            return check_token(token, &head.headers);
+            return check_token(token, head);
         }
         if self.reachable_by_browsers && !is_local(head) {
             return Err(Problem::new(Reason::MisdirectedRequest, Detail::None));
@@ -66,11 +72,21 @@ impl Access {
     }
 }
 
-fn check_token(token: &Token, headers: &HeaderMap) -> Result<(), Problem> {
-    let mut all = headers.get_all(AUTHORIZATION).iter();
+/// Whether a request is for the page for browsers, which reads alone.
+pub(crate) fn is_page(head: &Parts) -> bool {
+    head.uri.path() == PAGE_PATH && (head.method == Method::GET || head.method == Method::HEAD)
+}
+
+fn check_token(token: &Token, head: &Parts) -> Result<(), Problem> {
+    let mut all = head.headers.get_all(AUTHORIZATION).iter();
     let reason = match (all.next(), all.next()) {
         (None, _) => Reason::CredentialsMissing,
         (Some(one), None) if bearer(one).is_some_and(|shown| token.is(shown)) => return Ok(()),
+        (Some(one), None)
+            if is_page(head) && password(one).is_some_and(|shown| token.is(&shown)) =>
+        {
+            return Ok(());
+        }
         (Some(_), _) => Reason::CredentialsInvalid,
     };
     Err(Problem::new(reason, Detail::None))
@@ -82,6 +98,18 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
     scheme
         .eq_ignore_ascii_case(b"Bearer ")
         .then(|| rest.trim_ascii())
+}
+
+/// The password of Basic authentication; the user is not looked at. [RFC 7617 §2]
+fn password(value: &HeaderValue) -> Option<Vec<u8>> {
+    let (scheme, rest) = value.as_bytes().split_at_checked("Basic ".len())?;
+    let is_basic = scheme.eq_ignore_ascii_case(b"Basic ");
+    let pair = STANDARD
+        .decode(rest.trim_ascii())
+        .ok()
+        .filter(|_| is_basic)?;
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    Some(pair.get(colon + 1..)?.to_vec())
 }
 
 /// Whether the request's host is an IP address or `localhost`. A request without a host does not
@@ -191,6 +219,28 @@ mod tests {
         }
         access.change_token(None);
         assert_eq!(reason(&access, "/status", &[]), None);
+    }
+
+    #[test]
+    fn a_browser_sends_the_token_as_a_password_for_the_page_alone() {
+        let access = Access::tcp(Some(Token::new("0123456789abcdef").unwrap()));
+        let basic = |pair: &str| format!("bAsIc {}", STANDARD.encode(pair));
+        let invalid = Some(Reason::CredentialsInvalid);
+        for (pair, path, expected) in [
+            (":0123456789abcdef", "/", None),
+            ("ann:0123456789abcdef", "/?all", None),
+            ("0123456789abcdef", "/", invalid),
+            (":0123456789abcdeX", "/", invalid),
+            (":0123456789abcdef", "/status", invalid),
+            (":0123456789abcdef", "/admin/explain", invalid),
+        ] {
+            let value = basic(pair);
+            let found = reason(&access, path, &[("authorization", &value)]);
+            assert_eq!(found, expected, "{pair} at {path}");
+        }
+        let mut head = request("/", &[("authorization", &basic(":0123456789abcdef"))]);
+        head.method = Method::POST;
+        assert!(access.admit(&head).is_err(), "it reads alone");
     }
 
     #[test]

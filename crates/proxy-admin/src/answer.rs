@@ -15,6 +15,8 @@ const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/jso
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
+const BASIC: HeaderValue =
+    HeaderValue::from_static("Basic realm=\"proxyd: the token is the password\"");
 
 /// A problem as a response extension; [`finish`] renders it.
 #[derive(Clone, Debug)]
@@ -65,6 +67,14 @@ pub(crate) fn local_reply(problem: &Problem, id: &HeaderValue) -> LocalReply {
         reply.headers.insert(WWW_AUTHENTICATE, BEARER);
     }
     reply
+}
+
+/// Lets a browser ask for the token, if the response refuses one.
+pub(crate) fn ask_browser(mut response: Response) -> Response {
+    if response.status() == StatusCode::UNAUTHORIZED {
+        response.headers_mut().append(WWW_AUTHENTICATE, BASIC);
+    }
+    response
 }
 
 pub(crate) fn add_common(headers: &mut HeaderMap, id: &HeaderValue) {

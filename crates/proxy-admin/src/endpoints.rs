@@ -1,5 +1,7 @@
 //! The endpoints of the admin interface.
 
+mod page;
+
 use crate::answer::{Refused, json, json_bytes, verdict};
 use crate::clock::now;
 use crate::state::{AdminState, BuildInfo};
@@ -25,6 +27,10 @@ type AdminRequest = State<Arc<AdminState>>;
 /// Every path with its handler. HEAD is answered like GET.
 fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 13] {
     [
+        (
+            "/",
+            get(|State(state): AdminRequest| async move { page::show(&state) }),
+        ),
         (
             "/health",
             get(

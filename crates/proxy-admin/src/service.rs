@@ -1,7 +1,7 @@
 //! Handling of one request.
 
-use crate::access::Access;
-use crate::answer::{Refused, finish};
+use crate::access::{Access, is_page};
+use crate::answer::{Refused, ask_browser, finish};
 use crate::state::AdminState;
 use crate::{correlation, endpoints};
 use axum::Router;
@@ -31,11 +31,17 @@ impl AdminService {
         let method = request.method().clone();
         let id = correlation::from_headers(request.headers());
         let (head, body) = request.into_parts();
+        let is_page = is_page(&head);
         let response = match self.access.admit(&head) {
             Ok(()) => self.route(Request::from_parts(head, body)).await,
             Err(problem) => Refused(problem).into_response(),
         };
-        finish(response, &method, &id)
+        let response = finish(response, &method, &id);
+        if is_page {
+            ask_browser(response)
+        } else {
+            response
+        }
     }
 
     async fn route(&self, request: Request<Incoming>) -> Response {

@@ -11,6 +11,10 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
+/// The administrator of the demo, for browsers. The control plane listens on loopback, and ends with the demo.
+const EMAIL: &str = "admin@example.com";
+const PASSWORD: &str = "correct horse";
+
 /// A running control plane with a project and a key.
 pub(super) struct Control {
     program: Program,
@@ -54,11 +58,11 @@ impl Control {
             "--org-name",
             "demo",
             "--email",
-            "admin@example.com",
+            EMAIL,
             "--user-name",
             "Administrator",
             "--password",
-            "correct horse",
+            PASSWORD,
             "--api-key-name",
             "first",
             "-o",
@@ -160,11 +164,14 @@ impl Control {
 
     /// Suggestions to try.
     pub(super) fn invitation(&self) -> String {
-        let (url, key) = (self.url(), &self.key);
+        let (url, key, project) = (self.url(), &self.key, &self.project);
         let controld = self.controld.display();
         format!(
             "
 demo: controld listens on {url}; its interface is shown at {url}/api/docs
+
+  {url}/sign-in                       the pages: {EMAIL} with the password {PASSWORD:?}
+  {url}/projects/{project}/rollouts   the rollout that stopped, and why
 
   export CONTROLD_URL={url} CONTROLD_API_KEY={key}
   {controld} ctl whoami                                    the key, and what it may do

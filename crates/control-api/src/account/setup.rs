@@ -1,5 +1,7 @@
 //! The first start.
 
+pub(crate) mod status;
+
 use crate::account::api_key::CreatedApiKey;
 use crate::org::OrgView;
 use crate::project::ProjectView;

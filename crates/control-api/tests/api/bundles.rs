@@ -393,6 +393,57 @@ async fn requests_that_another_route_takes_are_risks_of_a_bundle() {
 }
 
 #[tokio::test]
+async fn a_request_is_explained_under_a_bundle_by_the_code_of_the_proxy() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let config = r#"listeners { listener "a" { address "127.0.0.1:8080" } }
+            routes {
+                route "beta" { matches { header "x-env" "beta" }; upstream "beta" }
+                route "rest" { upstream "live" }
+            }
+            upstreams {
+                upstream "beta" { target "10.0.0.1:80" }
+                upstream "live" { target "10.0.0.2:80" }
+            }"#;
+        let made = create(&world, &full, config).await;
+        let explain = format!("{}/explain", path(&made));
+        let asked = async |question: Value| world.post(&explain, &full, question).await;
+        let beta = json!({"url": "http://a.example/", "headers": {"x-env": ["beta"]}});
+        for (question, route, upstream) in [
+            (beta, "beta", "beta"),
+            (
+                json!({"url": "/", "client_ip": "2001:db8::1"}),
+                "rest",
+                "live",
+            ),
+        ] {
+            let told = asked(question).await;
+            assert_eq!(told.status, StatusCode::OK, "{}", told.body);
+            assert_eq!(told.body["route"]["name"], route, "{}", told.body);
+            assert_eq!(told.body["outcome"]["upstream"]["name"], upstream);
+        }
+        for (question, field) in [
+            (json!({"url": "shop"}), "url"),
+            (json!({"url": "/", "method": "G T"}), "method"),
+            (
+                json!({"url": "/", "headers": {"content-length": "x"}}),
+                "headers",
+            ),
+            (json!({"url": "/", "listener": "b"}), "listener"),
+        ] {
+            let refused = asked(question).await;
+            assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+            let named = &refused.body["error"]["details"][0]["field"];
+            assert_eq!(named, field, "{}", refused.body);
+        }
+        let rejected = create(&world, &full, "limits { wrong 1 }").await;
+        let explain = format!("{}/explain", path(&rejected));
+        let refused = world.post(&explain, &full, json!({"url": "/"})).await;
+        assert_eq!(refused.status, StatusCode::CONFLICT, "{}", refused.body);
+    }
+}
+
+#[tokio::test]
 async fn changed_bytes_in_the_object_store_are_noticed() {
     for world in worlds().await {
         let full = world.full_key().await;

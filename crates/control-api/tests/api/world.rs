@@ -548,6 +548,7 @@ pub(crate) fn sample(path: &str) -> Value {
         "/projects/{project}/bundles/preview" => json!({
             "files": {"proxy.kdl": "listeners { listener \"a\" { address \"127.0.0.1:80\" } }"},
         }),
+        "/projects/{project}/bundles/{bundle}/explain" => json!({"url": "/"}),
         "/projects/{project}/upstreams" | "/projects/{project}/upstreams/{upstream}" => json!({
             "name": Uuid::now_v7().to_string(), "targets": [{"address": "10.0.0.1:80"}],
         }),

@@ -1,12 +1,45 @@
 //! Quotas of organizations, held where something is created.
 
 use crate::app::App;
+use crate::call::Call;
 use crate::error::Error;
-use control_domain::QuotaKind;
+use control_domain::{Access, QuotaKind, Quotas, Retention, Tenant};
 use control_store::Transaction;
 use control_wire::OrgId;
 
+/// The limits of an organization, which the installation sets for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrgLimits {
+    /// The most that it may have.
+    pub quotas: Quotas,
+    /// What it has.
+    pub used: Quotas,
+    /// For how long values that have ended are kept.
+    pub retention: Retention,
+}
+
 impl App {
+    /// The limits of an organization, and what it has of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn org_limits(&self, call: &Call, org: OrgId) -> Result<OrgLimits, Error> {
+        call.actor.require(Access::READ_ORG, Tenant::org(org))?;
+        let mut tx = self.store.read().await?;
+        Ok(OrgLimits {
+            quotas: self.quotas,
+            used: Quotas {
+                projects: tx.quota_used(org, QuotaKind::Projects).await?,
+                nodes: tx.quota_used(org, QuotaKind::Nodes).await?,
+                api_keys: tx.quota_used(org, QuotaKind::ApiKeys).await?,
+                bundles: tx.quota_used(org, QuotaKind::Bundles).await?,
+                archive_bytes: tx.quota_used(org, QuotaKind::ArchiveBytes).await?,
+            },
+            retention: self.retention,
+        })
+    }
+
     /// In a transaction that has inserted a value: whether the organization may have it. Writers take turns from here on,
     /// so that no two of them have the last place.
     ///

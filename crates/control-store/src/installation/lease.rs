@@ -1,7 +1,8 @@
 //! Leases: work that must run once, whatever the number of replicas.
 
 use crate::error::StoreError;
-use crate::statement::Write;
+use crate::row::{id, text, time};
+use crate::statement::{Write, sql};
 use crate::store::Transaction;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::query;
@@ -10,7 +11,36 @@ use uuid::Uuid;
 /// A lease that ends later than this beyond its lifetime is of a clock that was wrong, or is here.
 const MAX_CLOCK_ERROR: SignedDuration = SignedDuration::from_mins(1);
 
+/// Work that one replica does, and the replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The work.
+    pub name: String,
+    /// The replica, under the name that it chose at its start.
+    pub holder: Uuid,
+    /// Another replica takes over from then on.
+    pub ends_at: Timestamp,
+}
+
 impl Transaction {
+    /// All leases, those that ended too, by name.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn leases(&mut self) -> Result<Vec<Lease>, StoreError> {
+        let all = sql("SELECT name, holder, expires_at FROM leases ORDER BY name");
+        let rows = all.rows(self).await?;
+        let leases = rows.iter().map(|row| {
+            Ok(Lease {
+                name: text(row, "name")?,
+                holder: id(row, "holder")?,
+                ends_at: time(row, "expires_at")?,
+            })
+        });
+        leases.collect()
+    }
+
     /// Takes or extends the lease `name` for `holder`; whether `holder` has it now. One that ends over a
     /// minute too late is not waited for.
     pub async fn acquire_lease(

@@ -47,6 +47,8 @@ struct DiffPage {
 /// Requests that another route or service answers.
 struct RequestRow {
     example: String,
+    /// The page that explains the example under both bundles.
+    page: String,
     before: String,
     after: String,
     concerns: String,
@@ -96,7 +98,11 @@ pub(crate) async fn show(
         heading: heading(total, files.len()),
         risks,
         more_requests: omitted_requests + requests.len().saturating_sub(MAX_REQUESTS),
-        requests: requests.iter().take(MAX_REQUESTS).map(request).collect(),
+        requests: requests
+            .iter()
+            .take(MAX_REQUESTS)
+            .map(|moved| request(moved, (project, before, id)))
+            .collect(),
         unreachable: unreachable_routes,
         drained,
         limits,
@@ -110,7 +116,7 @@ pub(crate) async fn show(
     }))
 }
 
-fn request(moved: &RequestsMoved) -> RequestRow {
+fn request(moved: &RequestsMoved, place: (ProjectId, BundleId, BundleId)) -> RequestRow {
     let RequestsMoved {
         listeners,
         hosts,
@@ -129,10 +135,23 @@ fn request(moved: &RequestsMoved) -> RequestRow {
     concerns.push(format!("listener {}", listeners.join(", ")));
     RequestRow {
         example: example.clone(),
+        page: explaining(example, place),
         before: before.clone(),
         after: after.clone(),
         concerns: concerns.join("; "),
     }
+}
+
+/// `example` is a method and a URL.
+fn explaining(example: &str, (project, before, id): (ProjectId, BundleId, BundleId)) -> String {
+    let (method, url) = example.split_once(' ').unwrap_or(("GET", example));
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query
+        .append_pair("method", method)
+        .append_pair("url", url)
+        .append_pair("bundle", &before.to_string())
+        .append_pair("with", &id.to_string());
+    format!("/projects/{project}/explain?{}", query.finish())
 }
 
 fn setting(change: &SettingChange) -> SettingRow {

@@ -1,7 +1,12 @@
 //! The certificates of a project: days left, and the hosts that they cover.
 
-use crate::frame::{Frame, Place, show as shown};
+pub(crate) mod change;
+pub(crate) mod detail;
+
+use crate::frame::form::Form;
+use crate::frame::{Frame, Place, foot, show as shown};
 use crate::request::failure::Failure;
+use crate::request::fields::Fields;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
@@ -11,8 +16,8 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use control_app::{CertificateFilter, Page, PageOrder, ServiceFilter};
-use control_domain::{Certificate, CertificateState};
-use control_wire::ProjectId;
+use control_domain::{Access, Certificate, CertificateState};
+use control_wire::{CertificateId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,11 +31,16 @@ const NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);
 #[template(path = "certificates.html")]
 struct CertificatesPage {
     frame: Frame,
+    project: ProjectId,
     heading: String,
     rows: Vec<Row>,
+    form: Form,
+    may_write: bool,
+    foot: Option<String>,
 }
 
 struct Row {
+    id: CertificateId,
     name: String,
     status: Status,
     hosts: Vec<String>,
@@ -45,50 +55,82 @@ pub(crate) async fn list(
     caller: Caller,
     Path(project): Path<ProjectId>,
 ) -> Result<Response, Failure> {
+    let form = Form::new(&caller.visit.csrf, Fields::default());
+    respond(&ui, &caller, project, form).await
+}
+
+async fn respond(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    form: Form,
+) -> Result<Response, Failure> {
     let title = (Place::Certificates, "Certificates");
-    let frame = Frame::project(&ui, &caller, project, title).await?;
+    let frame = Frame::project(ui, caller, project, title).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
+    let users = users(ui, caller, project).await?;
     let page = Page {
         after: None,
         limit: MAX_SHOWN,
         order: PageOrder::Oldest,
     };
-    let mut users: BTreeMap<_, Vec<String>> = BTreeMap::new();
-    for service in app
-        .services(call, project, &ServiceFilter::default(), page)
-        .await?
-    {
-        let service = service.value;
-        if let Some(certificate) = service.certificate {
-            users
-                .entry(certificate)
-                .or_default()
-                .push(service.name.to_string());
-        }
-    }
     let found = app
         .certificates(call, project, &CertificateFilter::default(), page)
         .await?;
     let mut certificates: Vec<Certificate> = found.into_iter().map(|found| found.value).collect();
     certificates.sort_by_key(|certificate| certificate.facts.not_after);
-    let rows = certificates.iter().map(|certificate| {
-        let labels = certificate.node_labels.pairs().iter();
-        Row {
-            name: certificate.name.to_string(),
-            status: status(certificate, now),
-            hosts: certificate.facts.hosts.clone(),
-            ends: when(certificate.facts.not_after, now),
-            labels: labels
-                .map(|(name, value)| format!("{name}:{value}"))
-                .collect(),
-            services: users.get(&certificate.id).cloned().unwrap_or_default(),
-        }
+    let rows = certificates.iter().map(|certificate| Row {
+        id: certificate.id,
+        name: certificate.name.to_string(),
+        status: status(certificate, now),
+        hosts: certificate.facts.hosts.clone(),
+        ends: when(certificate.facts.not_after, now),
+        labels: labels(certificate),
+        services: users.get(&certificate.id).cloned().unwrap_or_default(),
     });
+    let tenant = app.project(call, project).await?.value.tenant();
+    let write = (Access::WRITE_SERVICES, tenant);
     Ok(shown(&CertificatesPage {
         frame,
+        project,
         heading: heading(&certificates, now),
         rows: rows.collect(),
+        form,
+        may_write: caller.may(write.0, write.1),
+        foot: foot(caller, write, "add, replace and delete certificates"),
     }))
+}
+
+/// The names of the services that use each certificate.
+async fn users(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+) -> Result<BTreeMap<CertificateId, Vec<String>>, Failure> {
+    let page = Page {
+        after: None,
+        limit: MAX_SHOWN,
+        order: PageOrder::Oldest,
+    };
+    let mut users: BTreeMap<CertificateId, Vec<String>> = BTreeMap::new();
+    let all = ServiceFilter::default();
+    let services = ui.app.services(&caller.call, project, &all, page);
+    for service in services.await? {
+        let service = service.value;
+        if let Some(certificate) = service.certificate {
+            let names = users.entry(certificate).or_default();
+            names.push(service.name.to_string());
+        }
+    }
+    Ok(users)
+}
+
+/// Labels that a node needs, as people write them.
+fn labels(certificate: &Certificate) -> Vec<String> {
+    let pairs = certificate.node_labels.pairs().iter();
+    pairs
+        .map(|(name, value)| format!("{name}:{value}"))
+        .collect()
 }
 
 fn status(certificate: &Certificate, now: Timestamp) -> Status {

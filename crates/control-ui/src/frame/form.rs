@@ -83,6 +83,14 @@ impl Faults {
         }
     }
 
+    /// The faults of a value that a form holds.
+    pub(crate) fn from_refusal(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Invalid { field, reason } => Self::from_field(field, reason),
+            other => Self::from_field("", other.to_string()),
+        }
+    }
+
     /// The same with a field under the name that it has in the form.
     pub(crate) fn renamed(self, field: &str, name: &'static str) -> Self {
         let faults = self.0.into_iter();

@@ -79,6 +79,12 @@ impl Fields {
         own.map(|(_, value)| value.as_str())
     }
 
+    /// The same without a field that no page shows again.
+    pub(crate) fn without(self, name: &str) -> Self {
+        let kept = self.0.into_iter().filter(|(own, _)| own != name);
+        Self(kept.collect())
+    }
+
     /// Refuses a form that another page than ours made.
     pub(crate) fn check_csrf(&self, expected: &str) -> Result<(), Failure> {
         let token = self.get(CSRF);

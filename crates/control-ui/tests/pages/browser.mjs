@@ -47,6 +47,26 @@ async function look(page, open, picture) {
   return wrong;
 }
 
+// Controls that Tab does not reach, or that do not show the focus.
+async function walk(page) {
+  const all = () => [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")]
+    .filter((one) => one.checkVisibility());
+  const count = await page.evaluate(`(${all})().length`);
+  await page.evaluate("document.activeElement.blur()");
+  for (let step = 0; step <= count; step++) {
+    await page.keyboard.press("Tab");
+    await page.evaluate(() => {
+      const own = document.activeElement;
+      const isSeen = [own, own.closest(".find")].some((one) => one && getComputedStyle(one).outlineStyle !== "none");
+      own.dataset.reached = isSeen ? "seen" : "unseen";
+    });
+  }
+  const lost = await page.evaluate(`(${all})().filter((one) => one.dataset.reached !== "seen").map((one) => one.outerHTML.slice(0, 80))`);
+  return lost.map((one) => `not by keyboard: ${one}`);
+}
+// Pages with a form, or with something to open.
+const WALKED = /explain|sso|policy|certificates|rotate-key|installation|orgs\/[^/]+$/;
+
 async function lookAtAll({ width, colorScheme }) {
   const viewport = { width, height: 900 };
   const context = await browser.newContext({ viewport, colorScheme, reducedMotion: "reduce" });
@@ -61,7 +81,9 @@ async function lookAtAll({ width, colorScheme }) {
   };
   for (const path of paths) {
     const open = () => page.goto(base + path, { waitUntil: "load" });
-    tell(path, await look(page, open, `${name(path)}-${view}`));
+    const wrong = await look(page, open, `${name(path)}-${view}`);
+    if (width > 1000 && WALKED.test(path)) wrong.push(...await walk(page));
+    tell(path, wrong);
   }
   const setUp = async () => {
     await page.goto(base + "/profile/totp");

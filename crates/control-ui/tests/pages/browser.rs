@@ -15,7 +15,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 /// All looks together take at most this long.
-const LIMIT: Duration = Duration::from_secs(85);
+const LIMIT: Duration = Duration::from_secs(170);
 
 /// The script that drives the browser.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pages/browser.mjs");
@@ -39,6 +39,7 @@ async fn every_page_is_whole_in_a_browser() {
         "/rollouts",
         "/rollouts/new",
         "/enrolment-tokens",
+        "/explain",
     ];
     let bare = bare.map(|path| empty.path(&format!("/projects/{{project}}{path}")));
     let looks = async {
@@ -59,6 +60,11 @@ fn more_pages(world: &World, fleet: &Fleet) -> Vec<String> {
         format!("/projects/{project}/bundles/{}", fleet.rejected),
         format!("/projects/{project}/nodes?standing=silent"),
         format!("/projects/{project}/nodes?q=nothing"),
+        format!(
+            "/projects/{project}/explain?method=POST&url=http%3A%2F%2Fshop.example.com%2Fapi%2Fcart&bundle={}&with={}",
+            fleet.spring, fleet.cart
+        ),
+        format!("/projects/{project}/explain?url=shop"),
     ];
     let personal = [
         "/sign-in",

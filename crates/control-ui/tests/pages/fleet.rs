@@ -1,14 +1,14 @@
 //! A fleet with everything that pages show: a rollout that stopped, drift, silence, a refusal.
 
 use crate::world::World;
-use control_app::{BundleSource, Call, NewBundle, NodeSelection, Page, PageOrder};
+use control_app::{BundleSource, Call, NewBundle, NewCertificate, NodeSelection, Page, PageOrder};
 use control_domain::{
     Actor, BatchSize, Gate, NewRollout, NodeCredential, OnFailure, Role, RolloutCommand,
     RolloutState, Strategy, Tenant,
 };
 use control_wire::{
-    BundleId, Health, HeartbeatRequest, NodeId, NodeStatus, RegisterRequest, RolloutId,
-    RouteTraffic, SigningKeyId, Traffic, UserId, Verdict,
+    BundleId, CertificateId, Health, HeartbeatRequest, NodeId, NodeStatus, RegisterRequest,
+    RolloutId, RouteTraffic, SigningKeyId, Traffic, UserId, Verdict,
 };
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -27,6 +27,7 @@ pub(crate) struct Fleet {
     pub(crate) nodes: Vec<NodeId>,
     pub(crate) member: UserId,
     pub(crate) signing_key: SigningKeyId,
+    pub(crate) certificate: CertificateId,
     now: Timestamp,
     counters: BTreeMap<NodeId, (u64, u64)>,
 }
@@ -69,6 +70,7 @@ impl Fleet {
             nodes,
             member: UserId(Uuid::nil()),
             signing_key: SigningKeyId(Uuid::nil()),
+            certificate: certificate(world).await,
             now: start,
             counters: BTreeMap::new(),
         };
@@ -81,6 +83,7 @@ impl Fleet {
         fleet.planned = fleet.plan(world, spring, &fleet.nodes[9..11]).await;
         fleet.settle(world).await;
         world.member(Role::Operator).await;
+        world.link_admin().await;
         let call = world.call().await;
         let all = Page {
             after: None,
@@ -251,6 +254,25 @@ async fn bundle(world: &World, name: &str, text: &str) -> BundleId {
     let call = world.call().await;
     let made = world.app.create_bundle(&call, world.project, new).await;
     made.unwrap().value.id
+}
+
+/// A certificate for `shop.example.com`, and its key.
+pub(crate) fn certificate_and_key() -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(vec!["shop.example.com".to_owned()]).unwrap();
+    (made.cert.pem(), made.signing_key.serialize_pem())
+}
+
+async fn certificate(world: &World) -> CertificateId {
+    let (chain_pem, key) = certificate_and_key();
+    let new = NewCertificate {
+        name: "shop".to_owned(),
+        chain_pem,
+        private_key_pem: key.into(),
+        node_labels: Some([("region".to_owned(), "fra".to_owned())].into()),
+    };
+    let call = world.call().await;
+    let made = world.app.create_certificate(&call, world.project, new);
+    made.await.unwrap().value.id
 }
 
 async fn node(world: &World, name: &str, region: &str) -> NodeId {

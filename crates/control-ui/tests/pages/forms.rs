@@ -4,7 +4,7 @@ use crate::fleet::Fleet;
 use crate::world::{World, between, worlds};
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
-use control_domain::RolloutState;
+use control_domain::{Role, RolloutState};
 use control_http::SessionCookie;
 use control_testkit::Database;
 
@@ -178,4 +178,60 @@ async fn the_editor_shows_findings_and_signs_what_has_none() {
         let sent = world.submit(page, page, &world.admin, &fields).await;
         assert_eq!(sent.status, status, "{what}: {}", sent.text);
     }
+}
+
+#[tokio::test]
+async fn a_request_is_explained_in_the_bundle_in_force_and_in_another() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    let page = "/projects/{project}/explain";
+    let empty = world.get(page, &world.admin).await;
+    assert_eq!(empty.heading(), "There is no bundle to ask yet.");
+    let fleet = Fleet::new(&world).await;
+    let reader = world.member(Role::Reader).await;
+    let (spring, cart) = (fleet.spring.to_string(), fleet.cart.to_string());
+    let ask = async |url: &str, headers: &str, with: &str| {
+        let fields = [
+            ("method", "POST"),
+            ("url", url),
+            ("bundle", &spring),
+            ("with", with),
+            ("headers", headers),
+        ];
+        world.submit(page, page, &reader, &fields).await
+    };
+    let url = "http://shop.example.com/api/cart";
+    let alone = ask(url, "", "").await;
+    assert_eq!(alone.status, StatusCode::OK, "{}", alone.text);
+    assert_eq!(
+        alone.heading(),
+        "This request goes to upstream cart by route shop-api."
+    );
+    let both = ask(url, "X-Env: beta", &cart).await;
+    assert_eq!(
+        both.heading(),
+        "With cart-timeouts, request-secs is 2 instead of 60 for this request."
+    );
+    let other = ask("http://shop.example.com/else", "", "").await;
+    assert_eq!(other.heading(), "This request is refused with status 404.");
+    assert!(
+        other.text.contains("The nearest route is shop-api"),
+        "{}",
+        other.text
+    );
+    let wrong = ask("shop", "beta", "").await;
+    assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        wrong.text.contains("id=\"headers-fault\""),
+        "{}",
+        wrong.text
+    );
+    // A link may hold the question, as that of a comparison does.
+    let question = format!("bundle={spring}&with={cart}&url=http%3A%2F%2Fshop.example.com%2Fapi");
+    let linked = format!("{page}?{question}");
+    let linked = world.get(&linked, &reader).await;
+    assert!(
+        linked.heading().starts_with("With cart-timeouts"),
+        "{}",
+        linked.heading()
+    );
 }

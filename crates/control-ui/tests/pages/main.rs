@@ -11,5 +11,7 @@ mod browser;
 mod fleet;
 mod forms;
 mod headers;
+mod large;
+mod settings;
 mod sign_in;
 mod world;

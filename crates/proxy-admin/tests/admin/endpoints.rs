@@ -74,10 +74,46 @@ async fn other_methods_are_told_what_is_allowed() {
 }
 
 #[tokio::test]
+async fn a_browser_is_shown_a_page_without_a_script() {
+    let admin = Admin::open();
+    let answer = admin.get("/").await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(
+        answer.field("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    let policy = answer.field("content-security-policy").unwrap();
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-"),
+        "{policy}"
+    );
+    for part in ["<h1>", "Upstream ", "max-header-count", "1.2.3 (abc1234)"] {
+        assert!(answer.body.contains(part), "{part}: {}", answer.body);
+    }
+    for forbidden in ["<script", "style=\"", "<form"] {
+        assert!(!answer.body.contains(forbidden), "{forbidden}");
+    }
+    assert!(answer.body.len() < 100_000);
+    assert_eq!(admin.ask("POST", "/", "").await.status, 405);
+}
+
+#[tokio::test]
+async fn a_browser_is_asked_for_the_token_of_the_page() {
+    let admin = Admin::with_token();
+    let refused = admin.get("/").await;
+    assert_eq!(refused.status, 401);
+    assert!(refused.head.contains("Basic realm="), "{}", refused.head);
+    assert!(!admin.get("/status").await.head.contains("Basic"));
+    // `:0123456789abcdef`
+    let basic = "Authorization: Basic OjAxMjM0NTY3ODlhYmNkZWY=\r\n";
+    assert_eq!(admin.ask("GET", "/", basic).await.status, 200);
+    assert_eq!(admin.ask("GET", "/status", basic).await.status, 401);
+}
+
+#[tokio::test]
 async fn unknown_paths_are_not_found() {
     let admin = Admin::open();
     for path in [
-        "/",
         "/admin",
         "/health/",
         "//status",

@@ -1,0 +1,108 @@
+//! The limits of an organization.
+
+use crate::request::extract::{Caller, Path};
+use crate::response::problem::Problem;
+use axum::Json;
+use axum::extract::State;
+use control_app::{App, OrgLimits};
+use control_domain::{Quotas, Retention};
+use control_wire::OrgId;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// The limits of an organization, which the installation sets for all.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OrgLimitsView {
+    /// The most that it may have.
+    quotas: QuotasView,
+    /// What it has.
+    used: QuotasView,
+    /// Days that values are kept after their end; 0: for ever.
+    retention_days: RetentionView,
+}
+
+/// One number for each kind that has a quota.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct QuotasView {
+    projects: u64,
+    /// Of all projects.
+    nodes: u64,
+    /// Those that are not deleted.
+    api_keys: u64,
+    /// Those that are not deleted, rejected ones too.
+    bundles: u64,
+    /// Bytes of the archives of all bundles.
+    archive_bytes: u64,
+}
+
+/// Days that values are kept.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RetentionView {
+    /// After their end.
+    rollouts: u32,
+    /// Those that nothing needs, after they were made.
+    bundles: u32,
+    /// Drift events, after they were resolved.
+    drift: u32,
+    /// Enrolment tokens and API keys, after they expired or were revoked.
+    tokens: u32,
+}
+
+impl From<Quotas> for QuotasView {
+    fn from(quotas: Quotas) -> Self {
+        let Quotas {
+            projects,
+            nodes,
+            api_keys,
+            bundles,
+            archive_bytes,
+        } = quotas;
+        Self {
+            projects,
+            nodes,
+            api_keys,
+            bundles,
+            archive_bytes,
+        }
+    }
+}
+
+impl From<Retention> for RetentionView {
+    fn from(retention: Retention) -> Self {
+        let Retention {
+            rollouts,
+            bundles,
+            drift,
+            tokens,
+        } = retention;
+        Self {
+            rollouts,
+            bundles,
+            drift,
+            tokens,
+        }
+    }
+}
+
+/// The quotas of the organization with what it has of them, and the days that values are kept.
+#[utoipa::path(
+    get, path = "/orgs/{org}/limits", operation_id = "get_org_limits", tag = "orgs",
+    responses((status = 200, body = OrgLimitsView))
+)]
+pub(crate) async fn view(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(org): Path<OrgId>,
+) -> Result<Json<OrgLimitsView>, Problem> {
+    let OrgLimits {
+        quotas,
+        used,
+        retention,
+    } = app.org_limits(&call, org).await?;
+    Ok(Json(OrgLimitsView {
+        quotas: quotas.into(),
+        used: used.into(),
+        retention_days: retention.into(),
+    }))
+}

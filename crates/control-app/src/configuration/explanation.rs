@@ -1,0 +1,156 @@
+//! The decision of the proxy's code on a request under a bundle; nothing is sent.
+
+use super::{Checked, check};
+use crate::app::App;
+use crate::call::Call;
+use crate::error::Error;
+use control_bundle::Files;
+use control_domain::Refusal;
+use control_wire::{BundleId, ProjectId};
+use proxy_plan::{AssumeHealthy, ExplainError, ExplainRequest, Plan, TargetRegistry, render};
+use serde_json::Value;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Header fields of a question, at most: as many as a proxy takes by default.
+const MAX_HEADERS: usize = 100;
+
+/// A request that is to be explained.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestQuestion {
+    /// The method, in upper case.
+    pub method: String,
+    /// A path, or an absolute `http` or `https` URL.
+    pub url: String,
+    /// Header fields; a `Host` has precedence over the URL's.
+    pub headers: Vec<(String, String)>,
+    /// The client's address.
+    pub client_ip: Option<IpAddr>,
+    /// The listener's name; `None`: by the URL's port and scheme.
+    pub listener: Option<String>,
+}
+
+impl App {
+    /// The decision on a request under a bundle, as `proxyd explain --json` prints it. All targets count as healthy.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]; [`Error::Definition`] for a request that no client could send.
+    pub async fn explain_request(
+        &self,
+        call: &Call,
+        place: (ProjectId, BundleId),
+        question: RequestQuestion,
+    ) -> Result<Value, Error> {
+        if MAX_HEADERS < question.headers.len() {
+            return Err(Refusal::invalid("headers", "has more than 100 fields").into());
+        }
+        let bundle = self.bundle(call, place).await?.value;
+        let files = self.contents(&bundle).await?.files;
+        let explained = self.heavy(bundle.tenant.org, move || explain(&files, question));
+        explained.await?
+    }
+}
+
+fn explain(files: &Files, question: RequestQuestion) -> Result<Value, Error> {
+    let Checked { model, .. } = check(files);
+    // Valid by the checks of the release that signed it.
+    let refused = Refusal::invalid("bundle", "is refused by this version of the checks");
+    let model = Arc::new(model.ok_or(refused)?);
+    let plan = Plan::compile(1, model, &mut TargetRegistry::default().begin());
+    let RequestQuestion {
+        method,
+        url,
+        headers,
+        client_ip,
+        listener,
+    } = question;
+    let request = ExplainRequest {
+        method,
+        url,
+        headers,
+        client_ip,
+        listener,
+    };
+    let explained = request.ask(&plan, &AssumeHealthy::new(&plan));
+    let explanation = explained.map_err(|error| Error::Definition {
+        field: field(&error),
+        reason: error.to_string(),
+    })?;
+    Ok(render::json(&explanation))
+}
+
+/// The field of a question that is wrong.
+fn field(error: &ExplainError) -> &'static str {
+    match error {
+        ExplainError::Method(_) => "method",
+        ExplainError::Url(_) => "url",
+        ExplainError::Header(_) | ExplainError::TwoHosts | ExplainError::ContentLength(_) => {
+            "headers"
+        }
+        ExplainError::Listener { .. } => "listener",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control_bundle::ENTRY_FILE;
+
+    const TEXT: &str = r#"
+        listeners { listener "http" { address "0.0.0.0:8080" } }
+        routes {
+            route "api" { matches { host "shop.example.com"; path-prefix "/api" }; upstream "cart" }
+            route "rest" { upstream "cart" }
+        }
+        upstreams { upstream "cart" { target "10.4.0.11:8080" } }
+    "#;
+
+    fn ask(text: &str, url: &str, headers: &[(&str, &str)]) -> Result<Value, Error> {
+        let files = [(ENTRY_FILE.to_owned(), text.as_bytes().to_vec())].into();
+        let headers = headers.iter();
+        let question = RequestQuestion {
+            method: "GET".to_owned(),
+            url: url.to_owned(),
+            headers: headers
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            ..RequestQuestion::default()
+        };
+        explain(&files, question)
+    }
+
+    #[test]
+    fn the_route_that_takes_a_request_is_named_with_its_line() {
+        let told = ask(TEXT, "http://shop.example.com/api/cart", &[]).unwrap();
+        assert_eq!(told["route"]["name"], "api");
+        assert_eq!(told["route"]["source"], "proxy.kdl:4");
+        assert_eq!(told["outcome"]["upstream"]["name"], "cart");
+        assert_eq!(told["rejected"][0]["name"], "rest");
+    }
+
+    #[test]
+    fn a_wrong_field_of_a_question_is_named() {
+        for (url, headers, expected) in [
+            ("shop", &[][..], "url"),
+            ("/", &[("Content-Length", "many")][..], "headers"),
+        ] {
+            let error = ask(TEXT, url, headers).unwrap_err();
+            let Error::Definition { field, .. } = error else {
+                panic!("{error:?}");
+            };
+            assert_eq!(field, expected);
+        }
+        let error = ask("limits { wrong 1 }", "/", &[]).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::Refused(Refusal::Invalid {
+                    field: "bundle",
+                    ..
+                })
+            ),
+            "{error:?}"
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! A certificate and its key: added, replaced, deleted. The key goes in, and never comes out.
+
+use super::detail;
+use crate::frame::form::{self, Faults, Form};
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::confirm::Confirm;
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use control_app::NewCertificate;
+use control_wire::{CertificateId, ProjectId};
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// The largest form: a chain and a key, encoded.
+pub(crate) const MAX_FORM_BYTES: usize = 256 * 1024;
+
+const KEY: &str = "private_key_pem";
+
+#[derive(Template)]
+#[template(path = "confirm.html")]
+struct ConfirmPage {
+    frame: Frame,
+    confirm: Confirm,
+}
+
+/// Adds a certificate.
+pub(crate) async fn create(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let faults = match new(&fields) {
+        Err(faults) => faults,
+        Ok(new) => match ui.app.create_certificate(&caller.call, project, new).await {
+            Ok(made) => {
+                let (id, name) = (made.value.id, &made.value.name);
+                let note = Note::good(format!(
+                    "Certificate {name} is stored; a service may use it."
+                ));
+                return Ok(note.at(&page((project, id)), ui.cookie));
+            }
+            Err(error) => Faults::from_error(error)?,
+        },
+    };
+    let form = Form::refused(&caller.visit.csrf, fields.without(KEY), faults);
+    let mut response = super::respond(&ui, &caller, project, form).await?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
+}
+
+/// Replaces a certificate and its key.
+pub(crate) async fn replace(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, CertificateId)>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let faults = match new(&fields) {
+        Err(faults) => faults,
+        Ok(new) => match ui.app.update_certificate(&caller.call, place, new).await {
+            Ok(_) => {
+                let note = Note::good(
+                    "The certificate is replaced. Nodes fetch it within half a minute; no new bundle is needed.",
+                );
+                return Ok(note.at(&page(place), ui.cookie));
+            }
+            Err(error) => Faults::from_error(error)?,
+        },
+    };
+    let form = Form::refused(&caller.visit.csrf, fields.without(KEY), faults);
+    let mut response = detail::respond(&ui, &caller, place, Some(form)).await?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
+}
+
+fn new(fields: &Fields) -> Result<NewCertificate, Faults> {
+    let labels = form::labels(fields)?;
+    Ok(NewCertificate {
+        name: fields.get("name").trim().to_owned(),
+        chain_pem: fields.get("chain_pem").replace("\r\n", "\n"),
+        private_key_pem: Zeroizing::new(fields.get(KEY).replace("\r\n", "\n")),
+        node_labels: Some(labels),
+    })
+}
+
+/// The page that asks before a certificate is deleted.
+pub(crate) async fn ask_deletion(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, CertificateId)>,
+) -> Result<Response, Failure> {
+    let (project, _) = place;
+    let certificate = ui.app.certificate(&caller.call, place).await?.value;
+    let title = (Place::Certificates, "Delete a certificate");
+    let frame = Frame::project(&ui, &caller, project, title).await?;
+    Ok(shown(&ConfirmPage {
+        frame,
+        confirm: Confirm {
+            over: ("Certificates", format!("/projects/{project}/certificates")),
+            heading: format!("Delete {}?", certificate.name),
+            effects: vec![
+                "Its private key is forgotten here. Nodes keep what they serve until they get another bundle.".to_owned(),
+                "A certificate that a service uses is not deleted.".to_owned(),
+            ],
+            action: format!("{}/delete", page(place)),
+            back: page(place),
+            csrf: caller.visit.csrf.clone(),
+            button: "Delete it".to_owned(),
+        },
+    }))
+}
+
+/// Deletes a certificate and its key.
+pub(crate) async fn delete(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, CertificateId)>,
+) -> Result<Response, Failure> {
+    let (note, path) = match ui.app.delete_certificate(&caller.call, place).await {
+        Ok(()) => {
+            let path = format!("/projects/{}/certificates", place.0);
+            (Note::good("The certificate is deleted."), path)
+        }
+        Err(error) => (Faults::from_error(error)?.note(), page(place)),
+    };
+    Ok(note.at(&path, ui.cookie))
+}
+
+fn page((project, id): (ProjectId, CertificateId)) -> String {
+    format!("/projects/{project}/certificates/{id}")
+}

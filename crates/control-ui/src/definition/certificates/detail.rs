@@ -1,0 +1,95 @@
+//! One certificate, and the form that replaces it.
+
+use super::{labels, status, users};
+use crate::frame::form::Form;
+use crate::frame::{Frame, Place, foot, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{Status, When, when};
+use crate::view::phrase::duration;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_domain::{Access, Certificate, CertificateState};
+use control_wire::{CertificateId, ProjectId};
+use jiff::Timestamp;
+use std::sync::Arc;
+
+#[derive(Template)]
+#[template(path = "certificate.html")]
+struct CertificatePage {
+    frame: Frame,
+    project: ProjectId,
+    id: CertificateId,
+    name: String,
+    heading: String,
+    status: Status,
+    hosts: Vec<String>,
+    begins: When,
+    ends: When,
+    fingerprint: String,
+    labels: Vec<String>,
+    services: Vec<String>,
+    form: Form,
+    may_write: bool,
+    foot: Option<String>,
+}
+
+/// The certificate, and the form that replaces it.
+pub(crate) async fn show(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, CertificateId)>,
+) -> Result<Response, Failure> {
+    respond(&ui, &caller, place, None).await
+}
+
+/// `refused`: the form that replaces the certificate, with its faults.
+pub(super) async fn respond(
+    ui: &Ui,
+    caller: &Caller,
+    (project, id): (ProjectId, CertificateId),
+    refused: Option<Form>,
+) -> Result<Response, Failure> {
+    let title = (Place::Certificates, "Certificate");
+    let frame = Frame::project(ui, caller, project, title).await?;
+    let certificate = ui.app.certificate(&caller.call, (project, id)).await?.value;
+    let services = users(ui, caller, project).await?.remove(&id);
+    let (now, name) = (caller.visit.now, certificate.name.to_string());
+    let labels = labels(&certificate);
+    let filled = || {
+        let fields = [("name", name.as_str()), ("labels", &labels.join(" "))];
+        Form::new(&caller.visit.csrf, Fields::filled(&fields))
+    };
+    let write = (Access::WRITE_SERVICES, certificate.tenant);
+    Ok(shown(&CertificatePage {
+        frame,
+        project,
+        id,
+        heading: heading(&certificate, now),
+        status: status(&certificate, now).pill(),
+        form: refused.unwrap_or_else(filled),
+        begins: when(certificate.facts.not_before, now),
+        ends: when(certificate.facts.not_after, now),
+        fingerprint: certificate.facts.fingerprint.clone(),
+        hosts: certificate.facts.hosts.clone(),
+        services: services.unwrap_or_default(),
+        may_write: caller.may(write.0, write.1),
+        foot: foot(caller, write, "replace and delete certificates"),
+        labels,
+        name,
+    }))
+}
+
+fn heading(certificate: &Certificate, now: Timestamp) -> String {
+    let left = duration(certificate.facts.not_after.as_second() - now.as_second());
+    let name = &certificate.name;
+    match certificate.state(now) {
+        CertificateState::Pending => format!("{name} is not valid yet."),
+        CertificateState::Expired => format!("{name} ended {left} ago."),
+        CertificateState::Valid => format!("{name} is good for {left} more."),
+    }
+}

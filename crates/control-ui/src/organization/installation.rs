@@ -1,0 +1,169 @@
+//! The installation: health, database, versions, background work.
+
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{Status, Tone, When, when};
+use crate::view::phrase::{number, short};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_app::{InstallationStatus, Lease};
+use jiff::{SignedDuration, Timestamp};
+use std::sync::Arc;
+
+/// A lease that ended this long ago is late: its work runs at least every half minute.
+const LATE: SignedDuration = SignedDuration::from_mins(2);
+
+#[derive(Template)]
+#[template(path = "installation.html")]
+struct InstallationPage {
+    frame: Frame,
+    heading: &'static str,
+    version: &'static str,
+    database: &'static str,
+    schema: i64,
+    database_size: String,
+    archive_size: String,
+    writes: Status,
+    clock: Status,
+    clock_offset: String,
+    work: Vec<Work>,
+}
+
+/// Work that one replica does in the background.
+struct Work {
+    name: String,
+    status: Status,
+    replica: String,
+    until: When,
+}
+
+/// The state of the installation.
+pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
+    let frame = Frame::personal(&ui, &caller, (Place::Installation, "Installation")).await?;
+    let status = ui.app.installation_status(&caller.call).await?;
+    let now = caller.visit.now;
+    let heading = heading(&status, now);
+    let InstallationStatus {
+        version,
+        database,
+        schema,
+        database_bytes,
+        archive_bytes,
+        is_writable,
+        is_clock_right,
+        clock_offset,
+        leases,
+    } = status;
+    let well = |is_well, word: &'static str, otherwise: &'static str| {
+        if is_well {
+            Status::new(Tone::Ok, "ok", word)
+        } else {
+            Status::new(Tone::Bad, "bad", otherwise)
+        }
+    };
+    Ok(shown(&InstallationPage {
+        frame: frame.live("/events?pulse"),
+        heading,
+        version,
+        database: match database {
+            "sqlite" => "SQLite",
+            _ => "PostgreSQL",
+        },
+        schema,
+        database_size: mebibytes(database_bytes),
+        archive_size: mebibytes(archive_bytes),
+        writes: well(is_writable, "Taken", "Refused"),
+        clock: well(is_clock_right, "Right", "Wrong"),
+        clock_offset: clock_offset.map_or_else(String::new, |offset| {
+            format!("{} ms beside the database’s", offset.as_millis())
+        }),
+        work: leases.into_iter().map(|lease| work(lease, now)).collect(),
+    }))
+}
+
+fn heading(status: &InstallationStatus, now: Timestamp) -> &'static str {
+    let is_late = |lease: &Lease| lease.ends_at + LATE < now;
+    if !status.is_writable {
+        return "The database refuses writes.";
+    }
+    if !status.is_clock_right {
+        return "The clock of this replica is wrong, and it has left.";
+    }
+    if status.leases.iter().any(is_late) {
+        return "Work in the background is late.";
+    }
+    "The control plane is well."
+}
+
+fn work(lease: Lease, now: Timestamp) -> Work {
+    let Lease {
+        name,
+        holder,
+        ends_at,
+    } = lease;
+    let words = match name.as_str() {
+        "scheduler" => "Steps of rollouts",
+        "drift" => "Look for drift",
+        "housekeeping" => "Deletion of what has ended",
+        "archives" => "Sweep of archives",
+        other => other,
+    };
+    Work {
+        name: words.to_owned(),
+        status: if ends_at + LATE < now {
+            Status::new(Tone::Warn, "warn", "Late")
+        } else {
+            Status::new(Tone::Ok, "ok", "Runs")
+        },
+        replica: short(holder),
+        until: when(ends_at, now),
+    }
+}
+
+fn mebibytes(bytes: i64) -> String {
+    const MEBIBYTE: i64 = 1024 * 1024;
+    format!(
+        "{} MiB",
+        number(bytes.saturating_add(MEBIBYTE - 1) / MEBIBYTE)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn the_heading_names_the_worst() {
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
+        let status = |is_writable, is_clock_right, minutes| InstallationStatus {
+            version: "0.1.0",
+            database: "sqlite",
+            schema: 25,
+            database_bytes: 1,
+            archive_bytes: 0,
+            is_writable,
+            is_clock_right,
+            clock_offset: None,
+            leases: vec![Lease {
+                name: "scheduler".to_owned(),
+                holder: Uuid::nil(),
+                ends_at: now - SignedDuration::from_mins(minutes),
+            }],
+        };
+        let told = |is_writable, is_clock_right, minutes| {
+            heading(&status(is_writable, is_clock_right, minutes), now)
+        };
+        assert_eq!(told(true, true, 1), "The control plane is well.");
+        assert_eq!(told(true, true, 3), "Work in the background is late.");
+        assert_eq!(
+            told(true, false, 3),
+            "The clock of this replica is wrong, and it has left."
+        );
+        assert_eq!(told(false, false, 3), "The database refuses writes.");
+        assert_eq!(mebibytes(1), "1 MiB");
+    }
+}

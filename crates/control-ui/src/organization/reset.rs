@@ -1,0 +1,99 @@
+//! A link by which a member chooses another password.
+
+use crate::frame::form::Faults;
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{When, when};
+use crate::view::confirm::Confirm;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_app::Error;
+use control_domain::Refusal;
+use control_wire::{OrgId, UserId};
+use std::sync::Arc;
+
+#[derive(Template)]
+#[template(path = "confirm.html")]
+struct ConfirmPage {
+    frame: Frame,
+    confirm: Confirm,
+}
+
+#[derive(Template)]
+#[template(path = "reset_made.html")]
+struct MadePage {
+    frame: Frame,
+    org: OrgId,
+    heading: String,
+    path: String,
+    ends: When,
+}
+
+/// The page that asks before a link is made.
+pub(crate) async fn ask(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((org, user)): Path<(OrgId, UserId)>,
+) -> Result<Response, Failure> {
+    let member = ui.app.member(&caller.call, org, user).await?.value;
+    let frame = Frame::org(&ui, &caller, org, (Place::Members, "Reset a password")).await?;
+    let back = format!("/orgs/{org}/members");
+    Ok(shown(&ConfirmPage {
+        frame,
+        confirm: Confirm {
+            over: ("Members", back.clone()),
+            heading: format!("Let {} choose another password?", member.name),
+            effects: vec![
+                format!(
+                    "The next page has a link to send to {} by a way that you trust: its bearer chooses the password.",
+                    member.email
+                ),
+                "It works once, within 24 hours; a link that was made before ends. The second factor stays as it is."
+                    .to_owned(),
+                "Once it is used, all sessions of the member end.".to_owned(),
+            ],
+            action: format!("/orgs/{org}/members/{user}/reset-password"),
+            back,
+            csrf: caller.visit.csrf.clone(),
+            button: "Make the link".to_owned(),
+        },
+    }))
+}
+
+/// Makes a link, and shows it this once.
+pub(crate) async fn create(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((org, user)): Path<(OrgId, UserId)>,
+) -> Result<Response, Failure> {
+    let member = ui.app.member(&caller.call, org, user).await?.value;
+    match ui
+        .app
+        .create_password_reset(&caller.call, (org, user))
+        .await
+    {
+        Ok((reset, secret)) => {
+            let frame = Frame::org(&ui, &caller, org, (Place::Members, "Reset link")).await?;
+            Ok(shown(&MadePage {
+                frame,
+                org,
+                heading: format!("{} may choose another password.", member.name),
+                path: format!("/password-resets/use?secret={}", secret.reveal()),
+                ends: when(reset.ends_at, caller.visit.now),
+            }))
+        }
+        // The administrators of all organizations of a member decide together.
+        Err(Error::Refused(refusal @ Refusal::SharedMember)) => {
+            let note = Faults::from_field("", refusal.to_string()).note();
+            Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))
+        }
+        Err(error) => {
+            let note = Faults::from_error(error)?.note();
+            Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))
+        }
+    }
+}

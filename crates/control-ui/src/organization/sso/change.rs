@@ -1,0 +1,318 @@
+//! Forms of a connection: OpenID Connect and SAML.
+
+use crate::frame::form::{Faults, Form};
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use control_app::acs_path;
+use control_domain::{GroupMapping, OidcSettings, SamlSettings, SsoSettings};
+use control_wire::OrgId;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// The largest form of SAML: eight certificates and 500 groups, encoded.
+pub(crate) const MAX_FORM_BYTES: usize = 512 * 1024;
+
+const GROUPS: &str = "group_mapping";
+
+#[derive(Template)]
+#[template(path = "sso_change.html")]
+struct ChangePage {
+    frame: Frame,
+    org: OrgId,
+    heading: &'static str,
+    form: Form,
+    is_oidc: bool,
+    /// Whether there is a connection that this one takes the place of.
+    is_connected: bool,
+    keeps_secret: bool,
+}
+
+/// The protocol of a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Oidc,
+    Saml,
+}
+
+/// The form of OpenID Connect.
+pub(crate) async fn show_oidc(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(org): Path<OrgId>,
+) -> Result<Response, Failure> {
+    show(&ui, &caller, org, Protocol::Oidc).await
+}
+
+/// The form of SAML.
+pub(crate) async fn show_saml(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(org): Path<OrgId>,
+) -> Result<Response, Failure> {
+    show(&ui, &caller, org, Protocol::Saml).await
+}
+
+/// Connects by OpenID Connect.
+pub(crate) async fn send_oidc(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(org): Path<OrgId>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let settings = oidc(&fields).map(SsoSettings::Oidc);
+    let secret = fields.given("client_secret").map(str::to_owned);
+    let secret = secret.map(Zeroizing::new);
+    send(
+        &ui,
+        &caller,
+        org,
+        (Protocol::Oidc, fields),
+        settings.map(|one| (one, secret)),
+    )
+    .await
+}
+
+/// Connects by SAML.
+pub(crate) async fn send_saml(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(org): Path<OrgId>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let settings = saml(&fields).map(SsoSettings::Saml);
+    send(
+        &ui,
+        &caller,
+        org,
+        (Protocol::Saml, fields),
+        settings.map(|one| (one, None)),
+    )
+    .await
+}
+
+async fn show(
+    ui: &Ui,
+    caller: &Caller,
+    org: OrgId,
+    protocol: Protocol,
+) -> Result<Response, Failure> {
+    let found = ui.app.sso(&caller.call, org).await?.connection;
+    let fields = match (protocol, found.map(|found| found.value.settings)) {
+        (Protocol::Oidc, Some(SsoSettings::Oidc(settings))) => oidc_fields(&settings),
+        (Protocol::Saml, Some(SsoSettings::Saml(settings))) => saml_fields(&settings),
+        (Protocol::Oidc, _) => Fields::filled(&[
+            ("scopes", "openid email profile"),
+            (GROUPS, "default = reader"),
+        ]),
+        (Protocol::Saml, _) => {
+            let base = ui.app.sso_site.public_url.clone().unwrap_or_default();
+            Fields::filled(&[
+                ("sp_entity_id", &format!("{base}/sso/{org}/saml/metadata")),
+                (
+                    "assertion_consumer_service_url",
+                    &format!("{base}{}", acs_path(org)),
+                ),
+                (GROUPS, "default = reader"),
+            ])
+        }
+    };
+    respond(
+        ui,
+        caller,
+        org,
+        (protocol, Form::new(&caller.visit.csrf, fields)),
+    )
+    .await
+}
+
+async fn respond(
+    ui: &Ui,
+    caller: &Caller,
+    org: OrgId,
+    (protocol, form): (Protocol, Form),
+) -> Result<Response, Failure> {
+    let frame = Frame::org(ui, caller, org, (Place::Sso, "Single sign-on")).await?;
+    let found = ui.app.sso(&caller.call, org).await?.connection;
+    let connected = found.map(|found| found.value.settings);
+    Ok(shown(&ChangePage {
+        frame,
+        org,
+        heading: match protocol {
+            Protocol::Oidc => "Sign in through an OpenID provider.",
+            Protocol::Saml => "Sign in through a SAML identity provider.",
+        },
+        form,
+        is_oidc: protocol == Protocol::Oidc,
+        is_connected: connected.is_some(),
+        keeps_secret: matches!(connected, Some(SsoSettings::Oidc(_))),
+    }))
+}
+
+async fn send(
+    ui: &Ui,
+    caller: &Caller,
+    org: OrgId,
+    (protocol, fields): (Protocol, Fields),
+    settings: Result<(SsoSettings, Option<Zeroizing<String>>), Faults>,
+) -> Result<Response, Failure> {
+    let faults = match settings {
+        Err(faults) => faults,
+        Ok((settings, secret)) => match ui.app.set_sso(&caller.call, org, settings, secret).await {
+            Ok(_) => {
+                let note = Note::good(
+                    "The connection is saved. Sign in through it in another browser to try it.",
+                );
+                return Ok(note.at(&format!("/orgs/{org}/sso"), ui.cookie));
+            }
+            Err(error) => Faults::from_error(error)?,
+        },
+    };
+    let form = Form::refused(&caller.visit.csrf, fields, faults);
+    let mut response = respond(ui, caller, org, (protocol, form)).await?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
+}
+
+fn oidc(fields: &Fields) -> Result<OidcSettings, Faults> {
+    let optional = |name: &str| fields.given(name).map(str::to_owned);
+    Ok(OidcSettings {
+        client_id: fields.get("client_id").trim().to_owned(),
+        issuer: fields.get("issuer").trim().to_owned(),
+        authorize_url: optional("authorize_url"),
+        token_url: optional("token_url"),
+        userinfo_url: optional("userinfo_url"),
+        scopes: fields
+            .get("scopes")
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect(),
+        group_mapping: mapping(fields)?,
+    })
+}
+
+fn saml(fields: &Fields) -> Result<SamlSettings, Faults> {
+    let optional = |name: &str| fields.given(name).map(str::to_owned);
+    Ok(SamlSettings {
+        idp_metadata_url: optional("idp_metadata_url"),
+        idp_sso_url: optional("idp_sso_url"),
+        idp_cert_pem: optional("idp_cert_pem"),
+        sp_entity_id: fields.get("sp_entity_id").trim().to_owned(),
+        assertion_consumer_service_url: fields
+            .get("assertion_consumer_service_url")
+            .trim()
+            .to_owned(),
+        group_mapping: mapping(fields)?,
+        idp_entity_id: optional("idp_entity_id"),
+        allow_unsolicited: fields.get("allow_unsolicited") == "yes",
+    })
+}
+
+/// Lines such as `edge-operators = operator`. Names of groups may have `=` in them, roles have none.
+fn mapping(fields: &Fields) -> Result<GroupMapping, Faults> {
+    let mut groups = BTreeMap::new();
+    let lines = fields.get(GROUPS).lines().map(str::trim);
+    for line in lines.filter(|line| !line.is_empty()) {
+        let (group, role) = line.rsplit_once('=').ok_or_else(|| {
+            let reason = format!("has the line {line:?}, which is not group = role");
+            Faults::from_field(GROUPS, reason)
+        })?;
+        let (group, role) = (group.trim().to_owned(), role.trim().to_owned());
+        if groups.insert(group.clone(), role).is_some() {
+            let reason = format!("names {group:?} twice");
+            return Err(Faults::from_field(GROUPS, reason));
+        }
+    }
+    GroupMapping::parse(groups).map_err(Faults::from_refusal)
+}
+
+fn oidc_fields(settings: &OidcSettings) -> Fields {
+    let OidcSettings {
+        client_id,
+        issuer,
+        authorize_url,
+        token_url,
+        userinfo_url,
+        scopes,
+        group_mapping,
+    } = settings;
+    Fields::filled(&[
+        ("client_id", client_id),
+        ("issuer", issuer),
+        (
+            "authorize_url",
+            authorize_url.as_deref().unwrap_or_default(),
+        ),
+        ("token_url", token_url.as_deref().unwrap_or_default()),
+        ("userinfo_url", userinfo_url.as_deref().unwrap_or_default()),
+        ("scopes", &scopes.join(" ")),
+        (GROUPS, &lines(group_mapping)),
+    ])
+}
+
+fn saml_fields(settings: &SamlSettings) -> Fields {
+    let SamlSettings {
+        idp_metadata_url,
+        idp_sso_url,
+        idp_cert_pem,
+        sp_entity_id,
+        assertion_consumer_service_url,
+        group_mapping,
+        idp_entity_id,
+        allow_unsolicited,
+    } = settings;
+    Fields::filled(&[
+        (
+            "idp_metadata_url",
+            idp_metadata_url.as_deref().unwrap_or_default(),
+        ),
+        ("idp_sso_url", idp_sso_url.as_deref().unwrap_or_default()),
+        ("idp_cert_pem", idp_cert_pem.as_deref().unwrap_or_default()),
+        ("sp_entity_id", sp_entity_id),
+        (
+            "assertion_consumer_service_url",
+            assertion_consumer_service_url,
+        ),
+        (
+            "idp_entity_id",
+            idp_entity_id.as_deref().unwrap_or_default(),
+        ),
+        (
+            "allow_unsolicited",
+            if *allow_unsolicited { "yes" } else { "" },
+        ),
+        (GROUPS, &lines(group_mapping)),
+    ])
+}
+
+fn lines(mapping: &GroupMapping) -> String {
+    let lines = mapping
+        .entries()
+        .map(|(group, role)| format!("{group} = {role}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_read_line_by_line_and_come_back_as_they_were() {
+        let written = "a = b = admin\r\n\r\ndefault=reader";
+        let mapping = mapping(&Fields::filled(&[(GROUPS, written)])).unwrap();
+        assert_eq!(lines(&mapping), "a = b = admin\ndefault = reader");
+        for wrong in ["operators", "a = admin\na = reader", "a = king", ""] {
+            let faults = super::mapping(&Fields::filled(&[(GROUPS, wrong)])).unwrap_err();
+            assert_eq!(faults.iter().next().unwrap().0, GROUPS, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The page at `/`: health, routes, upstreams, limits and reloads, for a browser. It reads the documents of the other
+//! endpoints, and changes nothing.
+
+use crate::answer::Refused;
+use crate::clock::now;
+use crate::state::AdminState;
+use crate::{stats, upstreams};
+use askama::Template;
+use aws_lc_rs::digest::{SHA256, digest};
+use axum::response::{Html, IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
+use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use proxy_errors::{Detail, Problem, Reason};
+use serde_json::Value;
+use std::sync::LazyLock;
+
+const STYLE: &str = include_str!("../../assets/page.css");
+
+/// Routes, and targets of one upstream, that are listed; the rest is counted.
+const MAX_ROUTES: usize = 200;
+const MAX_TARGETS: usize = 100;
+
+/// Nothing but the style of the page itself: no script, no other file, no frame around it.
+static POLICY: LazyLock<Option<HeaderValue>> = LazyLock::new(|| {
+    let style = STANDARD.encode(digest(&SHA256, STYLE.as_bytes()));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    HeaderValue::try_from(policy).ok()
+});
+
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Page {
+    style: &'static str,
+    heading: String,
+    facts: Vec<(&'static str, String)>,
+    upstreams: Vec<Upstream>,
+    routes: Vec<Route>,
+    more_routes: usize,
+    limits: Vec<Limit>,
+    requests: Vec<(&'static str, String)>,
+}
+
+struct Upstream {
+    name: String,
+    targets: Vec<Target>,
+    more: usize,
+}
+
+struct Target {
+    address: String,
+    is_healthy: bool,
+    /// The causes, if it gets no new requests.
+    state: String,
+    last_error: String,
+    requests: String,
+    failures: String,
+    active: String,
+}
+
+struct Route {
+    name: String,
+    priority: String,
+    matches: String,
+    service: String,
+    requests: String,
+    errors: String,
+    p99: String,
+    source: String,
+}
+
+struct Limit {
+    setting: String,
+    current: String,
+    limit: String,
+    rejected: String,
+    has_rejected: bool,
+}
+
+/// The page, as things are now.
+pub(super) fn show(state: &AdminState) -> Response {
+    let snapshot = state.sources.registry.snapshot();
+    let plan = state.plan.load();
+    let stats = stats::document(state);
+    let status = state.sources.lifecycle.status(now());
+    let upstreams = upstream_rows(&upstreams::document(&plan.plan, &snapshot));
+    let routes: Vec<Value> = serde_json::from_slice(&plan.routes()).unwrap_or_default();
+    let page = Page {
+        style: STYLE,
+        heading: heading(&status, &upstreams),
+        facts: facts(state, &status),
+        upstreams,
+        more_routes: routes.len().saturating_sub(MAX_ROUTES),
+        routes: routes
+            .iter()
+            .take(MAX_ROUTES)
+            .map(|one| route(one, &stats))
+            .collect(),
+        limits: limits(&stats),
+        requests: requests(&stats),
+    };
+    let Ok(text) = page.render() else {
+        return Refused(Problem::new(Reason::InternalError, Detail::None)).into_response();
+    };
+    let mut response = Html(text).into_response();
+    let headers = response.headers_mut();
+    if let Some(policy) = &*POLICY {
+        headers.insert(CONTENT_SECURITY_POLICY, policy.clone());
+    }
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+/// The worst first: draining, a reload that failed, an upstream without a healthy target, an unhealthy target.
+fn heading(status: &Value, upstreams: &[Upstream]) -> String {
+    if status["draining"] == true {
+        return "The proxy drains: it takes no new connections.".to_owned();
+    }
+    if status["last_config_reload_result"] == "failure" {
+        return "The last reload failed; the configuration before it is in force.".to_owned();
+    }
+    let is_down = |upstream: &&Upstream| {
+        !upstream.targets.is_empty() && upstream.targets.iter().all(|target| !target.is_healthy)
+    };
+    if let Some(down) = upstreams.iter().find(is_down) {
+        return format!("Upstream {} has no healthy target.", down.name);
+    }
+    let targets = || upstreams.iter().flat_map(|upstream| &upstream.targets);
+    match (
+        targets().filter(|target| !target.is_healthy).count(),
+        targets().count(),
+    ) {
+        (0, 0) => "The proxy serves.".to_owned(),
+        (0, 1) => "The proxy serves, and its target is healthy.".to_owned(),
+        (0, all) => format!("The proxy serves, and all {all} targets are healthy."),
+        (1, all) => format!("1 of {all} targets is unhealthy."),
+        (unhealthy, all) => format!("{unhealthy} of {all} targets are unhealthy."),
+    }
+}
+
+fn facts(state: &AdminState, status: &Value) -> Vec<(&'static str, String)> {
+    let build = &state.sources.build;
+    let reload = match status["last_config_reload_result"].as_str() {
+        Some(result) => format!("{}, {result}", text(&status["last_config_reload"])),
+        None => "None since the start".to_owned(),
+    };
+    vec![
+        ("Version", format!("{} ({})", build.version, build.commit)),
+        ("Started", text(&status["start_time"])),
+        (
+            "Configuration",
+            format!("Number {}", text(&status["config_generation"])),
+        ),
+        (
+            "Reloads that succeeded",
+            text(&status["config_reload_count"]),
+        ),
+        ("Last reload", reload),
+    ]
+}
+
+fn requests(stats: &Value) -> Vec<(&'static str, String)> {
+    let memory = stats["memory"]["rss_bytes"].as_u64();
+    let memory = memory.map_or_else(String::new, |bytes| {
+        format!("{} MiB", bytes.div_ceil(1 << 20))
+    });
+    vec![
+        ("Requests since the start", text(&stats["requests_total"])),
+        ("In flight", text(&stats["requests_in_flight"])),
+        ("Active connections", text(&stats["connections_active"])),
+        ("Answered with 5xx", text(&stats["by_status"]["5xx"])),
+        ("Memory", memory),
+    ]
+}
+
+fn upstream_rows(document: &Value) -> Vec<Upstream> {
+    let all = document["upstreams"].as_object().into_iter().flatten();
+    let all = all.map(|(name, upstream)| {
+        let targets = upstream["targets"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        Upstream {
+            name: name.clone(),
+            more: targets.len().saturating_sub(MAX_TARGETS),
+            targets: targets.iter().take(MAX_TARGETS).map(target).collect(),
+        }
+    });
+    all.collect()
+}
+
+fn target(target: &Value) -> Target {
+    let is_healthy = target["healthy"] == true;
+    let causes = target["causes"].as_array().map_or(&[][..], Vec::as_slice);
+    let causes: Vec<String> = causes.iter().map(text).collect();
+    let state = match (is_healthy, causes.is_empty()) {
+        (true, true) => "Healthy".to_owned(),
+        (true, false) => format!("Healthy, {}", causes.join(", ")),
+        (false, true) => "Unhealthy".to_owned(),
+        (false, false) => format!("Unhealthy: {}", causes.join(", ")),
+    };
+    Target {
+        address: text(&target["address"]),
+        is_healthy,
+        state,
+        last_error: text(&target["last_error"]),
+        requests: text(&target["total_requests"]),
+        failures: text(&target["failed_requests"]),
+        active: text(&target["active_connections"]),
+    }
+}
+
+fn route(route: &Value, stats: &Value) -> Route {
+    let name = text(&route["id"]);
+    let served = &stats["by_route"][&name];
+    let conditions = route["matches"].as_object().into_iter().flatten();
+    let conditions = conditions.map(|(kind, values)| format!("{kind} {}", text(values)));
+    let conditions: Vec<String> = conditions.collect();
+    let service = [
+        &route["upstream"],
+        &route["builtin_handler"],
+        &route["service_type"],
+    ];
+    let service = service.into_iter().find(|value| !value.is_null());
+    let source = &route["source"];
+    Route {
+        priority: text(&route["priority"]),
+        matches: if conditions.is_empty() {
+            "every request".to_owned()
+        } else {
+            conditions.join("; ")
+        },
+        service: service.map(text).unwrap_or_default(),
+        requests: text(&served["requests"]),
+        errors: text(&served["errors"]),
+        p99: served["latency_ms"]["p99"]
+            .as_f64()
+            .map_or_else(String::new, |ms| format!("{ms} ms")),
+        source: format!("{}:{}", text(&source["file"]), text(&source["line"])),
+        name,
+    }
+}
+
+fn limits(stats: &Value) -> Vec<Limit> {
+    let all = stats["limits"].as_object().into_iter().flatten();
+    let all = all.map(|(setting, limit)| Limit {
+        setting: setting.clone(),
+        current: text(&limit["current"]),
+        limit: text(&limit["limit"]),
+        rejected: text(&limit["rejected"]),
+        has_rejected: limit["rejected"].as_u64().is_some_and(|count| 0 < count),
+    });
+    all.collect()
+}
+
+/// A value as people read it; empty for `null`.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(members) => {
+            let members: Vec<String> = members.iter().map(text).collect();
+            members.join(", ")
+        }
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_heading_names_the_worst() {
+        let upstreams = |healthy: &[bool]| {
+            let targets = healthy.iter().map(|healthy| json!({"healthy": healthy}));
+            let targets: Vec<Value> = targets.collect();
+            upstream_rows(&json!({"upstreams": {"app": {"targets": targets}}}))
+        };
+        let well = json!({"draining": false, "last_config_reload_result": null});
+        for (healthy, expected) in [
+            (&[][..], "The proxy serves."),
+            (
+                &[true, true],
+                "The proxy serves, and all 2 targets are healthy.",
+            ),
+            (&[true, false], "1 of 2 targets is unhealthy."),
+            (&[false, false], "Upstream app has no healthy target."),
+        ] {
+            assert_eq!(heading(&well, &upstreams(healthy)), expected);
+        }
+        let failed = json!({"draining": false, "last_config_reload_result": "failure"});
+        assert!(heading(&failed, &upstreams(&[false])).starts_with("The last reload failed"));
+        let draining = json!({"draining": true, "last_config_reload_result": "failure"});
+        assert!(heading(&draining, &[]).starts_with("The proxy drains"));
+    }
+}
