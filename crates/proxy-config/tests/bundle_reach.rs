@@ -219,7 +219,9 @@ fn every_path_socket_and_address_of_the_registry_is_marked() {
         if let Some(part) = by_name(row.name()) {
             assert_eq!(row.machine, Some(part), "{}", row.path);
         }
-        let is_request = row.path.starts_with("tests.") || row.path.contains(".matches.");
+        let is_request = row.path.starts_with("tests.")
+            || row.path.contains(".matches.")
+            || row.path.contains(".redirect.");
         let is_path = example.starts_with('/') || example.contains("=/");
         let is_host = example.contains("://") || example.parse::<std::net::SocketAddr>().is_ok();
         let is_place =

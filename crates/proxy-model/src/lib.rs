@@ -57,7 +57,9 @@ pub use policies::{
     RouteTimeouts, Shadow,
 };
 pub use route::{
-    BuiltinHandler, CircuitBreaker, Route, Service, ServiceForm, ServiceType, StaticFiles,
+    BuiltinHandler, CircuitBreaker, FixedResponse, PrefixReplacement, Redirect, RedirectStatus,
+    RedirectTarget, Route, Service, ServiceForm, ServiceType, StaticFiles, TrailingSlash,
+    UrlScheme,
 };
 pub use secret::{redacted_field, redacted_header, redacted_parameter};
 pub use size::show_size;

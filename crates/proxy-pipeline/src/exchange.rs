@@ -25,7 +25,7 @@ use http::{
 use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Blame, Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
-use proxy_plan::{ListenerPlan, RequestHead, RoutePlan, Service, UpstreamPlan};
+use proxy_plan::{ListenerPlan, RequestHead, RoutePlan, UpstreamPlan};
 use proxy_pool::ConnectError;
 use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, TargetMetrics};
 use std::rc::Rc;
@@ -179,6 +179,8 @@ impl Exchange {
             headers: self.head.headers.as_map(),
             content_length: self.head.headers.content_length(),
             client_ip: self.completion.record.client_ip,
+            is_tls: self.completion.client.peer.tls,
+            is_peer_trusted: self.completion.client.peer.trusted.get(),
         }
     }
 
@@ -230,7 +232,7 @@ impl Exchange {
     pub(crate) fn set_route(&mut self, route: &RoutePlan) {
         self.service = route.form;
         self.completion.record.parts.route = Some(route.index);
-        if let Service::Upstream(position) = route.service {
+        if let Some(position) = route.service.upstream() {
             self.completion.record.parts.route_upstream = Some(position);
         }
     }

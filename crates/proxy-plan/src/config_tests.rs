@@ -98,9 +98,10 @@ impl Asked<'_> {
             }
             Expectation::Agents(names) => ("list of agents", agents(explanation), names.join(" ")),
             Expectation::Status(status) => {
-                let found = refusal.map(|problem| problem.status().as_u16().to_string());
-                ("status of a refusal", found, status.to_string())
+                let found = own_status(explanation).map(|status| status.to_string());
+                ("status of the proxy's own answer", found, status.to_string())
             }
+            Expectation::Redirect(url) => ("redirect", location(explanation), url.clone()),
             Expectation::Reason(reason) => {
                 let found = refusal.map(|problem| problem.reason().as_str().to_owned());
                 ("reason of a refusal", found, reason.as_str().to_owned())
@@ -266,21 +267,53 @@ fn in_order(mut names: Vec<String>) -> String {
 fn refusal(explanation: &Explanation) -> Option<&Problem> {
     match &explanation.answerer {
         Handler::Nobody { problem, .. } => Some(problem),
+        Handler::Upstream { .. }
+        | Handler::Builtin(_)
+        | Handler::Files(_)
+        | Handler::Redirect { .. }
+        | Handler::Respond { .. } => None,
+    }
+}
+
+/// The status of an answer of the proxy's own, if the decision says so.
+fn own_status(explanation: &Explanation) -> Option<u16> {
+    match &explanation.answerer {
+        Handler::Nobody { problem, .. } => Some(problem.status().as_u16()),
+        Handler::Redirect { status, .. } | Handler::Respond { status, .. } => Some(*status),
         Handler::Upstream { .. } | Handler::Builtin(_) | Handler::Files(_) => None,
+    }
+}
+
+fn location(explanation: &Explanation) -> Option<String> {
+    match &explanation.answerer {
+        Handler::Redirect { location, .. } => Some(location.clone()),
+        Handler::Upstream { .. }
+        | Handler::Builtin(_)
+        | Handler::Files(_)
+        | Handler::Respond { .. }
+        | Handler::Nobody { .. } => None,
     }
 }
 
 fn upstream(explanation: &Explanation) -> Option<String> {
     match &explanation.answerer {
         Handler::Upstream { upstream, .. } => Some(upstream.name.clone()),
-        Handler::Nobody { .. } | Handler::Builtin(_) | Handler::Files(_) => None,
+        Handler::Nobody { .. }
+        | Handler::Builtin(_)
+        | Handler::Files(_)
+        | Handler::Redirect { .. }
+        | Handler::Respond { .. } => None,
     }
 }
 
 fn builtin(explanation: &Explanation) -> Option<BuiltinHandler> {
     match &explanation.answerer {
         Handler::Builtin(handler) => Some(*handler),
-        Handler::Nobody { .. } | Handler::Upstream { .. } | Handler::Files(_) => None,
+        Handler::Nobody { .. }
+        | Handler::Upstream { .. }
+        | Handler::Files(_)
+        | Handler::Redirect { .. }
+        | Handler::Respond { .. } => None,
     }
 }
 
@@ -302,6 +335,10 @@ fn decided(explanation: &Explanation) -> String {
         }
         Handler::Builtin(handler) => format!("`{handler}` answers"),
         Handler::Files(root) => format!("files below `{}` answer", root.name),
+        Handler::Redirect { location, .. } => {
+            format!("the request is redirected to {location}")
+        }
+        Handler::Respond { status, .. } => format!("the route responds with {status}"),
         Handler::Nobody { problem, .. } => format!(
             "the request is refused with {} ({})",
             problem.status().as_u16(),

@@ -38,7 +38,10 @@ pub use plan::Plan;
 pub use registry::{StateRegistry, StateTransaction};
 pub use resolution::{NameResolution, Resolution};
 pub use retry::RetryPlan;
-pub use route::{CompressionPlan, RoutePlan, RouteTimes, Service, ShadowPlan};
+pub use route::{
+    CompressionPlan, FixedResponsePlan, RedirectPlan, Redirection, RoutePlan, RouteTimes, Service,
+    ShadowPlan,
+};
 pub use targets::{TargetIdentity, TargetRegistry, TargetTransaction};
 pub use upstream::{TargetPlan, UpstreamPlan};
 pub use upstream_states::{AssumeHealthy, IdleBalancer, KnownHealth, UpstreamStates};

@@ -1,5 +1,12 @@
 //! The compiled form of a route.
 
+mod fixed_response;
+mod redirect;
+
+pub use fixed_response::FixedResponsePlan;
+pub(crate) use redirect::RequestUrl;
+pub use redirect::{RedirectPlan, Redirection};
+
 use crate::agent::{AgentPlan, RouteAgents};
 use crate::retry::RetryPlan;
 use crate::targets::TargetTransaction;
@@ -77,7 +84,7 @@ pub struct ShadowPlan {
 }
 
 /// The service that answers a route's requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Service {
     /// The upstream with this index.
     Upstream(usize),
@@ -85,6 +92,10 @@ pub enum Service {
     Builtin(BuiltinHandler),
     /// Files of the folder in the model's route.
     Static,
+    /// A redirect to another URL.
+    Redirect(Box<RedirectPlan>),
+    /// A response with a fixed status and text.
+    Respond(Box<FixedResponsePlan>),
 }
 
 /// Timeouts of an exchange: the route's own, else its upstream's.
@@ -103,6 +114,17 @@ pub struct RouteTimes {
     pub total: Option<Duration>,
 }
 
+impl Service {
+    /// Index of the upstream that requests are forwarded to.
+    #[must_use]
+    pub const fn upstream(&self) -> Option<usize> {
+        match self {
+            Self::Upstream(position) => Some(*position),
+            Self::Builtin(_) | Self::Static | Self::Redirect(_) | Self::Respond(_) => None,
+        }
+    }
+}
+
 impl RoutePlan {
     pub(crate) fn compile(
         index: usize,
@@ -115,11 +137,14 @@ impl RoutePlan {
             model::Service::Upstream(upstream) => Service::Upstream(upstream.value.position()),
             model::Service::Builtin(handler) => Service::Builtin(handler.value),
             model::Service::Static(_) => Service::Static,
+            model::Service::Redirect(redirect) => {
+                Service::Redirect(Box::new(RedirectPlan::compile(redirect)))
+            }
+            model::Service::Respond(response) => {
+                Service::Respond(Box::new(FixedResponsePlan::compile(response)))
+            }
         };
-        let upstream = match service {
-            Service::Upstream(position) => upstreams.get(position),
-            Service::Builtin(_) | Service::Static => None,
-        };
+        let upstream = service.upstream().and_then(|at| upstreams.get(at));
         let policies = &route.policies;
         let max_body_setting = if policies.max_body_size.is_some() {
             "routes.route.policies.max-body-size"

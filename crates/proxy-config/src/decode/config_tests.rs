@@ -90,6 +90,7 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
     let upstream = named(d, &b, &spec::EXPECT_UPSTREAM, Among::Upstreams);
     let builtin = b.optional(d, &spec::EXPECT_BUILTIN);
     let status = b.optional(d, &spec::EXPECT_STATUS);
+    let redirect = b.optional(d, &spec::EXPECT_REDIRECT);
     let reason = b.optional(d, &spec::EXPECT_REASON);
     let listener = named(d, &b, &spec::EXPECT_LISTENER, Among::Listeners);
     let further = further_expectations(d, &b);
@@ -99,6 +100,7 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
         builtin.map(|one| one.map(Expectation::Builtin)),
         agents(d, &b),
         status.map(|one| one.map(Expectation::Status)),
+        redirect.map(|one| one.map(Expectation::Redirect)),
         reason.map(|one| one.map(Expectation::Reason)),
         listener.map(|one| one.map(Expectation::Listener)),
         targets(d, &b),

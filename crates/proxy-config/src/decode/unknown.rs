@@ -13,11 +13,8 @@ const MAX_NAMES: usize = 12;
 /// Features of other servers that are not offered here, by their names there, each with the nearest
 /// substitute.
 const NOT_OFFERED: &[(&str, &str)] = &[
-    ("redirect", ""),
-    ("return", ""),
     ("rewrite", ""),
     ("strip-prefix", ""),
-    ("replace-prefix", ""),
     ("basic-auth", ""),
     ("basic_auth", ""),
     ("basicauth", ""),
@@ -37,7 +34,11 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("brotli", COMPRESSION),
     ("compress", COMPRESSION),
     ("encode", COMPRESSION),
+    ("return", ANSWERS),
+    ("redir", ANSWERS),
 ];
+
+const ANSWERS: &str = "write `redirect` or `respond` in a route";
 
 const COMPRESSION: &str = "write `compression` in the route's `policies`";
 

@@ -142,6 +142,18 @@ impl<'t> Block<'t> {
         read.unwrap_or_else(|| self.setting(d, spec))
     }
 
+    /// Like [`Self::argument_or_setting`], for an optional setting.
+    pub(super) fn argument_or_optional<K: Kind>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, Unset>,
+    ) -> Option<Setting<K::Value>> {
+        match self.argument(d, spec) {
+            Some(argument) => self.read(d, spec, spec.name(), &argument),
+            None => self.optional(d, spec),
+        }
+    }
+
     /// The block's argument as the value of `spec`. Reports each further argument, and the setting
     /// by name beside an argument.
     fn argument<K: Kind, D>(

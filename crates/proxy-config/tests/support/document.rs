@@ -25,8 +25,13 @@ pub(crate) fn with(path: &str, value: &str) -> String {
     }
     let upstream = "upstreams { upstream \"other\" { target \"127.0.0.1:9999\" } }";
     let route = "routes { route \"other\" { upstream \"other\" } }";
+    let listener = if path == "routes.route.listeners" {
+        "listeners { listener \"http\" { address \"127.0.0.1:8080\" } }\n"
+    } else {
+        ""
+    };
     let agent = "agents { agent \"waf\" { unix-socket \"/run/x.sock\"; failure-mode \"open\" } }";
-    format!("{text}\n{upstream}\n{route}\n{agent}\n")
+    format!("{text}\n{listener}{upstream}\n{route}\n{agent}\n")
 }
 
 /// Sample values of a setting, as written. None for blocks and pairs.
@@ -63,7 +68,10 @@ fn title(block: &str, inner: &str) -> &'static str {
         }
         "upstreams.upstream.health-check.type" => "\"http\" ",
         "agents.agent.transport" => "\"unix_socket\" ",
-        "agents.agent.unix-socket" | "upstreams.upstream.targets.target" => "",
+        "agents.agent.unix-socket"
+        | "upstreams.upstream.targets.target"
+        | "routes.route.redirect"
+        | "routes.route.respond" => "",
         block if matches!(spec(block).shape, Shape::Block { argument: Some(_) }) => "\"x\" ",
         _ => "",
     }
@@ -83,7 +91,15 @@ fn beside(block: &str, inner: &str) -> String {
         "routes.route" if inner.starts_with("service-type \"static\"") => {
             &["static-files { root \"/srv/www\" }"]
         }
-        "routes.route" if inner.starts_with("upstream ") => &[],
+        "routes.route"
+            if ["upstream ", "redirect ", "respond "]
+                .iter()
+                .any(|service| inner.starts_with(service)) =>
+        {
+            &[]
+        }
+        "routes.route.redirect" if inner.starts_with("status") => &["to \"https\""],
+        "routes.route.respond" if inner.starts_with("content-type") => &["body \"x\""],
         "routes.route" => &["upstream \"other\""],
         "routes.route.policies.rate-limit" if inner.starts_with("store-timeout-") => {
             &["store \"redis://127.0.0.1:6379\""]

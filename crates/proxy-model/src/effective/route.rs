@@ -7,10 +7,11 @@ use crate::model::Model;
 use crate::policies::{
     HeaderEdits, HeaderField, Policies, RateLimit, Retry, RouteTimeouts, Shadow,
 };
+use crate::registry::routes::answers as answer_spec;
 use crate::registry::{
     circuit_breaker as breaker_spec, matches as match_spec, policies as policy_spec, routes as spec,
 };
-use crate::route::{CircuitBreaker, Route, Service, StaticFiles};
+use crate::route::{CircuitBreaker, FixedResponse, Redirect, Route, Service, StaticFiles};
 use crate::secret::{redacted_field, redacted_header, redacted_parameter};
 use proxy_routing::PathPattern;
 use serde_json::Value;
@@ -20,6 +21,7 @@ pub(super) fn route(list: &mut List, model: &Model, route: &Route) {
         id: _,
         place: _,
         priority,
+        listeners,
         matches,
         service,
         form,
@@ -28,6 +30,7 @@ pub(super) fn route(list: &mut List, model: &Model, route: &Route) {
         agents,
     } = route;
     list.put(&spec::PRIORITY, priority, plain);
+    list.put_all(&spec::LISTENERS, listeners, text);
     list.within("matches", |list| conditions(list, matches));
     match service {
         Service::Upstream(index) => list.put(&spec::UPSTREAM, index, |index| {
@@ -38,11 +41,15 @@ pub(super) fn route(list: &mut List, model: &Model, route: &Route) {
         }),
         Service::Builtin(handler) => list.put(&spec::BUILTIN_HANDLER, handler, text),
         Service::Static(files) => list.within("static-files", |list| static_files(list, files)),
+        Service::Redirect(redirect) => list.within("redirect", |list| {
+            self::redirect(list, redirect);
+        }),
+        Service::Respond(response) => list.within("respond", |list| respond(list, response)),
     }
     // The default form has no word in the language.
     if form.place().is_some() {
         list.put(&spec::SERVICE_TYPE, form, |form| match service {
-            Service::Upstream(_) => text(form),
+            Service::Upstream(_) | Service::Redirect(_) | Service::Respond(_) => text(form),
             Service::Builtin(_) => "builtin".into(),
             Service::Static(_) => "static".into(),
         });
@@ -94,6 +101,44 @@ fn static_files(list: &mut List, files: &StaticFiles) {
     list.put(&spec::STATIC_INDEX, index, text);
     list.put_any(&spec::STATIC_FALLBACK, fallback.as_ref(), text);
     list.put(&spec::STATIC_PRECOMPRESSED, precompressed, plain);
+}
+
+fn redirect(list: &mut List, redirect: &Redirect) {
+    let Redirect {
+        place: _,
+        to,
+        replace_prefix,
+        trailing_slash,
+        status,
+    } = redirect;
+    list.put_any(&answer_spec::REDIRECT_TO, to.as_ref(), text);
+    list.put_any(
+        &answer_spec::REDIRECT_REPLACE_PREFIX,
+        replace_prefix.as_ref(),
+        text,
+    );
+    list.put_any(
+        &answer_spec::REDIRECT_TRAILING_SLASH,
+        trailing_slash.as_ref(),
+        text,
+    );
+    list.put(&answer_spec::REDIRECT_STATUS, status, |status| {
+        status.code().to_string().into()
+    });
+}
+
+fn respond(list: &mut List, response: &FixedResponse) {
+    let FixedResponse {
+        place: _,
+        status,
+        body,
+        content_type,
+    } = response;
+    list.put(&answer_spec::RESPOND_STATUS, status, plain);
+    list.put_any(&answer_spec::RESPOND_BODY, body.as_ref(), text);
+    list.put(&answer_spec::RESPOND_CONTENT_TYPE, content_type, |value| {
+        String::from_utf8_lossy(value.as_bytes()).into()
+    });
 }
 
 fn policies(list: &mut List, model: &Model, policies: &Policies) {

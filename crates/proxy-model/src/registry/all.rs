@@ -15,6 +15,7 @@ pub fn all() -> Vec<SettingSpec> {
         listeners::rows(),
         listener_tls::rows(),
         routes::rows(),
+        routes::answers::rows(),
         matches::rows(),
         policies::rows(),
         circuit_breaker::rows(),

@@ -4,6 +4,8 @@ use crate::decide::{Decision, Outcome};
 use crate::diff::{shown_header, survey};
 use crate::explain::ExplainRequest;
 use crate::plan::Plan;
+use crate::route::Redirection;
+use proxy_errors::{Problem, Reason};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -69,6 +71,16 @@ fn expected(plan: &Plan, decision: &Decision<'_>) -> Option<String> {
         Outcome::Forward(upstream, _) => _ = write!(expected, "; upstream {:?}", upstream.name),
         Outcome::Answer(handler) => _ = write!(expected, "; builtin-handler {:?}", handler.name()),
         Outcome::Files => {}
+        Outcome::Redirect(Redirection { location, .. }) => {
+            let location = String::from_utf8_lossy(location.as_bytes());
+            _ = write!(expected, "; redirect {location:?}");
+        }
+        Outcome::Respond(response) => {
+            _ = write!(expected, "; status {}", response.status.as_u16());
+        }
+        Outcome::Refuse(problem) if is_written(problem) => {
+            _ = write!(expected, "; status {}", problem.status().as_u16());
+        }
         Outcome::Refuse(_) => return None,
     }
     let agents = plan.routes().get(route.index)?.agents.as_ref();
@@ -79,6 +91,12 @@ fn expected(plan: &Plan, decision: &Decision<'_>) -> Option<String> {
         }
     }
     Some(expected)
+}
+
+/// Whether the route's `respond` is the reason of a refusal.
+fn is_written(problem: &Problem) -> bool {
+    let written = [Reason::RespondClientError, Reason::RespondServerError];
+    written.contains(&problem.reason())
 }
 
 fn write_draft(text: &mut String, route: &str, draft: &Draft) {

@@ -117,6 +117,16 @@ fn outcome(answerer: &Handler) -> Value {
             "root": name,
             "source": source,
         }),
+        Handler::Redirect { status, location } => json!({
+            "action": "redirect",
+            "status": status,
+            "location": location,
+        }),
+        Handler::Respond { status, body_bytes } => json!({
+            "action": "respond",
+            "status": status,
+            "body_bytes": body_bytes,
+        }),
         Handler::Nobody {
             problem,
             nearest,

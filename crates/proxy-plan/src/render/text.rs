@@ -125,6 +125,13 @@ fn answer(facts: &mut Table<2>, answerer: &Handler) {
         Handler::Files(root) => {
             facts.row(["answer", &format!("files below {}", placed(root))]);
         }
+        Handler::Redirect { status, location } => {
+            facts.row(["answer", &format!("redirect {status} to {location}")]);
+        }
+        Handler::Respond { status, body_bytes } => {
+            let text = format!("response {status} of the route, {body_bytes} bytes");
+            facts.row(["answer", &text]);
+        }
         Handler::Nobody {
             problem,
             nearest,

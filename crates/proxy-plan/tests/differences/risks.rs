@@ -161,3 +161,24 @@ fn the_wrong_order_of_the_page_on_changes_is_a_risk() {
         assert!(shown.contains(line.trim()), "{line} is not in:\n{shown}");
     }
 }
+
+#[test]
+fn redirects_and_responses_are_answers_of_their_own() {
+    let moved = |after: &str| {
+        let before = r#"route "site" { upstream "u" }"#;
+        classes(&route_diff(
+            before,
+            &format!("route \"site\" {{ {after} }}"),
+        ))
+    };
+    assert!(moved(r#"redirect "https""#).contains(&RiskClass::RequestsMoved));
+    assert!(moved(r#"respond 200 "x""#).contains(&RiskClass::RequestsMoved));
+    assert!(moved("respond 410").contains(&RiskClass::RequestsRefused));
+    assert!(moved(r#"respond 503 "x""#).contains(&RiskClass::RequestsRefused));
+    let before = r#"route "site" { redirect "https://a.test" }"#;
+    let diff = route_diff(before, &before.replace("a.test", "b.test"));
+    let text = render::diff_text(&diff);
+    assert!(text.contains("redirect 302 https://b.test"), "{text}");
+    let same = route_diff(before, before);
+    assert!(same.is_same());
+}

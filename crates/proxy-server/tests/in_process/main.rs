@@ -20,6 +20,7 @@ mod support;
 
 mod aborts;
 mod agent_fields;
+mod answers;
 mod blame;
 mod bodies;
 mod buffers;

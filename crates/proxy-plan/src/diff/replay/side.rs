@@ -59,14 +59,17 @@ impl<'p> ReplaySide<'p> {
 
     /// The answer to a request, which takes its tokens and counts for breakers.
     pub(super) fn answer(&self, head: &RecordedHead) -> ReplayedAnswer {
+        let listener = self.listener(head.listener.as_deref());
         let request = RequestHead {
-            listener: self.listener(head.listener.as_deref()),
+            listener,
             method: &head.method,
             host: &head.host,
             target: head.target.as_ref(),
             headers: &head.headers,
             content_length: head.body_bytes,
             client_ip: head.client_ip,
+            is_tls: self.plan.is_tls(listener),
+            is_peer_trusted: false,
         };
         let decision = self.plan.decide(&request, &self.states, head.at);
         let now_ns = u64::try_from(head.at.as_nanos()).unwrap_or(u64::MAX);

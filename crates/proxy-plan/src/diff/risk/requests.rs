@@ -68,7 +68,10 @@ fn is_refusal(answer: &Answer) -> bool {
     match &answer.service {
         AnsweringService::Refusal { .. } => true,
         AnsweringService::Builtin(handler) => *handler == BuiltinHandler::NotFound.name(),
-        AnsweringService::Upstream(_) | AnsweringService::Files(_) => false,
+        AnsweringService::Respond(status) => 400 <= *status,
+        AnsweringService::Upstream(_)
+        | AnsweringService::Files(_)
+        | AnsweringService::Redirect(_) => false,
     }
 }
 
