@@ -552,15 +552,7 @@ fn environment_variables_are_part_of_values() {
     assert_eq!(model.listeners[0].address.to_string(), "127.0.0.1:8080");
     assert!(*model.listeners[0].via);
     let route = &model.routes[0];
-    assert_eq!(
-        *route
-            .policies
-            .rate_limit
-            .as_ref()
-            .unwrap()
-            .requests_per_second,
-        7
-    );
+    assert_eq!(route.policies.rate_limit.as_ref().unwrap().rate.events, 7);
     let Service::Respond(response) = &route.service else {
         unreachable!("the route responds");
     };

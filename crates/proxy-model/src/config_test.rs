@@ -50,6 +50,8 @@ pub enum Expectation {
     Agents(Vec<String>),
     /// The status of a refusal, a redirect or a response of the proxy's own.
     Status(u16),
+    /// The path and query that the upstream gets.
+    UpstreamPath(String),
     /// The absolute URL that the request is redirected to.
     Redirect(String),
     /// The reason of the proxy's own refusal.

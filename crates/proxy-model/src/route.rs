@@ -1,12 +1,10 @@
 //! Routes: match conditions, service and policies.
 
 mod fixed_response;
-mod prefix_replacement;
 mod redirect;
 
 pub use fixed_response::FixedResponse;
-pub use prefix_replacement::PrefixReplacement;
-pub use redirect::{Redirect, RedirectStatus, RedirectTarget, TrailingSlash, UrlScheme};
+pub use redirect::{Redirect, RedirectStatus, RedirectTarget, TrailingSlash};
 
 use crate::index::{AgentIndex, UpstreamIndex};
 use crate::matches::Matches;

@@ -145,7 +145,7 @@ async fn carry_out(
         Outcome::Answer(handler) => {
             let answer = builtin::answer(handler, exchange)?;
             let mut response = exchange.answer(answer);
-            header_edits::apply(&route.response_headers, response.headers_mut());
+            header_edits::apply(exchange.response_edits(route), response.headers_mut());
             Ok(response)
         }
         Outcome::Files => files::answer(exchange, route, total).await,

@@ -93,17 +93,65 @@ impl Plan {
         states: &impl UpstreamStates,
         now: Duration,
     ) -> Decision<'p> {
+        let listener = self.listeners.get(head.listener);
+        if let Some(listener) = listener
+            && let Some(access) = &listener.access
+            && !access.admits(head.client_ip)
+        {
+            return Decision::refuse(None, denied("listener", &listener.name));
+        }
         let route = match self.route(head) {
             Ok(route) => route,
             Err(problem) => return Decision::refuse(None, problem),
         };
+        if let Some(access) = &route.access
+            && !access.admits(head.client_ip)
+        {
+            return Decision::refuse(Some(route), denied("route", &route.id));
+        }
+        self.decide_on(route, head, states, now)
+    }
+
+    /// Decides on a request of a client that `allow` and `deny` admit everywhere.
+    pub(crate) fn decide_for_admitted<'p>(
+        &'p self,
+        head: &RequestHead<'_>,
+        states: &impl UpstreamStates,
+        now: Duration,
+    ) -> Decision<'p> {
+        match self.route(head) {
+            Ok(route) => self.decide_on(route, head, states, now),
+            Err(problem) => Decision::refuse(None, problem),
+        }
+    }
+
+    #[inline]
+    fn decide_on<'p>(
+        &'p self,
+        route: &'p RoutePlan,
+        head: &RequestHead<'_>,
+        states: &impl UpstreamStates,
+        now: Duration,
+    ) -> Decision<'p> {
         if let Some(announced) = head.content_length
             && announced > route.max_body_bytes
         {
             let problem = body_too_large(announced, route);
             return Decision::refuse(Some(route), problem);
         }
+        let cors = route.cors.as_ref();
+        if let Some(response) = cors.and_then(|cors| cors.preflight(head.method, head.headers)) {
+            return Decision {
+                route: Some(route),
+                outcome: Outcome::Respond(response),
+                end_by: None,
+            };
+        }
         let outcome = match &route.service {
+            Service::Upstream(_) if !is_rewritable(route, head) => {
+                let detail = Detail::text("the rewritten path leaves its root");
+                Outcome::Refuse(Problem::new(Reason::AmbiguousPath, detail))
+            }
             Service::Upstream(position) => self.choose(*position, head, states),
             Service::Builtin(handler) => Outcome::Answer(*handler),
             Service::Static => Outcome::Files,
@@ -236,7 +284,8 @@ impl RequestHead<'_> {
     }
 
     /// The scheme that the client used: that of its connection, or as a trusted proxy says.
-    fn scheme(&self) -> UrlScheme {
+    #[must_use]
+    pub fn scheme(&self) -> UrlScheme {
         let claimed = self
             .is_peer_trusted
             .then(|| self.headers.get(FORWARDED_PROTO))
@@ -306,6 +355,22 @@ impl<'a> NormalizedHead<'a> {
             headers: head.headers,
         }
     }
+}
+
+/// Whether no server reads the path for the upstream as one that leaves its root.
+#[inline]
+fn is_rewritable(route: &RoutePlan, head: &RequestHead<'_>) -> bool {
+    route.rewrite.as_ref().is_none_or(|rewrite| {
+        let path = head.target.map_or("/", PathAndQuery::path);
+        rewrite.is_safe(path)
+    })
+}
+
+/// The problem of a client that the networks of `kind` `name` refuse.
+#[cold]
+fn denied(kind: &str, name: &str) -> Problem {
+    let detail = format!("{kind} {name} does not admit the client's address");
+    Problem::new(Reason::AccessDenied, Detail::text(detail))
 }
 
 /// The problem of a body of `current` bytes, more than `route` takes.

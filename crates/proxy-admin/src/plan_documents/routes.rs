@@ -77,7 +77,8 @@ fn element(model: &Model, route: &Route, listeners: &Value) -> Value {
 
 /// A repeatable setting is always a list.
 fn put(object: &mut Map<String, Value>, name: &str, value: Value) {
-    if name == "agents" || name.contains("-headers.") {
+    const LISTS: [&str; 5] = ["agents", "allow", "allow-file", "deny", "deny-file"];
+    if LISTS.contains(&name) || name.contains("-headers.") {
         add(object, name, value);
     } else {
         object.insert(name.to_owned(), value);

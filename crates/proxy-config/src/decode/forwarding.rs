@@ -32,6 +32,10 @@ pub(super) fn check(
     let switched_on = |switch: &Setting<bool>| switch.place().filter(|_| **switch);
     let written = [
         ("shadow", policies.shadow.as_ref().map(|block| block.place)),
+        (
+            "rewrite",
+            policies.rewrite.as_ref().map(|block| block.place),
+        ),
         ("retry", policies.retry.as_ref().map(|block| block.place)),
         ("circuit-breaker", circuit_breaker.map(|block| block.place)),
         ("request-headers", edits.min()),

@@ -83,27 +83,7 @@ fn beside(block: &str, inner: &str) -> String {
         "upstreams.upstream.health-check" if inner.starts_with("timeout-") => {
             &["interval-secs 3600"]
         }
-        "routes.route" if inner.starts_with("builtin-handler") => &["service-type \"builtin\""],
-        "routes.route" if inner.starts_with("static-files") => &["service-type \"static\""],
-        "routes.route" if inner.starts_with("service-type \"builtin\"") => {
-            &["builtin-handler \"health\""]
-        }
-        "routes.route" if inner.starts_with("service-type \"static\"") => {
-            &["static-files { root \"/srv/www\" }"]
-        }
-        "routes.route"
-            if ["upstream ", "redirect ", "respond "]
-                .iter()
-                .any(|service| inner.starts_with(service)) =>
-        {
-            &[]
-        }
-        "routes.route.redirect" if inner.starts_with("status") => &["to \"https\""],
-        "routes.route.respond" if inner.starts_with("content-type") => &["body \"x\""],
-        "routes.route" => &["upstream \"other\""],
-        "routes.route.policies.rate-limit" if inner.starts_with("store-timeout-") => {
-            &["store \"redis://127.0.0.1:6379\""]
-        }
+        block if block.starts_with("routes.route") => beside_of_route(block, inner),
         "upstreams.upstream" if inner.starts_with("target") => &[],
         "upstreams.upstream" if inner.starts_with("sticky ") => {
             &["load-balancing \"sticky\"", "target \"127.0.0.1:9000\""]
@@ -142,6 +122,32 @@ fn beside(block: &str, inner: &str) -> String {
     lines.dedup_by_key(|line| name(line));
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// Like [`beside`], for a route and its blocks.
+fn beside_of_route(block: &str, inner: &str) -> &'static [&'static str] {
+    let is = |begin: &str| inner.starts_with(begin);
+    match block {
+        "routes.route" if is("builtin-handler") => &["service-type \"builtin\""],
+        "routes.route" if is("static-files") => &["service-type \"static\""],
+        "routes.route" if is("service-type \"builtin\"") => &["builtin-handler \"health\""],
+        "routes.route" if is("service-type \"static\"") => &["static-files { root \"/srv/www\" }"],
+        "routes.route" if ["upstream ", "redirect ", "respond "].into_iter().any(is) => &[],
+        "routes.route" => &["upstream \"other\""],
+        "routes.route.redirect" if is("status") => &["to \"https\""],
+        "routes.route.respond" if is("content-type") => &["body \"x\""],
+        "routes.route.policies.cors" if !is("allow-origins") => {
+            &["allow-origins \"https://a.test\""]
+        }
+        "routes.route.policies.rewrite" if is("location") || is("cookies") => &["path \"/x\""],
+        "routes.route.policies.rate-limit" if is("store-timeout-") => {
+            &["store \"redis://127.0.0.1:6379\"", "requests-per-second 5"]
+        }
+        "routes.route.policies.rate-limit" if !is("rate ") && !is("requests-") => {
+            &["requests-per-second 5"]
+        }
+        _ => &[],
+    }
 }
 
 fn spec(path: &str) -> SettingSpec {

@@ -1,7 +1,7 @@
 //! Redirects to another URL.
 
-use super::prefix_replacement::{PrefixReplacement, check_characters};
 use crate::place::{Place, Setting};
+use crate::policies::{PrefixReplacement, UrlScheme, check_characters};
 use http::uri::Authority;
 use std::fmt;
 use std::str::FromStr;
@@ -37,15 +37,6 @@ pub struct RedirectTarget {
     pub fragment: Option<String>,
 }
 
-/// The scheme of a URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum UrlScheme {
-    /// HTTP without TLS.
-    Http,
-    /// HTTP over TLS.
-    Https,
-}
-
 /// A change of the slash at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TrailingSlash {
@@ -68,26 +59,6 @@ pub enum RedirectStatus {
     TemporaryRedirect,
     /// Permanent; clients keep method and body.
     PermanentRedirect,
-}
-
-impl UrlScheme {
-    /// The word in a URL.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
-    /// The port of URLs that have none.
-    #[must_use]
-    pub const fn default_port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Https => 443,
-        }
-    }
 }
 
 impl TrailingSlash {

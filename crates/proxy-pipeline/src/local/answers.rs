@@ -24,7 +24,7 @@ pub(crate) fn redirect(
     let mut response = exchange.answer(answer);
     let headers = response.headers_mut();
     headers.insert(LOCATION, location);
-    header_edits::apply(&route.response_headers, headers);
+    header_edits::apply(exchange.response_edits(route), headers);
     response
 }
 
@@ -42,6 +42,6 @@ pub(crate) fn respond(
     };
     exchange.record().problem = response.problem().map(Box::new);
     let mut response = exchange.answer(answer);
-    header_edits::apply(&route.response_headers, response.headers_mut());
+    header_edits::apply(exchange.response_edits(route), response.headers_mut());
     response
 }

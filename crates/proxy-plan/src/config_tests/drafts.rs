@@ -4,10 +4,14 @@ use crate::decide::{Decision, Outcome};
 use crate::diff::{shown_header, survey};
 use crate::explain::ExplainRequest;
 use crate::plan::Plan;
-use crate::route::Redirection;
+use crate::route::{Redirection, RoutePlan};
 use proxy_errors::{Problem, Reason};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The client of a test that names none.
+const DEFAULT_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A request that a route answers, and what a test of it expects.
 #[derive(Debug)]
@@ -35,10 +39,16 @@ pub fn draft_tests(plan: &Plan) -> String {
             return;
         };
         let listener = surveyed.listeners.first().map(String::as_str);
+        let Some(client_ip) = admitted_client(plan, listener, route) else {
+            return;
+        };
         drafts.insert(
             route.index,
             Draft {
-                request: surveyed.request(listener),
+                request: ExplainRequest {
+                    client_ip: Some(client_ip).filter(|ip| *ip != DEFAULT_CLIENT),
+                    ..surveyed.request(listener)
+                },
                 expected,
                 has_named_host,
             },
@@ -93,6 +103,17 @@ fn expected(plan: &Plan, decision: &Decision<'_>) -> Option<String> {
     Some(expected)
 }
 
+/// A client that both the listener and the route admit.
+fn admitted_client(plan: &Plan, listener: Option<&str>, route: &RoutePlan) -> Option<IpAddr> {
+    let mut listeners = plan.listeners().iter();
+    let listener = listeners.find(|one| Some(one.name.as_str()) == listener);
+    let listener = listener.and_then(|one| one.access.as_deref());
+    let access = [listener, route.access.as_deref()];
+    let samples = access.iter().flatten().flat_map(|access| access.samples());
+    let mut clients = std::iter::once(DEFAULT_CLIENT).chain(samples);
+    clients.find(|ip| access.iter().flatten().all(|access| access.admits(*ip)))
+}
+
 /// Whether the route's `respond` is the reason of a refusal.
 fn is_written(problem: &Problem) -> bool {
     let written = [Reason::RespondClientError, Reason::RespondServerError];
@@ -104,7 +125,7 @@ fn write_draft(text: &mut String, route: &str, draft: &Draft) {
         method,
         url,
         headers,
-        client_ip: _,
+        client_ip,
         listener,
     } = &draft.request;
     _ = writeln!(text, "    test {route:?} {{");
@@ -114,6 +135,9 @@ fn write_draft(text: &mut String, route: &str, draft: &Draft) {
     }
     if let Some(listener) = listener {
         _ = writeln!(text, "        listener {listener:?}");
+    }
+    if let Some(client_ip) = client_ip {
+        _ = writeln!(text, "        client-ip \"{client_ip}\"");
     }
     _ = writeln!(text, "        expect {{ {} }}\n    }}", draft.expected);
 }

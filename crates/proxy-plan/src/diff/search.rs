@@ -199,7 +199,7 @@ impl<'p> DiffSearch<'p> {
             self.requests += 1;
             let probe = Probe::new(host, path, &states(axes, choice));
             let ask = |side: &Side<'_>, listener| {
-                let decision = side.plan.decide(
+                let decision = side.plan.decide_for_admitted(
                     &probe.head(side.plan, listener),
                     &side.states,
                     Duration::ZERO,

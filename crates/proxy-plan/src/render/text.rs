@@ -29,10 +29,12 @@ pub fn text(explanation: &Explanation) -> String {
         path,
         query,
         client_ip,
+        is_tls: _,
         listener,
         winner,
         agents,
         answerer,
+        rewritten,
         rejected,
         settings: applied,
         sources,
@@ -52,6 +54,9 @@ pub fn text(explanation: &Explanation) -> String {
         facts.row([label, &placed(agent)]);
     }
     answer(&mut facts, answerer);
+    if let Some(target) = rewritten {
+        facts.row(["rewritten", target]);
+    }
     page.push('\n');
     page.push_str(&facts.page());
     page.push_str(&others(rejected));

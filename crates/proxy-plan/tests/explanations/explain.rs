@@ -314,3 +314,24 @@ fn a_redirect_and_a_response_are_explained() {
         "{text}"
     );
 }
+
+#[test]
+fn the_path_for_the_upstream_is_explained() {
+    const API: &str = r#"
+        listeners { listener "plain" { address "127.0.0.1:80" } }
+        routes { route "api" { upstream "u"; rewrite { replace-prefix "/api" "/v2" } } }
+        upstreams { upstream "u" { target "127.0.0.1:8080" } }
+    "#;
+    let explanation = explain(API, "GET http://a.test/api/x?y");
+    let text = render::text(&explanation);
+    assert!(
+        text.contains("rewritten") && text.contains("/v2/x?y"),
+        "{text}"
+    );
+    assert_eq!(render::json(&explanation)["rewritten"], "/v2/x?y");
+    let explanation = explain(API, "GET http://a.test/other");
+    assert_eq!(
+        render::json(&explanation)["rewritten"],
+        serde_json::Value::Null
+    );
+}

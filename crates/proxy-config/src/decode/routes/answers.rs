@@ -64,7 +64,7 @@ fn is_empty(b: &Block<'_>) -> bool {
 }
 
 /// `replace-prefix "/old" "/new"`.
-pub(super) fn prefix_replacement<'t, D>(
+pub(in crate::decode) fn prefix_replacement<'t, D>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
     spec: &Spec<Pair, D>,

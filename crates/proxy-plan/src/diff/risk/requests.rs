@@ -107,10 +107,12 @@ fn guards(model: &Model, id: &str) -> BTreeSet<String> {
         .rate_limit
         .iter()
         .map(|_| "a rate limit".to_owned());
+    let access = (!policies.access.is_open()).then(|| "the networks of clients".to_owned());
     let requests = edited(&policies.request_headers, "request");
     let responses = edited(&policies.response_headers, "response");
     agents
         .chain(limit)
+        .chain(access)
         .chain(requests)
         .chain(responses)
         .collect()

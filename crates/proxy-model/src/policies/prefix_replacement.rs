@@ -46,7 +46,7 @@ impl PrefixReplacement {
 }
 
 /// Checks that `text` is a path that can be sent as it is.
-pub(super) fn check_path(text: &str) -> Result<(), String> {
+fn check_path(text: &str) -> Result<(), String> {
     if !text.starts_with('/') {
         return Err(format!("`{text}` does not begin with `/`"));
     }
@@ -62,7 +62,7 @@ pub(super) fn check_path(text: &str) -> Result<(), String> {
 }
 
 /// Checks that `text` holds only characters that a URL may hold.
-pub(super) fn check_characters(text: &str) -> Result<(), String> {
+pub(crate) fn check_characters(text: &str) -> Result<(), String> {
     let is_other = |c: char| {
         !c.is_ascii_graphic() || matches!(c, '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
     };
