@@ -10,6 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let router = Router::new(vec![api, Rule::new("rest")]);
 
     let head = Head {
+        listener: "main",
         method: &Method::GET,
         host: "shop.example.com",
         path: "/api/orders",

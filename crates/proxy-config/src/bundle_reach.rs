@@ -7,7 +7,7 @@ use crate::diagnostics::Diagnostics;
 use crate::files::Files;
 use crate::read::{BundleFiles, outside};
 use proxy_model::{
-    Agent, Allow, BindAddress, Certificate, Host, Listener, ListenerTls, Model, NamedPath,
+    Access, Agent, Allow, BindAddress, Certificate, Host, Listener, ListenerTls, Model, NamedPath,
     PeerFault, PeerRule, Place, Policies, Route, Service, Setting, Sources, StaticFiles,
     TargetAddress, Upstream, UpstreamTls,
 };
@@ -83,6 +83,7 @@ impl Reach<'_, '_> {
             let cure = format!("listeners \"{address}\"");
             self.ask(address.place(), message, &cure);
         }
+        self.access(&listener.access);
         let Some(tls) = &listener.tls else {
             return;
         };
@@ -112,7 +113,10 @@ impl Reach<'_, '_> {
         if let Service::Static(files) = &mut route.service {
             self.static_root(files);
         }
-        let Policies { rate_limit, .. } = &route.policies;
+        let Policies {
+            rate_limit, access, ..
+        } = &route.policies;
+        self.access(access);
         let store = rate_limit.as_ref().and_then(|limit| limit.store.as_ref());
         let Some(store) = store else {
             return;
@@ -126,6 +130,19 @@ impl Reach<'_, '_> {
             let message = format!("the rate limit has its store at {address}");
             let cure = format!("rate-limit-stores \"{address}\"");
             self.ask(store.place(), message, &cure);
+        }
+    }
+
+    /// Files of networks are files of the bundle.
+    fn access(&mut self, access: &Access) {
+        let Access {
+            allow: _,
+            allow_files,
+            deny: _,
+            deny_files,
+        } = access;
+        for file in allow_files.iter().chain(deny_files) {
+            self.path(&file.path, file.place());
         }
     }
 
@@ -253,7 +270,13 @@ impl Reach<'_, '_> {
 
     /// Reports a file outside of the bundle.
     fn file(&mut self, file: Option<&Setting<PathBuf>>) {
-        let Some((file, place)) = file.and_then(|file| Some((file, file.place()?))) else {
+        if let Some(file) = file {
+            self.path(&file.value, file.place());
+        }
+    }
+
+    fn path(&mut self, file: &Path, place: Option<Place>) {
+        let Some(place) = place else {
             return;
         };
         let written = file.to_string_lossy();

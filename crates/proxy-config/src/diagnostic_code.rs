@@ -64,6 +64,8 @@ fault_codes! {
     IncludeTooDeep = "include-too-deep", Error;
     /// More than 20 000 patterns and files are included; a file counts each time.
     TooManyIncludes = "too-many-includes", Error;
+    /// A value names an environment variable that is not set, and no default.
+    MissingVariable = "missing-variable", Error;
     /// The name is unknown in this block.
     UnknownSetting = "unknown-setting", Error;
     /// The value is none of the words that the setting takes.

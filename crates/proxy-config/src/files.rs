@@ -34,6 +34,14 @@ impl Files<'_> {
         }
     }
 
+    /// The value of an environment variable of the process; files in memory have none.
+    pub(crate) fn variable(self, name: &str) -> Option<String> {
+        match self {
+            Self::Disk | Self::DiskAnd(_) => std::env::var(name).ok(),
+            Self::Memory(_) => None,
+        }
+    }
+
     /// The names of the files that match the glob `pattern`, sorted.
     pub(crate) fn matching(self, pattern: &str) -> Vec<String> {
         match self {

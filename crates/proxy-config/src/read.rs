@@ -1,5 +1,7 @@
 //! Reading of files: size, encoding, includes, and the two versions of KDL.
 
+pub(crate) mod environment;
+
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
@@ -223,8 +225,11 @@ impl Reader<'_> {
             return Ok(());
         }
         match kdl::read(&text) {
-            Ok(nodes) => {
+            Ok(mut nodes) => {
                 self.odd_quotes(file, &text, &nodes);
+                if text.contains("{$") {
+                    self.expand(file, &text, &mut nodes);
+                }
                 self.within.push(self.files.identity(name));
                 self.take(file, name, nodes);
                 self.within.pop();
@@ -373,6 +378,46 @@ impl Reader<'_> {
                 }
             }
             self.odd_quotes(file, text, node.children.as_deref().unwrap_or_default());
+        }
+    }
+
+    /// Puts the values of environment variables into the texts that name them, except into raw ones.
+    #[cold]
+    fn expand(&mut self, file: FileId, text: &str, nodes: &mut [Node]) {
+        for node in nodes {
+            for entry in &mut node.entries {
+                let written = text.get(entry.span.start()..entry.span.end());
+                let is_raw = written.is_some_and(|written| written.starts_with('#'));
+                if let Value::Text(value) = &mut entry.value
+                    && !is_raw
+                    && environment::has_variable(value)
+                {
+                    self.expand_value(file, entry.span, value);
+                }
+            }
+            self.expand(file, text, node.children.as_deref_mut().unwrap_or_default());
+        }
+    }
+
+    fn expand_value(&mut self, file: FileId, span: Span, value: &mut Box<str>) {
+        let place = self.texts.place(file, span);
+        if self.texts.bundle.is_some() {
+            let message = "a bundle holds no variables of the environment";
+            let fault = Diagnostic::new(DiagnosticCode::BundleReach, place, message);
+            let help = "write the value itself; `#\"{$NAME}\"#` is text as it is";
+            self.texts.faults.push(fault.help(help));
+            return;
+        }
+        match environment::expand(value, |name| self.files.variable(name)) {
+            Ok(expanded) => *value = expanded.into(),
+            Err(missing) => {
+                for name in missing {
+                    let message = format!("the environment variable `{name}` is not set");
+                    let fault = Diagnostic::new(DiagnosticCode::MissingVariable, place, message);
+                    let help = format!("set it, or write a default: `{{${name}:value}}`");
+                    self.texts.faults.push(fault.help(help));
+                }
+            }
         }
     }
 

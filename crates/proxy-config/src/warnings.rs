@@ -89,7 +89,9 @@ fn narrower_loser(model: &Model, lost: &NarrowerLoser, faults: &mut Diagnostics)
 fn unused_upstreams(model: &Model, faults: &mut Diagnostics) {
     let named = |route: &Route| match &route.service {
         Service::Upstream(index) => Some(index.position()),
-        Service::Builtin(_) | Service::Static(_) => None,
+        Service::Builtin(_) | Service::Static(_) | Service::Redirect(_) | Service::Respond(_) => {
+            None
+        }
     };
     let copied = |route: &Route| {
         let shadow = route.policies.shadow.as_ref()?;

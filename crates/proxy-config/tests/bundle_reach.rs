@@ -106,6 +106,13 @@ fn agent(settings: &str) -> String {
     )
 }
 
+fn route(settings: &str) -> String {
+    format!(
+        "upstreams {{ upstream \"app\" {{ target \"10.0.0.1:80\" }} }}\n\
+         routes {{ route \"all\" {{ upstream \"app\"; {settings} }} }}\n"
+    )
+}
+
 fn store(url: &str) -> String {
     format!(
         "upstreams {{ upstream \"app\" {{ target \"10.0.0.1:80\" }} }}\n\
@@ -120,6 +127,16 @@ fn each_setting_that_names_a_part_of_the_machine_is_refused_in_a_bundle() {
     let cases: BTreeMap<String, String> = [
         ("include", format!("{ROUTES}include \"/etc/*.conf\"\n")),
         ("listeners.listener.address", listener("address \"0.0.0.0:22\"")),
+        (
+            "listeners.listener.allow-file",
+            listener("address \"127.0.0.1:8080\"; allow-file \"/etc/hosts\""),
+        ),
+        (
+            "listeners.listener.deny-file",
+            listener("address \"127.0.0.1:8080\"; deny-file \"/etc/hosts\""),
+        ),
+        ("routes.route.policies.allow-file", route("allow-file \"/etc/hosts\"")),
+        ("routes.route.policies.deny-file", route("deny-file \"/etc/hosts\"")),
         ("routes.route.static-files.root", site("/etc")),
         ("routes.route.policies.rate-limit.store", store("redis://127.0.0.1:6379")),
         ("upstreams.upstream.targets.target.address", target("127.0.0.1:80")),
@@ -219,7 +236,11 @@ fn every_path_socket_and_address_of_the_registry_is_marked() {
         if let Some(part) = by_name(row.name()) {
             assert_eq!(row.machine, Some(part), "{}", row.path);
         }
-        let is_request = row.path.starts_with("tests.") || row.path.contains(".matches.");
+        let is_request = row.path.starts_with("tests.")
+            || row.path.contains(".matches.")
+            || row.path.contains(".redirect.")
+            || row.path.contains(".rewrite.")
+            || row.path.contains(".cors.");
         let is_path = example.starts_with('/') || example.contains("=/");
         let is_host = example.contains("://") || example.parse::<std::net::SocketAddr>().is_ok();
         let is_place =

@@ -1,7 +1,9 @@
 //! A valid text gives its model; faults are reported once, in order, with their places.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
-use proxy_config::{DiagnosticCode, Files, Loaded, Report, embedded, load, load_from, parse};
+use proxy_config::{
+    DiagnosticCode, Files, Loaded, Report, embedded, load, load_bundle, load_from, parse,
+};
 use proxy_model::{
     BindAddress, BuiltinHandler, Host, ListenerProtocol, LoadBalancing, LogLevel, LogTarget, Model,
     PathPolicy, Service, ServiceForm, UpstreamProtocol,
@@ -529,4 +531,45 @@ fn a_control_plane_without_tls_off_loopback_is_allowed_by_name_only() {
     ] {
         assert_eq!(faults(url, allow), expected, "{url} {allow}");
     }
+}
+
+#[test]
+fn environment_variables_are_part_of_values() {
+    let folder = std::env::temp_dir().join(format!("proxy-config-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("variables.kdl");
+    let text = r#"
+        listeners { listener "main" { address "127.0.0.1:{$NO_SUCH_PORT:8080}"; via "{$NO_SUCH_FLAG:true}" } }
+        routes {
+            route "a" {
+                respond 200 "{$CARGO_PKG_NAME} {$NO_SUCH_NAME:none}"
+                rate-limit { requests-per-second "{$NO_SUCH_RATE:7}"; key "{$NO_SUCH_KEY:path}" }
+            }
+        }
+    "#;
+    std::fs::write(&path, text).unwrap();
+
+    let loaded = load(&path);
+
+    std::fs::remove_dir_all(&folder).unwrap();
+    let model = loaded.unwrap().model;
+    assert_eq!(model.listeners[0].address.to_string(), "127.0.0.1:8080");
+    assert!(*model.listeners[0].via);
+    let route = &model.routes[0];
+    assert_eq!(route.policies.rate_limit.as_ref().unwrap().rate.events, 7);
+    let Service::Respond(response) = &route.service else {
+        unreachable!("the route responds");
+    };
+    assert_eq!(**response.body.as_ref().unwrap(), "proxy-config none");
+}
+
+#[test]
+fn a_bundle_and_files_in_memory_have_no_environment() {
+    let text = r#"routes { route "a" { respond 200 "{$CARGO_PKG_NAME}" } }"#;
+    let report = in_memory(&[("main.kdl", text)]).unwrap_err();
+    assert_eq!(codes(&report), [DiagnosticCode::MissingVariable]);
+    let text = r#"routes { route "a" { respond 200 "{$CARGO_PKG_NAME:x}" } }"#;
+    let files = BTreeMap::from([("main.kdl".to_owned(), text.as_bytes().to_vec())]);
+    let report = load_bundle(Files::Memory(&files), "main.kdl").unwrap_err();
+    assert_eq!(codes(&report), [DiagnosticCode::BundleReach]);
 }

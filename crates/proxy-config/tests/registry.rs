@@ -87,6 +87,9 @@ fn in_force_as(path: &'static str) -> Option<&'static str> {
         | "upstreams.upstream.health-check.type"
         | "agents.agent.transport" => None,
         "routes.route.policies.timeout-secs" => Some("routes.route.policies.timeouts.request-secs"),
+        "routes.route.policies.response-headers.preset" => {
+            Some("routes.route.policies.response-headers.set")
+        }
         "upstreams.upstream.timeout-secs" => Some("upstreams.upstream.timeouts.request-secs"),
         "listeners.listener.tls.cert-file" => Some("listeners.listener.tls.certificate.cert-file"),
         "listeners.listener.tls.key-file" => Some("listeners.listener.tls.certificate.key-file"),

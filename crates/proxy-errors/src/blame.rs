@@ -98,6 +98,7 @@ impl Reason {
             | Self::BadContentEncoding
             | Self::PreconditionFailed
             | Self::RangeNotSatisfiable
+            | Self::RespondClientError
             | Self::RouteNotFound
             | Self::AdminTargetUnknown
             | Self::StaticNotFound
@@ -137,6 +138,7 @@ impl Reason {
             | Self::QueueFull
             | Self::QueueTimeout
             | Self::ConfigError
+            | Self::RedirectLoop
             | Self::AgentTimeout
             | Self::AgentUnreachable
             | Self::AgentBreakerOpen
@@ -152,6 +154,7 @@ impl Reason {
             | Self::Draining
             | Self::RouteRemoved
             | Self::TargetRemoved
+            | Self::RespondServerError
             | Self::Overloaded
             | Self::MemoryPressure
             | Self::NoFreeConnection

@@ -77,8 +77,12 @@ pub enum Expectation {
     Builtin(BuiltinHandler),
     /// The names of the agents that are asked, in their order.
     Agents(Vec<String>),
-    /// The status of the proxy's own refusal.
+    /// The status of a refusal, a redirect or a response of the proxy's own.
     Status(u16),
+    /// The path and query that the upstream gets.
+    UpstreamPath(String),
+    /// The absolute URL that the request is redirected to.
+    Redirect(String),
     /// The reason of the proxy's own refusal.
     Reason(Reason),
     /// The name of the listener that takes the request.

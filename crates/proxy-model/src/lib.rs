@@ -46,8 +46,8 @@ pub use health::{HealthCheck, HealthCheckKind, HealthCheckType, OutlierDetection
 pub use index::{AgentIndex, RouteIndex, UpstreamIndex};
 pub use limits::Limits;
 pub use listener::{
-    Alpn, Certificate, ClientAuth, ClientAuthMode, Listener, ListenerProtocol, ListenerTimeouts,
-    ListenerTls, PathPolicy, TlsVersion,
+    Access, Alpn, Certificate, ClientAuth, ClientAuthMode, Listener, ListenerProtocol,
+    ListenerTimeouts, ListenerTls, NetworkFile, PathPolicy, TlsVersion,
 };
 pub use matches::Matches;
 pub use model::Model;
@@ -58,11 +58,13 @@ pub use observability::{
 pub use peer_rule::{PeerFault, PeerRule};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
 pub use policies::{
-    HeaderEdits, HeaderField, Policies, RateKey, RateKeyError, RateLimit, Retry, RetryCause,
-    RouteTimeouts, Shadow,
+    Cors, HeaderEdits, HeaderField, HeaderPreset, OriginPattern, Policies, PrefixReplacement,
+    RateKey, RateKeyError, RateLimit, RequestRate, RequestValue, RequestValues, Retry, RetryCause,
+    Rewrite, RouteTimeouts, Shadow, UnknownValue, UrlScheme, ValueTemplate,
 };
 pub use route::{
-    BuiltinHandler, CircuitBreaker, Route, Service, ServiceForm, ServiceType, StaticFiles,
+    BuiltinHandler, CircuitBreaker, FixedResponse, Redirect, RedirectStatus, RedirectTarget, Route,
+    Service, ServiceForm, ServiceType, StaticFiles, TrailingSlash,
 };
 pub use secret::{is_secret_name, redacted_field, redacted_header, redacted_parameter};
 pub use size::show_size;

@@ -1,5 +1,9 @@
 //! Listeners: address, protocol, TLS and client timeouts.
 
+mod access;
+
+pub use access::{Access, NetworkFile};
+
 use crate::address::BindAddress;
 use crate::index::RouteIndex;
 use crate::place::{Place, Setting};
@@ -43,6 +47,8 @@ pub struct Listener {
     pub max_requests_per_connection: Option<Setting<u32>>,
     /// Length of the kernel's queue of connections that are not yet accepted.
     pub backlog: Setting<u32>,
+    /// Networks of clients.
+    pub access: Access,
     /// Timeouts of clients.
     pub timeouts: ListenerTimeouts,
     /// TLS settings; present exactly when the protocol is `https`.

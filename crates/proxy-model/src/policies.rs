@@ -1,8 +1,23 @@
 //! Policies of a route.
 
+mod cors;
+mod header_preset;
+mod prefix_replacement;
+mod request_rate;
+mod request_value;
+mod rewrite;
+
+pub use cors::{Cors, OriginPattern};
+pub use header_preset::HeaderPreset;
+pub use prefix_replacement::PrefixReplacement;
+pub(crate) use prefix_replacement::check_characters;
+pub use request_rate::RequestRate;
+pub use request_value::{RequestValue, RequestValues, UnknownValue, UrlScheme, ValueTemplate};
+pub use rewrite::Rewrite;
+
 use crate::compression::Compression;
 use crate::index::UpstreamIndex;
-use crate::listener::PathPolicy;
+use crate::listener::{Access, PathPolicy};
 use crate::place::{Place, Setting};
 use crate::store_url::StoreUrl;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -18,6 +33,10 @@ pub struct Policies {
     /// Maximum size of a request body, in bytes. 0 refuses every body. Overrides the global limit
     /// up or down.
     pub max_body_size: Option<Setting<u64>>,
+    /// Networks of clients.
+    pub access: Access,
+    /// Requests of pages of other origins; `None` leaves them to the upstream.
+    pub cors: Option<Cors>,
     /// Rate limit; `None` is unlimited.
     pub rate_limit: Option<RateLimit>,
     /// Edits of the request headers sent upstream.
@@ -34,6 +53,8 @@ pub struct Policies {
     pub retry: Option<Retry>,
     /// Compression of responses; `None` leaves them as they are.
     pub compression: Option<Compression>,
+    /// The path that the upstream gets; `None` is the client's.
+    pub rewrite: Option<Rewrite>,
     /// Copies of requests for a second upstream; `None` makes none.
     pub shadow: Option<Shadow>,
 }
@@ -57,8 +78,8 @@ pub struct RouteTimeouts {
 pub struct RateLimit {
     /// Place of the block.
     pub place: Place,
-    /// Tokens refilled per second, at least 1.
-    pub requests_per_second: Setting<u32>,
+    /// Tokens refilled in a period.
+    pub rate: Setting<RequestRate>,
     /// Capacity of a bucket in tokens, at least 1.
     pub burst: Setting<u32>,
     /// The key by which requests share a bucket.
@@ -111,8 +132,10 @@ pub struct HeaderEdits {
 pub struct HeaderField {
     /// Its name, in lower case.
     pub name: HeaderName,
-    /// Its value.
+    /// Its value, as written.
     pub value: HeaderValue,
+    /// The values of the request in it; `None` if it is the same for every request.
+    pub template: Option<ValueTemplate>,
 }
 
 /// The retry policy of a route.
@@ -160,6 +183,67 @@ impl HeaderEdits {
         for field in add {
             headers.append(field.name.clone(), field.value.value.clone());
         }
+    }
+
+    /// Whether a value depends on the request.
+    pub fn has_values(&self) -> bool {
+        let mut fields = self.set.iter().chain(&self.add);
+        fields.any(|field| field.template.is_some())
+    }
+
+    /// The edits for one request. A field with an empty value is not sent: `set` removes it.
+    #[must_use]
+    pub fn filled(&self, values: &RequestValues<'_>) -> Self {
+        let mut filled = Self {
+            remove: self.remove.clone(),
+            ..Self::default()
+        };
+        let field = |field: &Setting<HeaderField>, value| Setting {
+            value: HeaderField {
+                name: field.name.clone(),
+                value,
+                template: None,
+            },
+            origin: field.origin,
+        };
+        for set in &self.set {
+            let Some(template) = &set.template else {
+                filled.set.push(set.clone());
+                continue;
+            };
+            match template.fill(values) {
+                Some(value) => filled.set.push(field(set, value)),
+                None => filled.remove.push(Setting {
+                    value: set.name.clone(),
+                    origin: set.origin,
+                }),
+            }
+        }
+        for add in &self.add {
+            let Some(template) = &add.template else {
+                filled.add.push(add.clone());
+                continue;
+            };
+            let value = template.fill(values);
+            filled.add.extend(value.map(|value| field(add, value)));
+        }
+        filled
+    }
+
+    /// These edits, and then `later`: what it sets or removes replaces what these set.
+    #[must_use]
+    pub fn followed_by(mut self, later: Self) -> Self {
+        let Self { remove, set, add } = later;
+        let is_replaced = |name: &HeaderName| {
+            let mut removed = remove.iter().map(|one| &one.value);
+            removed.any(|one| one == name) || set.iter().any(|one| one.name == *name)
+        };
+        self.set.retain(|field| !is_replaced(&field.name));
+        self.add.retain(|field| !is_replaced(&field.name));
+        self.remove.extend(remove);
+        self.set.extend(set);
+        self.add.extend(add);
+        self
     }
 
     /// Whether there is no edit.
@@ -230,7 +314,11 @@ impl fmt::Display for RateKey {
 
 impl fmt::Display for HeaderField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, value } = self;
+        let Self {
+            name,
+            value,
+            template: _,
+        } = self;
         write!(f, "{name}: {}", String::from_utf8_lossy(value.as_bytes()))
     }
 }

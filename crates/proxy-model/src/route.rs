@@ -1,5 +1,11 @@
 //! Routes: match conditions, service and policies.
 
+mod fixed_response;
+mod redirect;
+
+pub use fixed_response::FixedResponse;
+pub use redirect::{Redirect, RedirectStatus, RedirectTarget, TrailingSlash};
+
 use crate::index::{AgentIndex, UpstreamIndex};
 use crate::matches::Matches;
 use crate::place::{Place, Setting};
@@ -18,6 +24,8 @@ pub struct Route {
     pub place: Place,
     /// Routes of higher priority are matched first.
     pub priority: Setting<i32>,
+    /// Names of the listeners whose requests it takes; empty takes those of all.
+    pub listeners: Vec<Setting<String>>,
     /// Match conditions; empty matches every request.
     pub matches: Matches,
     /// The service that answers.
@@ -41,6 +49,10 @@ pub enum Service {
     Builtin(Setting<BuiltinHandler>),
     /// Serves files of a folder.
     Static(StaticFiles),
+    /// Redirects to another URL.
+    Redirect(Redirect),
+    /// Responds with a fixed status and text.
+    Respond(FixedResponse),
 }
 
 /// A handler of the proxy itself.
@@ -127,6 +139,7 @@ impl Route {
         Rule {
             id: self.id.clone(),
             priority: self.priority.value,
+            listeners: values(&self.listeners),
             hosts: values(hosts),
             paths: values(paths),
             headers: values(headers),

@@ -3,9 +3,10 @@
 use crate::failure::connect_problem;
 use crate::headers::correlation::is_acceptable;
 use crate::headers::forwarded_headers::{ForwardedHeaders, client_ip};
+use crate::headers::header_edits::{self, FilledEdits};
 use crate::headers::inbound_head::{InboundHead, LoggedHead};
 use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
-use crate::headers::{header_edits, names, trace_context};
+use crate::headers::{names, trace_context};
 use crate::health::{outlier, reachability};
 use crate::record::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
 use crate::response::body::Body;
@@ -26,7 +27,8 @@ use http::{
 use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Blame, Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
-use proxy_plan::{ListenerPlan, RequestHead, RoutePlan, Service, UpstreamPlan};
+use proxy_model::{HeaderEdits, RequestValues};
+use proxy_plan::{ListenerPlan, RequestHead, RoutePlan, UpstreamPlan};
 use proxy_pool::ConnectError;
 use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields, TargetMetrics};
 use std::rc::Rc;
@@ -52,6 +54,10 @@ pub(crate) struct Exchange {
     /// Header fields for the target in addition to the head's.
     pub(crate) forwarded: Option<ForwardedHeaders>,
     service: ServiceForm,
+    /// The route's edits of headers with the values of this request; `None` if they have none.
+    pub(crate) edits: Option<Rc<FilledEdits>>,
+    /// Scheme and host as the client wrote them; `None` unless the route rewrites paths.
+    pub(crate) client_origin: Option<Box<str>>,
     /// `Accept`, if it mentions HTML; kept for error responses after the head has gone upstream.
     accept: Option<HeaderValue>,
     stream: RequestStream,
@@ -116,6 +122,8 @@ impl Exchange {
             listener: listener_index,
             forwarded: None,
             service: ServiceForm::Unsaid,
+            edits: None,
+            client_origin: None,
             accept: accept.flatten(),
             stream,
         }
@@ -155,6 +163,8 @@ impl Exchange {
             listener: self.listener,
             forwarded: None,
             service: self.service,
+            edits: self.edits.clone(),
+            client_origin: None,
             accept: None,
             stream: RequestStream {
                 client,
@@ -180,6 +190,8 @@ impl Exchange {
             headers: self.head.headers.as_map(),
             content_length: self.head.headers.content_length(),
             client_ip: self.completion.record.client_ip,
+            is_tls: self.completion.client.peer.tls,
+            is_peer_trusted: self.completion.client.peer.trusted.get(),
         }
     }
 
@@ -260,8 +272,16 @@ impl Exchange {
 
     pub(crate) fn set_route(&mut self, route: &RoutePlan) {
         self.service = route.form;
+        if route.has_values {
+            self.edits = Some(Rc::new(self.filled_edits(route)));
+        }
+        if route.rewrite.is_some() {
+            let head = self.request_head();
+            let origin = format!("{}://{}", head.scheme().name(), head.host);
+            self.client_origin = Some(origin.into());
+        }
         self.completion.record.parts.route = Some(route.index);
-        if let Service::Upstream(position) = route.service {
+        if let Some(position) = route.service.upstream() {
             self.completion.record.parts.route_upstream = Some(position);
         }
     }
@@ -374,7 +394,8 @@ impl Exchange {
             .route
             .and_then(|at| routes.get(at))
         {
-            header_edits::apply(&route.response_headers, response.headers_mut());
+            let edits = header_edits::of_response(self.edits.as_deref(), route);
+            header_edits::apply(edits, response.headers_mut());
         }
         let agents = self.completion.record.agents.as_mut();
         if let Some(reply) = agents.and_then(|agents| agents.reply.take())
@@ -390,6 +411,45 @@ impl Exchange {
         record.upgrade = None;
         record.problem = Some(Box::new(problem));
         response
+    }
+
+    /// The edits of the response headers of `route`, for this request.
+    pub(crate) fn response_edits<'e>(&'e self, route: &'e RoutePlan) -> &'e HeaderEdits {
+        header_edits::of_response(self.edits.as_deref(), route)
+    }
+
+    /// The edits of the route, filled with the values of the request.
+    #[cold]
+    fn filled_edits(&self, route: &RoutePlan) -> FilledEdits {
+        let head = self.request_head();
+        let record = &self.completion.record;
+        let session = self.completion.client.session.as_deref();
+        let values = RequestValues {
+            client_ip: record.client_ip,
+            host: head.host,
+            scheme: head.scheme(),
+            method: head.method.as_str(),
+            path: head.target.map_or("", PathAndQuery::path),
+            query: head.target.and_then(PathAndQuery::query),
+            route: &route.id,
+            listener: self.listener().map_or("", |listener| &listener.name),
+            correlation_id: record.correlation_id.to_str().unwrap_or_default(),
+            protocol: record.protocol.name(),
+            tls_version: session.and_then(|one| one.version).unwrap_or_default(),
+            tls_server_name: session
+                .and_then(|one| one.server_name.as_deref())
+                .unwrap_or_default(),
+        };
+        let response = route.response_headers.filled(&values);
+        let cors = route.cors.as_ref();
+        let cors = cors.map(|cors| cors.edits(head.method, head.headers));
+        FilledEdits {
+            request: route.request_headers.filled(&values),
+            response: match cors {
+                Some(cors) => cors.followed_by(response),
+                None => response,
+            },
+        }
     }
 
     /// Takes back the target of a request that could not be forwarded, for its record.

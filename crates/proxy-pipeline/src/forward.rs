@@ -12,6 +12,7 @@ mod retry;
 pub(crate) mod shadow;
 pub(crate) mod upgrade;
 mod upstream_connection;
+mod written_back;
 
 use crate::exchange::Exchange;
 use crate::failure::{connect_problem, unfit_response};
@@ -30,7 +31,7 @@ use attempts::{Answered, AttemptOutcome, Attempts};
 use bytes::Bytes;
 use destination::{Destination, within_try};
 use http::header::CONTENT_LENGTH;
-use http::{Method, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::Body as _;
 use proxy_clock::{RequestTimers, Tick};
 use proxy_errors::{Blame, Detail, Problem, Reason};
@@ -274,6 +275,23 @@ impl Attempts<'_, '_> {
         circuit_breaker::settle(self.exchange, failed);
     }
 
+    /// Writes locations and cookies back, if the route rewrites paths.
+    #[inline]
+    fn write_back(&self, headers: &mut HeaderMap) {
+        let Some(rewrite) = &self.to.route.rewrite else {
+            return;
+        };
+        let edits = header_edits::of_request(self.exchange.edits.as_deref(), self.to.route);
+        let target = usize::from(self.to.choice.target);
+        let target = self.to.upstream.targets.get(target);
+        let names = written_back::Names {
+            origin: self.exchange.client_origin.as_deref().unwrap_or_default(),
+            set_host: written_back::set_host(edits),
+            target: target.map_or("", |target| &target.authority),
+        };
+        written_back::apply(rewrite, names, headers);
+    }
+
     fn build_response(
         &mut self,
         answered: Answered,
@@ -313,7 +331,8 @@ impl Attempts<'_, '_> {
             }
             Answered::Refusal(response) => {
                 let (mut head, ()) = response.into_parts();
-                response_head::apply(route, &mut head);
+                self.write_back(&mut head.headers);
+                response_head::apply(self.exchange.response_edits(route), &mut head);
                 head.headers.remove(CONTENT_LENGTH);
                 return Ok(Response::from_parts(head, Body::bytes(Bytes::new())));
             }
@@ -323,7 +342,8 @@ impl Attempts<'_, '_> {
             let detail = Detail::name(&*self.to.upstream.name);
             return Err(Problem::new(Reason::UpgradeDeclined, detail));
         }
-        response_head::apply(route, &mut head);
+        self.write_back(&mut head.headers);
+        response_head::apply(self.exchange.response_edits(route), &mut head);
         let Destination {
             upstream, choice, ..
         } = &self.to;

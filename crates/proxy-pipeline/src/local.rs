@@ -1,4 +1,5 @@
 //! Responses of the proxy's own handlers: static files and built-in pages.
 
+pub(crate) mod answers;
 pub(crate) mod builtin;
 pub(crate) mod files;

@@ -5,7 +5,7 @@ use crate::failure::panic;
 use crate::forward::destination::Destination;
 use crate::forward::shadow;
 use crate::headers::header_edits;
-use crate::local::{builtin, files};
+use crate::local::{answers, builtin, files};
 use crate::policy::in_flight::{self, Holders};
 use crate::policy::rate_limit::{self, Checked, Stage};
 use crate::policy::{
@@ -148,10 +148,12 @@ async fn carry_out(
         Outcome::Answer(handler) => {
             let answer = builtin::answer(handler, exchange)?;
             let mut response = exchange.answer(answer);
-            header_edits::apply(&route.response_headers, response.headers_mut());
+            header_edits::apply(exchange.response_edits(route), response.headers_mut());
             Ok(response)
         }
         Outcome::Files => files::answer(exchange, route, total).await,
+        Outcome::Redirect(redirection) => Ok(answers::redirect(exchange, route, redirection)),
+        Outcome::Respond(response) => Ok(answers::respond(exchange, route, response)),
         Outcome::Forward(upstream, choice) => {
             if route.shadow.is_some() {
                 shadow::begin(exchange, route);
@@ -177,7 +179,7 @@ async fn admit(
 ) -> Result<Duration, Problem> {
     match outcome {
         Outcome::Refuse(problem) => Err(problem.clone()),
-        Outcome::Answer(_) => Ok(exchange.began()),
+        Outcome::Answer(_) | Outcome::Redirect(_) | Outcome::Respond(_) => Ok(exchange.began()),
         Outcome::Files => {
             let upstream = None;
             enter(exchange, Holders { route, upstream }, end_by).await
@@ -214,7 +216,11 @@ fn refused(outcome: Outcome<'_>, near_miss: impl FnOnce() -> Option<String>) -> 
             Problem::new(Reason::RouteNotFound, detail)
         }
         Outcome::Refuse(problem) => problem,
-        Outcome::Answer(_) | Outcome::Files | Outcome::Forward(..) => {
+        Outcome::Answer(_)
+        | Outcome::Files
+        | Outcome::Redirect(_)
+        | Outcome::Respond(_)
+        | Outcome::Forward(..) => {
             let detail = Detail::text("a decision without a route");
             Problem::new(Reason::InternalError, detail)
         }

@@ -6,8 +6,8 @@ use crate::plan::Plan;
 use crate::route::RoutePlan;
 use crate::targets::TargetTransaction;
 use crate::upstream::UpstreamPlan;
-use proxy_model::{Model, Route, Setting};
-use proxy_routing::{Router, Rule};
+use proxy_model::{Model, Route};
+use proxy_routing::Router;
 use std::sync::Arc;
 
 impl Plan {
@@ -26,7 +26,7 @@ impl Plan {
             .collect();
         Self {
             generation,
-            router: Arc::new(Router::new(model.routes.iter().map(rule).collect())),
+            router: Arc::new(Router::new(model.routes.iter().map(Route::rule).collect())),
             listeners: model.listeners.iter().map(ListenerPlan::compile).collect(),
             routes,
             upstreams,
@@ -64,24 +64,4 @@ fn upstreams(model: &Model, targets: &mut TargetTransaction) -> Vec<UpstreamPlan
     let upstreams = upstreams
         .map(|(index, upstream)| UpstreamPlan::compile(index, upstream, &model.limits, targets));
     upstreams.collect()
-}
-
-fn rule(route: &Route) -> Rule {
-    let matches = &route.matches;
-    Rule {
-        id: route.id.clone(),
-        priority: *route.priority,
-        hosts: values(&matches.hosts),
-        paths: values(&matches.paths),
-        headers: values(&matches.headers),
-        methods: values(&matches.methods),
-        query_params: values(&matches.query_params),
-    }
-}
-
-fn values<T: Clone>(settings: &[Setting<T>]) -> Vec<T> {
-    settings
-        .iter()
-        .map(|setting| setting.value.clone())
-        .collect()
 }

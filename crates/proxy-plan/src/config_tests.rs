@@ -14,13 +14,15 @@ use crate::route::RoutePlan;
 use crate::targets::TargetRegistry;
 use crate::upstream_states::AssumeHealthy;
 use explain_command::command;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use prohibitions::violated_prohibitions;
 use proxy_errors::Problem;
 use proxy_model::{
     BuiltinHandler, ConfigTest, EffectiveSetting, Expectation, FailedTest, HeaderEdits, Model,
+    RequestValues, UrlScheme,
 };
 use serde_json::Value;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 /// Runs the tests of `model`, and returns those that fail, in file order, prohibitions last. All targets
@@ -106,9 +108,19 @@ impl Asked<'_> {
             }
             Expectation::Agents(names) => ("list of agents", agents(explanation), names.join(" ")),
             Expectation::Status(status) => {
-                let found = refusal.map(|problem| problem.status().as_u16().to_string());
-                ("status of a refusal", found, status.to_string())
+                let found = own_status(explanation).map(|status| status.to_string());
+                (
+                    "status of the proxy's own answer",
+                    found,
+                    status.to_string(),
+                )
             }
+            Expectation::Redirect(url) => ("redirect", location(explanation), url.clone()),
+            Expectation::UpstreamPath(path) => (
+                "path for an upstream",
+                upstream_path(explanation),
+                path.clone(),
+            ),
             Expectation::Reason(reason) => {
                 let found = refusal.map(|problem| problem.reason().as_str().to_owned());
                 ("reason of a refusal", found, reason.as_str().to_owned())
@@ -204,6 +216,15 @@ impl Asked<'_> {
 
     /// The fields of the request after the edits of its route.
     fn request_fields(&self) -> HeaderMap {
+        let mut fields = self.sent_fields();
+        if let Some(edits) = self.edits(|route| &route.request_headers) {
+            self.filled(edits).apply(&mut fields);
+        }
+        fields
+    }
+
+    /// The fields of the request as it is sent.
+    fn sent_fields(&self) -> HeaderMap {
         let mut fields = HeaderMap::new();
         for (name, value) in &self.request.headers {
             let field = HeaderName::from_bytes(name.as_bytes()).ok();
@@ -211,17 +232,18 @@ impl Asked<'_> {
                 fields.append(name, value);
             }
         }
-        if let Some(edits) = self.edits(|route| &route.request_headers) {
-            edits.apply(&mut fields);
-        }
         fields
     }
 
     /// The fields that the edits of the route give to every response.
     fn response_fields(&self) -> HeaderMap {
         let mut fields = HeaderMap::new();
+        if let Some(cors) = self.route().and_then(|route| route.cors.as_ref()) {
+            let method = Method::from_bytes(self.request.method.as_bytes()).unwrap_or_default();
+            cors.edits(&method, &self.sent_fields()).apply(&mut fields);
+        }
         if let Some(edits) = self.edits(|route| &route.response_headers) {
-            edits.apply(&mut fields);
+            self.filled(edits).apply(&mut fields);
         }
         fields
     }
@@ -231,6 +253,8 @@ impl Asked<'_> {
         let edits = self.edits(|route| &route.response_headers);
         let is_removed =
             edits.is_some_and(|edits| edits.remove.iter().any(|one| one.value == *name));
+        let cors = self.route().and_then(|route| route.cors.as_ref());
+        let is_removed = is_removed || cors.is_some_and(|cors| cors.replaces(name));
         if let Some(set) = unwanted("response", &self.response_fields(), name) {
             return Some(set);
         }
@@ -239,10 +263,50 @@ impl Asked<'_> {
             .then(|| format!("no edit removes the response header `{name}` of the upstream"))
     }
 
+    /// `edits` with the values of the request. Those that a decision does not know stay in their braces.
+    fn filled(&self, edits: &HeaderEdits) -> HeaderEdits {
+        let Explanation {
+            method,
+            host,
+            path,
+            query,
+            client_ip,
+            listener,
+            winner,
+            is_tls,
+            ..
+        } = self.explanation;
+        let scheme = if *is_tls {
+            UrlScheme::Https
+        } else {
+            UrlScheme::Http
+        };
+        let if_tls = |value: &'static str| if *is_tls { value } else { "" };
+        edits.filled(&RequestValues {
+            client_ip: client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            host: &host.sent,
+            scheme,
+            method,
+            path: &path.sent,
+            query: Some(query.as_str()).filter(|query| !query.is_empty()),
+            route: winner.as_ref().map_or("", |winner| &winner.route.name),
+            listener: listener.as_ref().map_or("", |listener| &listener.name),
+            correlation_id: "{correlation_id}",
+            protocol: "{protocol}",
+            tls_version: if_tls("{tls_version}"),
+            tls_server_name: if_tls("{tls_server_name}"),
+        })
+    }
+
     fn edits(&self, get: impl Fn(&RoutePlan) -> &HeaderEdits) -> Option<&HeaderEdits> {
+        self.route().map(get)
+    }
+
+    /// The route that takes the request.
+    fn route(&self) -> Option<&RoutePlan> {
         let name = &self.explanation.winner.as_ref()?.route.name;
         let mut routes = self.plan.routes().iter();
-        routes.find(|route| *route.id == **name).map(get)
+        routes.find(|route| *route.id == **name)
     }
 }
 
@@ -283,21 +347,64 @@ fn in_order(mut names: Vec<String>) -> String {
 fn refusal(explanation: &Explanation) -> Option<&Problem> {
     match &explanation.answerer {
         Handler::Nobody { problem, .. } => Some(problem),
+        Handler::Upstream { .. }
+        | Handler::Builtin(_)
+        | Handler::Files(_)
+        | Handler::Redirect { .. }
+        | Handler::Respond { .. } => None,
+    }
+}
+
+/// The status of an answer of the proxy's own, if the decision says so.
+fn own_status(explanation: &Explanation) -> Option<u16> {
+    match &explanation.answerer {
+        Handler::Nobody { problem, .. } => Some(problem.status().as_u16()),
+        Handler::Redirect { status, .. } | Handler::Respond { status, .. } => Some(*status),
         Handler::Upstream { .. } | Handler::Builtin(_) | Handler::Files(_) => None,
     }
+}
+
+fn location(explanation: &Explanation) -> Option<String> {
+    match &explanation.answerer {
+        Handler::Redirect { location, .. } => Some(location.clone()),
+        Handler::Upstream { .. }
+        | Handler::Builtin(_)
+        | Handler::Files(_)
+        | Handler::Respond { .. }
+        | Handler::Nobody { .. } => None,
+    }
+}
+
+/// The path and query that the upstream gets; `None` without an upstream.
+fn upstream_path(explanation: &Explanation) -> Option<String> {
+    upstream(explanation)?;
+    let sent = &explanation.path.sent;
+    let as_sent = || match explanation.query.as_str() {
+        "" => sent.clone(),
+        query => format!("{sent}?{query}"),
+    };
+    Some(explanation.rewritten.clone().unwrap_or_else(as_sent))
 }
 
 fn upstream(explanation: &Explanation) -> Option<String> {
     match &explanation.answerer {
         Handler::Upstream { upstream, .. } => Some(upstream.name.clone()),
-        Handler::Nobody { .. } | Handler::Builtin(_) | Handler::Files(_) => None,
+        Handler::Nobody { .. }
+        | Handler::Builtin(_)
+        | Handler::Files(_)
+        | Handler::Redirect { .. }
+        | Handler::Respond { .. } => None,
     }
 }
 
 fn builtin(explanation: &Explanation) -> Option<BuiltinHandler> {
     match &explanation.answerer {
         Handler::Builtin(handler) => Some(*handler),
-        Handler::Nobody { .. } | Handler::Upstream { .. } | Handler::Files(_) => None,
+        Handler::Nobody { .. }
+        | Handler::Upstream { .. }
+        | Handler::Files(_)
+        | Handler::Redirect { .. }
+        | Handler::Respond { .. } => None,
     }
 }
 
@@ -319,6 +426,10 @@ fn decided(explanation: &Explanation) -> String {
         }
         Handler::Builtin(handler) => format!("`{handler}` answers"),
         Handler::Files(root) => format!("files below `{}` answer", root.name),
+        Handler::Redirect { location, .. } => {
+            format!("the request is redirected to {location}")
+        }
+        Handler::Respond { status, .. } => format!("the route responds with {status}"),
         Handler::Nobody { problem, .. } => format!(
             "the request is refused with {} ({})",
             problem.status().as_u16(),

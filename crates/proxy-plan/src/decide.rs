@@ -2,13 +2,13 @@
 //! it.
 
 use crate::plan::Plan;
-use crate::route::{RoutePlan, Service};
+use crate::route::{FixedResponsePlan, Redirection, RequestUrl, RoutePlan, Service};
 use crate::upstream::UpstreamPlan;
 use crate::upstream_states::UpstreamStates;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_model::BuiltinHandler;
+use proxy_model::{BuiltinHandler, UrlScheme};
 use proxy_routing::{
     Head, HostError, PathError, Readings, forgiving_path, is_plain_path, normal_host,
 };
@@ -19,6 +19,9 @@ use std::time::Duration;
 
 /// Maximum length of a path in logs, in bytes.
 const MAX_SHOWN_PATH_BYTES: usize = 200;
+
+/// The field of a trusted proxy with the scheme that its client used.
+const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// The parts of a request that a decision depends on.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +40,10 @@ pub struct RequestHead<'a> {
     pub content_length: Option<u64>,
     /// The client's address.
     pub client_ip: IpAddr,
+    /// The connection is encrypted.
+    pub is_tls: bool,
+    /// The peer's forwarding headers are trusted.
+    pub is_peer_trusted: bool,
 }
 
 /// The decision about a request.
@@ -59,6 +66,10 @@ pub enum Outcome<'p> {
     Answer(BuiltinHandler),
     /// Files of the route's folder.
     Files,
+    /// The proxy itself, with a redirect.
+    Redirect(Redirection),
+    /// The proxy itself, with the route's response.
+    Respond(&'p FixedResponsePlan),
     /// None; the client gets this problem.
     Refuse(Problem),
 }
@@ -82,20 +93,76 @@ impl Plan {
         states: &impl UpstreamStates,
         now: Duration,
     ) -> Decision<'p> {
+        let listener = self.listeners.get(head.listener);
+        if let Some(listener) = listener
+            && let Some(access) = &listener.access
+            && !access.admits(head.client_ip)
+        {
+            return Decision::refuse(None, denied("listener", &listener.name));
+        }
         let route = match self.route(head) {
             Ok(route) => route,
             Err(problem) => return Decision::refuse(None, problem),
         };
+        if let Some(access) = &route.access
+            && !access.admits(head.client_ip)
+        {
+            return Decision::refuse(Some(route), denied("route", &route.id));
+        }
+        self.decide_on(route, head, states, now)
+    }
+
+    /// Decides on a request of a client that `allow` and `deny` admit everywhere.
+    pub(crate) fn decide_for_admitted<'p>(
+        &'p self,
+        head: &RequestHead<'_>,
+        states: &impl UpstreamStates,
+        now: Duration,
+    ) -> Decision<'p> {
+        match self.route(head) {
+            Ok(route) => self.decide_on(route, head, states, now),
+            Err(problem) => Decision::refuse(None, problem),
+        }
+    }
+
+    #[inline]
+    fn decide_on<'p>(
+        &'p self,
+        route: &'p RoutePlan,
+        head: &RequestHead<'_>,
+        states: &impl UpstreamStates,
+        now: Duration,
+    ) -> Decision<'p> {
         if let Some(announced) = head.content_length
             && announced > route.max_body_bytes
         {
             let problem = body_too_large(announced, route);
             return Decision::refuse(Some(route), problem);
         }
-        let outcome = match route.service {
-            Service::Builtin(handler) => Outcome::Answer(handler),
+        let cors = route.cors.as_ref();
+        if let Some(response) = cors.and_then(|cors| cors.preflight(head.method, head.headers)) {
+            return Decision {
+                route: Some(route),
+                outcome: Outcome::Respond(response),
+                end_by: None,
+            };
+        }
+        let outcome = match &route.service {
+            Service::Upstream(_) if !is_rewritable(route, head) => {
+                let detail = Detail::text("the rewritten path leaves its root");
+                Outcome::Refuse(Problem::new(Reason::AmbiguousPath, detail))
+            }
+            Service::Upstream(position) => self.choose(*position, head, states),
+            Service::Builtin(handler) => Outcome::Answer(*handler),
             Service::Static => Outcome::Files,
-            Service::Upstream(position) => self.choose(position, head, states),
+            Service::Redirect(redirect) => match redirect.redirection(head.url()) {
+                Ok(redirection) => Outcome::Redirect(redirection),
+                Err(problem) => Outcome::Refuse(problem),
+            },
+            Service::Respond(response) => match response.problem() {
+                Some(problem) if response.body.is_none() => Outcome::Refuse(problem),
+                Some(_) | None => Outcome::Respond(response),
+            },
         };
         Decision {
             route: Some(route),
@@ -117,10 +184,12 @@ impl Plan {
 
     /// The normalized head, and the index of the route that matches it.
     pub(crate) fn see<'a>(
-        &self,
+        &'a self,
         head: &RequestHead<'a>,
     ) -> Result<(NormalizedHead<'a>, Option<usize>), Problem> {
-        let seen = NormalizedHead::normalize(head)?;
+        let listener = self.listeners.get(head.listener);
+        let name = listener.map_or("", |listener| &listener.name);
+        let seen = NormalizedHead::normalize(head, name)?;
         let reached = self.reach(head.listener, &seen.as_head(head));
         if !seen.is_plain {
             self.check_path(head, &seen, reached)?;
@@ -201,6 +270,37 @@ impl Plan {
     }
 }
 
+impl RequestHead<'_> {
+    /// The URL of the request as its client wrote it.
+    fn url(&self) -> RequestUrl<'_> {
+        let path = self.target.map_or("/", PathAndQuery::path);
+        RequestUrl {
+            scheme: self.scheme(),
+            authority: self.host,
+            // `OPTIONS *` has no path.
+            path: if path.starts_with('/') { path } else { "/" },
+            query: self.target.and_then(PathAndQuery::query),
+        }
+    }
+
+    /// The scheme that the client used: that of its connection, or as a trusted proxy says.
+    #[must_use]
+    pub fn scheme(&self) -> UrlScheme {
+        let claimed = self
+            .is_peer_trusted
+            .then(|| self.headers.get(FORWARDED_PROTO))
+            .flatten();
+        let claimed = claimed.and_then(|value| value.to_str().ok());
+        let first = claimed.and_then(|value| value.split(',').next());
+        match first.map(str::trim) {
+            Some(scheme) if scheme.eq_ignore_ascii_case("https") => UrlScheme::Https,
+            Some(scheme) if scheme.eq_ignore_ascii_case("http") => UrlScheme::Http,
+            Some(_) | None if self.is_tls => UrlScheme::Https,
+            Some(_) | None => UrlScheme::Http,
+        }
+    }
+}
+
 impl<'p> Decision<'p> {
     fn refuse(route: Option<&'p RoutePlan>, problem: Problem) -> Self {
         Self {
@@ -214,6 +314,7 @@ impl<'p> Decision<'p> {
 /// A head in the normalized form that routes are matched against.
 #[derive(Debug)]
 pub(crate) struct NormalizedHead<'a> {
+    listener: &'a str,
     host: Cow<'a, str>,
     path: Cow<'a, str>,
     /// Every server reads the path the same.
@@ -222,7 +323,7 @@ pub(crate) struct NormalizedHead<'a> {
 }
 
 impl<'a> NormalizedHead<'a> {
-    fn normalize(head: &RequestHead<'a>) -> Result<Self, Problem> {
+    fn normalize(head: &RequestHead<'a>, listener: &'a str) -> Result<Self, Problem> {
         let host = match head.host {
             "" => Cow::Borrowed(""),
             host => normal_host(host).map_err(host_problem)?.name,
@@ -236,6 +337,7 @@ impl<'a> NormalizedHead<'a> {
         };
         let query = head.target.and_then(PathAndQuery::query);
         Ok(Self {
+            listener,
             host,
             path,
             is_plain,
@@ -245,6 +347,7 @@ impl<'a> NormalizedHead<'a> {
 
     pub(crate) fn as_head<'s>(&'s self, head: &RequestHead<'s>) -> Head<'s> {
         Head {
+            listener: self.listener,
             method: head.method,
             host: &self.host,
             path: &self.path,
@@ -252,6 +355,22 @@ impl<'a> NormalizedHead<'a> {
             headers: head.headers,
         }
     }
+}
+
+/// Whether no server reads the path for the upstream as one that leaves its root.
+#[inline]
+fn is_rewritable(route: &RoutePlan, head: &RequestHead<'_>) -> bool {
+    route.rewrite.as_ref().is_none_or(|rewrite| {
+        let path = head.target.map_or("/", PathAndQuery::path);
+        rewrite.is_safe(path)
+    })
+}
+
+/// The problem of a client that the networks of `kind` `name` refuse.
+#[cold]
+fn denied(kind: &str, name: &str) -> Problem {
+    let detail = format!("{kind} {name} does not admit the client's address");
+    Problem::new(Reason::AccessDenied, Detail::text(detail))
 }
 
 /// The problem of a body of `current` bytes, more than `route` takes.

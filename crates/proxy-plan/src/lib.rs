@@ -4,6 +4,7 @@
 //! that the running proxy executes, that `explain` shows and that tests verify: a pure function of
 //! the request's head, the [`UpstreamStates`] and the time.
 
+mod access;
 mod agent;
 mod agent_state;
 mod balancing;
@@ -25,6 +26,7 @@ mod targets;
 mod upstream;
 mod upstream_states;
 
+pub use access::AccessPlan;
 pub use agent::{AgentEndpoint, AgentPlan, EventSet, RouteAgents};
 pub use agent_state::AgentState;
 pub use balancing::{BalancingPlan, StickyPlan};
@@ -43,7 +45,10 @@ pub use plan::Plan;
 pub use registry::{StateRegistry, StateTransaction};
 pub use resolution::{NameResolution, Resolution};
 pub use retry::RetryPlan;
-pub use route::{CompressionPlan, RoutePlan, RouteTimes, Service, ShadowPlan};
+pub use route::{
+    CompressionPlan, CorsPlan, FixedResponsePlan, RedirectPlan, Redirection, RewritePlan,
+    RoutePlan, RouteTimes, Service, ShadowPlan,
+};
 pub use targets::{TargetIdentity, TargetRegistry, TargetTransaction};
 pub use upstream::{TargetPlan, UpstreamPlan};
 pub use upstream_states::{AssumeHealthy, IdleBalancer, KnownHealth, UpstreamStates};

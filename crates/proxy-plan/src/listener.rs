@@ -1,5 +1,6 @@
 //! The compiled form of a listener.
 
+use crate::access::AccessPlan;
 use ipnet::IpNet;
 use proxy_model::{Listener, PathPolicy};
 use std::time::Duration;
@@ -17,6 +18,8 @@ pub struct ListenerPlan {
     pub default_route: Option<usize>,
     /// Networks of the peers with trusted forwarding headers.
     pub trusted_proxies: Vec<IpNet>,
+    /// Networks of clients; `None` admits all.
+    pub access: Option<Box<AccessPlan>>,
     /// Ambiguous paths are refused.
     pub strict_paths: bool,
     /// The proxy's own errors carry `Proxy-Status`.
@@ -58,6 +61,7 @@ impl ListenerPlan {
                 .iter()
                 .map(|net| net.value)
                 .collect(),
+            access: AccessPlan::compile(&listener.access),
             strict_paths: *listener.path_policy == PathPolicy::Strict,
             expose_reasons: *listener.expose_reasons,
             via: *listener.via,

@@ -1,5 +1,17 @@
 //! The compiled form of a route.
 
+mod cors;
+mod fixed_response;
+mod redirect;
+mod rewrite;
+
+pub use cors::CorsPlan;
+pub use fixed_response::FixedResponsePlan;
+pub(crate) use redirect::RequestUrl;
+pub use redirect::{RedirectPlan, Redirection};
+pub use rewrite::RewritePlan;
+
+use crate::access::AccessPlan;
 use crate::agent::{AgentPlan, RouteAgents};
 use crate::retry::RetryPlan;
 use crate::targets::TargetTransaction;
@@ -34,8 +46,12 @@ pub struct RoutePlan {
     pub buffer_responses: bool,
     /// The most that is held of one body, in bytes.
     pub max_body_buffer_bytes: u64,
+    /// Networks of clients; `None` admits all.
+    pub access: Option<Box<AccessPlan>>,
     /// Ambiguous paths are refused; `None` takes the listener's setting.
     pub strict_paths: Option<bool>,
+    /// The path that the upstream gets; `None` is the client's.
+    pub rewrite: Option<Box<RewritePlan>>,
     /// Timeouts.
     pub times: RouteTimes,
     /// Whether and when a request is sent again.
@@ -48,6 +64,10 @@ pub struct RoutePlan {
     pub breaker: Option<CircuitBreaker>,
     /// The agents that decide about its requests; `None` for most routes.
     pub agents: Option<Box<RouteAgents>>,
+    /// Requests of pages of other origins; `None` leaves them to the upstream.
+    pub cors: Option<Box<CorsPlan>>,
+    /// Whether edits of headers depend on the request.
+    pub has_values: bool,
     /// Edits of the request headers sent upstream.
     pub request_headers: HeaderEdits,
     /// Edits of the response headers sent to the client.
@@ -77,7 +97,7 @@ pub struct ShadowPlan {
 }
 
 /// The service that answers a route's requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Service {
     /// The upstream with this index.
     Upstream(usize),
@@ -85,6 +105,10 @@ pub enum Service {
     Builtin(BuiltinHandler),
     /// Files of the folder in the model's route.
     Static,
+    /// A redirect to another URL.
+    Redirect(Box<RedirectPlan>),
+    /// A response with a fixed status and text.
+    Respond(Box<FixedResponsePlan>),
 }
 
 /// Timeouts of an exchange: the route's own, else its upstream's.
@@ -103,6 +127,17 @@ pub struct RouteTimes {
     pub total: Option<Duration>,
 }
 
+impl Service {
+    /// Index of the upstream that requests are forwarded to.
+    #[must_use]
+    pub const fn upstream(&self) -> Option<usize> {
+        match self {
+            Self::Upstream(position) => Some(*position),
+            Self::Builtin(_) | Self::Static | Self::Redirect(_) | Self::Respond(_) => None,
+        }
+    }
+}
+
 impl RoutePlan {
     pub(crate) fn compile(
         index: usize,
@@ -115,11 +150,14 @@ impl RoutePlan {
             model::Service::Upstream(upstream) => Service::Upstream(upstream.value.position()),
             model::Service::Builtin(handler) => Service::Builtin(handler.value),
             model::Service::Static(_) => Service::Static,
+            model::Service::Redirect(redirect) => {
+                Service::Redirect(Box::new(RedirectPlan::compile(redirect)))
+            }
+            model::Service::Respond(response) => {
+                Service::Respond(Box::new(FixedResponsePlan::compile(response)))
+            }
         };
-        let upstream = match service {
-            Service::Upstream(position) => upstreams.get(position),
-            Service::Builtin(_) | Service::Static => None,
-        };
+        let upstream = service.upstream().and_then(|at| upstreams.get(at));
         let policies = &route.policies;
         let max_body_setting = if policies.max_body_size.is_some() {
             "routes.route.policies.max-body-size"
@@ -138,9 +176,15 @@ impl RoutePlan {
             buffer_requests: *policies.buffer_requests,
             buffer_responses: *policies.buffer_responses,
             max_body_buffer_bytes: *limits.max_body_buffer_bytes,
+            access: AccessPlan::compile(&policies.access),
             strict_paths: policies
                 .path_policy
                 .map(|policy| *policy == PathPolicy::Strict),
+            rewrite: policies
+                .rewrite
+                .as_ref()
+                .map(RewritePlan::compile)
+                .map(Box::new),
             times: RouteTimes::compile(route, upstream),
             retry: RetryPlan::compile(policies.retry.as_ref()),
             compression: policies.compression.as_ref().map(compression).map(Box::new),
@@ -151,6 +195,10 @@ impl RoutePlan {
                     transaction.breaker(&route.id, &upstream.name, breaker_settings(breaker))
                 }),
             agents: RouteAgents::compile(&route.agents, agents),
+            cors: policies.cors.as_ref().map(CorsPlan::compile).map(Box::new),
+            has_values: policies.cors.is_some()
+                || policies.request_headers.has_values()
+                || policies.response_headers.has_values(),
             request_headers: policies.request_headers.clone(),
             response_headers: policies.response_headers.clone(),
         }

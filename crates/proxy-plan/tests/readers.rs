@@ -49,13 +49,17 @@ fn decided(path: &str) -> Result<String, Reason> {
         headers: &HeaderMap::new(),
         content_length: None,
         client_ip: Ipv4Addr::LOCALHOST.into(),
+        is_tls: false,
+        is_peer_trusted: false,
     };
     let decision = PLAN.decide(&head, &AssumeHealthy::new(&PLAN), Duration::ZERO);
     match decision.outcome {
         Outcome::Refuse(problem) => Err(problem.reason()),
-        Outcome::Forward(..) | Outcome::Answer(_) | Outcome::Files => {
-            Ok(decision.route.unwrap().id.to_string())
-        }
+        Outcome::Forward(..)
+        | Outcome::Answer(_)
+        | Outcome::Files
+        | Outcome::Redirect(_)
+        | Outcome::Respond(_) => Ok(decision.route.unwrap().id.to_string()),
     }
 }
 

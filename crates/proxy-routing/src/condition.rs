@@ -16,6 +16,8 @@ const MAX_LISTED: usize = 8;
 /// A kind of condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionKind {
+    /// `listeners` of a route.
+    Listener,
     /// `host`.
     Host,
     /// `path`, `path-prefix` and `path-regex`.
@@ -42,7 +44,8 @@ pub struct Unmet {
 
 impl ConditionKind {
     /// Every kind, in the order of evaluation.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
+        Self::Listener,
         Self::Host,
         Self::Path,
         Self::Method,
@@ -54,6 +57,7 @@ impl ConditionKind {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Listener => "listener",
             Self::Host => "host",
             Self::Path => "path",
             Self::Method => "method",
@@ -65,6 +69,7 @@ impl ConditionKind {
     /// Whether `rule` has no condition of this kind, or one that holds.
     pub(crate) fn holds(self, rule: &Rule, head: &Head<'_>) -> bool {
         match self {
+            Self::Listener => rule.listener_holds(head),
             Self::Host => rule.host_holds(head),
             Self::Path => rule.path_holds(head),
             Self::Method => rule.method_holds(head),
@@ -77,6 +82,7 @@ impl ConditionKind {
     /// apart from `OPTIONS *`, which is not a path.
     pub(crate) fn covers(self, wide: &Rule, narrow: &Rule) -> bool {
         match self {
+            Self::Listener => all_covered(&wide.listeners, &narrow.listeners, String::eq),
             Self::Host => all_covered(&wide.hosts, &narrow.hosts, HostPattern::covers),
             Self::Path => {
                 wide.paths.iter().any(PathPattern::covers_all)
@@ -100,6 +106,7 @@ impl ConditionKind {
     /// The conditions of this kind beside the request's value.
     pub(crate) fn describe(self, rule: &Rule, head: &Head<'_>) -> Unmet {
         let (wanted, got) = match self {
+            Self::Listener => (any_of(&rule.listeners), or_none(head.listener)),
             Self::Host => (any_of(&rule.hosts), or_none(head.host)),
             Self::Path => (any_of(&rule.paths), head.path.to_owned()),
             Self::Method => (any_of(&rule.methods), head.method.to_string()),

@@ -5,6 +5,8 @@ use http::{HeaderMap, Method};
 /// The parts of a request that routing depends on, borrowed and normalized.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
+    /// The name of the request's listener; empty if there is none.
+    pub listener: &'a str,
     /// The request's method.
     pub method: &'a Method,
     /// The host as returned by [`normal_host`](crate::host::normal_host): lower case, no port.

@@ -94,12 +94,13 @@ fn narrower_loser<'r>(
     high: &'r Rule,
     low: &'r Rule,
 ) -> Option<(Because, ConditionKind, Shared<'r>)> {
-    const FURTHER: [ConditionKind; 3] = [
+    const FURTHER: [ConditionKind; 4] = [
+        ConditionKind::Listener,
         ConditionKind::Method,
         ConditionKind::Header,
         ConditionKind::Query,
     ];
-    if high.priority != low.priority || !methods_meet(high, low) {
+    if high.priority != low.priority || !meet(high, low) {
         return None;
     }
     shared_requests(high, low).find_map(|shared| {
@@ -131,7 +132,7 @@ fn reordered(
     (first_at, first): (usize, &Rule),
     (second_at, second): (usize, &Rule),
 ) -> Option<Reordered> {
-    if first.priority != second.priority || !methods_meet(first, second) {
+    if first.priority != second.priority || !meet(first, second) {
         return None;
     }
     shared_requests(first, second).find_map(|shared| {
@@ -156,9 +157,13 @@ fn compare<R: Ord>(first: &R, second: &R) -> Ordering {
     first.cmp(second).then(Ordering::Greater)
 }
 
-fn methods_meet(one: &Rule, other: &Rule) -> bool {
-    let both = |method| other.methods.contains(method);
-    one.methods.is_empty() || other.methods.is_empty() || one.methods.iter().any(both)
+/// Whether a request may have a listener and a method of both rules.
+fn meet(one: &Rule, other: &Rule) -> bool {
+    fn share<T: PartialEq>(ones: &[T], others: &[T]) -> bool {
+        let both = |one| others.contains(one);
+        ones.is_empty() || others.is_empty() || ones.iter().any(both)
+    }
+    share(&one.listeners, &other.listeners) && share(&one.methods, &other.methods)
 }
 
 fn shared_requests<'r>(one: &'r Rule, other: &'r Rule) -> impl Iterator<Item = Shared<'r>> {

@@ -21,6 +21,8 @@ pub struct Rule {
     pub id: String,
     /// The higher priority wins, before anything else is compared.
     pub priority: i32,
+    /// Names of listeners, of which the request must have come to one.
+    pub listeners: Vec<String>,
     /// Hosts, of which the request must have one.
     pub hosts: Vec<HostPattern>,
     /// Paths, of which the request must have one.
@@ -41,6 +43,7 @@ impl Rule {
         Self {
             id: id.into(),
             priority: DEFAULT_PRIORITY,
+            listeners: Vec::new(),
             hosts: Vec::new(),
             paths: Vec::new(),
             headers: Vec::new(),
@@ -51,7 +54,14 @@ impl Rule {
 
     /// Whether the rule has no conditions other than on host and path.
     pub(crate) fn is_bare(&self) -> bool {
-        self.headers.is_empty() && self.methods.is_empty() && self.query_params.is_empty()
+        self.listeners.is_empty()
+            && self.headers.is_empty()
+            && self.methods.is_empty()
+            && self.query_params.is_empty()
+    }
+
+    pub(crate) fn listener_holds(&self, head: &Head<'_>) -> bool {
+        holds(&self.listeners, |listener| listener == head.listener)
     }
 
     pub(crate) fn host_holds(&self, head: &Head<'_>) -> bool {
@@ -74,23 +84,25 @@ impl Rule {
         holds(&self.query_params, |parameter| parameter.holds(head.query))
     }
 
-    /// Number of header and query conditions that hold, and one more for a method; `None` if no
-    /// condition of one of these kinds holds.
+    /// Number of header and query conditions that hold, and one more each for a listener and a method;
+    /// `None` if no condition of one of these kinds holds.
     pub(crate) fn conditions_held(&self, head: &Head<'_>) -> Option<u32> {
-        if !self.method_holds(head) {
+        if !self.listener_holds(head) || !self.method_holds(head) {
             return None;
         }
         let headers = count(&self.headers, |header| header.holds(head.headers))?;
         let query = count(&self.query_params, |parameter| parameter.holds(head.query))?;
-        Some(narrow(
-            usize::from(!self.methods.is_empty()) + headers + query,
-        ))
+        Some(narrow(self.single_conditions() + headers + query))
     }
 
     /// The greatest result of [`Rule::conditions_held`].
     pub(crate) fn most_conditions(&self) -> u32 {
-        let methods = usize::from(!self.methods.is_empty());
-        narrow(methods + self.headers.len() + self.query_params.len())
+        narrow(self.single_conditions() + self.headers.len() + self.query_params.len())
+    }
+
+    /// Number of the kinds of conditions that count once however many there are.
+    fn single_conditions(&self) -> usize {
+        usize::from(!self.listeners.is_empty()) + usize::from(!self.methods.is_empty())
     }
 
     /// Without repeated conditions, which would count twice.

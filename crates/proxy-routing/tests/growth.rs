@@ -162,6 +162,7 @@ fn a_path_of_slashes_meets_only_the_prefixes_of_slashes() {
 
 fn with_path(path: &str) -> Request {
     Request {
+        listener: String::new(),
         path: path.to_owned(),
         ..request("GET - /")
     }

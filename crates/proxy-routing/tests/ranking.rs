@@ -44,6 +44,18 @@ const CASES: &[Case] = &[
     ),
     (
         "path:/a
+         path:/a listener:plain
+         path:/a listener:plain method:GET
+         host:a.com path:/a",
+        &[
+            ("plain:GET - /a", Some(2)),
+            ("plain:PUT - /a", Some(1)),
+            ("tls:GET - /a", Some(0)),
+            ("plain:GET a.com /a", Some(3)),
+        ],
+    ),
+    (
+        "path:/a
          prefix:/ priority:51",
         &[("GET - /a", Some(1))],
     ),

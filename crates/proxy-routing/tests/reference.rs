@@ -65,7 +65,8 @@ fn rank(at: usize, rule: &Rule, head: &Head<'_>) -> Option<Rank> {
         .map(path_specificity)
         .max()
         .or(rule.paths.is_empty().then_some((0, 0)))?;
-    let fits = (rule.headers.is_empty() || 0 < headers)
+    let fits = (rule.listeners.is_empty() || rule.listeners.iter().any(|one| one == head.listener))
+        && (rule.headers.is_empty() || 0 < headers)
         && (rule.methods.is_empty() || rule.methods.contains(head.method))
         && (rule.query_params.is_empty() || 0 < queries);
     fits.then(|| {
@@ -73,7 +74,10 @@ fn rank(at: usize, rule: &Rule, head: &Head<'_>) -> Option<Rank> {
             rule.priority,
             host,
             path,
-            usize::from(!rule.methods.is_empty()) + headers + queries,
+            usize::from(!rule.listeners.is_empty())
+                + usize::from(!rule.methods.is_empty())
+                + headers
+                + queries,
             -isize::try_from(at).unwrap(),
         )
     })
@@ -109,6 +113,7 @@ fn any_path() -> impl Strategy<Value = String> {
 fn any_rule() -> impl Strategy<Value = Rule> {
     let headers = words("header", &["X-A", "X-A=1", "X-A=2", "X-B", "X-B=1", "X-C"]);
     let methods = words("method", &["GET", "POST", "PUT"]);
+    let listeners = words("listener", &["plain", "tls"]);
     let queries = words("query", &["a", "a=1", "a=2", "b", "b=1"]);
     let priority = words("priority", &["50", "50", "50", "49", "51"]);
     let parts = (
@@ -117,16 +122,27 @@ fn any_rule() -> impl Strategy<Value = Rule> {
         prop::collection::vec(headers, 0..3),
         prop::collection::vec(methods, 0..2),
         prop::collection::vec(queries, 0..2),
+        prop::collection::vec(listeners, 0..2),
         priority,
     );
-    parts.prop_map(|(hosts, paths, headers, methods, queries, priority)| {
-        let lists = [hosts, paths, headers, methods, queries, vec![priority]];
-        rules(&lists.concat().join(" ")).remove(0)
-    })
+    parts.prop_map(
+        |(hosts, paths, headers, methods, queries, listeners, priority)| {
+            let lists = [
+                hosts,
+                paths,
+                headers,
+                methods,
+                queries,
+                listeners,
+                vec![priority],
+            ];
+            rules(&lists.concat().join(" ")).remove(0)
+        },
+    )
 }
 
 fn any_request() -> impl Strategy<Value = Request> {
-    let method = prop::sample::select(&["GET", "POST", "HEAD"][..]);
+    let method = prop::sample::select(&["GET", "POST", "HEAD", "plain:GET", "tls:POST"][..]);
     let query =
         prop::sample::select(&["", "?a", "?a=1", "?b=1&a=2", "?%61=1&c", "?c&&=&a=2&a=2"][..]);
     let headers =

@@ -222,6 +222,8 @@ async fn routes_stand_in_matching_order_with_their_places() {
         "upstream": "app",
         "service_type": "api",
         "builtin_handler": null,
+        "redirect": null,
+        "respond": null,
         "policies": {
             "timeouts.request-secs": 30,
             "max-body-size": 500_000_000,

@@ -119,6 +119,8 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
     let upstream = named(d, &b, &spec::EXPECT_UPSTREAM, Among::Upstreams);
     let builtin = b.optional(d, &spec::EXPECT_BUILTIN);
     let status = b.optional(d, &spec::EXPECT_STATUS);
+    let redirect = b.optional(d, &spec::EXPECT_REDIRECT);
+    let upstream_path = b.optional(d, &spec::EXPECT_UPSTREAM_PATH);
     let reason = b.optional(d, &spec::EXPECT_REASON);
     let listener = named(d, &b, &spec::EXPECT_LISTENER, Among::Listeners);
     let certificate = b.optional(d, &spec::EXPECT_CERTIFICATE);
@@ -131,6 +133,8 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
         builtin.map(|one| one.map(Expectation::Builtin)),
         agents(d, &b),
         status.map(|one| one.map(Expectation::Status)),
+        upstream_path.map(|one| one.map(Expectation::UpstreamPath)),
+        redirect.map(|one| one.map(Expectation::Redirect)),
         reason.map(|one| one.map(Expectation::Reason)),
         listener.map(|one| one.map(Expectation::Listener)),
         certificate.map(|one| one.map(Expectation::Certificate)),

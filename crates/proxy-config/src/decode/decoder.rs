@@ -10,7 +10,8 @@ use crate::kdl::{Node, Span};
 use crate::read::{Texts, beside};
 use proxy_model::{FileId, Place, Sources};
 use proxy_routing::RegexBudget;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 pub(crate) struct Decoder<'t, 'f> {
     texts: &'t Texts,
@@ -86,11 +87,30 @@ impl<'t, 'f> Decoder<'t, 'f> {
         beside(self.sources().name(place.file), path).into()
     }
 
-    pub(super) fn lacks(&self, path: &std::path::Path) -> bool {
+    /// Reads a file that a setting names, at most `limit` bytes of it. Empty for a file that is outside of
+    /// its bundle, which is a fault of its own, and for one that the files in memory do not have.
+    pub(super) fn read_file(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        let name = path.to_string_lossy();
+        let bundle = self.texts.bundle.as_ref();
+        if bundle.is_some_and(|bundle| bundle.relative(&name).is_none()) {
+            return Ok(Vec::new());
+        }
+        match self.files.read(&name, limit) {
+            Err(_) if !self.files.lacks(path) && matches!(self.files, Files::Memory(_)) => {
+                Ok(Vec::new())
+            }
+            Ok(bytes) if limit < u64::try_from(bytes.len()).unwrap_or(u64::MAX) => {
+                Err(io::ErrorKind::FileTooLarge.into())
+            }
+            read => read,
+        }
+    }
+
+    pub(super) fn lacks(&self, path: &Path) -> bool {
         self.files.lacks(path)
     }
 
-    pub(super) fn is_no_folder(&self, path: &std::path::Path) -> bool {
+    pub(super) fn is_no_folder(&self, path: &Path) -> bool {
         self.files.is_no_folder(path)
     }
 }

@@ -11,7 +11,13 @@ pub(super) fn check(
     policies: &Policies,
     circuit_breaker: Option<&CircuitBreaker>,
 ) {
-    if !matches!(service, Some(Service::Builtin(_) | Service::Static(_))) {
+    let forwards = match service {
+        None | Some(Service::Upstream(_)) => true,
+        Some(
+            Service::Builtin(_) | Service::Static(_) | Service::Redirect(_) | Service::Respond(_),
+        ) => false,
+    };
+    if forwards {
         return;
     }
     let RouteTimeouts {
@@ -26,6 +32,10 @@ pub(super) fn check(
     let switched_on = |switch: &Setting<bool>| switch.place().filter(|_| **switch);
     let written = [
         ("shadow", policies.shadow.as_ref().map(|block| block.place)),
+        (
+            "rewrite",
+            policies.rewrite.as_ref().map(|block| block.place),
+        ),
         ("retry", policies.retry.as_ref().map(|block| block.place)),
         ("circuit-breaker", circuit_breaker.map(|block| block.place)),
         ("request-headers", edits.min()),
@@ -45,10 +55,14 @@ pub(super) fn check(
 
 /// Reports a time for the whole of a request that waits for nothing: its route has no agents either.
 pub(super) fn check_time(d: &mut Decoder<'_, '_>, service: Option<&Service>, policies: &Policies) {
-    let is_builtin = matches!(service, Some(Service::Builtin(_)));
-    let written = place(policies.timeouts.request.as_ref());
-    if let Some(place) = written.filter(|_| is_builtin) {
-        let message = "`request-secs` has no effect on a `builtin` route without agents";
+    let kind = match service {
+        Some(Service::Builtin(_)) => "`builtin`",
+        Some(Service::Redirect(_)) => "`redirect`",
+        Some(Service::Respond(_)) => "`respond`",
+        None | Some(Service::Upstream(_) | Service::Static(_)) => return,
+    };
+    if let Some(place) = place(policies.timeouts.request.as_ref()) {
+        let message = format!("`request-secs` has no effect on a {kind} route without agents");
         d.fault(DiagnosticCode::Conflict, place, message);
     }
 }

@@ -3,13 +3,17 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Field, Found};
+use super::suggest::nearest;
 use super::values::no_value_twice;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::{Node, Value};
 use http::{HeaderName, HeaderValue};
-use proxy_model::registry::{self, Many, Pair, Spec, Text, Unset};
-use proxy_model::{FileId, HeaderEdits, HeaderField, Place, Setting};
+use proxy_model::registry::{self, Choice, Many, Pair, Spec, Text, Unset};
+use proxy_model::{
+    FileId, HeaderEdits, HeaderField, HeaderPreset, Place, RequestValue, Setting, UnknownValue,
+    ValueTemplate,
+};
 
 /// The registry's rows for request or response headers, and the headers that are protected there.
 pub(super) struct Rows {
@@ -17,6 +21,8 @@ pub(super) struct Rows {
     pub(super) set: &'static Spec<Pair, Many>,
     pub(super) add: &'static Spec<Pair, Many>,
     pub(super) remove: &'static Spec<Text<String>, Many>,
+    /// Presets of fields; `None` for requests.
+    pub(super) preset: Option<&'static Spec<Choice<HeaderPreset>, Unset>>,
     pub(super) protected: fn(&HeaderName, Edit) -> Option<&'static str>,
 }
 
@@ -42,7 +48,8 @@ pub(super) fn edits<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows: &Rows) -> 
         });
         checked.collect()
     };
-    let edits = HeaderEdits {
+    let preset = rows.preset.and_then(|row| b.optional(d, row));
+    let mut edits = HeaderEdits {
         set: fields(d, rows.set.path, Edit::Set),
         add: fields(d, rows.add.path, Edit::Add),
         remove: removed(d, &b, rows),
@@ -51,7 +58,26 @@ pub(super) fn edits<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows: &Rows) -> 
     let names = set.filter_map(|field| Some(Setting::at(&field.name, field.place()?)));
     no_value_twice(d, rows.set.name(), &names.collect::<Vec<_>>());
     b.close(d);
+    if let Some(Setting { value, origin }) = preset {
+        for (name, value) in value.fields() {
+            if !has_edit(&edits, &name) {
+                let value = HeaderField {
+                    name,
+                    value,
+                    template: None,
+                };
+                edits.set.push(Setting { value, origin });
+            }
+        }
+    }
     edits
+}
+
+/// Whether a field of this name is edited.
+fn has_edit(edits: &HeaderEdits, name: &HeaderName) -> bool {
+    let HeaderEdits { remove, set, add } = edits;
+    let mut fields = set.iter().chain(add);
+    fields.any(|field| field.name == *name) || remove.iter().any(|one| one.value == *name)
 }
 
 /// `set "N" "v"`, or `set { "N" "v" }`.
@@ -135,7 +161,49 @@ fn make(
         d.push(fault.label("no line breaks, no other controls"));
         return None;
     };
-    Some(Setting::at(HeaderField { name: name?, value }, name_place))
+    let template = match template(d, text, *value_place) {
+        Ok(template) => template,
+        Err(unknown) => {
+            d.push(unknown_value(unknown, *value_place));
+            return None;
+        }
+    };
+    let name = name?;
+    Some(Setting::at(
+        HeaderField {
+            name,
+            value,
+            template,
+        },
+        name_place,
+    ))
+}
+
+/// The values of the request in `text`; none in a raw text.
+fn template(
+    d: &Decoder<'_, '_>,
+    text: &str,
+    place: Place,
+) -> Result<Option<ValueTemplate>, UnknownValue> {
+    if d.text_at(place).starts_with('#') {
+        return Ok(None);
+    }
+    ValueTemplate::parse(text)
+}
+
+/// The fault of a name in braces that is no value of a request.
+fn unknown_value(UnknownValue(name): UnknownValue, place: Place) -> Diagnostic {
+    let known = RequestValue::ALL.map(RequestValue::name);
+    let message = format!("a request has no value `{{{name}}}`");
+    let fault = Diagnostic::new(DiagnosticCode::UnknownWord, place, message);
+    let names = known.map(|name| format!("`{{{name}}}`")).join(", ");
+    let help = format!("one of {names}; `#\"{{{name}}}\"#` is text as it is");
+    match nearest(&name, known) {
+        Some(near) => fault
+            .label(format!("did you mean `{{{near}}}`?"))
+            .help(help),
+        None => fault.help(help),
+    }
 }
 
 fn removed<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows: &Rows) -> Vec<Setting<HeaderName>> {

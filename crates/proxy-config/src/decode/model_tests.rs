@@ -160,7 +160,7 @@ fn what_makes_upstreams_resilient_is_decoded() {
     let retry = route.policies.retry.as_ref().unwrap();
     assert_eq!(*retry.on, [RetryCause::BadGateway, RetryCause::Reset]);
     let limit = route.policies.rate_limit.as_ref().unwrap();
-    assert_eq!((*limit.requests_per_second, *limit.burst), (5, 50));
+    assert_eq!((limit.rate.events, *limit.burst), (5, 50));
     assert_eq!(limit.key.to_string(), "header:x-tenant");
 }
 

@@ -1,5 +1,9 @@
 //! The `policies` block of a route.
 
+pub(super) mod access;
+mod cors;
+mod rewrite;
+
 use super::block::Block;
 use super::compression::compression;
 use super::decoder::Decoder;
@@ -8,7 +12,7 @@ use super::shadow::shadow;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::policies as spec;
-use proxy_model::{Policies, RateLimit, Retry, RetryCause, RouteTimeouts, Setting};
+use proxy_model::{Policies, RateLimit, RequestRate, Retry, RetryCause, RouteTimeouts, Setting};
 use std::time::Duration;
 
 const REQUEST_HEADER_ROWS: Rows = Rows {
@@ -16,6 +20,7 @@ const REQUEST_HEADER_ROWS: Rows = Rows {
     set: &spec::SET_REQUEST,
     add: &spec::ADD_REQUEST,
     remove: &spec::REMOVE_REQUEST,
+    preset: None,
     protected: protected_in_requests,
 };
 
@@ -24,6 +29,7 @@ const RESPONSE_HEADER_ROWS: Rows = Rows {
     set: &spec::SET_RESPONSE,
     add: &spec::ADD_RESPONSE,
     remove: &spec::REMOVE_RESPONSE,
+    preset: Some(&spec::RESPONSE_PRESET),
     protected: protected_in_responses,
 };
 
@@ -32,6 +38,8 @@ pub(super) fn policies<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Policies {
     let policies = Policies {
         timeouts: timeouts(d, &b),
         max_body_size: b.optional(d, &spec::MAX_BODY_SIZE),
+        access: access::access(d, &b, &access::ROUTE),
+        cors: cors::cors(d, &b),
         rate_limit: rate_limit(d, &b),
         request_headers: edits(d, &b, &REQUEST_HEADER_ROWS),
         response_headers: edits(d, &b, &RESPONSE_HEADER_ROWS),
@@ -40,6 +48,7 @@ pub(super) fn policies<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Policies {
         buffer_responses: b.setting(d, &spec::BUFFER_RESPONSES),
         retry: retry(d, &b),
         compression: compression(d, &b),
+        rewrite: rewrite::rewrite(d, &b),
         shadow: shadow(d, &b),
     };
     b.close(d);
@@ -82,7 +91,7 @@ pub(super) fn same_setting(
 fn rate_limit<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RateLimit> {
     let b = b.inner(d, &spec::RATE_LIMIT)?;
     let place = b.place(d);
-    let requests_per_second = b.required(d, &spec::REQUESTS_PER_SECOND);
+    let rate = rate(d, &b);
     let burst = b.optional(d, &spec::BURST);
     let key = b.setting(d, &spec::KEY);
     let observe_only = b.setting(d, &spec::OBSERVE_ONLY);
@@ -93,18 +102,53 @@ fn rate_limit<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RateLimit> {
         let message = "`store-timeout-ms` goes with a `store`";
         d.fault(DiagnosticCode::Conflict, place, message);
     }
+    let is_slow = rate.as_ref().is_some_and(|rate| rate.period_secs != 1);
+    if let Some(place) = store.as_ref().and_then(Setting::place).filter(|_| is_slow) {
+        let message = "a `store` counts requests a second";
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+        d.push(fault.help("leave `store` out, or write `requests-per-second`"));
+    }
     b.close(d);
-    let requests_per_second = requests_per_second?;
-    let burst = burst.unwrap_or_else(|| Setting::defaulted(requests_per_second.saturating_mul(10)));
+    let rate = rate?;
+    let burst = burst.unwrap_or_else(|| {
+        Setting::defaulted(match rate.period_secs {
+            1 => rate.events.saturating_mul(10),
+            _ => rate.events,
+        })
+    });
     Some(RateLimit {
         place,
-        requests_per_second,
+        rate,
         burst,
         key,
         observe_only,
         store,
         store_timeout,
     })
+}
+
+/// `requests-per-second 5` or `rate "5/min"`, exactly one of them.
+fn rate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Setting<RequestRate>> {
+    let is_meant = b.has(spec::REQUESTS_PER_SECOND.path)
+        || b.has(spec::RATE.path)
+        || b.was_meant(spec::REQUESTS_PER_SECOND.path)
+        || b.was_meant(spec::RATE.path);
+    if !is_meant {
+        b.missing(d, spec::REQUESTS_PER_SECOND.name());
+    }
+    let per_second = b.optional(d, &spec::REQUESTS_PER_SECOND);
+    let rate = b.optional(d, &spec::RATE);
+    let places = per_second.as_ref().and_then(Setting::place);
+    if let Some((first, second)) = places.zip(rate.as_ref().and_then(Setting::place)) {
+        let message = "`requests-per-second` and `rate` are the same setting";
+        let fault = Diagnostic::new(DiagnosticCode::RepeatedSetting, first.max(second), message);
+        d.push(
+            fault
+                .label("again here")
+                .related(first.min(second), "first here"),
+        );
+    }
+    rate.or(per_second.map(|events| events.map(RequestRate::per_second)))
 }
 
 fn retry<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Retry> {

@@ -1,5 +1,7 @@
 //! The `routes` block.
 
+pub(super) mod answers;
+
 use super::block::Block;
 use super::decoder::Decoder;
 use super::forwarding;
@@ -8,6 +10,7 @@ use super::policies::policies;
 use super::references::Among;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
+use proxy_model::registry::routes::answers as answer_spec;
 use proxy_model::registry::{circuit_breaker, routes as spec};
 use proxy_model::{
     AgentIndex, CircuitBreaker, Route, Service, ServiceForm, ServiceType, Setting, StaticFiles,
@@ -18,6 +21,10 @@ use std::path::{Component, Path, PathBuf};
 pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route> {
     let id = b.name(d);
     let priority = b.setting(d, &spec::PRIORITY);
+    let listeners = b.list(d, &spec::LISTENERS);
+    for name in &listeners {
+        d.resolve_name(Among::Listeners, name);
+    }
     let service_type = b.optional(d, &spec::SERVICE_TYPE);
     let service = service(d, b, service_type);
     let matches = matches(d, b);
@@ -40,6 +47,7 @@ pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route>
         id: id?.value,
         place: b.place(d),
         priority,
+        listeners,
         matches,
         service: service?,
         form: form(service_type),
@@ -61,33 +69,50 @@ fn form(service_type: Option<Setting<ServiceType>>) -> Setting<ServiceForm> {
     Setting { value, origin }
 }
 
-/// The service of a route: the upstream, handler or files that its `service-type` requires, and
-/// none of the other two.
+/// The service of a route: the one that is written, of the kind that its `service-type` requires, and none
+/// of the others.
 fn service<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
     service_type: Option<Setting<ServiceType>>,
 ) -> Option<Service> {
     let service_type = service_type.map(|service_type| service_type.value);
-    let upstream = Wanted {
-        path: spec::UPSTREAM.path,
-        by: matches!(
-            service_type,
-            None | Some(ServiceType::Api | ServiceType::Web)
+    let is_open = matches!(
+        service_type,
+        None | Some(ServiceType::Api | ServiceType::Web)
+    );
+    let own = [answer_spec::REDIRECT.path, answer_spec::RESPOND.path];
+    let own = own.into_iter().find(|path| b.has(path));
+    let wanted = |path, by, goes_with| Wanted {
+        path,
+        by,
+        goes_with,
+        beside: own.filter(|own| *own != path),
+    };
+    let is_own = |path| is_open && own == Some(path);
+    let wanted = [
+        wanted(spec::UPSTREAM.path, is_open && own.is_none(), ""),
+        wanted(
+            spec::BUILTIN_HANDLER.path,
+            service_type == Some(ServiceType::Builtin),
+            "builtin",
         ),
-        goes_with: "",
-    };
-    let handler = Wanted {
-        path: spec::BUILTIN_HANDLER.path,
-        by: service_type == Some(ServiceType::Builtin),
-        goes_with: "builtin",
-    };
-    let files = Wanted {
-        path: spec::STATIC_FILES.path,
-        by: service_type == Some(ServiceType::Static),
-        goes_with: "static",
-    };
-    let wanted = [upstream, handler, files];
+        wanted(
+            spec::STATIC_FILES.path,
+            service_type == Some(ServiceType::Static),
+            "static",
+        ),
+        wanted(
+            answer_spec::REDIRECT.path,
+            is_own(answer_spec::REDIRECT.path),
+            "",
+        ),
+        wanted(
+            answer_spec::RESPOND.path,
+            is_own(answer_spec::RESPOND.path),
+            "",
+        ),
+    ];
     let others = wanted
         .iter()
         .filter(|one| !one.by && b.has(one.path))
@@ -98,15 +123,21 @@ fn service<'t>(
     let upstream = d.reference(b, &spec::UPSTREAM, Among::Upstreams);
     let handler = b.optional(d, &spec::BUILTIN_HANDLER);
     let files = static_files(d, b);
+    let redirect = answers::redirect(d, b);
+    let response = answers::respond(d, b);
     match service_type {
-        None | Some(ServiceType::Api | ServiceType::Web) => upstream.map(|index| {
-            Service::Upstream(Setting {
-                value: UpstreamIndex(index.value),
-                origin: index.origin,
-            })
-        }),
         Some(ServiceType::Builtin) => handler.map(Service::Builtin),
         Some(ServiceType::Static) => files.map(Service::Static),
+        None | Some(ServiceType::Api | ServiceType::Web) => {
+            let upstream = upstream.map(|index| {
+                Service::Upstream(Setting {
+                    value: UpstreamIndex(index.value),
+                    origin: index.origin,
+                })
+            });
+            let redirect = redirect.map(Service::Redirect);
+            upstream.or(redirect).or(response.map(Service::Respond))
+        }
     }
 }
 
@@ -117,16 +148,22 @@ struct Wanted {
     by: bool,
     /// The service type it belongs to; empty for every type with an upstream.
     goes_with: &'static str,
+    /// The path of a redirect or a response that the route has instead.
+    beside: Option<&'static str>,
 }
 
 impl Wanted {
     fn check(self, d: &mut Decoder<'_, '_>, b: &Block<'_>, others: bool) {
-        let name = self.path.rsplit('.').next().unwrap_or_default();
+        let name_of = |path: &'static str| path.rsplit('.').next().unwrap_or_default();
+        let name = name_of(self.path);
         match (self.by, b.place_of(d, self.path)) {
             (false, Some(place)) => {
-                let message = match self.goes_with {
-                    "" => format!("`{name}` does not go with this `service-type`"),
-                    kind => format!("`{name}` goes with `service-type \"{kind}\"`"),
+                let message = match (self.beside, self.goes_with) {
+                    (Some(other), _) => {
+                        format!("`{name}` does not go with `{}`", name_of(other))
+                    }
+                    (None, "") => format!("`{name}` does not go with this `service-type`"),
+                    (None, kind) => format!("`{name}` goes with `service-type \"{kind}\"`"),
                 };
                 d.fault(DiagnosticCode::Conflict, place, message);
             }
@@ -137,7 +174,10 @@ impl Wanted {
                 let fault = Diagnostic::new(DiagnosticCode::MissingSetting, place, message);
                 let fault = fault.label(format!("needs `{name}`"));
                 d.push(match self.goes_with {
-                    "" => fault.help("or `service-type \"builtin\"` with a `builtin-handler`"),
+                    "" => fault.help(
+                        "or `redirect`, `respond`, or `service-type \"builtin\"` with a \
+                         `builtin-handler`",
+                    ),
                     _ => fault,
                 });
             }

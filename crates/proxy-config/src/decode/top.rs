@@ -49,9 +49,32 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     };
     no_two_alike(d, &model.listeners);
     no_listener_at_admin(d, &model);
+    no_default_route_elsewhere(d, &model);
     no_https_test_without_tls(d, &model);
     work::check(d, &model);
     model
+}
+
+/// Reports listeners with a default route that takes requests of other listeners only.
+fn no_default_route_elsewhere(d: &mut Decoder<'_, '_>, model: &Model) {
+    for listener in &model.listeners {
+        let Some(default) = &listener.default_route else {
+            continue;
+        };
+        let route = model.route(default.value);
+        let elsewhere = route.filter(|route| {
+            let mut names = route.listeners.iter();
+            !route.listeners.is_empty() && !names.any(|name| name.value == listener.name)
+        });
+        if let Some((route, place)) = elsewhere.zip(default.place()) {
+            let message = format!("route \"{}\" is bound to other listeners", route.id);
+            let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+            d.push(fault.help(format!(
+                "add \"{}\" to `listeners` of the route",
+                listener.name
+            )));
+        }
+    }
 }
 
 /// Reports tests of `https` requests that no listener serves.

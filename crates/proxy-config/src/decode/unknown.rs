@@ -13,21 +13,12 @@ const MAX_NAMES: usize = 12;
 /// Features of other servers that are not offered here, by their names there, each with the nearest
 /// substitute.
 const NOT_OFFERED: &[(&str, &str)] = &[
-    ("redirect", ""),
-    ("return", ""),
-    ("rewrite", ""),
-    ("strip-prefix", ""),
-    ("replace-prefix", ""),
     ("basic-auth", ""),
     ("basic_auth", ""),
     ("basicauth", ""),
     ("auth-basic", ""),
     ("auth_basic", ""),
     ("cache", ""),
-    (
-        "cors",
-        "`response-headers` sets the fields of one fixed origin",
-    ),
 ];
 
 /// Names in other servers of settings that stand here under another name, each with the way to
@@ -37,7 +28,14 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("brotli", COMPRESSION),
     ("compress", COMPRESSION),
     ("encode", COMPRESSION),
+    ("return", ANSWERS),
+    ("redir", ANSWERS),
+    ("rewrite-path", REWRITE),
+    ("uri", REWRITE),
 ];
+
+const REWRITE: &str = "write `rewrite { strip-prefix \"/api\" }` in a route";
+const ANSWERS: &str = "write `redirect` or `respond` in a route";
 
 const COMPRESSION: &str = "write `compression` in the route's `policies`";
 

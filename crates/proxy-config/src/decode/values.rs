@@ -6,6 +6,8 @@ use super::field::{Field, Found, raw};
 use super::suggest::nearest;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
+use crate::kdl::Value;
+use crate::read::environment::has_variable;
 use proxy_model::registry::{Given, Kind, Many, Raw, Required, Spec, Text, Unset, ValueError};
 use proxy_model::{Place, Setting};
 use std::collections::HashMap;
@@ -142,6 +144,18 @@ impl<'t> Block<'t> {
         read.unwrap_or_else(|| self.setting(d, spec))
     }
 
+    /// Like [`Self::argument_or_setting`], for an optional setting.
+    pub(super) fn argument_or_optional<K: Kind>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, Unset>,
+    ) -> Option<Setting<K::Value>> {
+        match self.argument(d, spec) {
+            Some(argument) => self.read(d, spec, spec.name(), &argument),
+            None => self.optional(d, spec),
+        }
+    }
+
     /// The block's argument as the value of `spec`. Reports each further argument, and the setting
     /// by name beside an argument.
     fn argument<K: Kind, D>(
@@ -209,7 +223,14 @@ impl<'t> Block<'t> {
         name: &str,
         (value, place): &Found<'t>,
     ) -> Option<Setting<K::Value>> {
-        match spec.read(name, raw(value)) {
+        let read = spec.read(name, raw(value));
+        let read = match read {
+            Err(ValueError::Type { .. }) => {
+                typed(d, value, *place).map_or(read, |value| spec.read(name, value))
+            }
+            Ok(_) | Err(_) => read,
+        };
+        match read {
             Ok(value) => Some(Setting::at(value, *place)),
             Err(complaint) => {
                 let instead = sendable_host(&complaint, raw(value));
@@ -253,6 +274,24 @@ pub(super) fn repeated<T: Eq + Hash>(list: &[Setting<T>]) -> Vec<(Place, Place)>
         Some((seen.insert(&one.value, place)?, place))
     });
     again.collect()
+}
+
+/// The number or switch that a text with environment variables stands for.
+fn typed(d: &Decoder<'_, '_>, value: &Value, place: Place) -> Option<Raw<'static>> {
+    let Value::Text(text) = value else {
+        return None;
+    };
+    if !has_variable(&d.text_at(place)) {
+        return None;
+    }
+    match &**text {
+        "true" | "#true" => Some(Raw::Flag(true)),
+        "false" | "#false" => Some(Raw::Flag(false)),
+        text => {
+            let whole = text.parse().ok().map(Raw::Integer);
+            whole.or_else(|| text.parse().ok().map(Raw::Decimal))
+        }
+    }
 }
 
 fn existing(d: &mut Decoder<'_, '_>, written: Setting<PathBuf>) -> Setting<PathBuf> {
@@ -311,8 +350,8 @@ fn sendable_host(complaint: &ValueError, written: Raw<'_>) -> Option<String> {
 
 /// The way to write a value that has the form of another program: a variable, or a URL for a host.
 fn foreign_form(what: &str, written: &str) -> Option<String> {
-    if written.contains("${") || written.contains("{$") || written.contains("{{") {
-        let help = "a configuration has no variables: write the value itself, or make the file from a template";
+    if written.contains("${") || written.contains("{{") {
+        let help = "write `{$NAME}` for an environment variable, or make the file from a template";
         return Some(help.to_owned());
     }
     let (scheme, rest) = written.trim_matches('"').split_once("://")?;

@@ -4,7 +4,9 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use crate::files::Files;
-use proxy_model::{HeaderEdits, HeaderField, Model, Policies, Route, Service, Setting};
+use proxy_model::{
+    HeaderEdits, HeaderField, Model, Policies, RequestValue, Route, Service, Setting,
+};
 use proxy_routing::PathPattern;
 use std::path::Path;
 
@@ -136,9 +138,9 @@ fn variable_in(field: &Setting<HeaderField>, faults: &mut Diagnostics) {
         field.value.name
     );
     let fault = Diagnostic::new(DiagnosticCode::ForeignNotation, place, message);
-    faults.push(fault.label("values hold no variables").help(
-        "the proxy itself tells upstreams `X-Forwarded-For`, `X-Forwarded-Proto`, \
-         `X-Forwarded-Host` and `X-Correlation-Id`",
+    faults.push(fault.label("not a value of this program").help(
+        "values of the request are `{host}`, `{client_ip}` and the like; the proxy itself tells \
+         upstreams `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host` and `X-Correlation-Id`",
     ));
 }
 
@@ -149,8 +151,16 @@ fn variable(value: &str) -> Option<&str> {
     places.find_map(|(at, c)| {
         let rest = value.get(at..)?;
         let length = match c {
+            // Of `${host}` and `%{host}` the part in braces.
+            '$' | '%' if rest.get(1..)?.starts_with('{') => {
+                let braces = rest.get(1..)?;
+                return braces.get(..enclosed(braces, '}')?);
+            }
             '$' => name_length(rest, 1).filter(|_| begins_name(rest, 1)),
-            '{' => enclosed(rest, '}'),
+            '{' => enclosed(rest, '}').filter(|length| {
+                let name = rest.get(1..length - 1);
+                name.and_then(RequestValue::find).is_none()
+            }),
             '%' if rest.starts_with("%[") => enclosed(rest.get(1..)?, ']').map(|length| length + 1),
             _ => None,
         };
@@ -212,6 +222,8 @@ mod tests {
             ("$host", Some("$host")),
             ("https://${host}/x", Some("{host}")),
             ("for=$remote_addr;by=x", Some("$remote_addr")),
+            ("{host}", None),
+            ("https://{host}{uri}", None),
             ("{http.request.host}", Some("{http.request.host}")),
             ("%{Host}e", Some("{Host}")),
             ("%[src]", Some("%[src]")),

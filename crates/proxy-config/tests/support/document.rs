@@ -25,8 +25,13 @@ pub(crate) fn with(path: &str, value: &str) -> String {
     }
     let upstream = "upstreams { upstream \"other\" { target \"127.0.0.1:9999\" } }";
     let route = "routes { route \"other\" { upstream \"other\" } }";
+    let listener = if path == "routes.route.listeners" {
+        "listeners { listener \"http\" { address \"127.0.0.1:8080\" } }\n"
+    } else {
+        ""
+    };
     let agent = "agents { agent \"waf\" { unix-socket \"/run/x.sock\"; failure-mode \"open\" } }";
-    format!("{text}\n{upstream}\n{route}\n{agent}\n")
+    format!("{text}\n{listener}{upstream}\n{route}\n{agent}\n")
 }
 
 /// Sample values of a setting, as written. None for blocks and pairs.
@@ -63,7 +68,10 @@ fn title(block: &str, inner: &str) -> &'static str {
         }
         "upstreams.upstream.health-check.type" => "\"http\" ",
         "agents.agent.transport" => "\"unix_socket\" ",
-        "agents.agent.unix-socket" | "upstreams.upstream.targets.target" => "",
+        "agents.agent.unix-socket"
+        | "upstreams.upstream.targets.target"
+        | "routes.route.redirect"
+        | "routes.route.respond" => "",
         block if matches!(spec(block).shape, Shape::Block { argument: Some(_) }) => "\"x\" ",
         _ => "",
     }
@@ -75,19 +83,7 @@ fn beside(block: &str, inner: &str) -> String {
         "upstreams.upstream.health-check" if inner.starts_with("timeout-") => {
             &["interval-secs 3600"]
         }
-        "routes.route" if inner.starts_with("builtin-handler") => &["service-type \"builtin\""],
-        "routes.route" if inner.starts_with("static-files") => &["service-type \"static\""],
-        "routes.route" if inner.starts_with("service-type \"builtin\"") => {
-            &["builtin-handler \"health\""]
-        }
-        "routes.route" if inner.starts_with("service-type \"static\"") => {
-            &["static-files { root \"/srv/www\" }"]
-        }
-        "routes.route" if inner.starts_with("upstream ") => &[],
-        "routes.route" => &["upstream \"other\""],
-        "routes.route.policies.rate-limit" if inner.starts_with("store-timeout-") => {
-            &["store \"redis://127.0.0.1:6379\""]
-        }
+        block if block.starts_with("routes.route") => beside_of_route(block, inner),
         "upstreams.upstream" if inner.starts_with("target") => &[],
         "upstreams.upstream" if inner.starts_with("sticky ") => {
             &["load-balancing \"sticky\"", "target \"127.0.0.1:9000\""]
@@ -126,6 +122,32 @@ fn beside(block: &str, inner: &str) -> String {
     lines.dedup_by_key(|line| name(line));
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// Like [`beside`], for a route and its blocks.
+fn beside_of_route(block: &str, inner: &str) -> &'static [&'static str] {
+    let is = |begin: &str| inner.starts_with(begin);
+    match block {
+        "routes.route" if is("builtin-handler") => &["service-type \"builtin\""],
+        "routes.route" if is("static-files") => &["service-type \"static\""],
+        "routes.route" if is("service-type \"builtin\"") => &["builtin-handler \"health\""],
+        "routes.route" if is("service-type \"static\"") => &["static-files { root \"/srv/www\" }"],
+        "routes.route" if ["upstream ", "redirect ", "respond "].into_iter().any(is) => &[],
+        "routes.route" => &["upstream \"other\""],
+        "routes.route.redirect" if is("status") => &["to \"https\""],
+        "routes.route.respond" if is("content-type") => &["body \"x\""],
+        "routes.route.policies.cors" if !is("allow-origins") => {
+            &["allow-origins \"https://a.test\""]
+        }
+        "routes.route.policies.rewrite" if is("location") || is("cookies") => &["path \"/x\""],
+        "routes.route.policies.rate-limit" if is("store-timeout-") => {
+            &["store \"redis://127.0.0.1:6379\"", "requests-per-second 5"]
+        }
+        "routes.route.policies.rate-limit" if !is("rate ") && !is("requests-") => {
+            &["requests-per-second 5"]
+        }
+        _ => &[],
+    }
 }
 
 fn spec(path: &str) -> SettingSpec {

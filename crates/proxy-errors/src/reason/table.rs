@@ -72,6 +72,8 @@ reasons! {
     PreconditionFailed "precondition_failed" RequestValidation => 412, "http_request_denied", "precondition failed";
     /// A static file has none of the requested ranges.
     RangeNotSatisfiable "range_not_satisfiable" RequestValidation => 416, "http_request_denied", "range not satisfiable";
+    /// The route's `respond` has a status of the 4xx, which the response has.
+    RespondClientError "respond_client_error" RequestValidation, "http_request_denied", "refused by the configuration";
 
     /// No route accepts the request and the listener has no default route.
     RouteNotFound "route_not_found" RouteNotFound, "destination_not_found", "no route matches";
@@ -86,7 +88,7 @@ reasons! {
     CredentialsInvalid "credentials_invalid" AuthenticationFailed, "http_request_denied", "credentials invalid";
     /// An agent requires authentication.
     AgentChallenge "agent_challenge" AuthenticationFailed, "http_request_denied", "credentials required";
-    /// The client lacks the permission. Reserved: no code reports it.
+    /// `allow` and `deny` of the listener or of the route do not admit the client's address.
     AccessDenied "access_denied" AuthorizationFailed, "http_request_denied", "access denied";
     /// The file is not readable, or is outside the route's root.
     StaticForbidden "static_forbidden" AuthorizationFailed, "http_request_denied", "access denied";
@@ -144,6 +146,8 @@ reasons! {
 
     /// The configuration requires something that is impossible at run time. Reserved: no code reports it.
     ConfigError "config_error" Config, "proxy_configuration_error", "configuration error";
+    /// The route's `redirect` leads to the URL of the request itself.
+    RedirectLoop "redirect_loop" Config, "proxy_configuration_error", "redirect loop";
 
     /// The agent did not answer in time.
     AgentTimeout "agent_timeout" Agent => 504, "proxy_internal_error", "agent timed out";
@@ -223,6 +227,8 @@ reasons! {
     /// A reload removed the stream's target, and the time to finish is over:
     /// `graceful-shutdown-timeout-secs`.
     TargetRemoved "target_removed" ServiceUnavailable, "connection_terminated", "target removed";
+    /// The route's `respond` has a status of the 5xx, which the response has.
+    RespondServerError "respond_server_error" ServiceUnavailable, "http_request_denied", "unavailable by the configuration";
     /// The proxy sheds load. Reserved: no code reports it.
     Overloaded "overloaded" ServiceUnavailable, "http_request_denied", "overloaded";
     /// `max-memory-bytes` or `max-memory-percent` is reached.

@@ -1,5 +1,6 @@
 //! The settings listed so far.
 
+use crate::listener::{Access, NetworkFile};
 use crate::place::{Origin, Setting};
 use crate::registry::Spec;
 use serde_json::Value;
@@ -89,6 +90,26 @@ impl List {
         for setting in settings {
             self.put(spec, setting, &show);
         }
+    }
+
+    /// Networks of clients, by the rows of networks and of files, each of those that are admitted first.
+    pub(super) fn access<K, L, D>(
+        &mut self,
+        access: &Access,
+        (allow_row, deny_row): (&Spec<K, D>, &Spec<K, D>),
+        (allow_file_row, deny_file_row): (&Spec<L, D>, &Spec<L, D>),
+    ) {
+        let Access {
+            allow,
+            allow_files,
+            deny,
+            deny_files,
+        } = access;
+        let file = |file: &NetworkFile| path(&file.path);
+        self.put_all(allow_row, allow, text);
+        self.put_all(allow_file_row, allow_files, file);
+        self.put_all(deny_row, deny, text);
+        self.put_all(deny_file_row, deny_files, file);
     }
 
     pub(super) fn time<K, D>(&mut self, spec: &Spec<K, D>, setting: &Setting<Duration>) {

@@ -3,6 +3,7 @@
 use crate::effective::list::{List, path, plain, text};
 use crate::listener::{Certificate, ClientAuth, Listener, ListenerTimeouts, ListenerTls};
 use crate::model::Model;
+use crate::registry::policies::access as access_spec;
 use crate::registry::{listener_tls as tls_spec, listeners as spec};
 
 pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
@@ -23,6 +24,7 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
         max_connection_age,
         max_requests_per_connection,
         backlog,
+        access,
         timeouts,
         tls,
     } = listener;
@@ -43,6 +45,14 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
     let max_requests = max_requests_per_connection.as_ref();
     list.put_any(&spec::MAX_REQUESTS_PER_CONNECTION, max_requests, plain);
     list.put(&spec::BACKLOG, backlog, plain);
+    list.access(
+        access,
+        (&access_spec::LISTENER_ALLOW, &access_spec::LISTENER_DENY),
+        (
+            &access_spec::LISTENER_ALLOW_FILE,
+            &access_spec::LISTENER_DENY_FILE,
+        ),
+    );
     list.within("timeouts", |list| times(list, timeouts));
     if let Some(tls) = tls {
         list.within("tls", |list| self::tls(list, tls));

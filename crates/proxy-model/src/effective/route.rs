@@ -5,12 +5,16 @@ use crate::effective::list::{List, path, plain, text};
 use crate::matches::Matches;
 use crate::model::Model;
 use crate::policies::{
-    HeaderEdits, HeaderField, Policies, RateLimit, Retry, RouteTimeouts, Shadow,
+    Cors, HeaderEdits, HeaderField, Policies, RateLimit, Retry, Rewrite, RouteTimeouts, Shadow,
 };
+use crate::registry::policies::{
+    access as access_spec, cors as cors_spec, rewrite as rewrite_spec,
+};
+use crate::registry::routes::answers as answer_spec;
 use crate::registry::{
     circuit_breaker as breaker_spec, matches as match_spec, policies as policy_spec, routes as spec,
 };
-use crate::route::{CircuitBreaker, Route, Service, StaticFiles};
+use crate::route::{CircuitBreaker, FixedResponse, Redirect, Route, Service, StaticFiles};
 use crate::secret::{redacted_field, redacted_header, redacted_parameter};
 use proxy_routing::PathPattern;
 use serde_json::Value;
@@ -20,6 +24,7 @@ pub(super) fn route(list: &mut List, model: &Model, route: &Route) {
         id: _,
         place: _,
         priority,
+        listeners,
         matches,
         service,
         form,
@@ -28,6 +33,7 @@ pub(super) fn route(list: &mut List, model: &Model, route: &Route) {
         agents,
     } = route;
     list.put(&spec::PRIORITY, priority, plain);
+    list.put_all(&spec::LISTENERS, listeners, text);
     list.within("matches", |list| conditions(list, matches));
     match service {
         Service::Upstream(index) => list.put(&spec::UPSTREAM, index, |index| {
@@ -38,11 +44,15 @@ pub(super) fn route(list: &mut List, model: &Model, route: &Route) {
         }),
         Service::Builtin(handler) => list.put(&spec::BUILTIN_HANDLER, handler, text),
         Service::Static(files) => list.within("static-files", |list| static_files(list, files)),
+        Service::Redirect(redirect) => list.within("redirect", |list| {
+            self::redirect(list, redirect);
+        }),
+        Service::Respond(response) => list.within("respond", |list| respond(list, response)),
     }
     // The default form has no word in the language.
     if form.place().is_some() {
         list.put(&spec::SERVICE_TYPE, form, |form| match service {
-            Service::Upstream(_) => text(form),
+            Service::Upstream(_) | Service::Redirect(_) | Service::Respond(_) => text(form),
             Service::Builtin(_) => "builtin".into(),
             Service::Static(_) => "static".into(),
         });
@@ -96,10 +106,50 @@ fn static_files(list: &mut List, files: &StaticFiles) {
     list.put(&spec::STATIC_PRECOMPRESSED, precompressed, plain);
 }
 
+fn redirect(list: &mut List, redirect: &Redirect) {
+    let Redirect {
+        place: _,
+        to,
+        replace_prefix,
+        trailing_slash,
+        status,
+    } = redirect;
+    list.put_any(&answer_spec::REDIRECT_TO, to.as_ref(), text);
+    list.put_any(
+        &answer_spec::REDIRECT_REPLACE_PREFIX,
+        replace_prefix.as_ref(),
+        text,
+    );
+    list.put_any(
+        &answer_spec::REDIRECT_TRAILING_SLASH,
+        trailing_slash.as_ref(),
+        text,
+    );
+    list.put(&answer_spec::REDIRECT_STATUS, status, |status| {
+        status.code().to_string().into()
+    });
+}
+
+fn respond(list: &mut List, response: &FixedResponse) {
+    let FixedResponse {
+        place: _,
+        status,
+        body,
+        content_type,
+    } = response;
+    list.put(&answer_spec::RESPOND_STATUS, status, plain);
+    list.put_any(&answer_spec::RESPOND_BODY, body.as_ref(), text);
+    list.put(&answer_spec::RESPOND_CONTENT_TYPE, content_type, |value| {
+        String::from_utf8_lossy(value.as_bytes()).into()
+    });
+}
+
 fn policies(list: &mut List, model: &Model, policies: &Policies) {
     let Policies {
         timeouts,
         max_body_size,
+        access,
+        cors,
         rate_limit,
         request_headers,
         response_headers,
@@ -108,10 +158,19 @@ fn policies(list: &mut List, model: &Model, policies: &Policies) {
         buffer_responses,
         retry,
         compression,
+        rewrite,
         shadow,
     } = policies;
     list.within("timeouts", |list| times(list, timeouts));
     list.put_any(&policy_spec::MAX_BODY_SIZE, max_body_size.as_ref(), plain);
+    list.access(
+        access,
+        (&access_spec::ALLOW, &access_spec::DENY),
+        (&access_spec::ALLOW_FILE, &access_spec::DENY_FILE),
+    );
+    if let Some(cors) = cors {
+        list.within("cors", |list| self::cors(list, cors));
+    }
     if let Some(limit) = rate_limit {
         list.within("rate-limit", |list| self::rate_limit(list, limit));
     }
@@ -136,9 +195,54 @@ fn policies(list: &mut List, model: &Model, policies: &Policies) {
     if let Some(compression) = compression {
         list.within("compression", |list| self::compression(list, compression));
     }
+    if let Some(rewrite) = rewrite {
+        list.within("rewrite", |list| self::rewrite(list, rewrite));
+    }
     if let Some(shadow) = shadow {
         list.within("shadow", |list| self::shadow(list, model, shadow));
     }
+}
+
+fn cors(list: &mut List, cors: &Cors) {
+    let Cors {
+        place: _,
+        allow_origins,
+        allow_methods,
+        allow_headers,
+        expose_headers,
+        allow_credentials,
+        max_age,
+    } = cors;
+    list.put_all(&cors_spec::ALLOW_ORIGINS, allow_origins, text);
+    list.put_all(&cors_spec::ALLOW_METHODS, allow_methods, text);
+    list.put_all(&cors_spec::ALLOW_HEADERS, allow_headers, text);
+    list.put_all(&cors_spec::EXPOSE_HEADERS, expose_headers, text);
+    list.put(&cors_spec::ALLOW_CREDENTIALS, allow_credentials, plain);
+    list.time(&cors_spec::MAX_AGE, max_age);
+}
+
+fn rewrite(list: &mut List, rewrite: &Rewrite) {
+    let Rewrite {
+        place: _,
+        strip_prefix,
+        replace_prefix,
+        path,
+        location,
+        cookies,
+    } = rewrite;
+    list.put_any(
+        &rewrite_spec::REWRITE_STRIP_PREFIX,
+        strip_prefix.as_ref(),
+        |prefix| prefix.from.as_str().into(),
+    );
+    list.put_any(
+        &rewrite_spec::REWRITE_REPLACE_PREFIX,
+        replace_prefix.as_ref(),
+        text,
+    );
+    list.put_any(&rewrite_spec::REWRITE_PATH, path.as_ref(), text);
+    list.put(&rewrite_spec::REWRITE_LOCATION, location, plain);
+    list.put(&rewrite_spec::REWRITE_COOKIES, cookies, plain);
 }
 
 fn times(list: &mut List, timeouts: &RouteTimeouts) {
@@ -157,18 +261,20 @@ fn times(list: &mut List, timeouts: &RouteTimeouts) {
 fn rate_limit(list: &mut List, limit: &RateLimit) {
     let RateLimit {
         place: _,
-        requests_per_second,
+        rate,
         burst,
         key,
         observe_only,
         store,
         store_timeout,
     } = limit;
-    list.put(
-        &policy_spec::REQUESTS_PER_SECOND,
-        requests_per_second,
-        plain,
-    );
+    if rate.period_secs == 1 {
+        list.put(&policy_spec::REQUESTS_PER_SECOND, rate, |rate| {
+            rate.events.into()
+        });
+    } else {
+        list.put(&policy_spec::RATE, rate, text);
+    }
     list.put(&policy_spec::BURST, burst, plain);
     list.put(&policy_spec::KEY, key, text);
     list.put(&policy_spec::OBSERVE_ONLY, observe_only, plain);

@@ -91,10 +91,20 @@ settings! {
     EXPECT_AGENTS: Text<String>, Many = words("tests.test.expect.agents", "agents' names", "waf")
         .many()
         .enforced(BY, "a_test_names_the_agents_that_are_asked");
-    /// The status of the proxy's own refusal.
-    EXPECT_STATUS: Integer<u16>, Unset = integer("tests.test.expect.status", 400, 599, "")
+    /// The status of the proxy's own refusal, redirect or `respond`.
+    EXPECT_STATUS: Integer<u16>, Unset = integer("tests.test.expect.status", 200, 599, "")
         .optional("any answer")
         .enforced(BY, "a_test_expects_a_refusal");
+    /// The absolute URL that the request is redirected to.
+    EXPECT_REDIRECT: Text<String>, Unset =
+        words("tests.test.expect.redirect", "a URL", "https://www.example.com/a?b")
+            .optional("any answer")
+            .enforced(BY, "a_test_expects_a_redirect_and_a_response");
+    /// The path and query that the upstream gets, rewritten if the route does so.
+    EXPECT_UPSTREAM_PATH: Text<String>, Unset =
+        words("tests.test.expect.upstream-path", "a path with its query", "/users?page=2")
+            .optional("any path")
+            .enforced(BY, "a_test_expects_the_path_that_an_upstream_gets");
     /// The reason of the proxy's own refusal, as in the access log.
     EXPECT_REASON: Text<Reason>, Unset =
         text("tests.test.expect.reason", "a reason", "route_not_found", reason)

@@ -38,7 +38,7 @@ fn address(text: &str) -> Result<BindAddress, String> {
         .map_err(|fault| fault.to_string())
 }
 
-fn network(text: &str) -> Result<IpNet, String> {
+pub(super) fn network(text: &str) -> Result<IpNet, String> {
     let network = text.parse::<IpNet>().ok();
     let one = || text.parse::<IpAddr>().ok().map(IpNet::from);
     network

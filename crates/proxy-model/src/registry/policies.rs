@@ -1,5 +1,9 @@
 //! The `policies` block of a route. Its settings may also be written in the route itself.
 
+pub mod access;
+pub mod cors;
+pub mod rewrite;
+
 use super::kind::{Block, Pair};
 use super::listeners::PATH_POLICIES;
 use super::number::{Decimal, Integer, Size, Time};
@@ -11,7 +15,7 @@ use super::text::{Text, Written};
 use super::word::{Choice, Flag, Meaning};
 use crate::compression::MediaRange;
 use crate::listener::PathPolicy;
-use crate::policies::{RateKey, RetryCause};
+use crate::policies::{HeaderPreset, RateKey, RequestRate, RetryCause};
 use crate::store_url::StoreUrl;
 use proxy_coding::Coding;
 use std::time::Duration;
@@ -43,6 +47,21 @@ const CAUSES: &[Meaning<RetryCause>] = &[
         "the target answered 503",
     ),
     word("504", RetryCause::GatewayTimeout, "the target answered 504"),
+];
+
+const PRESETS: &[Meaning<HeaderPreset>] = &[
+    word(
+        "basic",
+        HeaderPreset::Basic,
+        "`X-Content-Type-Options: nosniff`, `X-Frame-Options: SAMEORIGIN`, `Referrer-Policy: \
+         strict-origin-when-cross-origin`",
+    ),
+    word(
+        "strict",
+        HeaderPreset::Strict,
+        "`nosniff`, `X-Frame-Options: DENY`, `Referrer-Policy: no-referrer`, `Strict-Transport-Security: \
+         max-age=31536000`, `Cross-Origin-Opener-Policy` and `-Resource-Policy: same-origin`",
+    ),
 ];
 
 const CODINGS: &[Meaning<Coding>] = &[
@@ -99,19 +118,30 @@ settings! {
             "proxy-pipeline",
             "a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate",
         );
-    /// Requests a second, refilled continuously.
-    REQUESTS_PER_SECOND: Integer<u32>, Required = integer(
+    /// Requests a second, refilled continuously. Either this or `rate` is needed.
+    REQUESTS_PER_SECOND: Integer<u32>, Unset = integer(
         "routes.route.policies.rate-limit.requests-per-second",
         1,
         1_000_000,
         "requests a second",
     )
     .aliases(&["requests_per_second"])
+    .optional("as `rate` says")
     .enforced("proxy-pipeline", "a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate");
+    /// Requests in a period, refilled continuously: `5/min` is one in twelve seconds. Periods are `s`, `min`,
+    /// `h` and `day`. `X-RateLimit-Limit` has the number. Below one a second it does not go with a `store`.
+    RATE: Text<RequestRate>, Unset = text(
+        "routes.route.policies.rate-limit.rate",
+        "a rate",
+        "5/min",
+        |text| text.parse::<RequestRate>().map_err(str::to_owned),
+    )
+    .optional("as `requests-per-second` says")
+    .enforced("proxy-server", "a_rate_may_be_below_one_a_second");
     /// Most requests at once after a rest.
     BURST: Integer<u32>, Unset =
         integer("routes.route.policies.rate-limit.burst", 1, 100_000_000, "requests")
-            .optional("10 times `requests-per-second`")
+            .optional("10 times `requests-per-second`; the number of a `rate` of a longer period")
             .enforced(
                 "proxy-pipeline",
                 "a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate",
@@ -153,7 +183,10 @@ settings! {
         .optional("no change but the proxy's own")
         .also(ROUTE)
         .enforced("proxy-config", "every_block_is_decoded");
-    /// Replaces all fields of a name: `set "X-Env" "beta"` or `set { "X-Env" "beta" }`.
+    /// Replaces all fields of a name: `set "X-Env" "beta"` or `set { "X-Env" "beta" }`. A value may hold values
+    /// of the request: `{client_ip}`, `{host}`, `{scheme}`, `{method}`, `{path}`, `{query}`, `{uri}` (path and
+    /// query), `{route}`, `{listener}`, `{correlation_id}`, `{protocol}`, `{tls_version}`, `{tls_server_name}`.
+    /// A field with an empty value is not sent. A raw text, `#"{host}"#`, is sent as it is.
     SET_REQUEST: Pair, Many = pair(
         "routes.route.policies.request-headers.set",
         "a header name and a value",
@@ -161,7 +194,7 @@ settings! {
     )
     .many()
     .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
-    /// Appends a field to those of its name.
+    /// Appends a field to those of its name; values as with `set`.
     ADD_REQUEST: Pair, Many = pair(
         "routes.route.policies.request-headers.add",
         "a header name and a value",
@@ -180,7 +213,13 @@ settings! {
         .optional("no change but the proxy's own")
         .also(ROUTE)
         .enforced("proxy-config", "every_block_is_decoded");
-    /// Replaces all fields of a name.
+    /// Sets security header fields that the route does not edit itself. They count as `set`, in `explain` and in
+    /// `diff` too.
+    RESPONSE_PRESET: Choice<HeaderPreset>, Unset =
+        choice("routes.route.policies.response-headers.preset", PRESETS)
+            .optional("no fields but those written")
+            .enforced("proxy-server", "a_preset_sets_security_headers");
+    /// Replaces all fields of a name. Values of the request as in `request-headers`.
     SET_RESPONSE: Pair, Many = pair(
         "routes.route.policies.response-headers.set",
         "a header name and a value",
@@ -188,7 +227,7 @@ settings! {
     )
     .many()
     .enforced("proxy-pipeline", "response_headers_are_set_added_and_removed");
-    /// Appends a field to those of its name.
+    /// Appends a field to those of its name; values as with `set`.
     ADD_RESPONSE: Pair, Many = pair(
         "routes.route.policies.response-headers.add",
         "a header name and a value",

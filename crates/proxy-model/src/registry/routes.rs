@@ -1,5 +1,7 @@
 //! The `routes` block.
 
+pub mod answers;
+
 use super::kind::Block;
 use super::number::Integer;
 use super::spec::{Given, MachinePart, Many, Required, Spec, Unset, row};
@@ -91,6 +93,11 @@ settings! {
     PRIORITY: Integer<i32>, Given<i32> = priority()
         .or(50)
         .enforced("proxy-routing", "the_higher_priority_wins_whatever_the_order_and_the_path");
+    /// Names of the listeners whose requests the route takes: `listeners "http" "admin"`. Counts as one
+    /// condition more among routes of the same host and path.
+    LISTENERS: Text<String>, Many = words("routes.route.listeners", "a listener's name", "http")
+        .many()
+        .enforced("proxy-server", "a_route_takes_requests_of_its_listeners_only");
     /// The upstream that requests are forwarded to.
     UPSTREAM: Text<String>, Unset = words("routes.route.upstream", "an upstream's name", "app")
         .optional("the route is `builtin` or `static`")

@@ -20,7 +20,7 @@ macro_rules! settings {
         )+
 
         /// The rows of this file, in order.
-        pub(super) fn rows() -> Vec<$crate::registry::SettingSpec> {
+        pub(in crate::registry) fn rows() -> Vec<$crate::registry::SettingSpec> {
             vec![$($name.describe()),+]
         }
     };

@@ -109,6 +109,9 @@ impl<T> Choice<T> {
             Raw::Decimal(number) if self.words.iter().any(is_number) => {
                 Some(number.to_string().into())
             }
+            Raw::Integer(number) if self.words.iter().any(is_number) => {
+                Some(number.to_string().into())
+            }
             Raw::Decimal(_) | Raw::Integer(_) | Raw::Flag(_) | Raw::Null => None,
         }
     }

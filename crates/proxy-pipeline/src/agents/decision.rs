@@ -151,7 +151,7 @@ fn redirected(
     let routes = exchange.active().plan.routes();
     let route = exchange.completion.record.parts.route;
     if let Some(route) = route.and_then(|at| routes.get(at)) {
-        header_edits::apply(&route.response_headers, own);
+        header_edits::apply(exchange.response_edits(route), own);
     }
     for (name, value) in edits::fields(&headers) {
         own.append(name, value);

@@ -18,7 +18,8 @@ use http::header::{
 };
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
-use proxy_plan::UpstreamPlan;
+use proxy_http1::RawTarget;
+use proxy_plan::{RoutePlan, UpstreamPlan};
 use std::str::FromStr;
 
 const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
@@ -60,11 +61,13 @@ pub(crate) fn apply(
         completion,
         forwarded,
         has_believed_claims,
+        edits,
         ..
     } = exchange;
     let upgrade = wanted(head, to.upstream, &completion.worker);
     let trailers = hop_by_hop::takes_trailers(&head.headers);
     let authority = into_origin_form(&mut head.uri, &completion.worker.host);
+    rewrite_target(head, to.route);
     let EndToEndHeaders {
         map: mut headers,
         host,
@@ -85,7 +88,7 @@ pub(crate) fn apply(
         headers.insert(HOST, own_host(to));
     }
     let via = adds_via.then(|| forwarded_headers::via(head.version));
-    let edits = &to.route.request_headers;
+    let edits = header_edits::of_request(edits.as_deref(), to.route);
     if edits.is_empty() && !to.upstream.http2 && !has_claims && !has_correlation_id {
         *forwarded = Some(ForwardedHeaders {
             via,
@@ -208,6 +211,19 @@ fn into_origin_form(target: &mut Uri, hosts: &HostValue) -> Option<HeaderValue> 
     let path = target.path_and_query().cloned().map(rooted);
     *target = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
     host
+}
+
+/// Puts the path for the upstream in the place of the client's, if the route says so.
+#[inline]
+fn rewrite_target(head: &mut InboundHead, route: &RoutePlan) {
+    let Some(rewrite) = &route.rewrite else {
+        return;
+    };
+    let target = head.uri.path_and_query();
+    if let Some(target) = target.and_then(|target| rewrite.target(target)) {
+        head.uri = Uri::from(target);
+        head.extensions.remove::<RawTarget>();
+    }
 }
 
 /// Inserts the missing path of a target with only a query.

@@ -84,7 +84,7 @@ fn agree(
     mut head: http::response::Parts,
     requested: &RequestedUpgrade,
 ) -> Response<Body> {
-    response_head::apply(route, &mut head);
+    response_head::apply(exchange.response_edits(route), &mut head);
     head.headers.remove(names::KEEP_ALIVE);
     // Some targets send a length of 0; a tunnel follows all the same. [RFC 9110 §8.6]
     head.headers.remove(CONTENT_LENGTH);

@@ -3,6 +3,32 @@
 use crate::headers::forwarding_claims::{has_other_sign, remove_alike};
 use http::{HeaderMap, HeaderName};
 use proxy_model::HeaderEdits;
+use proxy_plan::RoutePlan;
+
+/// The edits of a route with the values of one request.
+#[derive(Debug)]
+pub(crate) struct FilledEdits {
+    pub(crate) request: HeaderEdits,
+    pub(crate) response: HeaderEdits,
+}
+
+/// The edits of requests: the filled ones, or those of the route.
+#[inline]
+pub(crate) fn of_request<'e>(
+    filled: Option<&'e FilledEdits>,
+    route: &'e RoutePlan,
+) -> &'e HeaderEdits {
+    filled.map_or(&route.request_headers, |filled| &filled.request)
+}
+
+/// The edits of responses: the filled ones, or those of the route.
+#[inline]
+pub(crate) fn of_response<'e>(
+    filled: Option<&'e FilledEdits>,
+    route: &'e RoutePlan,
+) -> &'e HeaderEdits {
+    filled.map_or(&route.response_headers, |filled| &filled.response)
+}
 
 /// Removes, then sets, then appends.
 #[inline]

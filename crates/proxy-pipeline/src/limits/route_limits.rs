@@ -24,8 +24,8 @@ pub struct RouteLimits {
 pub struct RateRule {
     /// Why a request over it is refused.
     pub reason: Reason,
-    /// The rate, in requests a second.
-    pub per_second: u32,
+    /// Requests in the period of the rate.
+    pub events: u32,
     /// Whether requests over it are served all the same.
     pub observe_only: bool,
     /// Whether it is evaluated after the agents of the route, which may set the field of its key.

@@ -61,7 +61,7 @@ pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Ans
     };
     Ok(Answer {
         status,
-        content_type,
+        content_type: Some(content_type),
         body: body.into(),
     })
 }

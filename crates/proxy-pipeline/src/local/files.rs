@@ -11,6 +11,7 @@ use http::header::{CONTENT_RANGE, SERVER};
 use http::{HeaderValue, Method, Response};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_files::{FileError, FileRequest, FileResponse};
+use proxy_model::HeaderEdits;
 use proxy_plan::RoutePlan;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -46,7 +47,12 @@ pub(crate) async fn answer(
         answer,
     });
     match poll_fn(|cx| waiting.poll(&mut opened, cx)).await? {
-        Ok((served, piece)) => Ok(bring(served, piece, route, waiting)),
+        Ok((served, piece)) => Ok(bring(
+            served,
+            piece,
+            exchange.response_edits(route),
+            waiting,
+        )),
         Err(fault) => refuse(exchange, fault),
     }
 }
@@ -54,7 +60,7 @@ pub(crate) async fn answer(
 fn bring(
     served: FileResponse,
     piece: Bytes,
-    route: &RoutePlan,
+    edits: &HeaderEdits,
     waiting: Waiting,
 ) -> Response<Body> {
     let FileResponse {
@@ -63,7 +69,7 @@ fn bring(
         content,
     } = served;
     headers.insert(SERVER, OUR_NAME);
-    header_edits::apply(&route.response_headers, &mut headers);
+    header_edits::apply(edits, &mut headers);
     let body = match content {
         Some(content) => Body::file(FileBody::new(piece, content, waiting)),
         None => Body::bytes(Bytes::new()),

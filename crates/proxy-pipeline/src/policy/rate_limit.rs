@@ -156,8 +156,8 @@ fn take_tokens(
 }
 
 fn problem(rule: &RateRule, decision: RateDecision) -> Problem {
-    let limit = u64::from(rule.per_second);
-    // The bucket is empty: in this second there is at least one more than the rate.
+    let limit = u64::from(rule.events);
+    // The bucket is empty: in this period there is at least one more than the rate.
     let detail = Detail::Limit {
         current: limit + 1,
         limit,

@@ -15,7 +15,8 @@ pub(crate) const OUR_NAME: HeaderValue = HeaderValue::from_static("proxyd");
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
-    pub(crate) content_type: HeaderValue,
+    /// `None` for a response without a body.
+    pub(crate) content_type: Option<HeaderValue>,
     pub(crate) body: Bytes,
 }
 
@@ -28,7 +29,9 @@ impl Answer {
             body,
         } = self;
         let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, content_type);
+        if let Some(content_type) = content_type {
+            headers.insert(CONTENT_TYPE, content_type);
+        }
         headers.insert(SERVER, OUR_NAME);
         respond(status, headers, body, method)
     }

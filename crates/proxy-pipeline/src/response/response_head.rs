@@ -4,17 +4,17 @@ use crate::headers::{header_edits, hop_by_hop};
 use http::header::CONTENT_LENGTH;
 use http::response::Parts;
 use http::{StatusCode, Version};
-use proxy_plan::RoutePlan;
+use proxy_model::HeaderEdits;
 
-/// Removes hop-by-hop fields and applies the route's edits.
+/// Removes hop-by-hop fields and applies the edits of the route.
 #[inline]
-pub(crate) fn apply(route: &RoutePlan, head: &mut Parts) {
+pub(crate) fn apply(edits: &HeaderEdits, head: &mut Parts) {
     hop_by_hop::strip_response(&mut head.headers);
     if head.status == StatusCode::NO_CONTENT {
         // The response has no body, and HTTP/2 clients would expect the bytes. [RFC 9110 §8.6]
         head.headers.remove(CONTENT_LENGTH);
     }
-    header_edits::apply(&route.response_headers, &mut head.headers);
+    header_edits::apply(edits, &mut head.headers);
     // A target's HTTP/1.0 does not affect the version for the client.
     head.version = Version::HTTP_11;
 }

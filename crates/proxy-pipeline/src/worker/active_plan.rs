@@ -339,7 +339,9 @@ fn folder(route: &Route) -> Option<Arc<Directory>> {
         precompressed,
     } = match &route.service {
         Service::Static(files) => files,
-        Service::Upstream(_) | Service::Builtin(_) => return None,
+        Service::Upstream(_) | Service::Builtin(_) | Service::Redirect(_) | Service::Respond(_) => {
+            return None;
+        }
     };
     Some(Arc::new(Directory {
         root: root.value.clone(),

@@ -4,8 +4,14 @@ use crate::decide::{Decision, Outcome};
 use crate::diff::{shown_header, survey};
 use crate::explain::ExplainRequest;
 use crate::plan::Plan;
+use crate::route::{Redirection, RoutePlan};
+use proxy_errors::{Problem, Reason};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The client of a test that names none.
+const DEFAULT_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A request that a route answers, and what a test of it expects.
 #[derive(Debug)]
@@ -33,10 +39,16 @@ pub fn draft_tests(plan: &Plan) -> String {
             return;
         };
         let listener = surveyed.listeners.first().map(String::as_str);
+        let Some(client_ip) = admitted_client(plan, listener, route) else {
+            return;
+        };
         drafts.insert(
             route.index,
             Draft {
-                request: surveyed.request(listener),
+                request: ExplainRequest {
+                    client_ip: Some(client_ip).filter(|ip| *ip != DEFAULT_CLIENT),
+                    ..surveyed.request(listener)
+                },
                 expected,
                 has_named_host,
             },
@@ -69,6 +81,16 @@ pub(super) fn expected(plan: &Plan, decision: &Decision<'_>) -> Option<String> {
         Outcome::Forward(upstream, _) => _ = write!(expected, "; upstream {:?}", upstream.name),
         Outcome::Answer(handler) => _ = write!(expected, "; builtin-handler {:?}", handler.name()),
         Outcome::Files => {}
+        Outcome::Redirect(Redirection { location, .. }) => {
+            let location = String::from_utf8_lossy(location.as_bytes());
+            _ = write!(expected, "; redirect {location:?}");
+        }
+        Outcome::Respond(response) => {
+            _ = write!(expected, "; status {}", response.status.as_u16());
+        }
+        Outcome::Refuse(problem) if is_written(problem) => {
+            _ = write!(expected, "; status {}", problem.status().as_u16());
+        }
         Outcome::Refuse(_) => return None,
     }
     let agents = plan.routes().get(route.index)?.agents.as_ref();
@@ -81,12 +103,29 @@ pub(super) fn expected(plan: &Plan, decision: &Decision<'_>) -> Option<String> {
     Some(expected)
 }
 
+/// A client that both the listener and the route admit.
+fn admitted_client(plan: &Plan, listener: Option<&str>, route: &RoutePlan) -> Option<IpAddr> {
+    let mut listeners = plan.listeners().iter();
+    let listener = listeners.find(|one| Some(one.name.as_str()) == listener);
+    let listener = listener.and_then(|one| one.access.as_deref());
+    let access = [listener, route.access.as_deref()];
+    let samples = access.iter().flatten().flat_map(|access| access.samples());
+    let mut clients = std::iter::once(DEFAULT_CLIENT).chain(samples);
+    clients.find(|ip| access.iter().flatten().all(|access| access.admits(*ip)))
+}
+
+/// Whether the route's `respond` is the reason of a refusal.
+fn is_written(problem: &Problem) -> bool {
+    let written = [Reason::RespondClientError, Reason::RespondServerError];
+    written.contains(&problem.reason())
+}
+
 pub(super) fn write_draft(text: &mut String, route: &str, draft: &Draft) {
     let ExplainRequest {
         method,
         url,
         headers,
-        client_ip: _,
+        client_ip,
         listener,
     } = &draft.request;
     _ = writeln!(text, "    test {route:?} {{");
@@ -96,6 +135,9 @@ pub(super) fn write_draft(text: &mut String, route: &str, draft: &Draft) {
     }
     if let Some(listener) = listener {
         _ = writeln!(text, "        listener {listener:?}");
+    }
+    if let Some(client_ip) = client_ip {
+        _ = writeln!(text, "        client-ip \"{client_ip}\"");
     }
     _ = writeln!(text, "        expect {{ {} }}\n    }}", draft.expected);
 }

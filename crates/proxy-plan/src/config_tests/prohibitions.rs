@@ -69,7 +69,11 @@ impl<'m> Forbidden<'m> {
         } = self.prohibition;
         let is_reached = match &surveyed.decision.outcome {
             Outcome::Forward(reached, _) => *reached.name == **upstream,
-            Outcome::Answer(_) | Outcome::Files | Outcome::Refuse(_) => false,
+            Outcome::Answer(_)
+            | Outcome::Files
+            | Outcome::Redirect(_)
+            | Outcome::Respond(_)
+            | Outcome::Refuse(_) => false,
         };
         let is_heard = listener
             .as_ref()

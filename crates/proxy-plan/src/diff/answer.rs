@@ -3,6 +3,7 @@
 use super::relative_path::relative;
 use crate::decide::{Decision, Outcome};
 use crate::plan::Plan;
+use crate::route;
 use proxy_model::Service;
 use std::fmt;
 use std::sync::Arc;
@@ -25,6 +26,10 @@ pub enum AnsweringService {
     Builtin(&'static str),
     /// Files below this folder.
     Files(String),
+    /// The redirect with this status and these parts of a URL.
+    Redirect(Arc<str>),
+    /// The route's response of this status.
+    Respond(u16),
     /// None: the proxy refuses the request.
     Refusal {
         /// The status of the refusal.
@@ -43,6 +48,17 @@ impl Answer {
                 let index = decision.route.map(|route| route.index);
                 AnsweringService::Files(index.map_or_else(String::new, |at| root(plan, at)))
             }
+            Outcome::Redirect(_) => {
+                let redirect = decision.route.and_then(|route| match &route.service {
+                    route::Service::Redirect(redirect) => Some(Arc::clone(redirect.label())),
+                    route::Service::Upstream(_)
+                    | route::Service::Builtin(_)
+                    | route::Service::Static
+                    | route::Service::Respond(_) => None,
+                });
+                AnsweringService::Redirect(redirect.unwrap_or_default())
+            }
+            Outcome::Respond(response) => AnsweringService::Respond(response.status.as_u16()),
             Outcome::Refuse(problem) => AnsweringService::Refusal {
                 status: problem.status().as_u16(),
                 reason: problem.reason().as_str(),
@@ -67,7 +83,9 @@ fn root(plan: &Plan, index: usize) -> String {
     let route = plan.model().routes.get(index);
     route.map_or_else(String::new, |route| match &route.service {
         Service::Static(files) => relative(plan.model(), &files.root),
-        Service::Upstream(_) | Service::Builtin(_) => String::new(),
+        Service::Upstream(_) | Service::Builtin(_) | Service::Redirect(_) | Service::Respond(_) => {
+            String::new()
+        }
     })
 }
 
@@ -86,6 +104,8 @@ impl fmt::Display for AnsweringService {
             Self::Upstream(name) => write!(f, "upstream {name}"),
             Self::Builtin(handler) => write!(f, "built-in {handler}"),
             Self::Files(root) => write!(f, "files below {root}"),
+            Self::Redirect(redirect) => write!(f, "redirect {redirect}"),
+            Self::Respond(status) => write!(f, "response {status} of the route"),
             Self::Refusal { status, reason } => write!(f, "{status} {reason}"),
         }
     }

@@ -50,6 +50,8 @@ pub(super) struct RouteKey<'p> {
 enum ServiceKey<'p> {
     Upstream(&'p str),
     Builtin(&'p str),
+    Redirect(&'p str),
+    Respond(u16),
 }
 
 impl<'p> Side<'p> {
@@ -105,14 +107,16 @@ impl<'p> Side<'p> {
     /// asking.
     pub(super) fn route_key(&self, index: usize) -> Option<RouteKey<'p>> {
         let route = self.plan.routes().get(index)?;
-        let (service, is_ready) = match route.service {
+        let (service, is_ready) = match &route.service {
             Service::Upstream(position) => {
-                let upstream = self.plan.upstreams().get(position)?;
+                let upstream = self.plan.upstreams().get(*position)?;
                 let is_ready = upstream.targets.iter().any(|target| 0 < target.weight);
                 (ServiceKey::Upstream(&upstream.name), is_ready)
             }
             Service::Builtin(handler) => (ServiceKey::Builtin(handler.name()), true),
             Service::Static => return None,
+            Service::Redirect(redirect) => (ServiceKey::Redirect(redirect.label()), true),
+            Service::Respond(response) => (ServiceKey::Respond(response.status.as_u16()), true),
         };
         Some(RouteKey {
             id: &route.id,

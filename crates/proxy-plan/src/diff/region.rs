@@ -6,6 +6,7 @@ use super::cells::hosts::HostCell;
 use super::cells::paths::{ASTERISK, PathCell};
 use crate::decide::RequestHead;
 use crate::explain::ExplainRequest;
+use crate::plan::Plan;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use proxy_model::redacted_parameter;
@@ -129,7 +130,8 @@ impl Probe {
         }
     }
 
-    pub(super) fn head(&self, listener: usize) -> RequestHead<'_> {
+    /// The head on the listener of `plan` with this index.
+    pub(super) fn head(&self, plan: &Plan, listener: usize) -> RequestHead<'_> {
         RequestHead {
             listener,
             method: &self.method,
@@ -138,6 +140,8 @@ impl Probe {
             headers: &self.headers,
             content_length: None,
             client_ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            is_tls: plan.is_tls(listener),
+            is_peer_trusted: false,
         }
     }
 

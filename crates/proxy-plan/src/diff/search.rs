@@ -8,6 +8,7 @@ use super::cells::{HostRules, RouteKey, Side, is_same_competition, path_conditio
 use super::region::Probe;
 use super::rows::{Found, Row, merged_rows};
 use crate::plan::Plan;
+use crate::route::Service;
 use proxy_model::BindAddress;
 use proxy_routing::{PathPattern, Rule, is_plain_path};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -198,9 +199,11 @@ impl<'p> DiffSearch<'p> {
             self.requests += 1;
             let probe = Probe::new(host, path, &states(axes, choice));
             let ask = |side: &Side<'_>, listener| {
-                let decision =
-                    side.plan
-                        .decide(&probe.head(listener), &side.states, Duration::ZERO);
+                let decision = side.plan.decide_for_admitted(
+                    &probe.head(side.plan, listener),
+                    &side.states,
+                    Duration::ZERO,
+                );
                 Answer::new(side.plan, &decision)
             };
             let row = Row {
@@ -349,14 +352,36 @@ pub(super) fn listener_classes(before: &Side<'_>, after: &Side<'_>) -> Vec<Liste
     list
 }
 
-/// The parts of a listener that the answers to its requests depend on; `None` if they must be asked.
-fn listener_key<'p>(side: &Side<'p>, index: usize) -> Option<(bool, Option<RouteKey<'p>>)> {
+/// The parts of a listener that the answers to its requests depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct ListenerKey<'p> {
+    strict_paths: bool,
+    /// Redirects depend on it.
+    is_tls: bool,
+    /// The name, if a route is bound to it.
+    bound: Option<&'p str>,
+    default: Option<RouteKey<'p>>,
+}
+
+/// The key of a listener; `None` if its requests must be asked.
+fn listener_key<'p>(side: &Side<'p>, index: usize) -> Option<ListenerKey<'p>> {
     let listener = side.plan.listeners().get(index)?;
     let default = match listener.default_route {
         Some(route) => Some(side.route_key(route)?),
         None => None,
     };
-    Some((listener.strict_paths, default))
+    let mut routes = side.plan.routes().iter();
+    let is_scheme_used = routes.any(|route| matches!(route.service, Service::Redirect(_)));
+    let is_tls = is_scheme_used && side.plan.is_tls(index);
+    let mut names = side.rules().iter().flat_map(|rule| &rule.listeners);
+    Some(ListenerKey {
+        strict_paths: listener.strict_paths,
+        is_tls,
+        bound: names
+            .find(|name| **name == listener.name)
+            .map(String::as_str),
+        default,
+    })
 }
 
 impl fmt::Display for DiffLimit {

@@ -171,7 +171,10 @@ fn routes_by_part(model: &Model) -> BTreeMap<SettingOwner, BTreeSet<String>> {
     for route in &model.routes {
         let upstream = match &route.service {
             Service::Upstream(index) => model.upstream(index.value),
-            Service::Builtin(_) | Service::Static(_) => None,
+            Service::Builtin(_)
+            | Service::Static(_)
+            | Service::Redirect(_)
+            | Service::Respond(_) => None,
         };
         let shadow = route.policies.shadow.as_ref();
         let shadow = shadow.and_then(|shadow| model.upstream(shadow.upstream.value));

@@ -83,7 +83,11 @@ pub(crate) fn survey(
                 }
                 requests += 1;
                 let probe = Probe::new(&host, path, &states(&axes, choice));
-                let decision = plan.decide(&probe.head(class.after), &side.states, Duration::ZERO);
+                let decision = plan.decide_for_admitted(
+                    &probe.head(plan, class.after),
+                    &side.states,
+                    Duration::ZERO,
+                );
                 see(&Surveyed {
                     listeners: &class.names,
                     scheme: class.scheme,

@@ -2,7 +2,7 @@
 
 use crate::decide::Decision;
 use crate::plan::Plan;
-use crate::route::{RoutePlan, Service};
+use crate::route::RoutePlan;
 use crate::upstream::UpstreamPlan;
 use proxy_model::registry::{limits as limit_rows, upstreams as upstream_rows};
 use proxy_model::{EffectiveSetting, Part, Route, Upstream, effective_in};
@@ -38,10 +38,7 @@ impl Plan {
 
     /// The upstream that a route forwards to.
     pub(super) fn upstream_of(&self, route: &RoutePlan) -> Option<&UpstreamPlan> {
-        match route.service {
-            Service::Upstream(position) => self.upstreams.get(position),
-            Service::Builtin(_) | Service::Static => None,
-        }
+        self.upstreams.get(route.service.upstream()?)
     }
 }
 

@@ -4,7 +4,7 @@ use super::named::Named;
 use super::outcome::Handler;
 use super::rejected::Rejected;
 use super::winner::Winner;
-use crate::decide::{Decision, RequestHead};
+use crate::decide::{Decision, Outcome, RequestHead};
 use crate::plan::Plan;
 use crate::upstream_states::UpstreamStates;
 use http::uri::PathAndQuery;
@@ -25,6 +25,8 @@ pub struct Explanation {
     pub query: String,
     /// The client's address, if the request has one.
     pub client_ip: Option<IpAddr>,
+    /// Whether the listener's connections are encrypted.
+    pub is_tls: bool,
     /// The listener; `None` under a plan without listeners.
     pub listener: Option<Named>,
     /// The matching route, if any.
@@ -33,6 +35,8 @@ pub struct Explanation {
     pub agents: Vec<Named>,
     /// The service that answers.
     pub answerer: Handler,
+    /// The path and query that the upstream gets instead of the client's.
+    pub rewritten: Option<String>,
     /// Every other route, in the order of the configuration; empty if the request is refused before
     /// routing.
     pub rejected: Vec<Rejected>,
@@ -97,10 +101,12 @@ impl Plan {
                 .unwrap_or_default()
                 .to_owned(),
             client_ip: None,
+            is_tls: head.is_tls,
             listener: self.named_listener(head.listener),
             winner: self.winner(&decision, routing_head.as_ref(), head.listener),
             agents: self.named_agents(&decision),
             answerer: self.answerer(&decision, routing_head.as_ref(), states),
+            rewritten: rewritten(&decision, head),
             rejected: Vec::new(),
             settings: self.applied(&decision, head.listener),
             sources: self.model.sources.clone(),
@@ -127,4 +133,12 @@ impl Plan {
             source: self.model.sources.file_and_line(listener.place),
         })
     }
+}
+
+/// The target for the upstream, if the route rewrites it.
+fn rewritten(decision: &Decision<'_>, head: &RequestHead<'_>) -> Option<String> {
+    let rewrite = decision.route?.rewrite.as_ref()?;
+    let is_forwarded = matches!(decision.outcome, Outcome::Forward(..));
+    let target = rewrite.target(head.target?).filter(|_| is_forwarded)?;
+    Some(target.to_string())
 }

@@ -3,7 +3,7 @@
 use super::named::Named;
 use crate::decide::{Decision, Outcome, RequestHead};
 use crate::plan::Plan;
-use crate::route::RoutePlan;
+use crate::route::{Redirection, RoutePlan};
 use crate::upstream::{TargetPlan, UpstreamPlan};
 use crate::upstream_states::UpstreamStates;
 use proxy_errors::{Problem, Reason};
@@ -27,6 +27,20 @@ pub enum Handler {
     Builtin(BuiltinHandler),
     /// Files below this root.
     Files(Named),
+    /// A redirect.
+    Redirect {
+        /// Its status.
+        status: u16,
+        /// The URL in `Location`.
+        location: String,
+    },
+    /// The response of the route.
+    Respond {
+        /// Its status.
+        status: u16,
+        /// Length of its body in bytes.
+        body_bytes: usize,
+    },
     /// None: the request is refused.
     Nobody {
         /// The problem.
@@ -86,6 +100,14 @@ impl Plan {
             },
             Outcome::Answer(handler) => Handler::Builtin(*handler),
             Outcome::Files => Handler::Files(self.named_root(decision.route)),
+            Outcome::Redirect(Redirection { status, location }) => Handler::Redirect {
+                status: status.as_u16(),
+                location: String::from_utf8_lossy(location.as_bytes()).into_owned(),
+            },
+            Outcome::Respond(response) => Handler::Respond {
+                status: response.status.as_u16(),
+                body_bytes: response.body.as_ref().map_or(0, |body| body.len()),
+            },
             Outcome::Refuse(problem) => Handler::Nobody {
                 problem: problem.clone(),
                 nearest: head.and_then(|head| self.nearest(problem, head)),
@@ -98,7 +120,10 @@ impl Plan {
         let service = route.and_then(|route| self.model.routes.get(route.index));
         let root = service.and_then(|route| match &route.service {
             Service::Static(files) => Some(&files.root),
-            Service::Upstream(_) | Service::Builtin(_) => None,
+            Service::Upstream(_)
+            | Service::Builtin(_)
+            | Service::Redirect(_)
+            | Service::Respond(_) => None,
         });
         let place = root.and_then(Setting::place).unwrap_or_default();
         Named {

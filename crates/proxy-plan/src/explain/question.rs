@@ -131,14 +131,17 @@ impl ExplainRequest {
             Some(host) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
             None => parts.authority.clone(),
         };
+        let listener = listener_position(plan, listener.as_deref(), &parts)?;
         let head = RequestHead {
-            listener: listener_position(plan, listener.as_deref(), &parts)?,
+            listener,
             method: &method,
             host: &host,
             target: parts.target.as_ref(),
             headers: &headers,
             content_length: content_length(&headers)?,
             client_ip: client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            is_tls: plan.is_tls(listener),
+            is_peer_trusted: false,
         };
         Ok(decide(&head))
     }

@@ -68,7 +68,10 @@ impl Plan {
         let wanted = match unmet.kind {
             ConditionKind::Header => any_of(&matches.headers, redacted_header),
             ConditionKind::Query => any_of(&matches.query_params, redacted_parameter),
-            ConditionKind::Host | ConditionKind::Path | ConditionKind::Method => return unmet,
+            ConditionKind::Listener
+            | ConditionKind::Host
+            | ConditionKind::Path
+            | ConditionKind::Method => return unmet,
         };
         Unmet { wanted, ..unmet }
     }

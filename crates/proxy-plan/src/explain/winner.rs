@@ -69,6 +69,8 @@ impl Plan {
     /// The conditions of `route` that hold.
     fn conditions(&self, route: &Route, head: &Head<'_>) -> Vec<Condition> {
         let matches = &route.matches;
+        let mut listeners = route.listeners.iter();
+        let listener = listeners.find(|name| name.value == head.listener);
         let hosts = matches.hosts.iter().filter(|host| host.matches(head.host));
         let paths = matches.paths.iter().filter(|path| path.matches(head.path));
         let methods = matches
@@ -80,6 +82,7 @@ impl Plan {
             .query_params
             .iter()
             .filter(|one| one.holds(head.query));
+        let listener = listener.map(|one| self.condition("listeners", one.to_string(), one.origin));
         let hosts = hosts.map(|one| self.condition("host", one.to_string(), one.origin));
         let paths = paths.map(|one| {
             let value = one.as_str().to_owned();
@@ -89,7 +92,12 @@ impl Plan {
         let headers = headers.map(|one| self.condition("header", redacted_header(one), one.origin));
         let queries =
             queries.map(|one| self.condition("query-param", redacted_parameter(one), one.origin));
-        let all = hosts.chain(paths).chain(methods).chain(headers);
+        let all = listener
+            .into_iter()
+            .chain(hosts)
+            .chain(paths)
+            .chain(methods)
+            .chain(headers);
         all.chain(queries).collect()
     }
 

@@ -74,6 +74,8 @@ fn answer(answer: &Answer) -> Value {
         AnsweringService::Upstream(name) => ("forward", json!({ "upstream": &**name })),
         AnsweringService::Builtin(handler) => ("answer", json!({ "handler": handler })),
         AnsweringService::Files(root) => ("files", json!({ "root": root })),
+        AnsweringService::Redirect(to) => ("redirect", json!({ "redirect": &**to })),
+        AnsweringService::Respond(status) => ("respond", json!({ "status": status })),
         AnsweringService::Refusal { status, reason } => {
             ("refuse", json!({ "status": status, "reason": reason }))
         }

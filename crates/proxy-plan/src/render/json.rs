@@ -17,10 +17,12 @@ pub fn json(explanation: &Explanation) -> Value {
         path,
         query,
         client_ip,
+        is_tls: _,
         listener,
         winner,
         agents,
         answerer,
+        rewritten,
         rejected,
         settings,
         sources,
@@ -44,6 +46,7 @@ pub fn json(explanation: &Explanation) -> Value {
         "route": winner.as_ref().map(won),
         "agents": agents.iter().map(named).collect::<Vec<_>>(),
         "outcome": outcome(answerer),
+        "rewritten": rewritten,
         "rejected": rejected.collect::<Vec<_>>(),
         "settings": settings.collect::<Vec<_>>(),
     })
@@ -116,6 +119,16 @@ fn outcome(answerer: &Handler) -> Value {
             "action": "files",
             "root": name,
             "source": source,
+        }),
+        Handler::Redirect { status, location } => json!({
+            "action": "redirect",
+            "status": status,
+            "location": location,
+        }),
+        Handler::Respond { status, body_bytes } => json!({
+            "action": "respond",
+            "status": status,
+            "body_bytes": body_bytes,
         }),
         Handler::Nobody {
             problem,

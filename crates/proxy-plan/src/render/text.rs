@@ -29,10 +29,12 @@ pub fn text(explanation: &Explanation) -> String {
         path,
         query,
         client_ip,
+        is_tls: _,
         listener,
         winner,
         agents,
         answerer,
+        rewritten,
         rejected,
         settings: applied,
         sources,
@@ -52,6 +54,9 @@ pub fn text(explanation: &Explanation) -> String {
         facts.row([label, &placed(agent)]);
     }
     answer(&mut facts, answerer);
+    if let Some(target) = rewritten {
+        facts.row(["rewritten", target]);
+    }
     page.push('\n');
     page.push_str(&facts.page());
     page.push_str(&others(rejected));
@@ -124,6 +129,13 @@ fn answer(facts: &mut Table<2>, answerer: &Handler) {
         }
         Handler::Files(root) => {
             facts.row(["answer", &format!("files below {}", placed(root))]);
+        }
+        Handler::Redirect { status, location } => {
+            facts.row(["answer", &format!("redirect {status} to {location}")]);
+        }
+        Handler::Respond { status, body_bytes } => {
+            let text = format!("response {status} of the route, {body_bytes} bytes");
+            facts.row(["answer", &text]);
         }
         Handler::Nobody {
             problem,

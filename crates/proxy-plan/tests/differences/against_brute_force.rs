@@ -152,6 +152,8 @@ fn shown(decision: &Decision<'_>) -> String {
         Outcome::Forward(upstream, _) => format!("{route} {}", upstream.name),
         Outcome::Answer(handler) => format!("{route} {handler}"),
         Outcome::Files => format!("{route} files"),
+        Outcome::Redirect(to) => format!("{route} {}", to.status),
+        Outcome::Respond(response) => format!("{route} {}", response.status),
         Outcome::Refuse(problem) => format!("{route} {}", problem.reason()),
     }
 }
@@ -176,11 +178,14 @@ impl Request {
             headers: &self.headers,
             content_length: None,
             client_ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            is_tls: false,
+            is_peer_trusted: false,
         }
     }
 
     fn routing_head(&self) -> Head<'_> {
         Head {
+            listener: "",
             method: &self.method,
             host: self.host,
             path: self.path,

@@ -1,7 +1,7 @@
 //! Regions of requests that move.
 
 use crate::support::{around, diff, lines, plan, route_diff};
-use proxy_plan::diff::DiffLimit;
+use proxy_plan::diff::{DiffLimit, RiskClass};
 use proxy_plan::{AssumeHealthy, render};
 use std::fmt::Write;
 
@@ -198,4 +198,27 @@ fn hundreds_of_hosts_that_move_alike_are_one_region() {
         lines(&diff),
         ["* /login: login (upstream u) -> login (upstream v)"]
     );
+}
+
+#[test]
+fn a_route_that_is_bound_to_a_listener_moves_requests_of_the_others() {
+    let config = |listeners: &str| {
+        format!(
+            r#"
+            listeners {{
+                listener "plain" {{ address "127.0.0.1:80" }}
+                listener "inner" {{ address "127.0.0.1:81" }}
+            }}
+            routes {{ route "site" {{ respond 200 "x"; {listeners} }} }}
+            "#
+        )
+    };
+    let diff = diff(&config(""), &config(r#"listeners "inner""#));
+    let [region] = diff.regions.as_slice() else {
+        panic!("{:?}", diff.regions);
+    };
+    assert_eq!(region.listeners, ["plain"]);
+    assert_eq!(region.after.to_string(), "404 route_not_found");
+    let classes: Vec<_> = diff.risks.iter().map(|risk| risk.class).collect();
+    assert!(classes.contains(&RiskClass::RequestsRefused), "{classes:?}");
 }

@@ -161,3 +161,63 @@ fn the_wrong_order_of_the_page_on_changes_is_a_risk() {
         assert!(shown.contains(line.trim()), "{line} is not in:\n{shown}");
     }
 }
+
+#[test]
+fn redirects_and_responses_are_answers_of_their_own() {
+    let moved = |after: &str| {
+        let before = r#"route "site" { upstream "u" }"#;
+        classes(&route_diff(
+            before,
+            &format!("route \"site\" {{ {after} }}"),
+        ))
+    };
+    assert!(moved(r#"redirect "https""#).contains(&RiskClass::RequestsMoved));
+    assert!(moved(r#"respond 200 "x""#).contains(&RiskClass::RequestsMoved));
+    assert!(moved("respond 410").contains(&RiskClass::RequestsRefused));
+    assert!(moved(r#"respond 503 "x""#).contains(&RiskClass::RequestsRefused));
+    let before = r#"route "site" { redirect "https://a.test" }"#;
+    let diff = route_diff(before, &before.replace("a.test", "b.test"));
+    let text = render::diff_text(&diff);
+    assert!(text.contains("redirect 302 https://b.test"), "{text}");
+    let same = route_diff(before, before);
+    assert!(same.is_same());
+}
+
+#[test]
+fn networks_of_clients_are_guards() {
+    let config = |access: &str| format!(r#"route "site" {{ upstream "u"; {access} }}"#);
+    let changed = |before: &str, after: &str| classes(&route_diff(&config(before), &config(after)));
+    let (wider, refused) = (RiskClass::AccessWidened, RiskClass::RequestsRefused);
+    let one = r#"allow "10.0.0.0/8""#;
+    let two = r#"allow "10.0.0.0/8" "192.0.2.0/24""#;
+    let deny = r#"deny "192.0.2.0/24""#;
+    for (before, after, class) in [
+        (one, two, wider),
+        (one, "", wider),
+        (deny, "", wider),
+        (two, one, refused),
+        ("", one, refused),
+        ("", deny, refused),
+    ] {
+        let found = changed(before, after);
+        assert_eq!(found, [class], "{before} -> {after}");
+    }
+    assert_eq!(changed(one, one), []);
+    let copied = format!(
+        r#"{}; route "open" {{ matches {{ path "/a" }}; upstream "u" }}"#,
+        config(one)
+    );
+    let classes = classes(&route_diff(&config(one), &copied));
+    assert!(classes.contains(&RiskClass::FewerGuards), "{classes:?}");
+}
+
+#[test]
+fn another_path_for_the_upstream_is_a_move() {
+    let config = |rewrite: &str| format!(r#"route "site" {{ upstream "u"; {rewrite} }}"#);
+    let found = classes(&route_diff(
+        &config(""),
+        &config(r#"rewrite { strip-prefix "/a" }"#),
+    ));
+    assert!(found.contains(&RiskClass::RequestsMoved), "{found:?}");
+    assert!(!found.contains(&RiskClass::Unlisted), "{found:?}");
+}

@@ -78,7 +78,7 @@ fn a_test_whose_expectation_fails_says_what_was_decided() {
     );
     assert_eq!(
         with("status 404"),
-        "there is no status of a refusal; the request goes to upstream `api`"
+        "there is no status of the proxy's own answer; the request goes to upstream `api`"
     );
 }
 
@@ -117,6 +117,89 @@ fn the_tests_on_the_page_about_the_order_of_routes_pass() {
         let loaded = loaded.unwrap_or_else(|report| panic!("{report}"));
         assert_eq!(failed_tests(&loaded.model), [], "{text}");
     }
+}
+
+#[test]
+fn the_tests_on_the_pages_of_worked_examples_pass() {
+    for page in [
+        include_str!("../../../../docs/operate/answers.md"),
+        include_str!("../../../../docs/operate/access.md"),
+        include_str!("../../../../docs/operate/headers.md"),
+        include_str!("../../../../docs/operate/rewrites.md"),
+    ] {
+        for block in page.split("```kdl\n").skip(1) {
+            let text = block.split("```").next().unwrap_or_default();
+            let loaded = proxy_config::parse(text, "page.md");
+            let loaded = loaded.unwrap_or_else(|report| panic!("{report}"));
+            assert!(!loaded.model.tests.is_empty());
+            assert_eq!(failed_tests(&loaded.model), [], "{text}");
+        }
+    }
+}
+
+const MOVED: &str = r#"
+    listeners { listener "plain" { address "127.0.0.1:80" } }
+    routes {
+        route "apex" { matches { host "a.test" }; redirect "https://www.a.test" status=308 }
+        route "gone" { matches { path "/gone" }; respond 410 }
+        route "down" { matches { path "/down" }; respond 503 "back soon" }
+        route "loop" { matches { path "/loop" }; redirect "/loop" }
+    }
+"#;
+
+/// The tests of [`MOVED`] with `tests` that fail.
+fn moved(tests: &str) -> Vec<String> {
+    let text = format!("{MOVED}tests {{\n{tests}\n}}");
+    let loaded = proxy_config::parse(&text, "moved.kdl");
+    let loaded = loaded.unwrap_or_else(|report| panic!("{report}"));
+    let failed = failed_tests(&loaded.model).into_iter();
+    failed.map(|failure| failure.difference).collect()
+}
+
+#[test]
+fn a_test_expects_a_redirect_and_a_response() {
+    let passing = r#"
+        test "apex" {
+            request "GET" "http://a.test/b?c"
+            expect { route "apex"; status 308; redirect "https://www.a.test/b?c" }
+        }
+        test "gone" { request "GET" "/gone"; expect { status 410; reason "respond_client_error" } }
+        test "down" { request "GET" "/down"; expect { route "down"; status 503 } }
+        test "loop" { request "GET" "http://b.test/loop"; expect { reason "redirect_loop" } }
+    "#;
+    assert_eq!(moved(passing), [""; 0]);
+    let failing = r#"
+        test "1" { request "GET" "http://a.test/"; expect { redirect "https://a.test/" } }
+        test "2" { request "GET" "http://a.test/"; expect { status 301 } }
+        test "3" { request "GET" "/down"; expect { redirect "https://a.test/" } }
+        test "4" { request "GET" "http://a.test/"; expect { reason "route_not_found" } }
+    "#;
+    assert_eq!(
+        moved(failing),
+        [
+            "the redirect is `https://www.a.test/`, not `https://a.test/`",
+            "the status of the proxy's own answer is `308`, not `301`",
+            "there is no redirect; the route responds with 503",
+            "there is no reason of a refusal; the request is redirected to https://www.a.test/",
+        ]
+    );
+}
+
+#[test]
+fn drafted_tests_of_redirects_and_responses_pass() {
+    let loaded = proxy_config::parse(MOVED, "moved.kdl").unwrap();
+    let plan = Plan::compile(
+        1,
+        Arc::new(loaded.model),
+        &mut TargetRegistry::default().begin(),
+    );
+    let drafts = draft_tests(&plan);
+    for expected in ["redirect \"https://www.a.test/", "status 410", "status 503"] {
+        assert!(drafts.contains(expected), "{drafts}");
+    }
+    let text = format!("{MOVED}{drafts}");
+    let loaded = proxy_config::parse(&text, "moved.kdl").unwrap();
+    assert_eq!(failed_tests(&loaded.model), []);
 }
 
 #[test]
@@ -173,7 +256,7 @@ fn a_test_expects_a_refusal() {
     assert_eq!(failed(&with(r#"status 404; reason "route_not_found""#)), []);
     assert_eq!(
         difference(&with("status 403")),
-        "the status of a refusal is `404`, not `403`"
+        "the status of the proxy's own answer is `404`, not `403`"
     );
     assert_eq!(
         difference(&with(r#"reason "ambiguous_path""#)),
@@ -452,4 +535,122 @@ fn a_copied_route_without_its_guards_fails_the_tests_of_the_page_on_changes() {
         "test \"{}\" fails: {}",
         failure.name, failure.difference
     )));
+}
+
+#[test]
+fn networks_of_clients_take_part_in_tests_and_drafts() {
+    let text = r#"
+        listeners { listener "plain" { address "127.0.0.1:80"; deny "10.0.0.0/24" } }
+        routes {
+            route "inner" { matches { path "/inner" }; allow "10.0.0.0/8"; respond 200 }
+            route "never" { matches { path "/never" }; allow "10.0.0.1"; respond 200 }
+            route "site" { respond 200 }
+        }
+    "#;
+    let tests = r#"tests {
+        test "inside" { request "GET" "/inner"; client-ip "10.9.0.1"; expect { route "inner"; status 200 } }
+        test "outside" { request "GET" "/inner"; expect { route "inner"; reason "access_denied" } }
+        test "denied" { request "GET" "/"; client-ip "10.0.0.7"; expect { status 403 } }
+    }"#;
+    let loaded = proxy_config::parse(&format!("{text}{tests}"), "x.kdl").unwrap();
+    assert_eq!(failed_tests(&loaded.model), []);
+    let loaded = proxy_config::parse(text, "x.kdl").unwrap();
+    let plan = Plan::compile(
+        1,
+        Arc::new(loaded.model),
+        &mut TargetRegistry::default().begin(),
+    );
+    let drafts = draft_tests(&plan);
+    assert_eq!(drafts.matches("client-ip").count(), 1, "{drafts}");
+    assert!(
+        drafts.contains("route \"never\" takes no request"),
+        "{drafts}"
+    );
+    let loaded = proxy_config::parse(&format!("{text}{drafts}"), "x.kdl").unwrap();
+    assert_eq!(failed_tests(&loaded.model), [], "{drafts}");
+}
+
+#[test]
+fn a_test_expects_headers_with_values_of_the_request() {
+    let text = r#"
+        listeners { listener "plain" { address "127.0.0.1:80" } }
+        routes {
+            route "site" {
+                upstream "u"
+                request-headers { set "X-Url" "{scheme}://{host}{uri} {client_ip}"; set "X-Id" "{correlation_id}" }
+                response-headers { set "X-Route" "{route} {listener} {tls_version}" }
+            }
+        }
+        upstreams { upstream "u" { target "127.0.0.1:8080" } }
+        tests {
+            test "values" {
+                request "GET" "http://a.test/b?c=d"
+                client-ip "192.0.2.7"
+                expect {
+                    request-header "X-Url" "http://a.test/b?c=d 192.0.2.7"
+                    request-header "X-Id" "{correlation_id}"
+                    response-header "X-Route" "site plain "
+                }
+            }
+        }
+    "#;
+    let loaded = proxy_config::parse(text, "x.kdl").unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(failed_tests(&loaded.model), []);
+}
+
+#[test]
+fn a_test_expects_the_path_that_an_upstream_gets() {
+    let text = r#"
+        listeners { listener "plain" { address "127.0.0.1:80" } }
+        routes {
+            route "api" {
+                matches { path-prefix "/api" }
+                upstream "u"
+                rewrite { strip-prefix "/api" }
+            }
+            route "site" { upstream "u" }
+        }
+        upstreams { upstream "u" { target "127.0.0.1:8080" } }
+        tests {
+            test "1" { request "GET" "/api/a?b"; expect { upstream-path "/a?b" } }
+            test "2" { request "GET" "/a?b"; expect { route "site"; upstream-path "/a?b" } }
+            test "3" { request "GET" "/api/a"; expect { upstream-path "/api/a" } }
+        }
+    "#;
+    let loaded = proxy_config::parse(text, "x.kdl").unwrap_or_else(|report| panic!("{report}"));
+    let failed = failed_tests(&loaded.model);
+    let [failure] = failed.as_slice() else {
+        panic!("{failed:?}");
+    };
+    assert_eq!(
+        failure.difference,
+        "the path for an upstream is `/a`, not `/api/a`"
+    );
+}
+
+#[test]
+fn a_test_expects_fields_for_pages_of_other_origins() {
+    let text = r#"
+        listeners { listener "plain" { address "127.0.0.1:80" } }
+        routes { route "api" { upstream "u"; cors { allow-origins "https://app.test" } } }
+        upstreams { upstream "u" { target "127.0.0.1:8080" } }
+        tests {
+            test "allowed" {
+                request "GET" "/"; header "Origin" "https://app.test"
+                expect { upstream "u"; response-header "Access-Control-Allow-Origin" "https://app.test" }
+            }
+            test "others" {
+                request "GET" "/"; header "Origin" "https://evil.test"
+                expect { no-response-header "Access-Control-Allow-Origin" }
+            }
+            test "preflight" {
+                request "OPTIONS" "/"
+                header "Origin" "https://app.test"
+                header "Access-Control-Request-Method" "POST"
+                expect { status 204; response-header "Access-Control-Allow-Methods" "GET, HEAD, POST" }
+            }
+        }
+    "#;
+    let loaded = proxy_config::parse(text, "x.kdl").unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(failed_tests(&loaded.model), []);
 }

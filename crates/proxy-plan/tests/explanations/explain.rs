@@ -242,6 +242,8 @@ fn decide<'p>(
         headers: &headers,
         content_length: length.map(|value| value.to_str().unwrap().parse().unwrap()),
         client_ip: Ipv4Addr::LOCALHOST.into(),
+        is_tls: false,
+        is_peer_trusted: false,
     };
     plan.decide(&head, view, Duration::ZERO)
 }
@@ -279,4 +281,57 @@ fn questions_that_no_client_could_put_are_faults() {
     for line in ["no colon", ": x", "A: b\u{7}"] {
         assert!(proxy_plan::ExplainRequest::header(line).is_err(), "{line}");
     }
+}
+
+#[test]
+fn a_redirect_and_a_response_are_explained() {
+    const MOVED: &str = r#"
+        listeners {
+            listener "plain" { address "127.0.0.1:80" }
+            listener "tls" {
+                address "127.0.0.1:443"; protocol "https"
+                tls { cert-file "a.pem"; key-file "a.key" }
+            }
+        }
+        routes {
+            route "down" { matches { path "/down" }; respond 503 "back soon" }
+            route "all" { redirect "https" status=308 }
+        }
+    "#;
+    let redirect = explain(MOVED, "GET http://a.test/b?c");
+    let text = render::text(&redirect);
+    assert!(
+        text.contains("redirect 308 to https://a.test/b?c"),
+        "{text}"
+    );
+    let json = render::json(&redirect);
+    assert_eq!(json["outcome"]["location"], "https://a.test/b?c");
+    let text = render::text(&explain(MOVED, "GET https://a.test/b"));
+    assert!(text.contains("redirect_loop"), "{text}");
+    let text = render::text(&explain(MOVED, "GET http://a.test/down"));
+    assert!(
+        text.contains("response 503 of the route, 9 bytes"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_path_for_the_upstream_is_explained() {
+    const API: &str = r#"
+        listeners { listener "plain" { address "127.0.0.1:80" } }
+        routes { route "api" { upstream "u"; rewrite { replace-prefix "/api" "/v2" } } }
+        upstreams { upstream "u" { target "127.0.0.1:8080" } }
+    "#;
+    let explanation = explain(API, "GET http://a.test/api/x?y");
+    let text = render::text(&explanation);
+    assert!(
+        text.contains("rewritten") && text.contains("/v2/x?y"),
+        "{text}"
+    );
+    assert_eq!(render::json(&explanation)["rewritten"], "/v2/x?y");
+    let explanation = explain(API, "GET http://a.test/other");
+    assert_eq!(
+        render::json(&explanation)["rewritten"],
+        serde_json::Value::Null
+    );
 }

@@ -20,6 +20,7 @@ pub(crate) struct Keyed {
     table: Table,
     lists: Vec<(u64, Vec<Candidate>)>,
     header_names: Vec<HeaderName>,
+    by_listener: bool,
     by_method: bool,
     by_query: bool,
 }
@@ -36,6 +37,7 @@ enum Kind {
     Header,
     Query,
     Method,
+    Listener,
 }
 
 impl Keyed {
@@ -49,7 +51,8 @@ impl Keyed {
             }
         }
         let mut lists: BTreeMap<u64, Vec<Candidate>> = BTreeMap::new();
-        let (mut header_names, mut by_method, mut by_query) = (Vec::new(), false, false);
+        let (mut header_names, mut by_listener) = (Vec::new(), false);
+        let (mut by_method, mut by_query) = (false, false);
         for candidate in candidates {
             let Some(rule) = rule_of(&candidate) else {
                 continue;
@@ -63,6 +66,7 @@ impl Keyed {
                 Kind::Header => header_names.extend(rule.headers.iter().map(|c| c.name().clone())),
                 Kind::Query => by_query = true,
                 Kind::Method => by_method = true,
+                Kind::Listener => by_listener = true,
             }
             for hash in keys.hashes {
                 lists.entry(hash).or_default().push(candidate);
@@ -75,6 +79,7 @@ impl Keyed {
             table: Table::new(&hashes),
             lists: lists.into_iter().collect(),
             header_names,
+            by_listener,
             by_method,
             by_query,
         }
@@ -90,6 +95,9 @@ impl Keyed {
                 visit(list);
             }
         };
+        if self.by_listener {
+            look_up(listener_key(head.listener));
+        }
         if self.by_method {
             look_up(method_key(head.method));
         }
@@ -107,10 +115,12 @@ impl Keyed {
         &'a self,
         rule: &Rule,
     ) -> impl Iterator<Item = &'a [Candidate]> + use<'a> {
+        let listener = rule.listeners.first().map(|name| listener_key(name));
         let method = rule.methods.first().map(method_key);
         let header = rule.headers.first();
         let query = rule.query_params.first();
         let keys = [
+            listener,
             method,
             header.map(|condition| header_key(condition.name())),
             header.map(condition_of_header),
@@ -195,6 +205,13 @@ fn kinds_of(rule: &Rule) -> impl Iterator<Item = Keys> {
             rule.query_params.iter().map(condition_of_query).collect(),
         ),
         keys(Kind::Method, rule.methods.iter().map(method_key).collect()),
+        keys(
+            Kind::Listener,
+            rule.listeners
+                .iter()
+                .map(|name| listener_key(name))
+                .collect(),
+        ),
     ];
     kinds.into_iter().filter(|keys| !keys.hashes.is_empty())
 }
@@ -212,6 +229,10 @@ fn condition_of_query(condition: &QueryCondition) -> Hash {
         None => query_key(name),
         Some(value) => query_value_key(name, value.bytes()),
     }
+}
+
+fn listener_key(name: &str) -> Hash {
+    Hash::from_bytes(*b"L").extend(name.bytes())
 }
 
 fn method_key(method: &Method) -> Hash {

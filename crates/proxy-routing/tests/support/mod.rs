@@ -19,6 +19,7 @@ fn rule(words: &str) -> Rule {
     for word in words.split_whitespace() {
         let (kind, text) = word.split_once(':').unwrap();
         match kind {
+            "listener" => rule.listeners.push(text.to_owned()),
             "host" => rule.hosts.push(HostPattern::parse(text).unwrap()),
             "path" => rule.paths.push(PathPattern::exact(text).unwrap()),
             "prefix" => rule.paths.push(PathPattern::prefix(text).unwrap()),
@@ -39,6 +40,7 @@ fn rule(words: &str) -> Rule {
 /// A request that owns the data that a head borrows.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
+    pub(crate) listener: String,
     pub(crate) method: Method,
     pub(crate) host: String,
     pub(crate) path: String,
@@ -49,6 +51,7 @@ pub(crate) struct Request {
 impl Request {
     pub(crate) fn head(&self) -> Head<'_> {
         Head {
+            listener: &self.listener,
             method: &self.method,
             host: &self.host,
             path: &self.path,
@@ -58,10 +61,13 @@ impl Request {
     }
 }
 
-/// A request from words: `GET a.com /path?query x-a=1 x-b=2`; `-` stands for no host.
+/// A request from words: `GET a.com /path?query x-a=1 x-b=2`; `-` stands for no host. A method after
+/// `plain:` comes to the listener of that name.
 pub(crate) fn request(words: &str) -> Request {
     let mut words = words.split_whitespace();
-    let method = words.next().unwrap().parse().unwrap();
+    let first = words.next().unwrap();
+    let (listener, method) = first.split_once(':').unwrap_or(("", first));
+    let method = method.parse().unwrap();
     let host = words.next().unwrap().replace('-', "");
     let target = words.next().unwrap();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -72,6 +78,7 @@ pub(crate) fn request(words: &str) -> Request {
     }
     let (path, query) = (path.to_owned(), query.to_owned());
     Request {
+        listener: listener.to_owned(),
         method,
         host,
         path,

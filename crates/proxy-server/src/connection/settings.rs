@@ -129,6 +129,7 @@ fn conditions(
 ) -> Conditions {
     let ListenerPlan {
         name: _,
+        access: _,
         default_route: _,
         trusted_proxies,
         strict_paths: _,

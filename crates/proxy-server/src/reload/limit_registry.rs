@@ -269,7 +269,7 @@ impl Builder<'_> {
             let settings = RateLimitSettings::per_second(per_second).ok()?;
             Some(RateRule {
                 reason,
-                per_second,
+                events: per_second,
                 observe_only: false,
                 after_agents: false,
                 buckets: self.buckets(scope, settings)?,
@@ -282,7 +282,7 @@ impl Builder<'_> {
     fn policy(&mut self, route: &RoutePlan, policy: &RateLimit) -> Option<RateRule> {
         let RateLimit {
             place: _,
-            requests_per_second,
+            rate,
             burst,
             key,
             observe_only,
@@ -290,13 +290,13 @@ impl Builder<'_> {
             store_timeout: _,
         } = policy;
         let settings = RateLimitSettings {
-            rate: Rate::per_second(**requests_per_second).ok()?,
+            rate: Rate::per(rate.events, rate.period_secs).ok()?,
             burst: **burst,
         };
         let scope = Scope::Policy(Arc::clone(&route.id), key.value.clone());
         Some(RateRule {
             reason: Reason::PolicyRateLimit,
-            per_second: **requests_per_second,
+            events: rate.events,
             observe_only: **observe_only,
             after_agents: route.agents.is_some() && matches!(key.value, RateKey::Header(_)),
             buckets: self.buckets(scope, settings)?,
@@ -321,7 +321,7 @@ impl Builder<'_> {
             }
         };
         let rate = SharedRate {
-            requests_per_second: *policy.requests_per_second,
+            requests_per_second: policy.rate.events,
             burst: *policy.burst,
         };
         let SharedRate {

@@ -19,7 +19,9 @@
 mod support;
 
 mod aborts;
+mod access;
 mod agent_fields;
+mod answers;
 mod blame;
 mod bodies;
 mod buffers;
@@ -27,6 +29,7 @@ mod builtins;
 mod coded_bodies;
 mod compression;
 mod correlation;
+mod cors;
 mod denials;
 mod error_forms;
 mod expectations;
@@ -41,6 +44,7 @@ mod rate_limits;
 mod reachability;
 mod retries;
 mod retry_policies;
+mod rewrites;
 mod routing;
 mod server_handle;
 mod trace_context;

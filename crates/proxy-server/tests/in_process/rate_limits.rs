@@ -356,3 +356,26 @@ fn a_flood_over_a_limit_writes_a_few_limit_records_and_their_number() {
     let failed = records.iter().filter(|record| record.has("http_status"));
     assert_eq!(failed.count(), refused, "each request has its error record");
 }
+
+#[test]
+fn a_rate_may_be_below_one_a_second() {
+    let proxyd = Config::new()
+        .route(
+            "login",
+            r#"respond 200 "x"; rate-limit { rate "2/h"; key "route" }"#,
+        )
+        .start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..2 {
+        let response = client.ask(get("/", &[]));
+        assert_eq!(response.status, 200);
+        assert_eq!(response.fields.get("x-ratelimit-limit"), Some("2"));
+    }
+    let refused = client.ask(get("/", &[]));
+    refusal(&refused, 429, "RATE_LIMIT_EXCEEDED");
+    let wait: u64 = refused.fields.get("retry-after").unwrap().parse().unwrap();
+    // A token comes every half an hour; some of the first is there already.
+    assert!((1_700..=1_800).contains(&wait), "{wait}");
+    assert_eq!(refused.fields.get("x-ratelimit-remaining"), Some("0"));
+}

@@ -1,7 +1,7 @@
 //! Selection of the route.
 
 use crate::support::{Config, Proxy, refusal, request, target};
-use proxy_testkit::{Upstream, get};
+use proxy_testkit::{RawClient, Reload, Upstream, get};
 
 /// Routes by id and matches, all to one upstream; each sets its id in the response.
 fn routes(upstream: &Upstream, routes: &[(&str, &str)]) -> Config {
@@ -389,4 +389,45 @@ fn the_host_in_the_target_counts_and_goes_upstream() {
     assert_eq!(seen.target, "/a?b");
     assert_eq!(seen.fields.get("host"), Some("real.test:81"));
     assert_eq!(seen.fields.get("x-forwarded-host"), Some("real.test:81"));
+}
+
+const TWO_LISTENERS: &str = r#"listeners { listener "second" { address "127.0.0.1:0" } }"#;
+
+#[test]
+fn a_route_takes_requests_of_its_listeners_only() {
+    let proxyd = Config::new()
+        .top(TWO_LISTENERS)
+        .route(
+            "moved",
+            r#"priority "high"; listeners "main"; redirect "https""#,
+        )
+        .route(
+            "inner",
+            r#"matches { path "/inner" }; listeners "second"; respond 200 "inner""#,
+        )
+        .route("page", r#"respond 200 "page""#)
+        .start();
+
+    let moved = proxyd.connect_to(0).ask(get("/inner", &[]));
+    assert_eq!(moved.status, 302);
+    let inner = proxyd.connect_to(1).ask(get("/inner", &[]));
+    assert_eq!(inner.text(), "inner");
+    let page = proxyd.connect_to(1).ask(get("/", &[]));
+    assert_eq!(page.text(), "page");
+}
+
+#[test]
+fn a_reload_moves_a_route_to_another_listener() {
+    let config = |listener: &str| {
+        let route = format!(r#"listeners "{listener}"; respond 200 "x""#);
+        Config::new().top(TWO_LISTENERS).route("own", &route)
+    };
+    let proxyd = config("main").start();
+    let (mut main, mut second) = (proxyd.connect_to(0), proxyd.connect_to(1));
+    let ask = |client: &mut RawClient| client.ask(get("/", &[])).status;
+    assert_eq!((ask(&mut main), ask(&mut second)), (200, 404));
+
+    assert_eq!(proxyd.reload(&config("second").kdl()), Reload::Applied);
+
+    assert_eq!((ask(&mut main), ask(&mut second)), (404, 200));
 }

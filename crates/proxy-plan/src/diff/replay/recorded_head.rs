@@ -73,14 +73,17 @@ impl RecordedHead {
 
     /// The head for the decision of `plan`, with other header fields.
     pub(crate) fn request<'h>(&'h self, plan: &Plan, headers: &'h HeaderMap) -> RequestHead<'h> {
+        let listener = self.listener_of(plan);
         RequestHead {
-            listener: self.listener_of(plan),
+            listener,
             method: &self.method,
             host: &self.host,
             target: self.target.as_ref(),
             headers,
             content_length: self.body_bytes,
             client_ip: self.client_ip,
+            is_tls: plan.is_tls(listener),
+            is_peer_trusted: false,
         }
     }
 

@@ -147,7 +147,7 @@ fn own_rule(route: &model::Route) -> Option<Rc<RateRule>> {
         .as_ref()
         .filter(|limit| !*limit.observe_only)?;
     let settings = RateLimitSettings {
-        rate: Rate::per_second(*limit.requests_per_second).ok()?,
+        rate: Rate::per(limit.rate.events, limit.rate.period_secs).ok()?,
         burst: *limit.burst,
     };
     let key = match &limit.key.value {

@@ -5,8 +5,9 @@ use super::requests::region_risks;
 use super::{Compared, Risk};
 use crate::diff::parts::{Change, Part, PartChange};
 use crate::diff::setting_change::{SettingChange, SettingOwner};
-use proxy_model::Model;
+use proxy_model::registry::policies::{access, rewrite};
 use proxy_model::registry::{agents, limits, listener_tls, listeners, policies, routes, upstreams};
+use proxy_model::{Model, RequestRate};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -119,7 +120,57 @@ fn classified(change: &SettingChange) -> Option<(RiskClass, String)> {
     if row == agents::EVENTS.path && inspects_bodies(change) {
         return Some((RiskClass::BodyHeld, "inspects bodies".to_owned()));
     }
-    tls_risk(change).or_else(|| limit_risk(change))
+    if row.starts_with(rewrite::REWRITE.path) {
+        let text = format!(
+            "the upstream gets other paths: `{}` is {} instead of {}",
+            change.path,
+            shown(&change.after),
+            shown(&change.before)
+        );
+        return Some((RiskClass::RequestsMoved, text));
+    }
+    access_risk(change)
+        .or_else(|| tls_risk(change))
+        .or_else(|| limit_risk(change))
+}
+
+/// The risk of other networks of clients.
+fn access_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
+    let is_in = |rows: [&str; 4]| rows.contains(&change.row);
+    let is_allow = is_in([
+        access::LISTENER_ALLOW.path,
+        access::LISTENER_ALLOW_FILE.path,
+        access::ALLOW.path,
+        access::ALLOW_FILE.path,
+    ]);
+    let is_deny = is_in([
+        access::LISTENER_DENY.path,
+        access::LISTENER_DENY_FILE.path,
+        access::DENY.path,
+        access::DENY_FILE.path,
+    ]);
+    if !is_allow && !is_deny {
+        return None;
+    }
+    let (gone, new) = (missing(change), added(change));
+    let is_wider = if is_allow {
+        // An empty list admits all.
+        change.after.is_empty() || !change.before.is_empty() && !new.is_empty()
+    } else {
+        !gone.is_empty()
+    };
+    let class = if is_wider {
+        RiskClass::AccessWidened
+    } else {
+        RiskClass::RequestsRefused
+    };
+    let text = format!(
+        "`{}` is {} instead of {}",
+        change.path,
+        shown(&change.after),
+        shown(&change.before)
+    );
+    Some((class, text))
 }
 
 fn tls_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
@@ -163,6 +214,7 @@ fn limit_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
     let named = [
         policies::MAX_BODY_SIZE.path,
         policies::REQUESTS_PER_SECOND.path,
+        policies::RATE.path,
         policies::BURST.path,
         policies::REQUEST.path,
         policies::READ.path,
@@ -173,7 +225,11 @@ fn limit_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
         upstreams::CONNECT.path,
     ];
     let is_limit = named.contains(&change.row) || change.row.starts_with("limits.");
-    let numbers = |values: &[Value]| values.first().and_then(Value::as_f64);
+    let numbers = |values: &[Value]| {
+        let value = values.first()?;
+        let rate = || value.as_str()?.parse::<RequestRate>().ok();
+        value.as_f64().or_else(|| rate().map(RequestRate::as_f64))
+    };
     if !is_limit || change.row == limits::STANDARD_STATUSES.path {
         return None;
     }
@@ -262,6 +318,15 @@ fn missing(change: &SettingChange) -> Vec<String> {
     texts(&gone.cloned().collect::<Vec<_>>())
 }
 
+/// The values after that are not among those before, as text.
+fn added(change: &SettingChange) -> Vec<String> {
+    let new = change
+        .after
+        .iter()
+        .filter(|value| !change.before.contains(value));
+    texts(&new.cloned().collect::<Vec<_>>())
+}
+
 /// The names of header fields before that are not among those after.
 fn missing_names(change: &SettingChange) -> Vec<String> {
     let name = |text: String| match text.split_once(':') {
@@ -281,12 +346,7 @@ fn becomes(change: &SettingChange, word: &str) -> bool {
 }
 
 fn inspects_bodies(change: &SettingChange) -> bool {
-    let new = change
-        .after
-        .iter()
-        .filter(|value| !change.before.contains(value));
-    let new = texts(&new.cloned().collect::<Vec<_>>());
-    new.iter().any(|event| event.ends_with("-body"))
+    added(change).iter().any(|event| event.ends_with("-body"))
 }
 
 fn texts(values: &[Value]) -> Vec<String> {

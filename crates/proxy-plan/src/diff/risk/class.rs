@@ -13,6 +13,8 @@ pub enum RiskClass {
     FewerGuards,
     /// A route asks an agent no more.
     AgentRemoved,
+    /// Clients of more networks are admitted.
+    AccessWidened,
     /// Requests continue while an agent is unavailable.
     AgentFailsOpen,
     /// A listener, or its address, is gone.
@@ -41,10 +43,11 @@ pub enum RiskClass {
 
 impl RiskClass {
     /// All classes, most severe first.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::RequestsRefused,
         Self::FewerGuards,
         Self::AgentRemoved,
+        Self::AccessWidened,
         Self::AgentFailsOpen,
         Self::ListenerRemoved,
         Self::TlsWeakened,
@@ -66,6 +69,7 @@ impl RiskClass {
             Self::RequestsRefused => "requests-refused",
             Self::FewerGuards => "fewer-guards",
             Self::AgentRemoved => "agent-removed",
+            Self::AccessWidened => "access-widened",
             Self::AgentFailsOpen => "agent-fails-open",
             Self::ListenerRemoved => "listener-removed",
             Self::TlsWeakened => "tls-weakened",
@@ -86,12 +90,16 @@ impl RiskClass {
         match self {
             Self::RequestsRefused => {
                 "requests that a route answered are refused (no route, an ambiguous path, an upstream without \
-                 a target of weight) or go to the built-in handler `not-found`"
+                 a target of weight), go to the built-in handler `not-found`, or come from networks that `allow` \
+                 and `deny` no longer admit"
             }
             Self::FewerGuards => {
-                "requests move to a route that lacks an agent, a rate limit or a header edit of the route before"
+                "requests move to a route that lacks an agent, networks of clients, a rate limit or a header edit of the route before"
             }
             Self::AgentRemoved => "a route that stays lists an agent no more",
+            Self::AccessWidened => {
+                "a listener or a route that stays has more in `allow`, less in `deny`, or no `allow` any more"
+            }
             Self::AgentFailsOpen => "an agent has a new `failure-mode \"open\"`",
             Self::ListenerRemoved => "a listener is gone, or has another address",
             Self::TlsWeakened => {
@@ -118,7 +126,8 @@ impl RiskClass {
                 "a listener that stays has a new or another `default-route`"
             }
             Self::RequestsMoved => {
-                "requests that were answered go to another upstream, built-in handler or folder"
+                "requests that were answered go to another upstream, built-in handler or folder, or to another path of \
+                 their upstream (`rewrite`)"
             }
             Self::Unlisted => "anything else, apart from the list of harmless changes below",
         }
@@ -134,6 +143,7 @@ impl RiskClass {
                 "a path beside the one that is guarded; test with `expect { agents … }`"
             }
             Self::AgentRemoved => "requests pass without authentication or inspection",
+            Self::AccessWidened => "strangers reach what was for the inside",
             Self::AgentFailsOpen => "requests pass without a decision as soon as the agent is slow",
             Self::ListenerRemoved => "clients cannot connect, which no error rate shows",
             Self::TlsWeakened => "clients refuse the connection, or speak in the clear",

@@ -68,7 +68,10 @@ fn is_refusal(answer: &Answer) -> bool {
     match &answer.service {
         AnsweringService::Refusal { .. } => true,
         AnsweringService::Builtin(handler) => *handler == BuiltinHandler::NotFound.name(),
-        AnsweringService::Upstream(_) | AnsweringService::Files(_) => false,
+        AnsweringService::Respond(status) => 400 <= *status,
+        AnsweringService::Upstream(_)
+        | AnsweringService::Files(_)
+        | AnsweringService::Redirect(_) => false,
     }
 }
 
@@ -104,10 +107,12 @@ fn guards(model: &Model, id: &str) -> BTreeSet<String> {
         .rate_limit
         .iter()
         .map(|_| "a rate limit".to_owned());
+    let access = (!policies.access.is_open()).then(|| "the networks of clients".to_owned());
     let requests = edited(&policies.request_headers, "request");
     let responses = edited(&policies.response_headers, "response");
     agents
         .chain(limit)
+        .chain(access)
         .chain(requests)
         .chain(responses)
         .collect()

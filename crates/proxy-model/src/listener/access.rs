@@ -1,0 +1,41 @@
+//! Networks of clients that may send requests.
+
+use crate::place::Setting;
+use ipnet::IpNet;
+use std::path::PathBuf;
+
+/// Networks of clients that may, and may not, send requests. Empty lists admit all clients.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// Networks that are admitted; with one, clients outside of all of them are refused.
+    pub allow: Vec<Setting<IpNet>>,
+    /// Files with such networks.
+    pub allow_files: Vec<Setting<NetworkFile>>,
+    /// Networks that are refused, whatever is admitted.
+    pub deny: Vec<Setting<IpNet>>,
+    /// Files with such networks.
+    pub deny_files: Vec<Setting<NetworkFile>>,
+}
+
+/// A file with one network a line, as it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NetworkFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its networks.
+    pub networks: Vec<IpNet>,
+}
+
+impl Access {
+    /// Whether every client is admitted.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        let Self {
+            allow,
+            allow_files,
+            deny,
+            deny_files,
+        } = self;
+        allow.is_empty() && allow_files.is_empty() && deny.is_empty() && deny_files.is_empty()
+    }
+}

@@ -1,0 +1,57 @@
+//! Rewriting of the path for the upstream.
+
+use crate::policies::PrefixReplacement;
+use crate::registry::kind::{Block, Pair};
+use crate::registry::spec::{Given, Unset};
+use crate::registry::table::{block, flag, pair, settings, text};
+use crate::registry::text::Text;
+use crate::registry::word::Flag;
+
+const BY: &str = "proxy-server";
+
+settings! {
+    /// The path that the upstream gets. The route is found by the client's path, and the new one is never
+    /// matched again; agents and logs have the client's. The query stays. A path that servers read
+    /// differently is rewritten in the form that routes are found by. The host is replaced by
+    /// `request-headers { set "Host" "name" }`.
+    REWRITE: Block, Unset = block("routes.route.policies.rewrite")
+        .optional("the path as the client sent it")
+        .also(&["routes.route"])
+        .enforced(BY, "an_upstream_gets_the_rewritten_path");
+    /// Removes the beginning of the path, by whole segments as with `path-prefix`.
+    REWRITE_STRIP_PREFIX: Text<PrefixReplacement>, Unset = text(
+        "routes.route.policies.rewrite.strip-prefix",
+        "a path",
+        "/api",
+        |text| PrefixReplacement::new(text, "/"),
+    )
+    .optional("nothing is removed")
+    .enforced(BY, "an_upstream_gets_the_rewritten_path");
+    /// Replaces the beginning of the path, by whole segments as with `path-prefix`.
+    REWRITE_REPLACE_PREFIX: Pair, Unset = pair(
+        "routes.route.policies.rewrite.replace-prefix",
+        "a beginning of paths and its replacement",
+        "\"/old\" \"/new\"",
+    )
+    .optional("nothing is replaced")
+    .enforced(BY, "an_upstream_gets_the_rewritten_path");
+    /// The path for every request.
+    REWRITE_PATH: Text<String>, Unset = text(
+        "routes.route.policies.rewrite.path",
+        "a path",
+        "/index.php",
+        |text| PrefixReplacement::new("/", text).map(|whole| whole.to),
+    )
+    .optional("the path is not replaced as a whole")
+    .enforced(BY, "an_upstream_gets_the_rewritten_path");
+    /// Whether `Location` and `Content-Location` of responses are written back: the replaced beginning of a
+    /// path, and the origin of the upstream (its target, or the `Host` that is set) by the client's.
+    REWRITE_LOCATION: Flag, Given<bool> = flag("routes.route.policies.rewrite.location")
+        .or(true)
+        .enforced(BY, "locations_and_cookies_are_written_back");
+    /// Whether `Path` of `Set-Cookie` is written back, and a `Domain` that is the upstream's removed, so that the
+    /// cookie belongs to the client's host.
+    REWRITE_COOKIES: Flag, Given<bool> = flag("routes.route.policies.rewrite.cookies")
+        .or(true)
+        .enforced(BY, "locations_and_cookies_are_written_back");
+}

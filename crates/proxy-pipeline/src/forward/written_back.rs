@@ -1,0 +1,132 @@
+//! `Location` and cookies of an upstream that knows other paths and another name than the client.
+
+use http::header::{CONTENT_LOCATION, HOST, LOCATION, SET_COOKIE};
+use http::{HeaderMap, HeaderValue};
+use proxy_model::HeaderEdits;
+use proxy_plan::RewritePlan;
+
+/// The names that both sides have for the upstream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names<'a> {
+    /// Scheme and host as the client wrote them: `https://www.example.com`.
+    pub(super) origin: &'a str,
+    /// The host that the route sets for the upstream, if it does.
+    pub(super) set_host: Option<&'a str>,
+    /// The target's own host and port.
+    pub(super) target: &'a str,
+}
+
+impl Names<'_> {
+    /// Whether `host` is a name of the upstream that the client does not know.
+    fn is_upstream(&self, host: &str) -> bool {
+        let own = self.origin.split_once("://").map_or("", |(_, host)| host);
+        let names = [self.set_host.unwrap_or_default(), self.target];
+        !host.eq_ignore_ascii_case(own) && names.iter().any(|name| name.eq_ignore_ascii_case(host))
+    }
+}
+
+/// The `Host` that the edits set.
+pub(super) fn set_host(edits: &HeaderEdits) -> Option<&str> {
+    let mut set = edits.set.iter();
+    set.find(|field| field.name == HOST)?
+        .value
+        .value
+        .to_str()
+        .ok()
+}
+
+/// Writes the fields of a response back, as the route says.
+pub(super) fn apply(rewrite: &RewritePlan, names: Names<'_>, headers: &mut HeaderMap) {
+    if rewrite.location {
+        for name in [LOCATION, CONTENT_LOCATION] {
+            let value = headers.get(&name).and_then(|value| value.to_str().ok());
+            let back = value.and_then(|value| location(rewrite, names, value));
+            if let Some(back) = back.and_then(|back| HeaderValue::try_from(back).ok()) {
+                headers.insert(name, back);
+            }
+        }
+    }
+    if rewrite.cookies && headers.contains_key(SET_COOKIE) {
+        let written = headers.get_all(SET_COOKIE).iter();
+        let cookies: Vec<HeaderValue> = written
+            .map(|cookie| cookie_back(rewrite, names, cookie).unwrap_or_else(|| cookie.clone()))
+            .collect();
+        headers.remove(SET_COOKIE);
+        for cookie in cookies {
+            headers.append(SET_COOKIE, cookie);
+        }
+    }
+}
+
+/// The URL for the client; `None` if it stays.
+fn location(rewrite: &RewritePlan, names: Names<'_>, value: &str) -> Option<String> {
+    if value.starts_with('/') && !value.starts_with("//") {
+        return path_back(rewrite, value);
+    }
+    let (scheme, rest) = value.split_once("://")?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (host, path) = rest.split_at(end);
+    let client_host = names.origin.split_once("://")?.1;
+    if names.is_upstream(host) {
+        let path = path_back(rewrite, path).unwrap_or_else(|| path.to_owned());
+        return Some(format!("{}{path}", names.origin));
+    }
+    let path = host
+        .eq_ignore_ascii_case(client_host)
+        .then(|| path_back(rewrite, path))??;
+    Some(format!("{scheme}://{host}{path}"))
+}
+
+/// The path for the client, with what follows it; `None` if it stays.
+fn path_back(rewrite: &RewritePlan, target: &str) -> Option<String> {
+    let end = target.find(['?', '#']).unwrap_or(target.len());
+    let (path, rest) = target.split_at(end);
+    let back = rewrite.inverse.as_ref()?.apply(path)?;
+    Some(format!("{back}{rest}"))
+}
+
+/// The cookie for the client; `None` if it stays.
+fn cookie_back(
+    rewrite: &RewritePlan,
+    names: Names<'_>,
+    cookie: &HeaderValue,
+) -> Option<HeaderValue> {
+    let cookie = cookie.to_str().ok()?;
+    let mut parts = cookie.split(';');
+    let mut back = parts.next()?.to_owned();
+    for part in parts {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let (name, value) = (name.trim(), value.trim());
+        if name.eq_ignore_ascii_case("domain") && is_domain_of(names, value) {
+            continue;
+        }
+        let path = name
+            .eq_ignore_ascii_case("path")
+            .then(|| path_back(rewrite, value))
+            .flatten();
+        if let Some(path) = path {
+            back.push_str("; Path=");
+            back.push_str(&path);
+        } else {
+            back.push(';');
+            back.push_str(part);
+        }
+    }
+    HeaderValue::try_from(back).ok()
+}
+
+/// Whether `domain` is the upstream's, without the port of its name.
+fn is_domain_of(names: Names<'_>, domain: &str) -> bool {
+    let domain = domain.trim_start_matches('.');
+    let without_port = |host: &str| -> String {
+        match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name.to_owned(),
+            Some(_) | None => host.to_owned(),
+        }
+    };
+    let known = [names.set_host.unwrap_or_default(), names.target];
+    let client = names.origin.split_once("://").map_or("", |(_, host)| host);
+    let is_client = without_port(client).eq_ignore_ascii_case(domain);
+    let mut known = known.iter().map(|host| without_port(host));
+    !is_client && known.any(|host| host.eq_ignore_ascii_case(domain))
+}

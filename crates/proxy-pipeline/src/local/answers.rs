@@ -1,0 +1,47 @@
+//! Redirects and fixed responses.
+
+use crate::exchange::Exchange;
+use crate::headers::header_edits;
+use crate::response::body::Body;
+use crate::response::local_reply::Answer;
+use bytes::Bytes;
+use http::Response;
+use http::header::LOCATION;
+use proxy_plan::{FixedResponsePlan, Redirection, RoutePlan};
+
+/// The response of a redirect, without a body.
+pub(crate) fn redirect(
+    exchange: &Exchange,
+    route: &RoutePlan,
+    redirection: Redirection,
+) -> Response<Body> {
+    let Redirection { status, location } = redirection;
+    let answer = Answer {
+        status,
+        content_type: None,
+        body: Bytes::new(),
+    };
+    let mut response = exchange.answer(answer);
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, location);
+    header_edits::apply(exchange.response_edits(route), headers);
+    response
+}
+
+/// The response that the route has, to a request of any method.
+pub(crate) fn respond(
+    exchange: &mut Exchange,
+    route: &RoutePlan,
+    response: &FixedResponsePlan,
+) -> Response<Body> {
+    let body = response.body.as_deref();
+    let answer = Answer {
+        status: response.status,
+        content_type: body.map(|_| response.content_type.clone()),
+        body: Bytes::copy_from_slice(body.unwrap_or_default().as_bytes()),
+    };
+    exchange.record().problem = response.problem().map(Box::new);
+    let mut response = exchange.answer(answer);
+    header_edits::apply(exchange.response_edits(route), response.headers_mut());
+    response
+}

@@ -1,0 +1,149 @@
+//! Paths for the upstream, and what it answers of them.
+
+use crate::support::{Config, reason, refusal};
+use proxy_testkit::{Upstream, get};
+
+#[test]
+fn an_upstream_gets_the_rewritten_path() {
+    let upstream = Upstream::saying("");
+    for (rewrite, sent, expected) in [
+        (
+            r#"strip-prefix "/api""#,
+            "/api/users?page=2",
+            "/users?page=2",
+        ),
+        (r#"strip-prefix "/api""#, "/api", "/"),
+        (r#"strip-prefix "/api""#, "/apis/x", "/apis/x"),
+        // Two slashes name no host.
+        (
+            r#"strip-prefix "/api""#,
+            "/api//evil.test/x",
+            "/evil.test/x",
+        ),
+        // The form that the route is found by.
+        (r#"strip-prefix "/api""#, "/%61pi/a%20b", "/a%20b"),
+        (
+            r#"replace-prefix "/old" "/v2/new""#,
+            "/old/a?b",
+            "/v2/new/a?b",
+        ),
+        (r#"path "/index.php""#, "/any/thing?q=1", "/index.php?q=1"),
+    ] {
+        let proxyd = Config::through(&upstream, &format!("rewrite {{ {rewrite} }}")).start();
+
+        let response = proxyd.connect().ask(get(sent, &[]));
+
+        assert_eq!(response.status, 200);
+        assert_eq!(upstream.last_request().target, expected, "{rewrite} {sent}");
+        let record = proxyd.access_record(&response.correlation_id());
+        assert_eq!(record.text("path"), sent);
+    }
+}
+
+#[test]
+fn a_rewritten_path_is_matched_by_no_other_route() {
+    let (api, admin) = (Upstream::saying("api"), Upstream::saying("admin"));
+    let proxyd = Config::new()
+        .route(
+            "api",
+            r#"matches { path-prefix "/api" }; upstream "api"; rewrite { strip-prefix "/api" }"#,
+        )
+        .route(
+            "admin",
+            r#"matches { path-prefix "/admin" }; upstream "admin""#,
+        )
+        .upstream("api", &format!("target \"{}\"", api.address()))
+        .upstream("admin", &format!("target \"{}\"", admin.address()))
+        .start();
+
+    let response = proxyd.connect().ask(get("/api/admin/users", &[]));
+
+    assert_eq!(response.text(), "api");
+    assert_eq!(api.last_request().target, "/admin/users");
+    assert_eq!(admin.requests().len(), 0);
+}
+
+#[test]
+fn a_rewritten_path_does_not_leave_its_root() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::through(&upstream, r#"rewrite { strip-prefix "/api" }"#).start();
+
+    let response = proxyd.connect().ask(get("/api/..%2f..%2fetc/passwd", &[]));
+
+    refusal(&response, 400, "REQUEST_VALIDATION");
+    assert_ne!(reason(&proxyd, &response), "");
+    assert_eq!(upstream.requests().len(), 0);
+}
+
+#[test]
+fn locations_and_cookies_are_written_back() {
+    let answer = |fields: &str| {
+        let text = format!("HTTP/1.1 302 Found\r\n{fields}\r\nContent-Length: 0\r\n\r\n");
+        Upstream::answering(text)
+    };
+    let rewrite = r#"rewrite { replace-prefix "/app" "/inner" }
+        request-headers { set "Host" "inner.test" }"#;
+    for (sent, expected) in [
+        ("/inner/login?next=/inner/x", "/app/login?next=/inner/x"),
+        ("/inner", "/app"),
+        ("/other", "/other"),
+        ("http://inner.test/inner/a#b", "http://a.test/app/a#b"),
+        ("http://inner.test/other", "http://a.test/other"),
+        ("http://a.test/inner/a", "http://a.test/app/a"),
+        (
+            "https://elsewhere.test/inner",
+            "https://elsewhere.test/inner",
+        ),
+        ("//elsewhere.test/inner", "//elsewhere.test/inner"),
+        ("login", "login"),
+    ] {
+        let upstream = answer(&format!("Location: {sent}"));
+        let proxyd = Config::through(&upstream, rewrite).start();
+        let response = proxyd.connect().ask(get("/app/a", &[]));
+        assert_eq!(response.fields.all("location"), [expected], "{sent}");
+    }
+    let cookies = "Set-Cookie: a=1; Path=/inner; HttpOnly\r\n\
+                   Set-Cookie: b=2; Domain=.inner.test; Path=/; Secure\r\n\
+                   Set-Cookie: c=3; Domain=a.test";
+    let upstream = answer(cookies);
+    let response = Config::through(&upstream, rewrite)
+        .start()
+        .connect()
+        .ask(get("/app/a", &[]));
+    assert_eq!(
+        response.fields.all("set-cookie"),
+        [
+            "a=1; Path=/app; HttpOnly",
+            "b=2; Path=/; Secure",
+            "c=3; Domain=a.test"
+        ]
+    );
+    // As they are, if the route says so.
+    let kept = format!("{rewrite}\nresponse-headers {{ remove \"X\" }}").replace(
+        "\"/inner\" }",
+        "\"/inner\"; location #false; cookies #false }",
+    );
+    let upstream = answer("Location: /inner/a\r\nSet-Cookie: a=1; Path=/inner");
+    let fields = Config::through(&upstream, &kept)
+        .start()
+        .connect()
+        .ask(get("/app/a", &[]))
+        .fields;
+    assert_eq!(fields.get("location"), Some("/inner/a"));
+    assert_eq!(fields.get("set-cookie"), Some("a=1; Path=/inner"));
+}
+
+#[test]
+fn a_stripped_prefix_is_put_before_locations() {
+    let upstream = Upstream::answering(
+        "HTTP/1.1 201 Created\r\nLocation: /users/7\r\nContent-Location: /users/7\r\n\
+         Set-Cookie: s=1; Path=/\r\nContent-Length: 0\r\n\r\n",
+    );
+    let proxyd = Config::through(&upstream, r#"rewrite { strip-prefix "/api" }"#).start();
+
+    let fields = proxyd.connect().ask(get("/api/users", &[])).fields;
+
+    assert_eq!(fields.get("location"), Some("/api/users/7"));
+    assert_eq!(fields.get("content-location"), Some("/api/users/7"));
+    assert_eq!(fields.get("set-cookie"), Some("s=1; Path=/api/"));
+}
