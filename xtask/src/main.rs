@@ -7,6 +7,7 @@ mod fleet;
 mod fuzz;
 mod fuzz_api;
 mod identity;
+mod package;
 mod reference;
 mod setup;
 mod soak;
@@ -74,6 +75,13 @@ enum Task {
     Fleet(fleet::Options),
     /// Build proxyd as it ships, into target/ship
     Ship,
+    /// Make Debian packages and tarballs; `--help` lists the options
+    #[command(disable_help_flag = true)]
+    Package {
+        /// Options of the program `package`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Measure proxyd beside its peers; `--help` lists the options
     #[command(disable_help_flag = true)]
     Bench {
@@ -110,6 +118,7 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::Chaos(options) => chaos::run(&workspace, options),
         Task::Fleet(ref options) => fleet::run(&workspace, options),
         Task::Ship => bench::run(&workspace, &["ship"]),
+        Task::Package { ref options } => package::run(&workspace, options),
         Task::Bench { ref options } => bench::run(&workspace, options),
     }
 }

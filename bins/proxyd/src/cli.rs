@@ -2,6 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use std::path::PathBuf;
 
 /// A reverse proxy with explained routing decisions.
@@ -50,6 +51,39 @@ pub(crate) enum Subcommands {
     /// Test external agents.
     #[command(subcommand)]
     Agent(AgentCommand),
+    /// Write a first configuration with comments.
+    Init(Init),
+    /// Print a script that completes `proxyd` in a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+}
+
+/// A first configuration: one listener, one route, one upstream.
+#[derive(Args, Debug)]
+pub(crate) struct Init {
+    /// The file to write; one that exists is not changed.
+    #[arg(default_value = "proxyd.kdl")]
+    pub(crate) file: PathBuf,
+    /// A target, as 127.0.0.1:3000. May be repeated.
+    #[arg(long = "target", value_name = "ADDRESS", required = true)]
+    pub(crate) targets: Vec<String>,
+    /// A host to serve, as www.example.com; by default every host. May be repeated.
+    #[arg(long = "host", value_name = "NAME")]
+    pub(crate) hosts: Vec<String>,
+    /// The address to listen on; by default 0.0.0.0:8080, or 0.0.0.0:443 with a certificate.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// The certificate chain, in PEM.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) cert: Option<String>,
+    /// The private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<String>,
+    /// The path of a health check, as /healthz; by default targets are not checked.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) health_path: Option<String>,
 }
 
 /// The configurations to compare; nothing is sent. Exit code 0: the same; 1: they differ; 2: one cannot
@@ -182,6 +216,13 @@ pub(crate) struct Explain {
 /// Parses the command line, or exits: with 0 after `--help`, with 2 for an invalid one.
 pub(crate) fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| hinted(error).exit())
+}
+
+/// The script that completes the command line in this shell.
+pub(crate) fn completions(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "proxyd", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
 }
 
 /// Adds the flag to the error for a configuration file given without it; other errors are

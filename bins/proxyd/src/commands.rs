@@ -4,6 +4,7 @@ mod agent;
 mod config_test;
 mod diff;
 mod fmt;
+mod init;
 mod plan_file;
 mod replay;
 
@@ -58,6 +59,11 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Some(Subcommands::Diff(arguments)) => diff::run(&arguments),
         Some(Subcommands::Replay(arguments)) => replay::run(&arguments),
         Some(Subcommands::Agent(AgentCommand::Check(arguments))) => agent::check(arguments),
+        Some(Subcommands::Init(arguments)) => init::run(&arguments),
+        Some(Subcommands::Completions { shell }) => {
+            say(crate::cli::completions(shell).trim_end());
+            ExitCode::SUCCESS
+        }
         None if version => {
             say(format_args!(
                 "proxyd {} ({})",

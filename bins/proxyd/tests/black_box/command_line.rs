@@ -74,6 +74,60 @@ fn version_is_semantic_and_tells_the_build() {
 }
 
 #[test]
+fn a_first_configuration_is_valid_serves_and_is_never_written_over() {
+    let upstream = Upstream::saying("hello");
+    let desk = Desk::new();
+    let file = desk.0.path().join("first.kdl");
+    let target = format!("--target={}", upstream.address());
+    let flags = [
+        "init",
+        &target,
+        "--host=a.test",
+        "--listen=127.0.0.1:0",
+        "--health-path=/",
+    ];
+    let output = run_with(&flags, &file);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let written = fs::read_to_string(&file).unwrap();
+    let proxyd = Launch::new(BINARY, &written.replace(":9090", ":0")).start();
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hello");
+    let other = b"GET / HTTP/1.1\r\nHost: b.test\r\n\r\n";
+    assert_eq!(proxyd.connect().ask(other).status, 404);
+
+    let output = run_with(&flags, &file);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(fs::read_to_string(&file).unwrap(), written);
+}
+
+#[test]
+fn a_first_configuration_with_a_bad_argument_is_not_written() {
+    let desk = Desk::new();
+    let file = desk.0.path().join("first.kdl");
+    let output = run_with(&["init", "--target=nowhere at all"], &file);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("nowhere at all"));
+    assert!(!file.exists());
+    let flags = ["init", "--target=127.0.0.1:3000", "--cert=a.pem"];
+    assert_eq!(run_with(&flags, &file).status.code(), Some(2));
+    let flags = [&flags[..], &["--key=a.key"]].concat();
+    assert_eq!(run_with(&flags, &file).status.code(), Some(0));
+    let written = fs::read_to_string(&file).unwrap();
+    assert!(written.contains("0.0.0.0:443") && written.contains("key-file"));
+}
+
+#[test]
+fn each_shell_has_a_script_that_completes_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = run(&["completions", shell]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let script = text(&output.stdout);
+        for word in ["proxyd", "explain", "migrate", "verbose"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+}
+
+#[test]
 fn a_valid_configuration_passes_the_test() {
     let desk = Desk::new();
     let file = desk.file("good.kdl", GOOD);
