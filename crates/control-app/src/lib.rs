@@ -55,9 +55,9 @@ pub use configuration::explanation::RequestQuestion;
 pub use control_bundle::Files;
 pub use control_store::{
     AuditArchive, AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification,
-    BundleFilter, CertificateFilter, DriftFilter, Lease, Member, NodeCounts, NodeFilter, ObjectBytes,
-    ObjectError, Objects, Page, PageOrder, Rate, Reply, Reservation, RolloutFilter, RolloutNode,
-    ServiceFilter, SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
+    BundleFilter, CertificateFilter, DriftFilter, Lease, Member, NodeCounts, NodeFilter,
+    ObjectBytes, ObjectError, Objects, Page, PageOrder, Rate, Reply, Reservation, RolloutFilter,
+    RolloutNode, ServiceFilter, SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
 };
 pub use definition::certificate::NewCertificate;
 pub use error::Error;

@@ -1,7 +1,7 @@
 //! Expectations of certificates, whose files the caller has read.
 
-use super::question;
 use super::explain_command::command;
+use super::question;
 use crate::plan::Plan;
 use crate::targets::TargetRegistry;
 use crate::upstream_states::AssumeHealthy;
