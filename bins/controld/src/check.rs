@@ -26,7 +26,7 @@ pub(crate) struct Prepared {
     pub(crate) tls: Option<Arc<Tls>>,
 }
 
-/// `controld check`: tells of every fault and of nothing else that it finds.
+/// `controld check`: prints every fault, and nothing else.
 #[expect(clippy::print_stdout, reason = "the operator reads it")]
 pub(crate) async fn run(args: &ServeArgs, file: Option<&ConfigFile>, now: SystemTime) -> ExitCode {
     let prepared = match prepare(args, now) {
@@ -136,7 +136,7 @@ fn check_state(state: &StateArgs, fault: &mut impl FnMut(&'static str, String)) 
     let known = ["postgres://", "postgresql://", "sqlite:"];
     let known = known.iter().any(|scheme| database.starts_with(scheme));
     if !known {
-        // The URL is not told: it may have a password in it.
+        // Without the URL, which may contain a password.
         let message = "begins neither with postgres:// nor with sqlite://";
         fault("database", message.to_owned());
     }

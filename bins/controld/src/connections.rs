@@ -80,7 +80,7 @@ impl Connections {
                     let permit = Arc::clone(&permits).try_acquire_owned().ok();
                     let admitted = permit.zip(peers.admit(peer.ip(), free));
                     let Some((permit, admitted)) = admitted else {
-                        // Closed at once: the client comes back after a pause, or to another replica.
+                        // Closed at once: the client retries later, or at another replica.
                         counter!(metric::CONNECTIONS_REFUSED).increment(1);
                         continue;
                     };

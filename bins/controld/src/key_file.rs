@@ -39,7 +39,7 @@ impl KeyFile {
 
     /// The keys for a command that does this with `secrets`, which were sealed with the keys `used`.
     ///
-    /// A file that is away is made at the first start only: later another key opens nothing.
+    /// Creates a missing file at the first start only: later, a new key could open nothing.
     pub(crate) fn sealer(
         &self,
         environment: &Environment,

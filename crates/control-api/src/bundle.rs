@@ -4,7 +4,7 @@
 pub(crate) mod archive;
 pub(crate) mod signing_key;
 
-use crate::names::{BundleStateName, RenameRequest};
+use crate::names::RenameRequest;
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, OrderName, PageQuery};
 use crate::response::problem::Problem;
@@ -15,7 +15,7 @@ use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use control_app::{App, BundleFilter, BundleSource, Diagnostic, Files, ListenAddresses, NewBundle};
-use control_domain::Bundle;
+use control_domain::{Bundle, BundleState};
 use control_wire::{BundleId, ErrorResponse, NodeId, Order, ProjectId, SigningKeyId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub(crate) const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
 pub(crate) struct BundleSummary {
     id: BundleId,
     name: String,
-    state: BundleStateName,
+    state: BundleState,
     /// SHA-256 of the archive in Base64-URL; absent if the bundle was rejected.
     digest: Option<String>,
     /// Bytes of the archive.
@@ -115,7 +115,7 @@ pub(crate) struct ServicesRequest {
 #[into_params(parameter_in = Query)]
 pub(crate) struct BundleQuery {
     /// Only bundles in this state.
-    state: Option<BundleStateName>,
+    state: Option<BundleState>,
     /// Only items of this name, or of names that begin so if it ends in `*`.
     name: Option<String>,
     /// Which end the list begins with; without it, the newest.
@@ -162,7 +162,7 @@ impl From<&Bundle> for BundleSummary {
         Self {
             id: *id,
             name: name.to_string(),
-            state: (*state).into(),
+            state: *state,
             digest: archive.map(|archive| archive.digest.clone()),
             size_bytes: archive.map(|archive| archive.size_bytes),
             kid: signature.map(|signature| signature.kid),
@@ -278,7 +278,6 @@ pub(crate) async fn list(
         cursor,
     } = query;
     let page = PageQuery { limit, cursor }.newest_page(order)?;
-    let state = state.map(Into::into);
     let filter = BundleFilter { state, name };
     let found = app.bundles(&call, project, &filter, page).await?;
     Ok(List::from_found(page, &found, |view: &BundleSummary| {

@@ -2,7 +2,6 @@
 
 pub(crate) mod role;
 
-use crate::names::ApprovalRuleName;
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, PageQuery};
 use crate::response::problem::Problem;
@@ -11,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::App;
-use control_domain::{Project, ProjectPolicy};
+use control_domain::{ApprovalRule, Project, ProjectPolicy};
 use control_wire::{OrgId, ProjectId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -34,7 +33,7 @@ pub(crate) struct ProjectView {
 pub(crate) struct PolicyView {
     /// When a second person has to approve another bundle: `none`, where a rollout asks for it; `risky`, also where
     /// more changes than comments, tests and new upstreams; `all`, always.
-    approve: ApprovalRuleName,
+    approve: ApprovalRule,
     /// A weaker rule that one administrator asked for; it holds once another one asks for the same.
     weaker: Option<WeakerRuleView>,
 }
@@ -42,7 +41,7 @@ pub(crate) struct PolicyView {
 /// A weaker rule that waits for a second administrator.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WeakerRuleView {
-    approve: ApprovalRuleName,
+    approve: ApprovalRule,
     /// The user that asked for it.
     asked_by: UserId,
 }
@@ -51,7 +50,7 @@ pub(crate) struct WeakerRuleView {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PolicyRequest {
-    approve: ApprovalRuleName,
+    approve: ApprovalRule,
 }
 
 /// The fields of a project that may be chosen.
@@ -77,9 +76,9 @@ impl From<&Project> for ProjectView {
             org: *org,
             name: name.to_string(),
             policy: PolicyView {
-                approve: (*approve).into(),
+                approve: *approve,
                 weaker: weaker.map(|weaker| WeakerRuleView {
-                    approve: weaker.approve.into(),
+                    approve: weaker.approve,
                     asked_by: weaker.asked_by,
                 }),
             },
@@ -167,8 +166,7 @@ pub(crate) async fn set_policy(
     Path(project): Path<ProjectId>,
     Body(PolicyRequest { approve }): Body<PolicyRequest>,
 ) -> Result<Resource<ProjectView>, Problem> {
-    let rule = approve.into();
-    let changed = app.ask_approval_rule(&call, project, rule).await?;
+    let changed = app.ask_approval_rule(&call, project, approve).await?;
     let view = ProjectView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }

@@ -125,10 +125,6 @@ impl App {
     }
 
     /// The files of a bundle. Secrets are not in them: they are named, and kept apart.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn bundle_files(
         &self,
         call: &Call,
@@ -139,10 +135,6 @@ impl App {
     }
 
     /// The bundles of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn bundles(
         &self,
         call: &Call,
@@ -157,10 +149,6 @@ impl App {
     }
 
     /// One bundle.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn bundle(
         &self,
         call: &Call,
@@ -173,10 +161,6 @@ impl App {
     }
 
     /// Takes a signed bundle back.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn revoke_bundle(
         &self,
         call: &Call,
@@ -199,10 +183,6 @@ impl App {
     }
 
     /// Gives a bundle another name.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rename_bundle(
         &self,
         call: &Call,
@@ -222,10 +202,6 @@ impl App {
     }
 
     /// Deletes a bundle that nothing needs, with its archive.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_bundle(
         &self,
         call: &Call,
@@ -236,7 +212,7 @@ impl App {
         tx.lock_audit().await?;
         let found = find(&mut tx, place).await?;
         let is_used = tx.is_bundle_used(found.value.id).await?;
-        found.value.delete(&call.actor, is_used)?;
+        found.value.check_delete(&call.actor, is_used)?;
         call.expect_version(found.version)?;
         let (tenant, id) = (found.value.tenant, found.value.id);
         tx.delete_bundle(id, found.version).await?;

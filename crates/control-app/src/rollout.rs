@@ -68,7 +68,7 @@ pub struct StoredFigures {
 /// One side of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredSide {
-    /// Nodes that were looked at.
+    /// Number of compared nodes.
     pub nodes: i64,
     /// Requests that they answered; a node above the median counts as much as the median.
     pub requests: u64,
@@ -111,10 +111,6 @@ impl StoredSide {
 
 impl App {
     /// Plans a rollout: its nodes are chosen now.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_rollout(
         &self,
         call: &Call,
@@ -147,10 +143,6 @@ impl App {
     }
 
     /// Carries out what an operator asks for.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn command_rollout(
         &self,
         call: &Call,
@@ -203,10 +195,6 @@ impl App {
     }
 
     /// The rollouts of a project, perhaps only those in one state.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rollouts(
         &self,
         call: &Call,
@@ -221,10 +209,6 @@ impl App {
     }
 
     /// Deletes a rollout that is planned or has ended.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_rollout(
         &self,
         call: &Call,
@@ -234,7 +218,7 @@ impl App {
         // A step of the rollout locks it before its rows.
         tx.lock_audit().await?;
         let found = find(&mut tx, place).await?;
-        found.value.delete(&call.actor)?;
+        found.value.check_delete(&call.actor)?;
         call.expect_version(found.version)?;
         let (tenant, id) = (found.value.tenant, found.value.id);
         tx.delete_rollout(id, found.version).await?;
@@ -243,10 +227,6 @@ impl App {
     }
 
     /// One rollout, with how it stands.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rollout(
         &self,
         call: &Call,
@@ -269,10 +249,6 @@ impl App {
     }
 
     /// The bundle and the nodes of a rollout, and how far each is.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rollout_nodes(
         &self,
         call: &Call,

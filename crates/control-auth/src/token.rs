@@ -78,7 +78,7 @@ impl std::fmt::Debug for UnverifiedToken<'_> {
 
 impl<'a> UnverifiedToken<'a> {
     /// Whether a bearer's text is meant as a token: no other credential has a dot.
-    pub fn is_meant(text: &str) -> bool {
+    pub fn has_token_shape(text: &str) -> bool {
         text.contains('.')
     }
 

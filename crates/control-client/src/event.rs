@@ -66,7 +66,7 @@ pub enum RefusalReason {
     UnknownKey,
     /// The order's signature does not match.
     Signature,
-    /// The archive cannot be had, or is not the one that was ordered.
+    /// The archive is not available, or differs from the order.
     Archive,
     /// The bundle cannot be kept on the disk.
     Disk,

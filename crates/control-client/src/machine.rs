@@ -75,7 +75,7 @@ pub enum Outcome {
     Waited,
     /// The credential is not accepted.
     Unauthorized,
-    /// The control plane is away, slow, or does not make sense; it may have said when to come back.
+    /// The control plane is unreachable, slow, or answers nonsense; it may have sent `Retry-After`.
     Failed(Option<Duration>),
 }
 
@@ -99,7 +99,7 @@ pub struct Machine {
     state: PersistedState,
     phase: Phase,
     status: NodeStatus,
-    /// The version of the language, and that of the proxy.
+    /// Versions of the language and of the proxy.
     versions: (u32, Version),
     /// The tag of the last answer that was dealt with.
     known: String,

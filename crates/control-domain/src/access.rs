@@ -10,7 +10,7 @@ use control_wire::{OrgId, ProjectId};
 /// The actors that a verb admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Every request; a credential is not looked at.
+    /// Every request; credentials are ignored.
     Public,
     /// The bearer of the one-time set-up link.
     SetUp,
@@ -111,6 +111,7 @@ impl Access {
 
 named! {
     /// Rights of a user in an organization or a project; each role includes the ones before it.
+    #[schema(as = RoleName)]
     Role {
         /// Reads.
         Reader = "reader",
@@ -123,6 +124,7 @@ named! {
 
 named! {
     /// One right of an API key.
+    #[schema(as = ScopeName)]
     Scope {
         /// Lists and views nodes.
         NodesRead = "nodes:read",

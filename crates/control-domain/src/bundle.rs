@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 named! {
     /// How far a bundle has come.
+    #[schema(as = BundleStateName)]
     BundleState {
         /// Its files are not checked yet.
         Draft = "draft",
@@ -228,7 +229,7 @@ impl Bundle {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or while nodes or rollouts need it.
-    pub fn delete(&self, actor: &Actor, is_used: bool) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor, is_used: bool) -> Result<(), Refusal> {
         actor.require(Access::WRITE_BUNDLES, self.tenant)?;
         let used = Refusal::InUse("nodes or rollouts that need it");
         (!is_used).then_some(()).ok_or(used)
@@ -239,7 +240,7 @@ impl Bundle {
     /// # Errors
     ///
     /// [`Refusal::NotFound`] unless it is signed.
-    pub fn deliver(&self) -> Result<(), Refusal> {
+    pub fn check_delivery(&self) -> Result<(), Refusal> {
         let is_signed = self.state == BundleState::Signed;
         is_signed.then_some(()).ok_or(Refusal::NotFound)
     }

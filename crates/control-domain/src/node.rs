@@ -26,6 +26,7 @@ pub const DUPLICATE_MEMORY: SignedDuration = SignedDuration::from_mins(15);
 
 named! {
     /// Whether a node is there.
+    #[schema(as = NodeStateName)]
     NodeState {
         /// It was registered, and has not sent a heartbeat yet.
         Enrolled = "enrolled",
@@ -262,7 +263,7 @@ impl Node {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn rotate_key(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_key_rotation(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::WRITE_NODES, self.tenant)
     }
 
@@ -271,7 +272,7 @@ impl Node {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn delete(
+    pub fn check_delete(
         &self,
         actor: &Actor,
         interval: HeartbeatInterval,

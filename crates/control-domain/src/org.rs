@@ -64,7 +64,7 @@ impl Org {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or while it has projects.
-    pub fn delete(&self, actor: &Actor, has_projects: bool) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor, has_projects: bool) -> Result<(), Refusal> {
         actor.require(Access::CONTROL, self.tenant())?;
         (!has_projects)
             .then_some(())

@@ -77,7 +77,7 @@ impl Project {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or while it has nodes.
-    pub fn delete(&self, actor: &Actor, has_nodes: bool) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor, has_nodes: bool) -> Result<(), Refusal> {
         actor.require(Access::CONTROL, self.tenant())?;
         (!has_nodes).then_some(()).ok_or(Refusal::InUse("nodes"))
     }

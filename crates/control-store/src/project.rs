@@ -44,10 +44,6 @@ impl Transaction {
     }
 
     /// The project, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn project(
         &mut self,
         project: ProjectId,
@@ -56,10 +52,6 @@ impl Transaction {
     }
 
     /// The projects of an organization; `only` limits them to one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn projects(
         &mut self,
         org: OrgId,
@@ -123,10 +115,6 @@ impl Transaction {
     }
 
     /// Whether the project has a node.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn has_nodes(&mut self, project: ProjectId) -> Result<bool, StoreError> {
         let first = sql("SELECT id FROM nodes WHERE project_id = $1 LIMIT 1");
         Ok(first.bind(project).row(self).await?.is_some())

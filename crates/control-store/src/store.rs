@@ -246,10 +246,6 @@ impl Transaction {
     }
 
     /// The time of a database that replicas share; none on SQLite, which has the clock of this machine.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn database_time(&mut self) -> Result<Option<Timestamp>, StoreError> {
         if self.is_sqlite() {
             return Ok(None);

@@ -100,7 +100,7 @@ impl NodeFleet {
         let thread = spawn(move || {
             while !own.stop.load(Ordering::Relaxed) {
                 for node in &mut nodes {
-                    // A control plane that is away is asked again.
+                    // Retries an unreachable control plane.
                     node.round(&own).unwrap_or_default();
                 }
                 park_timeout(ROUND);

@@ -60,7 +60,7 @@ pub(crate) struct Frame {
     pub(crate) assets: &'static Assets,
     pub(crate) theme: Option<Theme>,
     pub(crate) note: Option<Note>,
-    /// Where the page is, to come back to.
+    /// Path of the page, to return to.
     pub(crate) path: String,
     pub(crate) csrf: String,
     /// The name of the person that is signed in.

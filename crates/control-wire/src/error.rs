@@ -88,7 +88,7 @@ codes! {
     RequestValidation = "REQUEST_VALIDATION",
     /// 403: the organization demands a second factor, and the session has none.
     SecondFactorRequired = "SECOND_FACTOR_REQUIRED",
-    /// 503: the database is away, or the program stops.
+    /// 503: the database is unreachable, or the program stops.
     ServiceUnavailable = "SERVICE_UNAVAILABLE",
     /// 403: the password or a code is needed again, by `POST /users/me/strong`.
     StepUpRequired = "STEP_UP_REQUIRED",

@@ -51,7 +51,9 @@ pub use listener::{
 };
 pub use matches::Matches;
 pub use model::Model;
-pub use observability::{AccessLog, ErrorLog, LogLevel, LogTarget, Observability, TraceContext};
+pub use observability::{
+    AccessLog, AccessLogFormat, ErrorLog, LogLevel, LogTarget, Observability, TraceContext,
+};
 pub use peer_rule::{PeerFault, PeerRule};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
 pub use policies::{

@@ -1,7 +1,6 @@
 //! The bytes of bundles: downloaded, verified, looked into, compared.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::names::SigningKeyStateName;
 use crate::request::extract::{Caller, Path, Query};
 use crate::response::problem::Problem;
 use axum::Json;
@@ -13,7 +12,7 @@ use control_app::{
     App, Archive, Change, Comparison, FileChange, PartMoved, RequestsMoved, SettingChange,
     Verification,
 };
-use control_domain::{BundleArchive, BundleSignature};
+use control_domain::{BundleArchive, BundleSignature, SigningKeyState};
 use control_wire::{BundleId, ErrorResponse, NodeId, ProjectId, SigningKeyId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -38,7 +37,7 @@ pub(crate) struct VerificationView {
     /// Its public half: 32 bytes in Base64-URL.
     public_key: String,
     /// The present use of the key.
-    signing_key_state: SigningKeyStateName,
+    signing_key_state: SigningKeyState,
     /// When the key was deactivated, perhaps because it leaked: a signature by it proves nothing from then on. Nodes
     /// believe orders by newer keys.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -192,7 +191,7 @@ impl From<Verification> for VerificationView {
             size_bytes,
             kid,
             public_key: signing_key.public_key.as_str().to_owned(),
-            signing_key_state: signing_key.state.into(),
+            signing_key_state: signing_key.state,
             signing_key_deactivated_at: signing_key.deactivated_at,
             signature,
             signed_at,

@@ -1,8 +1,7 @@
 //! A node as operators see it.
 
-use crate::names::NodeStateName;
 use control_app::Versioned;
-use control_domain::{HeartbeatInterval, Node, NodeReport, OrderSummary, Tenant};
+use control_domain::{HeartbeatInterval, Node, NodeReport, NodeState, OrderSummary, Tenant};
 use control_wire::{BundleId, NodeId, NodeStatus, ProjectId, Traffic, Verdict};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -19,7 +18,7 @@ pub(crate) struct NodeView {
     /// Labels that the node asked for and its token does not give. While they are there, the node waits for an
     /// approval and gets no orders.
     requested_labels: Option<BTreeMap<String, String>>,
-    state: NodeStateName,
+    state: NodeState,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     /// The last heartbeat.
@@ -88,7 +87,7 @@ pub(crate) struct NodeDetailView {
 
 impl NodeView {
     pub(crate) fn new(node: &Node, interval: HeartbeatInterval, now: Timestamp) -> Self {
-        let state = node.state(interval, now).into();
+        let state = node.state(interval, now);
         let duplicated_since = node.duplicated_since(now);
         let Node {
             id,

@@ -75,7 +75,7 @@ fn problem_of(response: &mut Response) -> Option<Problem> {
     let failed = status.is_client_error() || status.is_server_error();
     let kind = response.headers().get(header::CONTENT_TYPE);
     let has_body = kind.is_some_and(|kind| kind == "application/json" || kind == HTML);
-    known.or_else(|| (failed && !has_body).then(|| Problem::of_status(status)))
+    known.or_else(|| (failed && !has_body).then(|| Problem::from_status(status)))
 }
 
 /// A request without an answer yet, also if its client goes away.

@@ -1,8 +1,9 @@
 //! Rollouts as operators see them.
 
-use crate::names::{BatchStateName, OnFailureName, RolloutStateName};
 use control_app::{RolloutNode, RolloutProgress, StoredBatch, StoredFigures, StoredSide};
-use control_domain::{Batch, BatchCounts, BatchSize, Gate, Rollout, Strategy};
+use control_domain::{
+    Batch, BatchCounts, BatchSize, BatchState, Gate, OnFailure, Rollout, RolloutState, Strategy,
+};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ pub(crate) struct RolloutSummary {
     pub(crate) id: RolloutId,
     project: Option<ProjectId>,
     bundle: BundleId,
-    state: RolloutStateName,
+    state: RolloutState,
     /// Why it stopped, and what it leaves behind.
     reason: Option<String>,
     /// Its nodes when it was planned.
@@ -58,7 +59,7 @@ pub(crate) struct RolloutView {
     /// Whether a second person must approve, as it was planned or as the policy said when it started.
     needs_approval: bool,
     /// Reaction to a batch that does not pass.
-    on_failure: OnFailureName,
+    on_failure: OnFailure,
     /// No batch is opened before.
     #[schema(value_type = Option<String>, format = DateTime)]
     not_before: Option<Timestamp>,
@@ -110,7 +111,7 @@ pub(crate) struct GateSettings {
 struct BatchView {
     /// Counted from 1.
     number: i64,
-    state: BatchStateName,
+    state: BatchState,
     #[schema(value_type = String, format = DateTime)]
     opened_at: Timestamp,
     /// When its nodes ran the bundle.
@@ -206,7 +207,7 @@ impl From<&Rollout> for RolloutSummary {
             id: rollout.id,
             project: rollout.tenant.project,
             bundle: rollout.bundle,
-            state: rollout.state.into(),
+            state: rollout.state,
             reason: rollout.reason.clone(),
             nodes: rollout.nodes,
             batch_size: rollout.batch_size,
@@ -250,7 +251,7 @@ impl From<&RolloutProgress> for RolloutView {
             soak_secs,
             gate: gate.map(GateSettings::from),
             needs_approval,
-            on_failure: on_failure.into(),
+            on_failure,
             not_before: rollout.not_before,
             created_by: rollout.created_by,
             submitted_by: rollout.submitted_by,
@@ -347,7 +348,7 @@ impl From<&StoredBatch> for BatchView {
         let figures = figures.and_then(|text| serde_json::from_str::<StoredFigures>(text).ok());
         Self {
             number: *number,
-            state: (*state).into(),
+            state: *state,
             opened_at: *opened_at,
             switched_at: *switched_at,
             ended_at: *ended_at,

@@ -25,7 +25,7 @@ impl App {
         Ok((id, reservation))
     }
 
-    /// Whether the resource that an answer told of was deleted since.
+    /// Whether the resource of a stored answer was deleted since.
     ///
     /// # Errors
     ///

@@ -156,7 +156,7 @@ async fn write_groups(store: Store, mut waiting: mpsc::Receiver<Waiting>) {
         match write_group(&store, &group).await {
             Ok(written) => {
                 for (one, written) in group.drain(..).zip(written) {
-                    // A client that went away is not told.
+                    // The client may have disconnected.
                     drop(one.done.send(Ok(written)));
                 }
             }

@@ -59,10 +59,6 @@ impl Verification {
 
 impl App {
     /// The archive of a bundle.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn download_bundle(
         &self,
         call: &Call,
@@ -74,10 +70,6 @@ impl App {
 
     /// The archive of a signed bundle that a node may need. It gets no other bundle: a node that was
     /// taken over must not read what it was never to run.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn node_archive(
         &self,
         call: &Call,
@@ -95,15 +87,11 @@ impl App {
         }
         let found = find(&mut tx, (project, bundle)).await?;
         call.actor.require(Access::OwnNode, found.value.tenant)?;
-        found.value.deliver()?;
+        found.value.check_delivery()?;
         self.open_archive(&found.value).await
     }
 
     /// The bill of materials in the archive.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn bundle_sbom(
         &self,
         call: &Call,
@@ -114,10 +102,6 @@ impl App {
     }
 
     /// Looks at the stored bytes and the signature.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn verify_bundle(
         &self,
         call: &Call,
@@ -155,10 +139,6 @@ impl App {
     }
 
     /// How a bundle differs from another one of the same project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn compare_bundles(
         &self,
         call: &Call,
@@ -212,7 +192,7 @@ impl App {
     pub(crate) async fn list_certificates(&self, bundles: &[BundleId]) -> Result<(), Error> {
         let mut outcome = Ok(());
         for bundle in bundles {
-            // Nodes that come back together wait for one reader, and find the note of the first.
+            // Nodes that reconnect together wait for one reader, and find its result.
             let _turn = self.listing.lock().await;
             let mut tx = self.store.read().await?;
             if tx.has_listed_certificates(*bundle).await? {

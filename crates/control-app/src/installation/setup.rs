@@ -76,10 +76,6 @@ impl App {
     }
 
     /// Makes the first organization and its administrator, by the set-up link.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn set_up(&self, call: &Call, new: &NewInstallation) -> Result<Installation, Error> {
         call.actor.holds(Access::SetUp)?;
         new.admin.check(&new.org_name)?;
@@ -118,10 +114,6 @@ impl App {
     }
 
     /// Makes an administrator on the command line, and the organization if it does not exist.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_admin(
         &self,
         call: &Call,

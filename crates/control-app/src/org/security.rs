@@ -10,10 +10,6 @@ use control_wire::OrgId;
 
 impl App {
     /// The security requirements for members.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn org_security(
         &self,
         call: &Call,
@@ -24,10 +20,6 @@ impl App {
     }
 
     /// Changes what the organization demands of its members, at once for the sessions that are open.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn set_org_security(
         &self,
         call: &Call,

@@ -46,7 +46,7 @@ pub struct SsoStart {
     pub browser: Secret,
 }
 
-/// The cookies by which a browser comes back.
+/// Cookies that bind the provider's answer to the browser.
 #[derive(Clone, Copy, Debug)]
 pub struct SsoBrowser<'a> {
     /// The cookie of the beginning.

@@ -1,6 +1,6 @@
 //! The certificates of bundles: fetched, held, renewed.
 
-use super::{Client, told};
+use super::{Client, fault_text};
 use crate::bundle::{Certificates, HeldCertificate};
 use crate::channel::ChannelError;
 use crate::host::{Host, Renewed};
@@ -39,7 +39,7 @@ impl Client {
             kept.0.extend(good.certificates.0.clone());
         }
         if let Err(error) = sealed.save(own.node, &kept) {
-            self.complain(&format!(
+            self.report_fault(&format!(
                 "private keys cannot be kept for the next start: {error}"
             ));
         }
@@ -53,8 +53,13 @@ impl Client {
             let Some(own) = self.machine.identity().cloned() else {
                 return Err("the node has no identity".to_owned());
             };
-            self.channel.exchange_token(&own).await.map_err(told)?;
-            self.fetch_certificates(&own, needed).await.map_err(told)
+            self.channel
+                .exchange_token(&own)
+                .await
+                .map_err(fault_text)?;
+            self.fetch_certificates(&own, needed)
+                .await
+                .map_err(fault_text)
         };
         let fetched = runtime.block_on(async { timeout(KEYS_AT_START, fetching).await });
         fetched.unwrap_or_else(|_| Err("the control plane does not answer".to_owned()))

@@ -37,7 +37,7 @@ pub enum Action {
     GoBack,
     /// Serve the certificates that were fetched with the bundle in force, or change nothing.
     Renew,
-    /// Wait; the driver may shorten it by up to a half, so that a fleet does not come back at once.
+    /// Wait; the driver may shorten it by up to a half, so that a fleet does not reconnect at once.
     Wait(Duration),
 }
 

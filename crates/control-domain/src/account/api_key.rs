@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 named! {
     /// Whether an API key is accepted.
+    #[schema(as = ApiKeyStateName)]
     ApiKeyState {
         /// It is accepted.
         Active = "active",
@@ -188,7 +189,7 @@ impl ApiKey {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or if it was not revoked before.
-    pub fn delete(&self, actor: &Actor, now: Timestamp) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor, now: Timestamp) -> Result<(), Refusal> {
         actor.require(Access::WRITE_API_KEYS, self.tenant)?;
         self.step(ApiKeyEvent::Delete, now)?;
         Ok(())

@@ -14,6 +14,7 @@ const MAX_VERIFYING: usize = 16;
 
 named! {
     /// Uses of a signing key.
+    #[schema(as = SigningKeyStateName)]
     SigningKeyState {
         /// Published, so that nodes learn of it before it signs.
         Standby = "standby",
@@ -77,14 +78,14 @@ impl SigningKey {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or if there are 16.
-    pub fn create(actor: &Actor, org: OrgId, verifying: usize) -> Result<(), Refusal> {
+    pub fn check_create(actor: &Actor, org: OrgId, verifying: usize) -> Result<(), Refusal> {
         actor.require(Access::CONTROL, Tenant::org(org))?;
         let full = MAX_VERIFYING <= verifying;
         let refusal = Refusal::InUse("16 signing keys that are not deactivated");
         (!full).then_some(()).ok_or(refusal)
     }
 
-    /// The key that signs from now on, and the one that signed before.
+    /// The new signing key, and the previous one.
     ///
     /// # Errors
     ///

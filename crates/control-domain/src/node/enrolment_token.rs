@@ -20,6 +20,7 @@ const MAX_USES: std::ops::RangeInclusive<i64> = 1..=100_000;
 
 named! {
     /// Whether an enrolment token admits nodes.
+    #[schema(as = EnrolmentTokenStateName)]
     EnrolmentTokenState {
         /// It admits nodes.
         Active = "active",
@@ -166,7 +167,7 @@ impl EnrolmentToken {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::WRITE_NODES, self.tenant)
     }
 

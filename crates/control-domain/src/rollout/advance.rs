@@ -115,17 +115,17 @@ impl Rollout {
             let why = diagnostic.as_deref().unwrap_or("without a diagnostic");
             return Some(self.fail(format!("node {node} rejected the bundle: {why}"), now));
         }
-        self.look(batch, counts, seen, now)
+        self.judge_batch(batch, counts, seen, now)
     }
 
-    fn look(
+    fn judge_batch(
         &self,
         batch: &Batch,
         counts: BatchCounts,
         seen: &Observation,
         now: Timestamp,
     ) -> Option<Result<RolloutChange, Refusal>> {
-        // A batch of deleted nodes alone has no node to look at.
+        // A batch of deleted nodes alone has no node to judge.
         let verdict = match counts.nodes {
             0 => GateVerdict::Passed,
             _ => self.verdict(seen),

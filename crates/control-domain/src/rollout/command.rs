@@ -56,10 +56,11 @@ pub struct Rollout {
 
 named! {
     /// How far a batch has come.
+    #[schema(as = BatchStateName)]
     BatchState {
         /// Its nodes are ordered to run the bundle.
         Open = "open",
-        /// Its nodes run the bundle, and are looked at.
+        /// Its nodes run the bundle; the gate compares them.
         Switched = "switched",
         /// It passed.
         Passed = "passed",
@@ -129,7 +130,7 @@ impl Rollout {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or unless it is planned or has ended.
-    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::WRITE_ROLLOUTS, self.tenant)?;
         let may = self.state.is_final() || self.state == RolloutState::Planned;
         may.then_some(()).ok_or(Refusal::WrongState {

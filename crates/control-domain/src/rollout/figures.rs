@@ -24,7 +24,7 @@ pub struct Comparison {
 /// Reports of several nodes: of a batch, or of the nodes that it is compared with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Nodes that were looked at.
+    /// Number of compared nodes.
     pub nodes: i64,
     /// Nodes without plausible counters, or without a report since the batch switched.
     pub silent: i64,

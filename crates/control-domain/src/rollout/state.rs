@@ -5,6 +5,7 @@ use crate::named::named;
 
 named! {
     /// How far a rollout has come.
+    #[schema(as = RolloutStateName)]
     RolloutState {
         /// Its nodes are chosen and nothing is ordered yet.
         Planned = "planned",

@@ -9,6 +9,7 @@ const MAX_SECS: i64 = 7 * 24 * 3_600;
 
 named! {
     /// Reaction to a batch that does not pass.
+    #[schema(as = OnFailureName)]
     OnFailure {
         /// The rollout waits for an operator.
         Pause = "pause",
@@ -46,7 +47,7 @@ pub struct Strategy {
 }
 
 impl BatchSize {
-    /// Nodes of one batch, given those of the rollout.
+    /// Number of nodes per batch of a rollout with this many nodes.
     pub fn nodes_per_batch(self, nodes: i64) -> i64 {
         let size = match self {
             Self::Count(count) => count,

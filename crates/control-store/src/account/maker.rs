@@ -23,10 +23,6 @@ pub struct EndedCredential {
 impl Transaction {
     /// Ends credentials that `user` made and that need more than `role`, the user's new one; none: the user leaves.
     /// API keys of a member stay, for they may do no more than their maker.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn end_credentials(
         &mut self,
         (org, user): (OrgId, UserId),
@@ -64,10 +60,6 @@ impl Transaction {
     }
 
     /// Ends the enrolment tokens that `user` made for the project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn end_project_tokens(
         &mut self,
         (project, user): (ProjectId, UserId),

@@ -36,10 +36,6 @@ impl Transaction {
     }
 
     /// The events of a node, in the order in which they came.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn node_events(
         &mut self,
         node: NodeId,

@@ -17,7 +17,7 @@ const MAX_CONFIRMED: i64 = 100;
 
 /// Whether the process that reports came back twice after another one had taken over. Once, it may be a last
 /// heartbeat that was late.
-macro_rules! came_back {
+macro_rules! is_duplicate {
     () => {
         "COALESCE($6 <> instance AND earlier_instances LIKE '%' || $6 || '%' || $6 || '%', false)"
     };
@@ -37,11 +37,11 @@ macro_rules! update {
                  ELSE earlier_instances
                END,
                duplicated_at = CASE WHEN ",
-            came_back!(),
+            is_duplicate!(),
             " THEN $2 ELSE duplicated_at END,
                duplicated_since = CASE
                  WHEN NOT ",
-            came_back!(),
+            is_duplicate!(),
             " OR duplicated_at > $7 THEN duplicated_since
                  ELSE $2
                END",
@@ -77,10 +77,6 @@ pub struct WrittenHeartbeat {
 
 impl Transaction {
     /// Writes what a node says; `None` if the node is gone.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn write_heartbeat(
         &mut self,
         node: NodeId,

@@ -51,10 +51,6 @@ pub(crate) fn read_confirmation(row: &AnyRow) -> Result<Confirmation, StoreError
 
 impl Transaction {
     /// The newest order to a node.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn order(&mut self, node: NodeId) -> Result<Option<StoredOrder>, StoreError> {
         let newest = concat!(
             "SELECT o.node_id AS node_id, o.counter AS counter, o.bundle_id AS bundle_id,
@@ -91,10 +87,6 @@ impl Transaction {
 
     /// Whether a node may need a bundle: its newest order names it, or the one before, or a rollout that
     /// holds the node would lead it back there.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn may_need_bundle(
         &mut self,
         node: NodeId,
@@ -112,10 +104,6 @@ impl Transaction {
     /// Lower bound, exclusive, of the next order's counter: the counter of the node's newest order, or the
     /// one that the node has answered, if a restored database has only older ones; 0 without either. A
     /// reported counter is capped at a million above the former, so that a node cannot use them up.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn order_counter(&mut self, node: NodeId) -> Result<u64, StoreError> {
         let counter = "SELECT CASE
                          WHEN h.verdict_order BETWEEN COALESCE(o.counter, 0)
@@ -190,10 +178,6 @@ impl Transaction {
     }
 
     /// Stores an order with the signature of another key, unless there is a newer order.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn resign_order(&mut self, order: &Order) -> Result<(), StoreError> {
         let update = "UPDATE node_orders SET kid = $1, signature = $2
                       WHERE node_id = $3 AND counter = $4";
@@ -209,10 +193,6 @@ impl Transaction {
     }
 
     /// Up to `limit` nodes with orders newer than the audit entry `seq`.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn nodes_ordered_after(
         &mut self,
         seq: i64,
@@ -225,10 +205,6 @@ impl Transaction {
 
     /// The number that the next audit entry will have. Other writers wait until this transaction
     /// ends, so what carries this number becomes visible in its order.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn lock_audit(&mut self) -> Result<i64, StoreError> {
         let lock = sql("UPDATE audit_head SET seq = seq WHERE id = 1 RETURNING seq");
         let row = lock.row(self).await?.ok_or(StoreError::Corrupt("seq"))?;

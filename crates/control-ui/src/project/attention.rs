@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Things of one kind that are listed.
 const MAX_LISTED: i64 = 5;
-/// Certificates that are looked at.
+/// Certificates read at most.
 const MAX_CERTIFICATES: i64 = 200;
 /// A certificate is to be replaced this long before its end.
 const CERTIFICATE_NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);

@@ -7,7 +7,7 @@ use control_app::StoreError::{Conflict, Reference, Stale, Unavailable, Unwritabl
 use control_app::{Error, ObjectError};
 use control_domain::{Refusal, Role};
 
-/// Seconds until a busy replica, or a database that was away, may answer.
+/// `Retry-After` of a busy replica or an unreachable database, in seconds.
 const BUSY_RETRY_SECS: u64 = 30;
 const AWAY_RETRY_SECS: u64 = 5;
 

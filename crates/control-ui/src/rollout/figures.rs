@@ -46,7 +46,7 @@ struct Figure {
     unit: fn(f64) -> String,
 }
 
-/// The figures in the order in which the gate looks at them.
+/// The figures in the order of the gate's checks.
 pub(crate) fn rows(figures: &StoredFigures, gate: &Gate) -> Vec<GateRow> {
     let StoredFigures {
         batch,

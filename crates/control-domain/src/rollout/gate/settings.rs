@@ -11,7 +11,7 @@ pub struct Gate {
     /// Growth of the share of 5xx, in thousandths of all requests. The share of a 4xx status may grow by three
     /// times as much, because clients bring those about too.
     pub max_error_increase_permille: i64,
-    /// The batch's 99th percentile of latency, in percent of that of the rest.
+    /// The batch's 99th percentile of latency, in percent of the rest's.
     pub max_p99_percent: i64,
     /// Growth of the percentile that always passes, in milliseconds.
     pub p99_slack_ms: i64,
