@@ -135,6 +135,8 @@ impl Expectation {
             | Self::Total(_) => true,
             Self::Route(_)
             | Self::Upstream(_)
+            | Self::UpstreamPath(_)
+            | Self::Redirect(_)
             | Self::Builtin(_)
             | Self::Agents(_)
             | Self::Status(_)
