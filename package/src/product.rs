@@ -52,9 +52,9 @@ const PROXYD: Product = Product {
 const CONTROLD: Product = Product {
     name: "controld",
     summary: "control plane of a fleet of proxyd nodes",
-    description: "Keeps the configuration of many proxies as signed bundles, and rolls them out in\n\
-        batches behind a gate that stops a bundle which serves clients worse. State is in\n\
-        SQLite or PostgreSQL.",
+    description: "Keeps the configuration of many proxies as signed bundles, and rolls them out\n\
+        in batches behind a gate that stops a bundle which serves clients worse. State\n\
+        is in SQLite or PostgreSQL.",
     completions: &["ctl", "completions"],
     configuration: include_str!("../files/controld.kdl"),
     logrotate: None,
