@@ -62,12 +62,12 @@ async fn assign(
     let bundle = operator.bundle("polled");
     let path = format!("/projects/{}/bundles/{bundle}/assign", operator.project());
     let mut caller = Caller::new(Ipv4Addr::LOCALHOST, to);
-    let mut ordered = Vec::new();
+    let (mut ordered, credential) = (Vec::new(), bearer(operator.key()));
     for piece in nodes.chunks(ASSIGNED) {
         let ids: Vec<_> = piece.iter().map(|node| node.id).collect();
         let body = json!({ "nodes": ids }).to_string();
         let at = clock.elapsed();
-        let answered = caller.call(("POST", &path), &bearer(operator.key()), body.as_bytes());
+        let answered = caller.call(("POST", &path), &credential, body.as_bytes());
         assert_eq!(answered.await.unwrap().status, 200);
         ordered.extend(piece.iter().map(|_| at));
         pace(PACE).await;
