@@ -25,7 +25,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 type AdminRequest = State<Arc<AdminState>>;
 
 /// Every path with its handler. HEAD is answered like GET.
-fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 13] {
+fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 14] {
     [
         (
             "/",

@@ -47,6 +47,8 @@ pub(crate) struct RetentionView {
     drift: u32,
     /// Enrolment tokens and API keys, after they expired or were revoked.
     tokens: u32,
+    /// Entries of the audit log, after they were written; archives of them are kept.
+    audit: u32,
 }
 
 impl From<Quotas> for QuotasView {
@@ -75,12 +77,14 @@ impl From<Retention> for RetentionView {
             bundles,
             drift,
             tokens,
+            audit,
         } = retention;
         Self {
             rollouts,
             bundles,
             drift,
             tokens,
+            audit,
         }
     }
 }

@@ -129,7 +129,7 @@ mod tests {
                 admin(&[ORG], false),
                 user(false),
                 rights(&[ORG, OTHER]),
-                shared,
+                shared.clone(),
             ),
             (
                 admin(&[ORG, OTHER], false),

@@ -136,6 +136,7 @@ fn retention_rows(retention: &Retention) -> Vec<(&'static str, String)> {
         bundles,
         drift,
         tokens,
+        audit,
     } = *retention;
     let days = |days: u32, since: &str| match days {
         0 => "Kept for ever".to_owned(),
@@ -151,6 +152,10 @@ fn retention_rows(retention: &Retention) -> Vec<(&'static str, String)> {
         (
             "Enrolment tokens and API keys",
             days(tokens, "after they ended"),
+        ),
+        (
+            "Audit entries",
+            days(audit, "after they were written; their archives stay"),
         ),
     ]
 }

@@ -202,8 +202,10 @@ fn row(sign_in: SsoSignIn, now: Timestamp) -> Row {
         email,
         role,
         correlation_id,
+        is_trial,
     } = sign_in;
     let status = match refusal {
+        None if is_trial => Status::new(Tone::Ok, "ok", "Tried"),
         None => Status::new(Tone::Ok, "ok", "Signed in"),
         Some(_) => Status::new(Tone::Bad, "bad", "Refused"),
     };
@@ -285,6 +287,7 @@ mod tests {
             email: None,
             role: None,
             correlation_id: String::new(),
+            is_trial: false,
         };
         let refused = sign_in(Some("the user has no role"));
         assert_eq!(heading(None, None), "Members sign in with passwords alone.");

@@ -12,7 +12,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_domain::{Access, ApprovalRule, ProjectPolicy};
+use control_domain::{Access, ApprovalRule, PolicyChange, ProjectPolicy};
 use control_wire::{OrgId, ProjectId};
 use std::sync::Arc;
 
@@ -52,16 +52,17 @@ async fn respond(
     let frame = Frame::project(ui, caller, id, (Place::ProjectSettings, "Settings")).await?;
     let project = ui.app.project(&caller.call, id).await?.value;
     let (csrf, name) = (&caller.visit.csrf, project.name.to_string());
-    let ProjectPolicy { approve, weaker } = project.policy;
-    let chosen = weaker.map_or(approve, |weaker| weaker.approve);
+    let ProjectPolicy { rules, weaker } = &project.policy;
+    let waiting = weaker.as_ref().map(|weaker| weaker.rules.approve);
+    let chosen = waiting.unwrap_or(rules.approve);
     let named = || Form::new(csrf, Fields::filled(&[("name", &name)]));
     let write = (Access::ADMINISTER, project.tenant());
     Ok(shown(&SettingsPage {
         frame,
         project: id,
         org: project.org,
-        heading: heading(approve),
-        waiting: weaker.map(|weaker| words(weaker.approve)),
+        heading: heading(rules.approve),
+        waiting: waiting.map(words),
         policy: Form::new(csrf, Fields::filled(&[("approve", chosen.name())])),
         name: refused.unwrap_or_else(named),
         rules: ApprovalRule::ALL
@@ -98,8 +99,12 @@ pub(crate) async fn set_policy(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let rule = ApprovalRule::from_name(fields.get("approve")).ok_or_else(Failure::not_found)?;
-    let note = match ui.app.ask_approval_rule(&caller.call, id, rule).await {
-        Ok(project) if project.value.policy.approve == rule => {
+    let change = PolicyChange {
+        approve: Some(rule),
+        ..PolicyChange::default()
+    };
+    let note = match ui.app.ask_policy(&caller.call, id, change).await {
+        Ok(project) if project.value.policy.rules.approve == rule => {
             Note::good("The rule holds from now on.")
         }
         Ok(_) => Note::good(

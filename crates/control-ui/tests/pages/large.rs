@@ -76,6 +76,7 @@ async fn add_nodes(world: &World, tenant: Tenant, bundle: BundleId) {
             order: Some(1),
             verdict: Some(Verdict::Accepted),
             diagnostics: Vec::new(),
+            altered: false,
         }),
         traffic: None,
         instance: None,

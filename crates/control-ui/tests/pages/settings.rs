@@ -67,7 +67,7 @@ async fn a_stricter_rule_holds_at_once_and_a_weaker_one_waits_for_a_second_perso
         }
         let call = world.call().await;
         let project = world.app.project(&call, world.project).await.unwrap().value;
-        assert_eq!(project.policy.approve, ApprovalRule::All);
+        assert_eq!(project.policy.rules.approve, ApprovalRule::All);
         let fields = [("name", "edge two")];
         let done = world
             .submit(page, "/projects/{project}", &world.admin, &fields)

@@ -155,6 +155,8 @@ fn difference(expected: &Expectation, answer: &LiveAnswer) -> Option<String> {
         Expectation::Total(limit) => late("the answer", answer.total, *limit),
         Expectation::Route(_)
         | Expectation::Upstream(_)
+        | Expectation::UpstreamPath(_)
+        | Expectation::Redirect(_)
         | Expectation::Builtin(_)
         | Expectation::Agents(_)
         | Expectation::Status(_)

@@ -91,13 +91,15 @@ impl FromStr for Freeze {
 
     /// Reads `Fri 16:00-Mon 08:00`; the hyphen may be a dash, with spaces around it.
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        let wrong = Refusal::invalid(
-            "freeze",
-            "has a time that is not like `Fri 16:00-Mon 08:00`",
-        );
-        let (start, end) = text.split_once(['-', '–']).ok_or(wrong)?;
-        let start = WeekMinute::parse(start).ok_or(wrong)?;
-        let end = WeekMinute::parse(end).ok_or(wrong)?;
+        let wrong = || {
+            Refusal::invalid(
+                "freeze",
+                "has a time that is not like `Fri 16:00-Mon 08:00`",
+            )
+        };
+        let (start, end) = text.split_once(['-', '–']).ok_or_else(wrong)?;
+        let start = WeekMinute::parse(start).ok_or_else(wrong)?;
+        let end = WeekMinute::parse(end).ok_or_else(wrong)?;
         if start == end {
             return Err(Refusal::invalid(
                 "freeze",
