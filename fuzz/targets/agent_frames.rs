@@ -1,5 +1,10 @@
 //! Any bytes, read as frames of either side of the agent protocol.
 #![no_main]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is a finding"
+)]
 
 #[path = "../../crates/agent-protocol/fuzz/checks.rs"]
 mod checks;

@@ -1,5 +1,6 @@
 //! Any bytes that the guard accepts, read as a response.
 #![no_main]
+#![expect(clippy::expect_used, reason = "a panic is a finding")]
 
 #[path = "../../crates/proxy-http1/fuzz/checks.rs"]
 #[expect(dead_code, reason = "each target runs one of the checks")]

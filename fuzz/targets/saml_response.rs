@@ -1,5 +1,6 @@
 //! Any bytes, read as a SAML response and as metadata.
 #![no_main]
+#![expect(clippy::unwrap_used, reason = "a panic is a finding")]
 
 #[path = "../../crates/control-sso/fuzz/checks.rs"]
 mod checks;

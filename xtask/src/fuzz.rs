@@ -23,7 +23,7 @@ const COVERAGE: &[&str] = &[
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 
-/// What to fuzz, and for how long.
+/// Targets to fuzz, and the time for each.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// How long each target runs
@@ -66,19 +66,6 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     Ok(())
 }
 
-/// Checks the targets with the pinned compiler, without building them.
-pub(crate) fn check(workspace: &Workspace) -> Result<(), TaskError> {
-    let mut cargo = workspace.cargo(&[
-        "check",
-        "--locked",
-        "--quiet",
-        "--manifest-path=fuzz/Cargo.toml",
-    ]);
-    // The same profile and folder as the main workspace, so that shared dependencies are compiled
-    // once.
-    command::run(cargo.env("CARGO_TARGET_DIR", workspace.target_dir()?))
-}
-
 /// Every target, by name.
 fn targets(workspace: &Workspace) -> Result<Vec<String>, TaskError> {
     let path = workspace.root().join("fuzz/targets");
@@ -106,16 +93,16 @@ fn chosen(all: &[String], wanted: &[String]) -> Result<Vec<String>, TaskError> {
     Ok(all.iter().filter(is_chosen).cloned().collect())
 }
 
-/// Builds the fuzz workspace and returns the folder of its programs.
+/// Builds the targets and returns the folder of their programs.
 fn build(workspace: &Workspace, folder: &Path) -> Result<PathBuf, TaskError> {
     let host = workspace.host()?;
-    let manifest = "--manifest-path=fuzz/Cargo.toml";
     // With an explicit target the flags do not apply to build scripts.
-    let mut cargo = workspace.cargo(&["build", "--release", "--locked", manifest, "--target"]);
+    let arguments = ["build", "--profile", "fuzz", "--locked", "--target"];
+    let mut cargo = workspace.cargo(&arguments);
     cargo
-        .arg(&host)
+        .args([&host, "--package", "proxy-fuzz"])
         .env("CARGO_TARGET_DIR", folder)
         .env("CARGO_ENCODED_RUSTFLAGS", COVERAGE.join("\u{1f}"));
     command::run(&mut cargo)?;
-    Ok(folder.join(host).join("release"))
+    Ok(folder.join(host).join("fuzz"))
 }

@@ -30,7 +30,7 @@ struct Arguments {
 enum Task {
     /// Run all that a change must pass, stopping at the first fault
     TestAll {
-        /// Leave out the slow steps: documentation, fuzz targets, dependency policy and cost of a request
+        /// Leave out the slow steps: documentation, dependency policy and cost of a request
         #[arg(long)]
         fast: bool,
     },

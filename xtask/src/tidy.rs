@@ -38,6 +38,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let mut violations = [
         folders::violations(&tree),
         fuzzing::violations(&tree),
+        items::twins::violations(&tree),
         layers::violations(&graph),
         links::violations(&tree),
         manifests::violations(&tree, &graph),

@@ -36,11 +36,11 @@ pub(crate) struct Setup {
     pub(crate) upstreams: u32,
     /// Requests are logged to a file; proxyd only.
     pub(crate) access_log: bool,
-    /// What its route does besides forwarding.
+    /// Work of its route besides forwarding.
     pub(crate) route: RouteKind,
 }
 
-/// What a route does besides forwarding. All but plain routes are without TLS.
+/// Work of a route besides forwarding. All but plain routes are without TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouteKind {
     /// Nothing.

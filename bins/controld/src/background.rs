@@ -25,7 +25,7 @@ const STORAGE_INTERVAL: Duration = Duration::from_mins(5);
 /// Between two rounds of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What the work needs.
+/// Context of the background tasks.
 #[derive(Debug)]
 pub(crate) struct Background {
     pub(crate) app: Arc<App>,
@@ -152,7 +152,7 @@ impl Background {
     }
 }
 
-/// What the system tells of this process; nothing where it does not.
+/// Figures of this process from the system; empty where it has none.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a gauge is a float; bytes and descriptors fit"

@@ -1,4 +1,4 @@
-//! What is wrong with the settings, found before anything starts: at the start and by `controld check`.
+//! Faults of the settings, found before anything starts: at the start and by `controld check`.
 
 use crate::cli::{ServeArgs, StateArgs};
 use crate::config::{ConfigError, ConfigFile};
@@ -19,14 +19,14 @@ pub(crate) struct Fault {
     message: String,
 }
 
-/// What the settings were made into.
+/// Values that the settings were parsed into.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) data_dir: DataDir,
     pub(crate) tls: Option<Arc<Tls>>,
 }
 
-/// `controld check`: tells of every fault and of nothing else that it finds.
+/// `controld check`: prints every fault, and nothing else.
 #[expect(clippy::print_stdout, reason = "the operator reads it")]
 pub(crate) async fn run(args: &ServeArgs, file: Option<&ConfigFile>, now: SystemTime) -> ExitCode {
     let prepared = match prepare(args, now) {
@@ -78,7 +78,7 @@ async fn check_database(prepared: Prepared) -> Result<Prepared, Vec<Fault>> {
     Err(vec![Fault { setting, message }])
 }
 
-/// Reads the files that the settings name. What is made at the first start need not be there.
+/// Reads the files that the settings name. Files of the first start may be absent.
 pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec<Fault>> {
     let ServeArgs {
         state,
@@ -136,7 +136,7 @@ fn check_state(state: &StateArgs, fault: &mut impl FnMut(&'static str, String)) 
     let known = ["postgres://", "postgresql://", "sqlite:"];
     let known = known.iter().any(|scheme| database.starts_with(scheme));
     if !known {
-        // The URL is not told: it may have a password in it.
+        // Without the URL, which may contain a password.
         let message = "begins neither with postgres:// nor with sqlite://";
         fault("database", message.to_owned());
     }

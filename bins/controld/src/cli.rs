@@ -20,7 +20,7 @@ pub(crate) struct Cli {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// What to do instead of serving.
+/// Commands besides serving.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Administrators of the installation.
@@ -38,7 +38,7 @@ pub(crate) enum Command {
     Key(KeyCommand),
 }
 
-/// What to do with administrators.
+/// Commands for administrators.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AdminCommand {
     /// Makes an administrator; the organization too, if it does not exist.
@@ -51,14 +51,14 @@ pub(crate) enum AdminCommand {
     EndSessions(StateArgs),
 }
 
-/// What to do with the audit log.
+/// Commands for the audit log.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
     /// Compares every entry with the hash chain; exit code 1 if one was changed or removed.
     Verify(StateArgs),
 }
 
-/// What to do with the keys that seal secrets.
+/// Commands for the keys that seal secrets.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
     /// Makes a new key, and seals all secrets with it. Run again after an interruption, it goes on.

@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// The KDL reader recurses; a configuration has no blocks at all.
 const MAX_BRACES: usize = 32;
 
-/// What a configuration file says.
+/// Settings of a configuration file.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     source: NamedSource<String>,
@@ -209,7 +209,7 @@ pub(crate) fn settings_of(flags: &Command) -> impl Iterator<Item = &Arg> {
     })
 }
 
-/// What the flag's own parser has against a value.
+/// Checks a value by the flag's own parser.
 fn read_by_flag(flags: &Command, long: &str, value: &str) -> Result<(), String> {
     let arguments = ["controld".to_owned(), format!("--{long}={value}")];
     let Err(error) = flags.clone().try_get_matches_from(arguments) else {

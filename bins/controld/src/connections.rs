@@ -35,12 +35,12 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const FIRST_REQUEST: Duration = Duration::from_secs(15);
 /// A request's head takes at most this long, and so does the pause before it.
 const HEAD: Duration = Duration::from_secs(90);
-/// What is under way when the program stops has this long.
+/// Grace period for requests in flight at shutdown.
 const DRAIN: Duration = Duration::from_secs(30);
 /// After an error of the listener, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What every connection needs.
+/// Context of every connection.
 #[derive(Debug)]
 pub(crate) struct Connections {
     pub(crate) router: Router,
@@ -80,7 +80,7 @@ impl Connections {
                     let permit = Arc::clone(&permits).try_acquire_owned().ok();
                     let admitted = permit.zip(peers.admit(peer.ip(), free));
                     let Some((permit, admitted)) = admitted else {
-                        // Closed at once: the client comes back after a pause, or to another replica.
+                        // Closed at once: the client retries later, or at another replica.
                         counter!(metric::CONNECTIONS_REFUSED).increment(1);
                         continue;
                     };

@@ -33,7 +33,7 @@ pub(crate) fn command(operations: &[Operation]) -> Command {
     grammar::command(operations)
 }
 
-/// Runs what was parsed; a failure is told on the standard error output.
+/// Runs the parsed command; failures go to the standard error output.
 #[expect(clippy::print_stderr, reason = "the operator reads it")]
 pub(crate) async fn run(
     operations: &[Operation],

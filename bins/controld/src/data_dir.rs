@@ -1,4 +1,4 @@
-//! What lies in the data directory.
+//! Contents of the data directory.
 
 use crate::cli::StateArgs;
 use crate::error_text::told;

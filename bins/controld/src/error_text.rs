@@ -1,4 +1,4 @@
-//! What an error says to an operator.
+//! Messages of errors for operators.
 
 use std::error::Error;
 

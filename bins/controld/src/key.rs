@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Running control planes look at the key file every second.
+/// Running control planes poll the key file every second.
 const NOTICE: Duration = Duration::from_secs(3);
 
 /// Seals all secrets with a new key, or goes on where an earlier run was interrupted.

@@ -18,7 +18,7 @@ const FORBIDDEN_MODE: u32 = 0o037;
 #[derive(Clone, Debug)]
 pub(crate) struct KeyFile(PathBuf);
 
-/// What a command does with secrets.
+/// Use of secrets by a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Secrets {
     /// It opens them, so each must have its key.
@@ -27,7 +27,7 @@ pub(crate) enum Secrets {
     Untouched,
 }
 
-/// What a file looks like from outside: another one has another stamp.
+/// Metadata of a file: another file has another stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(u64, u64, i64, i64);
 
@@ -39,7 +39,7 @@ impl KeyFile {
 
     /// The keys for a command that does this with `secrets`, which were sealed with the keys `used`.
     ///
-    /// A file that is away is made at the first start only: later another key opens nothing.
+    /// Creates a missing file at the first start only: later, a new key could open nothing.
     pub(crate) fn sealer(
         &self,
         environment: &Environment,
@@ -109,7 +109,7 @@ impl KeyFile {
         Ok(dropped)
     }
 
-    /// What the file looks like now; `None` if it is away.
+    /// Stamp of the file now; `None` if it is missing.
     pub(crate) fn stamp(&self) -> Option<Stamp> {
         let found = fs::metadata(&self.0).ok()?;
         let (seconds, nanos) = (found.mtime(), found.mtime_nsec());

@@ -12,7 +12,7 @@ use std::error::Error;
 use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 
-/// A database that has not answered in this time is told of, and waited for.
+/// Time without an answer of the database after which the wait is logged.
 const QUIET: Duration = Duration::from_secs(2);
 
 pub(crate) const ENVIRONMENT: Environment = Environment {

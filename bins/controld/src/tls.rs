@@ -70,7 +70,7 @@ impl Tls {
             .map(|certificate| certificate.not_after)
     }
 
-    /// What an operator should know, such as a near end.
+    /// Warnings for an operator, such as a near expiry.
     pub(crate) fn warnings(&self, now: SystemTime) -> Vec<String> {
         let warnings = self.current.load().warnings(now);
         warnings.iter().map(ToString::to_string).collect()

@@ -175,7 +175,7 @@ fn beat(nodes: &[&SimulatedNode], authority: &str, size: &Size, clock: Stopwatch
     latencies
 }
 
-/// What an operator asks for meanwhile.
+/// Requests of an operator meanwhile.
 fn operate(
     program: &Program,
     key: &str,

@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 struct World {
     folder: TempDir,
     database: Database,
-    /// What stands behind the hashes of the rows.
+    /// Secrets behind the hashes of the rows.
     secrets: Value,
 }
 
@@ -123,7 +123,7 @@ const LISTS: [(&str, usize, bool); 16] = [
     ("/projects/{project}/certificates", 1, true),
 ];
 
-/// What operators find.
+/// Checks the objects that operators see.
 fn check_objects(world: &World, operator: &Client) {
     for (path, count, has_pages) in LISTS {
         let found = world.get(operator, path);
@@ -161,7 +161,7 @@ fn check_objects(world: &World, operator: &Client) {
     assert_eq!(targets, Some(2), "{upstreams}");
 }
 
-/// What a node finds: a token for its key, its order, and the private key of the certificate in its bundle.
+/// Checks a node's token for its key, its order, and the private key of the certificate in its bundle.
 fn check_node(world: &World, program: &Program) {
     let key = [("x-service-node-key", world.secret("node_key"))];
     let client = program.client();

@@ -11,7 +11,7 @@ use std::process::Command;
 const PAGE: &str = include_str!("../../../docs/operate/control-plane.md");
 const UNIT: &str = include_str!("../../../examples/systemd/controld.service");
 const PROXYD_UNIT: &str = include_str!("../../../examples/systemd/proxyd.service");
-/// What stands for systemd: it starts what the unit says, and waits until it listens.
+/// Substitute of systemd: starts the unit's command, and waits until it listens.
 const SYSTEMD: &str = r#"
 set -eu
 systemctl() {
@@ -54,7 +54,7 @@ fn postgres_programs() -> String {
     folders.pop().unwrap()
 }
 
-/// What a unit takes away from its program: the names of its settings that do.
+/// Settings of a unit that restrict its program, by name.
 fn protections(unit: &str) -> BTreeSet<&str> {
     let kinds = [
         "Protect",

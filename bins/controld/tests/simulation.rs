@@ -23,7 +23,7 @@ const MAX_STEP_BATCH: usize = 10;
 /// Number of measured batches; one more is opened behind them.
 const STEP_BATCHES: u8 = 3;
 
-/// What is simulated.
+/// Size of a simulation.
 struct Size {
     nodes: usize,
     groups: usize,

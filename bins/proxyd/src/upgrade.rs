@@ -9,7 +9,7 @@ const TIMEOUT: &str = "PROXYD_UPGRADE_TIMEOUT_MS";
 
 /// This program, with the path and arguments of its start.
 pub(crate) fn program() -> Option<Program> {
-    match Program::of_this_process() {
+    match Program::current() {
         Ok(program) => Some(with_timeout(program)),
         Err(error) => {
             tracing::warn!(%error, "no upgrades: the path or the arguments of this program are not known");

@@ -26,7 +26,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// All kinds.
+    /// All kinds, in the order of [`Self::index`].
     pub const ALL: [Self; 5] = [
         Self::RequestHeaders,
         Self::RequestBody,
@@ -44,6 +44,11 @@ impl EventKind {
             Self::ResponseBody => "response_body",
             Self::Completion => "completion",
         }
+    }
+
+    /// Position in [`Self::ALL`].
+    pub const fn index(self) -> usize {
+        self as usize
     }
 }
 

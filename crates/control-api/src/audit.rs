@@ -36,14 +36,14 @@ pub(crate) struct AuditEntryView {
     client_ip: Option<String>,
     /// Absent for what concerns the organization as a whole.
     project: Option<ProjectId>,
-    /// What was done, such as `project.created`.
+    /// The action, such as `project.created`.
     action: String,
-    /// What it was done to.
+    /// Identifier of the changed object.
     subject: Uuid,
     correlation_id: String,
-    /// What the subject was before; absent for what is new. `omitted_bytes` stands for a value above 16 KiB.
+    /// The subject before; absent for new ones. `omitted_bytes` stands for a value above 16 KiB.
     before: Option<Value>,
-    /// What it is after; absent for what is gone.
+    /// The subject after; absent for deleted ones.
     after: Option<Value>,
     /// The entry's link of the chain, an HMAC over it and the one before, which `controld audit verify` compares.
     hash: String,

@@ -5,7 +5,7 @@ pub(crate) mod archive;
 pub(crate) mod preview;
 pub(crate) mod signing_key;
 
-use crate::names::{BundleStateName, RenameRequest};
+use crate::names::RenameRequest;
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, OrderName, PageQuery};
 use crate::response::problem::Problem;
@@ -16,7 +16,7 @@ use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use control_app::{App, BundleFilter, BundleSource, Diagnostic, Files, ListenAddresses, NewBundle};
-use control_domain::Bundle;
+use control_domain::{Bundle, BundleState};
 use control_wire::{BundleId, ErrorResponse, NodeId, Order, ProjectId, SigningKeyId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub(crate) const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
 pub(crate) struct BundleSummary {
     id: BundleId,
     name: String,
-    state: BundleStateName,
+    state: BundleState,
     /// SHA-256 of the archive in Base64-URL; absent if the bundle was rejected.
     digest: Option<String>,
     /// Bytes of the archive.
@@ -76,7 +76,7 @@ pub(crate) struct DiagnosticView {
     column: u32,
     /// Of the text that it is about, in bytes.
     length: u32,
-    /// What belongs beside that text; may be empty.
+    /// Label of that text; may be empty.
     label: String,
     /// A way to mend it.
     help: Option<String>,
@@ -86,7 +86,7 @@ pub(crate) struct DiagnosticView {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewBundleRequest {
-    /// What it is for.
+    /// Name for its purpose.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// Texts by name; the configuration begins in `proxy.kdl`.
@@ -116,7 +116,7 @@ pub(crate) struct ServicesRequest {
 #[into_params(parameter_in = Query)]
 pub(crate) struct BundleQuery {
     /// Only bundles in this state.
-    state: Option<BundleStateName>,
+    state: Option<BundleState>,
     /// Only items of this name, or of names that begin so if it ends in `*`.
     name: Option<String>,
     /// Which end the list begins with; without it, the newest.
@@ -163,7 +163,7 @@ impl From<&Bundle> for BundleSummary {
         Self {
             id: *id,
             name: name.to_string(),
-            state: (*state).into(),
+            state: *state,
             digest: archive.map(|archive| archive.digest.clone()),
             size_bytes: archive.map(|archive| archive.size_bytes),
             kid: signature.map(|signature| signature.kid),
@@ -284,7 +284,6 @@ pub(crate) async fn list(
         cursor,
     } = query;
     let page = PageQuery { limit, cursor }.newest_page(order)?;
-    let state = state.map(Into::into);
     let filter = BundleFilter { state, name };
     let found = app.bundles(&call, project, &filter, page).await?;
     Ok(List::from_found(page, &found, |view: &BundleSummary| {
@@ -344,7 +343,7 @@ pub(crate) async fn revoke(
     Ok(Resource::found(changed.version, view))
 }
 
-/// Orders nodes of the project to run a signed bundle. What they make of it, they say themselves.
+/// Orders nodes of the project to run a signed bundle. The nodes report success or failure by heartbeats.
 #[utoipa::path(
     post, path = "/projects/{project}/bundles/{bundle}/assign", operation_id = "assign_bundle",
     tag = "bundles", request_body = AssignRequest,

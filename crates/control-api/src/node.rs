@@ -6,7 +6,6 @@ pub(crate) mod enrolment_token;
 pub(crate) mod session;
 pub(crate) mod view;
 
-use crate::names::NodeStateName;
 use crate::node::view::{NodeDetailView, NodeView, revision};
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, OrderName, PageQuery};
@@ -34,7 +33,7 @@ pub(crate) struct NodeQuery {
     #[param(pattern = "^[^=\\u0000]+=[^\\u0000]*$")]
     label: Option<String>,
     /// Only nodes in this state.
-    state: Option<NodeStateName>,
+    state: Option<NodeState>,
     /// Only nodes with labels that fulfil all of up to 16 conditions with commas between: `name=value`, `name!=value`,
     /// `name` (it is there) and `!name` (it is not).
     #[param(example = "tier=edge,zone!=eu")]
@@ -109,7 +108,7 @@ pub(crate) struct RotatedKeyView {
     node_key: String,
 }
 
-/// What happened on a node.
+/// An event on a node.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeEventView {
     id: NodeEventId,
@@ -157,7 +156,7 @@ pub(crate) async fn list(
     let page = PageQuery { limit, cursor }.oldest_page(order)?;
     let filter = NodeFilter {
         selector: self::selector(label.as_deref(), selector.as_deref())?,
-        state: state.map(NodeState::from),
+        state,
         name,
         bundle,
         version,

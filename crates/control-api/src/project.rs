@@ -2,7 +2,6 @@
 
 pub(crate) mod role;
 
-use crate::names::ApprovalRuleName;
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, PageQuery};
 use crate::response::problem::Problem;
@@ -11,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::App;
-use control_domain::{Freezes, PolicyChange, PolicyRules, Project, ProjectPolicy};
+use control_domain::{ApprovalRule, Freezes, PolicyChange, PolicyRules, Project, ProjectPolicy};
 use control_wire::{OrgId, ProjectId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -43,7 +42,7 @@ pub(crate) struct PolicyView {
 pub(crate) struct RulesView {
     /// When a second person has to approve another bundle: `none`, where a rollout asks for it; `risky`, also where
     /// more changes than comments, tests and new upstreams; `all`, always.
-    approve: ApprovalRuleName,
+    approve: ApprovalRule,
     /// Whether bundles whose check has warnings are refused.
     refuse_warnings: bool,
     /// Times of the week in UTC at which no rollout starts or opens a batch, and nothing is assigned.
@@ -65,7 +64,7 @@ pub(crate) struct WeakerPolicyView {
 #[serde(deny_unknown_fields)]
 pub(crate) struct PolicyRequest {
     /// When a second person has to approve another bundle.
-    approve: Option<ApprovalRuleName>,
+    approve: Option<ApprovalRule>,
     /// Whether bundles whose check has warnings are refused.
     refuse_warnings: Option<bool>,
     /// Times of the week in UTC without changes, at most 16, each with its end excluded; an empty list ends all.
@@ -82,7 +81,7 @@ impl PolicyRequest {
         } = self;
         let freezes = freeze.map(|texts| Freezes::parse(texts.iter().map(String::as_str)));
         Ok(PolicyChange {
-            approve: approve.map(Into::into),
+            approve,
             refuse_warnings,
             freezes: freezes.transpose()?,
         })
@@ -97,7 +96,7 @@ impl From<&PolicyRules> for RulesView {
             freezes,
         } = rules;
         Self {
-            approve: (*approve).into(),
+            approve: *approve,
             refuse_warnings: *refuse_warnings,
             freeze: freezes.texts(),
         }

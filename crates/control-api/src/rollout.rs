@@ -3,7 +3,6 @@
 
 pub(crate) mod view;
 
-use crate::names::{OnFailureName, RolloutStateName};
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, OrderName, PageQuery};
 use crate::response::problem::Problem;
@@ -13,7 +12,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::{App, Call, NodeSelection, RolloutFilter};
-use control_domain::{BatchSize, Gate, NewRollout, OnFailure, RolloutCommand, Strategy};
+use control_domain::{
+    BatchSize, Gate, NewRollout, OnFailure, RolloutCommand, RolloutState, Strategy,
+};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -53,7 +54,7 @@ pub(crate) struct NewRolloutRequest {
     /// Seconds that a batch runs before it may pass, at most those of the deadline; absent: 60.
     #[schema(minimum = 0, maximum = 604_800)]
     soak_secs: Option<i64>,
-    /// What must hold after each batch; absent: the usual gate.
+    /// Conditions after each batch; absent: the default gate.
     gate: Option<GateSettings>,
     /// Leaves the gate out: the nodes' verdicts alone count. For nodes that serve nothing yet.
     #[serde(default)]
@@ -61,8 +62,8 @@ pub(crate) struct NewRolloutRequest {
     /// Whether a person other than the one that starts it must approve; the project's policy may want it anyway.
     #[serde(default)]
     needs_approval: bool,
-    /// What follows when a batch does not pass; absent: `roll_back`.
-    on_failure: Option<OnFailureName>,
+    /// Reaction to a batch that does not pass; absent: `roll_back`.
+    on_failure: Option<OnFailure>,
     /// No batch is opened before this time.
     #[schema(value_type = Option<String>, format = DateTime)]
     not_before: Option<Timestamp>,
@@ -74,7 +75,7 @@ pub(crate) struct NewRolloutRequest {
 #[into_params(parameter_in = Query)]
 pub(crate) struct RolloutQuery {
     /// Only rollouts in this state.
-    state: Option<RolloutStateName>,
+    state: Option<RolloutState>,
     /// Only rollouts of this bundle.
     bundle: Option<BundleId>,
     /// Which end the list begins with; without it, the newest.
@@ -135,7 +136,7 @@ impl NewRolloutRequest {
             soak_secs,
             gate,
             needs_approval,
-            on_failure: on_failure.map_or(OnFailure::RollBack, Into::into),
+            on_failure: on_failure.unwrap_or(OnFailure::RollBack),
         };
         let new = NewRollout {
             bundle,
@@ -166,7 +167,6 @@ pub(crate) async fn list(
         cursor,
     } = query;
     let page = PageQuery { limit, cursor }.newest_page(order)?;
-    let state = state.map(Into::into);
     let filter = RolloutFilter { state, bundle };
     let found = app.rollouts(&call, project, &filter, page).await?;
     Ok(List::from_found(page, &found, |view: &RolloutSummary| {

@@ -48,7 +48,7 @@ pub(crate) const fn row(
 }
 
 impl Route {
-    /// What a 404 says there is none of: what the last name of the path stands for.
+    /// Noun of the message of a 404, from the last parameter of the path.
     pub(crate) fn missing(&self) -> String {
         let names = self.path.split('/').rev();
         let mut names =
@@ -85,7 +85,7 @@ impl Route {
     }
 }
 
-/// What a parameter of a path stands for, in words.
+/// Noun of a path parameter.
 pub(crate) fn noun(parameter: &str) -> &str {
     match parameter {
         "api_key" => "API key",

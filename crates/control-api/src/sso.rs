@@ -2,7 +2,6 @@
 
 pub(crate) mod browser;
 
-use crate::names::RoleName;
 use crate::request::extract::{Body, Caller, Path};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
@@ -53,7 +52,7 @@ pub(crate) struct OidcBody {
     #[schema(max_items = 20)]
     scopes: Vec<String>,
     /// Roles by group; `default` is the role of users without any of the groups.
-    group_mapping: BTreeMap<String, RoleName>,
+    group_mapping: BTreeMap<String, Role>,
 }
 
 /// SAML 2.0. Without metadata, `idp_entity_id`, `idp_sso_url` and `idp_cert_pem` are needed; with it, they win.
@@ -73,7 +72,7 @@ pub(crate) struct SamlBody {
     #[schema(max_length = 2000)]
     assertion_consumer_service_url: String,
     /// Roles by group; `default` is the role of users without any of the groups.
-    group_mapping: BTreeMap<String, RoleName>,
+    group_mapping: BTreeMap<String, Role>,
     #[schema(min_length = 1, max_length = 1000)]
     idp_entity_id: Option<String>,
     /// Whether sign-in may begin at the identity provider.
@@ -321,10 +320,8 @@ impl SsoBody {
     }
 }
 
-fn mapping(mapping: BTreeMap<String, RoleName>) -> Result<GroupMapping, Problem> {
-    let roles = mapping
-        .into_iter()
-        .map(|(group, role)| (group, Role::from(role)));
+fn mapping(mapping: BTreeMap<String, Role>) -> Result<GroupMapping, Problem> {
+    let roles = mapping.into_iter();
     let names = roles.map(|(group, role)| (group, role.name().to_owned()));
     GroupMapping::parse(names.collect()).map_err(Problem::from)
 }

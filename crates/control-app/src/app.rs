@@ -80,7 +80,7 @@ pub struct App {
     pub sso_site: SsoSite,
     /// Wakes long polls and live pages.
     pub changes: Changes,
-    /// What nodes are told of the time between two heartbeats; replicas have the same.
+    /// Interval of heartbeats that nodes are sent; the same on all replicas.
     pub heartbeat_interval: HeartbeatInterval,
     /// The quotas of each organization; replicas have the same.
     pub quotas: Quotas,

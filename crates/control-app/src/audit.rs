@@ -27,10 +27,6 @@ pub struct AuditExport {
 
 impl App {
     /// The entries of an organization before the entry `before`, newest first.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn audit_log(
         &self,
         call: &Call,
@@ -45,10 +41,6 @@ impl App {
     }
 
     /// Begins an export.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn export_audit(
         self: Arc<Self>,
         call: &Call,

@@ -26,10 +26,10 @@ const MIN_PROXY_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Services, upstreams and certificates that one bundle is compiled from, each.
 const MAX_DEFINITIONS: i64 = 1_000;
 
-/// What an operator chooses of a bundle.
+/// Choices of an operator for a bundle.
 #[derive(Clone, Debug)]
 pub struct NewBundle {
-    /// What it is for.
+    /// Name for its purpose.
     pub name: String,
     /// Where its files come from.
     pub source: BundleSource,
@@ -44,7 +44,7 @@ pub enum BundleSource {
     Services(ListenAddresses),
 }
 
-/// What became of files.
+/// Result of building files.
 struct Built {
     /// None for a configuration with errors.
     archive: Option<Vec<u8>>,
@@ -114,10 +114,6 @@ impl App {
     }
 
     /// The files of a bundle. Secrets are not in them: they are named, and kept apart.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn bundle_files(
         &self,
         call: &Call,
@@ -128,10 +124,6 @@ impl App {
     }
 
     /// The bundles of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn bundles(
         &self,
         call: &Call,
@@ -146,10 +138,6 @@ impl App {
     }
 
     /// One bundle.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn bundle(
         &self,
         call: &Call,
@@ -162,10 +150,6 @@ impl App {
     }
 
     /// Takes a signed bundle back.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn revoke_bundle(
         &self,
         call: &Call,
@@ -188,10 +172,6 @@ impl App {
     }
 
     /// Gives a bundle another name.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rename_bundle(
         &self,
         call: &Call,
@@ -211,10 +191,6 @@ impl App {
     }
 
     /// Deletes a bundle that nothing needs, with its archive.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_bundle(
         &self,
         call: &Call,
@@ -225,7 +201,7 @@ impl App {
         tx.lock_audit().await?;
         let found = find(&mut tx, place).await?;
         let is_used = tx.is_bundle_used(found.value.id).await?;
-        found.value.delete(&call.actor, is_used)?;
+        found.value.check_delete(&call.actor, is_used)?;
         call.expect_version(found.version)?;
         let (tenant, id) = (found.value.tenant, found.value.id);
         tx.delete_bundle(id, found.version).await?;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use std::net::IpAddr;
 use uuid::Uuid;
 
-/// What every handler is given besides its own arguments.
+/// Context that every handler gets besides its own arguments.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The actor.

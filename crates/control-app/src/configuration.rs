@@ -31,13 +31,13 @@ pub struct Diagnostic {
     pub column: u32,
     /// In bytes.
     pub length: u32,
-    /// What belongs beside the underlined text; may be empty.
+    /// Label of the underlined text; may be empty.
     pub label: String,
     /// A way to mend it.
     pub help: Option<String>,
 }
 
-/// What the check says.
+/// Result of the check.
 #[derive(Debug)]
 pub(crate) struct Checked {
     /// None for a configuration with errors.

@@ -46,7 +46,7 @@ pub enum Error {
     Definition {
         /// The field's name, with dots between levels.
         field: &'static str,
-        /// What the check of configurations says of it.
+        /// Message of the configuration check.
         reason: String,
     },
     /// A stored archive is not what was stored.

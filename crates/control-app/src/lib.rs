@@ -3,6 +3,10 @@
 //! Each handler is a method of [`App`] and reads in that order. The permission is the first line
 //! of the domain's verb, so a handler cannot forget it.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "`Error` says when each of its variants occurs"
+)]
 
 mod app;
 mod call;
@@ -44,7 +48,7 @@ pub use call::visit::Visit;
 pub use configuration::Diagnostic;
 pub use configuration::compiler::ListenAddresses;
 pub use configuration::diff::{
-    Change, Comparison, FileChange, PartMoved, RequestsMoved, RiskView, SettingChange,
+    Comparison, FileChange, PartMoved, RequestsMoved, RiskView, SettingChange,
 };
 pub use control_bundle::Files;
 pub use control_store::{
@@ -59,6 +63,7 @@ pub use installation::setup::{Installation, NewInstallation};
 pub use node::drift::DriftRemedy;
 pub use node::order::{OrderTarget, desired_tag};
 pub use node::{KeyRotation, RegisteredNode};
+pub use proxy_plan::diff::Change;
 pub use rollout::{NodeSelection, RolloutProgress, StoredFigures, StoredSide};
 pub use sso::connection::{SsoOverview, acs_path};
 pub use sso::sign_in::{SamlArrival, SsoBrowser, SsoOutcome, SsoRequest, SsoStart};

@@ -26,7 +26,7 @@ pub struct Metric {
     pub kind: MetricKind,
     /// Its labels.
     pub labels: &'static [&'static str],
-    /// What it says.
+    /// Help text of the exposition.
     pub help: &'static str,
 }
 

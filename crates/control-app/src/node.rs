@@ -40,10 +40,6 @@ pub enum KeyRotation {
 impl App {
     /// Registers a node; the token is used up by one in the same transaction. The same token, asked again for a node
     /// of this name that was not heard from yet, gives that node another key: the first answer was lost.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn register_node(
         &self,
         call: &Call,
@@ -68,7 +64,7 @@ impl App {
         let node = Node::register(&call.actor, tenant, id, new, call.now)?;
         if let Actor::Enrolment { id: token, .. } = call.actor {
             let by = (token, call.client_ip);
-            if let Some(known) = tx.unheard_node(project, &name, by).await? {
+            if let Some(known) = tx.node_without_heartbeat(project, &name, by).await? {
                 return self.register_again(tx, call, (project, known)).await;
             }
             if !tx.use_enrolment_token(token, call.now).await? {
@@ -121,10 +117,6 @@ impl App {
     }
 
     /// The nodes of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn nodes(
         &self,
         call: &Call,
@@ -140,10 +132,6 @@ impl App {
     }
 
     /// How many nodes a project has.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn count_nodes(&self, call: &Call, project: ProjectId) -> Result<NodeCounts, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
@@ -153,10 +141,6 @@ impl App {
     }
 
     /// One node.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn node(
         &self,
         call: &Call,
@@ -169,10 +153,6 @@ impl App {
     }
 
     /// The newest events of a node.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn node_events(
         &self,
         call: &Call,
@@ -186,10 +166,6 @@ impl App {
     }
 
     /// Changes labels; `None` removes one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn label_node(
         &self,
         call: &Call,
@@ -211,10 +187,6 @@ impl App {
     }
 
     /// Ends the wait of a node that asked for labels that its token does not give.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn approve_node(
         &self,
         call: &Call,
@@ -236,10 +208,6 @@ impl App {
     }
 
     /// Gives a node another key, which is shown once. The key reads the private keys of the node's certificates.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rotate_node_key(
         &self,
         call: &Call,
@@ -248,7 +216,7 @@ impl App {
     ) -> Result<(i64, Secret), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, project, id).await?;
-        found.value.rotate_key(&call.actor)?;
+        found.value.check_key_rotation(&call.actor)?;
         require_credential(&mut tx, &call.actor, &found.value).await?;
         call.expect_version(found.version)?;
         let key = self.new_secret();
@@ -264,10 +232,6 @@ impl App {
     }
 
     /// Deletes a node; its credentials are refused from then on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_node(
         &self,
         call: &Call,
@@ -280,7 +244,7 @@ impl App {
         let found = find(&mut tx, project, id).await?;
         found
             .value
-            .delete(&call.actor, self.heartbeat_interval, call.now)?;
+            .check_delete(&call.actor, self.heartbeat_interval, call.now)?;
         call.expect_version(found.version)?;
         tx.delete_node(id, found.version).await?;
         let tenant = found.value.tenant;

@@ -13,10 +13,6 @@ use control_wire::OrgId;
 
 impl App {
     /// Creates an organization; its creator becomes its administrator.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_org(&self, call: &Call, name: &str) -> Result<Versioned<Org>, Error> {
         let mut tx = self.store.begin().await?;
         let org = self.insert_org(&mut tx, call, name).await?;
@@ -36,10 +32,6 @@ impl App {
     }
 
     /// The organizations that the actor sees.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn orgs(&self, call: &Call, page: Page) -> Result<Vec<Versioned<Org>>, Error> {
         call.actor.holds(Access::SignedIn)?;
         let mut tx = self.store.read().await?;
@@ -54,20 +46,12 @@ impl App {
     }
 
     /// One organization.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn org(&self, call: &Call, id: OrgId) -> Result<Versioned<Org>, Error> {
         call.actor.require(Access::READ_ORG, Tenant::org(id))?;
         find(&mut self.store.read().await?, id).await
     }
 
     /// Renames an organization.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rename_org(
         &self,
         call: &Call,
@@ -88,15 +72,11 @@ impl App {
     }
 
     /// Deletes an organization that has no projects, with its members and keys.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_org(&self, call: &Call, id: OrgId) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, id).await?;
         let has_projects = tx.has_projects(id).await?;
-        found.value.delete(&call.actor, has_projects)?;
+        found.value.check_delete(&call.actor, has_projects)?;
         call.expect_version(found.version)?;
         tx.delete_org(id, found.version).await?;
         let tenant = found.value.tenant();

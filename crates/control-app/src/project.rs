@@ -13,10 +13,6 @@ use control_wire::{OrgId, ProjectId};
 
 impl App {
     /// Creates a project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_project(
         &self,
         call: &Call,
@@ -35,10 +31,6 @@ impl App {
     }
 
     /// The projects of an organization; a key that is limited to one sees that one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn projects(
         &self,
         call: &Call,
@@ -52,10 +44,6 @@ impl App {
     }
 
     /// One project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn project(&self, call: &Call, id: ProjectId) -> Result<Versioned<Project>, Error> {
         let found = find(&mut self.store.read().await?, id).await?;
         let tenant = found.value.tenant();
@@ -64,10 +52,6 @@ impl App {
     }
 
     /// Renames a project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rename_project(
         &self,
         call: &Call,
@@ -89,10 +73,6 @@ impl App {
 
     /// Asks for another policy: a stricter one holds at once, a weaker one where two persons are needed for a rollout
     /// when a second administrator asks for the same.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn ask_policy(
         &self,
         call: &Call,
@@ -123,17 +103,13 @@ impl App {
     }
 
     /// Deletes a project that has no nodes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_project(&self, call: &Call, id: ProjectId) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         // A step of a rollout locks it before the rows that go with this one.
         tx.lock_audit().await?;
         let found = find(&mut tx, id).await?;
         let has_nodes = tx.has_nodes(id).await?;
-        found.value.delete(&call.actor, has_nodes)?;
+        found.value.check_delete(&call.actor, has_nodes)?;
         call.expect_version(found.version)?;
         tx.delete_project(id, found.version).await?;
         let tenant = found.value.tenant();

@@ -49,11 +49,11 @@ pub struct RolloutProgress {
     pub batches: Vec<StoredBatch>,
     /// The nodes of the batch under way.
     pub counts: Option<BatchCounts>,
-    /// What the gate sees of it now.
+    /// The gate's present figures for it.
     pub figures: Option<StoredFigures>,
 }
 
-/// What a gate saw, in few numbers.
+/// Figures of a gate, in few numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredFigures {
     /// The nodes of the batch.
@@ -68,7 +68,7 @@ pub struct StoredFigures {
 /// One side of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredSide {
-    /// Nodes that were looked at.
+    /// Number of compared nodes.
     pub nodes: i64,
     /// Requests that they answered; a node above the median counts as much as the median.
     pub requests: u64,
@@ -111,10 +111,6 @@ impl StoredSide {
 
 impl App {
     /// Plans a rollout: its nodes are chosen now.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_rollout(
         &self,
         call: &Call,
@@ -147,10 +143,6 @@ impl App {
     }
 
     /// Carries out what an operator asks for.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn command_rollout(
         &self,
         call: &Call,
@@ -187,7 +179,7 @@ impl App {
         })
     }
 
-    /// What the policy says of a rollout that is to start; nothing of other commands.
+    /// Judges a rollout that is about to start; `None` for other commands.
     async fn judge_start(
         &self,
         call: &Call,
@@ -210,10 +202,6 @@ impl App {
     }
 
     /// The rollouts of a project, perhaps only those in one state.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rollouts(
         &self,
         call: &Call,
@@ -228,10 +216,6 @@ impl App {
     }
 
     /// Deletes a rollout that is planned or has ended.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_rollout(
         &self,
         call: &Call,
@@ -241,7 +225,7 @@ impl App {
         // A step of the rollout locks it before its rows.
         tx.lock_audit().await?;
         let found = find(&mut tx, place).await?;
-        found.value.delete(&call.actor)?;
+        found.value.check_delete(&call.actor)?;
         call.expect_version(found.version)?;
         let (tenant, id) = (found.value.tenant, found.value.id);
         tx.delete_rollout(id, found.version).await?;
@@ -250,10 +234,6 @@ impl App {
     }
 
     /// One rollout, with how it stands.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rollout(
         &self,
         call: &Call,
@@ -276,10 +256,6 @@ impl App {
     }
 
     /// The bundle and the nodes of a rollout, and how far each is.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rollout_nodes(
         &self,
         call: &Call,
@@ -328,7 +304,7 @@ impl App {
         Ok(version)
     }
 
-    /// What follows from an event; gives the nodes with new orders.
+    /// Applies the effects of an event; returns the nodes with new orders.
     async fn follow(
         &self,
         tx: &mut Transaction,

@@ -1,7 +1,7 @@
 //! A node's token: a JWT signed with Ed25519.
 //!
-//! The library verifies the signature. What it would let pass is refused before: fields that are
-//! unknown or repeated, other algorithms, bytes that are not canonical, times that were never given.
+//! The library verifies the signature. This module refuses what the library accepts: unknown or
+//! repeated fields, other algorithms, bytes that are not canonical, times that were never issued.
 
 use crate::error::AuthError;
 use crate::signature::{PublicKey, SigningPair};
@@ -19,7 +19,7 @@ const MAX_SKEW: SignedDuration = SignedDuration::from_secs(60);
 /// Ours have about 550.
 const MAX_TOKEN_BYTES: usize = 1024;
 
-/// What a token says.
+/// Claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
@@ -78,7 +78,7 @@ impl std::fmt::Debug for UnverifiedToken<'_> {
 
 impl<'a> UnverifiedToken<'a> {
     /// Whether a bearer's text is meant as a token: no other credential has a dot.
-    pub fn is_meant(text: &str) -> bool {
+    pub fn has_token_shape(text: &str) -> bool {
         text.contains('.')
     }
 
@@ -105,12 +105,12 @@ impl<'a> UnverifiedToken<'a> {
         Ok(Self { text, claims })
     }
 
-    /// What the token says; to be believed only after [`UnverifiedToken::verify`].
+    /// The claims, unverified: call [`UnverifiedToken::verify`] before you trust them.
     pub fn claims(&self) -> &Claims {
         &self.claims
     }
 
-    /// What the token says, if `key` signed it and it is valid at `now`.
+    /// The claims, if `key` signed the token and it is valid at `now`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a bundle may be at most. Both sides hold the same bounds: what can be packed can be unpacked.
+//! Bounds of a bundle. They are the same on both sides: a packed bundle can be unpacked.
 
 /// Bytes of an archive.
 pub const MAX_ARCHIVE_BYTES: usize = 16 * 1024 * 1024;

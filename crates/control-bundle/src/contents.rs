@@ -20,10 +20,10 @@ const PRIVATE_KEY: &[u8] = b"PRIVATE KEY-----";
 /// Files by name; `/` separates folders.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// What is in a bundle, as far as its manifest vouches for it.
+/// Contents of a bundle, verified against its manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents {
-    /// What it holds and needs.
+    /// The manifest.
     pub manifest: Manifest,
     /// The bill of materials.
     pub sbom: Value,

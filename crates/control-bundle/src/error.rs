@@ -33,7 +33,7 @@ pub enum BundleError {
     Name {
         /// The name, shortened.
         name: String,
-        /// What is wrong with it.
+        /// Reason of the refusal.
         reason: NameError,
     },
     /// A name twice, or a file where another one needs a folder.

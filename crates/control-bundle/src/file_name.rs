@@ -4,7 +4,7 @@ use crate::bounds::{MAX_DEPTH, MAX_NAME_BYTES};
 use crate::error::{BundleError, NameError};
 use std::collections::BTreeMap;
 
-/// What one header field of the archive holds.
+/// Capacity of a name field in the archive's header.
 const MAX_PART_BYTES: usize = 100;
 const SHOWN_CHARS: usize = 80;
 

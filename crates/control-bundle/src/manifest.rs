@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const FORMAT: u32 = 1;
 const MAX_MANIFEST_BYTES: usize = 4 * 1024 * 1024;
 
-/// What a configuration needs of the proxy.
+/// Requirements of a configuration on the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirements {
     /// The version of the configuration's language.
@@ -19,7 +19,7 @@ pub struct Requirements {
     pub least_proxy_version: String,
 }
 
-/// What an archive holds, and what it needs.
+/// Contents and requirements of an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {

@@ -46,7 +46,7 @@ pub(crate) struct Channel {
     token: Option<String>,
 }
 
-/// What a long poll brought.
+/// Result of a long poll.
 #[derive(Debug)]
 pub(crate) enum Desired {
     Unchanged,
@@ -251,7 +251,7 @@ async fn read(mut response: Response, most: usize) -> Result<Vec<u8>, ChannelErr
     Ok(bytes)
 }
 
-/// The innermost reason is the one that helps; the URL holds nothing secret.
+/// Shows the innermost reason; the URL contains no secret.
 fn failed(error: &reqwest::Error) -> ChannelError {
     let mut reason: &dyn std::error::Error = error;
     while let Some(source) = reason.source() {

@@ -129,7 +129,7 @@ impl Client {
         self.machine.started_with(&started.bundle, outcome);
     }
 
-    /// What the node says of itself.
+    /// The status for the next heartbeat.
     pub fn status(&self) -> NodeStatus {
         self.machine.status()
     }
@@ -204,7 +204,7 @@ impl Client {
         }
         let fault = fault.map(|error| format!("the node's state cannot be kept: {error}"));
         if let Some(fault) = &fault {
-            self.complain(fault);
+            self.report_fault(fault);
         }
         self.machine.set_storage_fault(fault);
         if !self.machine.is_activating() {
@@ -247,11 +247,11 @@ impl Client {
                 outcome
             }
             Err(ChannelError::Unauthorized) => {
-                self.complain("the control plane does not accept the node's credential");
+                self.report_fault("the control plane does not accept the node's credential");
                 Outcome::Unauthorized
             }
             Err(ChannelError::Refused(why)) => {
-                self.complain(&why);
+                self.report_fault(&why);
                 match action {
                     Action::Report(_) | Action::Fetch(_) | Action::FetchCertificates(_) => {
                         Outcome::Refused(why)
@@ -267,7 +267,7 @@ impl Client {
                 }
             }
             Err(ChannelError::Failed(why, wait)) => {
-                self.complain(&why);
+                self.report_fault(&why);
                 Outcome::Failed(wait)
             }
         }
@@ -280,7 +280,7 @@ impl Client {
     ) -> Result<Outcome, ChannelError> {
         match action {
             Action::Wait(wait) => {
-                sleep(jitter::of_wait(*wait)).await;
+                sleep(jitter::wait_share(*wait)).await;
                 return Ok(Outcome::Waited);
             }
             Action::Enrol => return self.enrol().await,
@@ -382,11 +382,11 @@ impl Client {
         let answer = answer?;
         self.tell_events(own).await;
         let interval = Duration::from_secs(answer.heartbeat_interval_secs);
-        let interval = jitter::of_interval(interval);
+        let interval = jitter::interval_share(interval);
         Ok(Outcome::Reported(interval.min(self.max_interval)))
     }
 
-    /// Events without an answer are told again, and may then be told twice.
+    /// Events without an answer are sent again, and may then arrive twice.
     async fn tell_events(&mut self, own: &Identity) {
         if self.events.is_empty() {
             return;
@@ -395,9 +395,9 @@ impl Client {
             Ok(()) => self.events.clear(),
             Err(ChannelError::Refused(why)) => {
                 self.events.clear();
-                self.complain(&why);
+                self.report_fault(&why);
             }
-            Err(error) => self.complain(&told(error)),
+            Err(error) => self.report_fault(&fault_text(error)),
         }
     }
 
@@ -448,7 +448,7 @@ impl Client {
     }
 
     /// Says each fault once, until the next report arrives.
-    fn complain(&mut self, fault: &str) {
+    fn report_fault(&mut self, fault: &str) {
         if self.last_fault.as_deref() != Some(fault) {
             tracing::warn!(fault, "control plane");
             self.last_fault = Some(fault.to_owned());
@@ -477,7 +477,7 @@ fn versions(settings: &Settings) -> (u32, Version) {
     (settings.schema_version, version)
 }
 
-fn told(error: ChannelError) -> String {
+fn fault_text(error: ChannelError) -> String {
     match error {
         ChannelError::Unauthorized => "the credential is not accepted".to_owned(),
         ChannelError::Refused(why) | ChannelError::Failed(why, _) => why,

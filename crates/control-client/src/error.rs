@@ -37,7 +37,7 @@ pub enum ClientError {
     Storage {
         /// The folder.
         folder: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// The roots for the control plane's certificate cannot be read.

@@ -1,11 +1,11 @@
-//! What the node tells of itself besides its status.
+//! Events that the node reports besides its status.
 
 use crate::error::OrderError;
 
 /// Something that happened on the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What it was.
+    /// Kind of event.
     pub kind: EventKind,
     /// A sentence for readers.
     pub message: String,
@@ -41,7 +41,7 @@ impl EventKind {
         }
     }
 
-    /// What was refused, if that is what happened.
+    /// Reason of a refusal; `None` for other events.
     pub fn refusal(self) -> Option<RefusalReason> {
         match self {
             Self::BundleRejected(reason) | Self::OrderRefused(reason) => Some(reason),
@@ -66,7 +66,7 @@ pub enum RefusalReason {
     UnknownKey,
     /// The order's signature does not match.
     Signature,
-    /// The archive cannot be had, or is not the one that was ordered.
+    /// The archive is not available, or differs from the order.
     Archive,
     /// The bundle cannot be kept on the disk.
     Disk,

@@ -1,4 +1,4 @@
-//! What the client asks of the machine that it runs on.
+//! Interface of the client to the node's proxy and machine.
 
 use crate::bundle::{Bundle, Certificates};
 use crate::event::RefusalReason;
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the node itself can do.
+/// Abilities of the node itself.
 pub trait Host: Send {
     /// Puts the bundle in force, or says why not and changes nothing.
     fn activate(
@@ -34,12 +34,12 @@ pub trait Host: Send {
     fn measure(&mut self) -> Measured;
 }
 
-/// What a heartbeat tells of the machine.
+/// Measurements for a heartbeat.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// 100 for one core.
     pub cpu_percent: f64,
-    /// What was served since the bundle came into force.
+    /// Counters since the bundle came into force.
     pub traffic: Option<Traffic>,
 }
 
@@ -72,6 +72,6 @@ pub struct Observation {
     pub last_contact: Option<Timestamp>,
     /// The counter of the order of the bundle in force; 0 without one.
     pub order: u64,
-    /// What the node refused since the last observation.
+    /// Refusals of the node since the last observation.
     pub refusals: Vec<RefusalReason>,
 }

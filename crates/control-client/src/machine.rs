@@ -67,7 +67,7 @@ pub enum Outcome {
     Waited,
     /// The credential is not accepted.
     Unauthorized,
-    /// The control plane is away, slow, or does not make sense; it may have said when to come back.
+    /// The control plane is unreachable, slow, or answers nonsense; it may have sent `Retry-After`.
     Failed(Option<Duration>),
 }
 
@@ -82,14 +82,14 @@ pub struct Assignment {
     pub tag: String,
 }
 
-/// What the node knows of itself, and what it does at present.
+/// State and phase of the node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     identity: Option<Identity>,
     state: PersistedState,
     phase: Phase,
     status: NodeStatus,
-    /// The version of the language, and that of the proxy.
+    /// Versions of the language and of the proxy.
     versions: (u32, Version),
     /// The tag of the last answer that was dealt with.
     known: String,
@@ -164,7 +164,7 @@ impl Machine {
         }
     }
 
-    /// What to keep on disk.
+    /// The state to keep on disk.
     pub fn state(&self) -> &PersistedState {
         &self.state
     }
@@ -174,7 +174,7 @@ impl Machine {
         self.identity.as_ref()
     }
 
-    /// What the node says of itself.
+    /// The status for the next heartbeat.
     pub fn status(&self) -> NodeStatus {
         let mut status = self.status.clone();
         status.diagnostics.extend(self.storage_fault.clone());
@@ -190,7 +190,7 @@ impl Machine {
         in_force.map_or(0, |order| order.counter)
     }
 
-    /// What happened since the last call.
+    /// Takes the events since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
@@ -212,7 +212,7 @@ impl Machine {
         &self.phase
     }
 
-    /// What follows from an outcome; `now` is the time since any fixed moment.
+    /// The action that follows an outcome; `now` is the time since any fixed moment.
     pub fn next(&mut self, outcome: Outcome, now: Duration) -> Action {
         self.now = now;
         let phase = std::mem::replace(&mut self.phase, Phase::Waiting);

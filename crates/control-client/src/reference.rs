@@ -8,7 +8,7 @@ use control_wire::{JsonWebKey, Order, RegisterResponse, SigningKeyId};
 use std::sync::Arc;
 use std::time::Duration;
 
-const HEAD: &str = "# What a node does\n\n\
+const HEAD: &str = "# The state machine of a node\n\n\
     Made by `cargo xtask reference` from `crates/control-client/src/machine.rs`: each row is asked of the \
     machine itself. Outcomes that are not listed for a phase belong to another action, and make the node \
     report.\n\n\
@@ -92,7 +92,7 @@ impl Sample {
         })
     }
 
-    /// What a node goes through until it serves a bundle, from its first action on.
+    /// Outcomes from the first action of a node until it serves a bundle.
     fn steps(&self) -> Vec<Outcome> {
         vec![
             Outcome::Enrolled(self.registered.clone()),

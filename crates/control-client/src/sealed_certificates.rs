@@ -85,7 +85,7 @@ impl SealedCertificates {
     ///
     /// # Errors
     ///
-    /// What the disk says, or what is wrong with the key file.
+    /// If the disk fails, or the key file is not usable.
     pub(crate) fn save(&self, node: NodeId, certificates: &Certificates) -> io::Result<()> {
         let stale = entries(&self.folder).filter(|file| {
             let name = file.file_name().and_then(|name| name.to_str());

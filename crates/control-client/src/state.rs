@@ -1,4 +1,4 @@
-//! What outlives the process.
+//! State that outlives the process.
 
 use crate::trust::Trust;
 use control_wire::{BundleId, NodeId, Order, OrgId, ProjectId, RegisterResponse, Verdict};
@@ -20,7 +20,7 @@ pub struct Identity {
     pub trust: Trust,
 }
 
-/// What a node must not forget. It is written before the action that follows from it.
+/// Durable state of a node, written before the action that depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistedState {
     /// The signing keys that this node believes; `None` until the first enrolment.
@@ -33,7 +33,7 @@ pub struct PersistedState {
     pub last_good: Option<Order>,
 }
 
-/// What became of the newest order.
+/// Result of the newest order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// The bundle of the order.

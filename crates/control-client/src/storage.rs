@@ -34,7 +34,7 @@ pub enum Storage {
     Memory,
 }
 
-/// What a folder holds.
+/// Contents of the folder.
 #[derive(Debug, Default)]
 pub struct Kept {
     /// The node's identity.
@@ -66,7 +66,7 @@ impl Storage {
         })
     }
 
-    /// What was kept. A damaged file counts as missing, and is put aside.
+    /// Reads the folder. A damaged file counts as missing, and is put aside.
     pub fn load(&self, versions: (u32, Version)) -> Kept {
         let Self::Folder { path, .. } = self else {
             return Kept::default();
@@ -89,7 +89,7 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// If the disk fails.
     pub fn save_identity(&self, identity: &Identity) -> io::Result<()> {
         match self {
             Self::Folder { path, .. } => write_json(&path.join(IDENTITY), identity),
@@ -101,7 +101,7 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// If the disk fails.
     pub fn save_state(&self, state: &PersistedState) -> io::Result<()> {
         match self {
             Self::Folder { path, .. } => write_json(&path.join(STATE), state),
@@ -123,7 +123,7 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// What the disk says; nothing that is in use was changed.
+    /// If the disk fails; files in use are unchanged.
     pub fn stage(&mut self, bundle: &Bundle) -> io::Result<PathBuf> {
         let Self::Folder { path, unpacked } = self else {
             return Ok(PathBuf::new());
@@ -135,7 +135,7 @@ impl Storage {
         let folder = path.join(ACTIVE).join(name);
         let unpacking = unpack(&folder, bundle);
         if unpacking.is_err() {
-            // What is left of it would only fill the disk.
+            // Its remains would only fill the disk.
             drop(fs::remove_dir_all(&folder));
         }
         unpacking.map(|()| folder)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 const MAX_KEYS: usize = 16;
 /// Retired keys that are remembered; the oldest are forgotten first.
 const MAX_RETIRED: usize = 64;
-/// Deactivated keys of one answer that are looked at.
+/// Deactivated keys of one answer at most.
 const MAX_ENDED: usize = 64;
 
 /// The keys of one organization.

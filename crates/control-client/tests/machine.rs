@@ -74,7 +74,7 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// What is true after each step, whatever happened.
+/// Invariants after each step.
 fn check(before: &Node, outcome: &Outcome, after: &Node, sample: &Sample) {
     let (old, new) = (before.machine.state(), after.machine.state());
     assert!(old.counter <= new.counter, "the counter fell");

@@ -10,7 +10,7 @@ use control_wire::{OrgId, ProjectId};
 /// The actors that a verb admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Every request; a credential is not looked at.
+    /// Every request; credentials are ignored.
     Public,
     /// The bearer of the one-time set-up link.
     SetUp,
@@ -34,7 +34,7 @@ pub enum Access {
     System,
     /// A member of the organization, or one of its API keys.
     Member {
-        /// What an API key needs.
+        /// Scope that an API key needs.
         scope: ScopeRule,
         /// The least role that a user needs.
         role: Role,
@@ -43,7 +43,7 @@ pub enum Access {
     },
 }
 
-/// What an API key needs. A key without scopes has full access and passes every rule.
+/// Scope that an API key needs. A key without scopes has full access and passes every rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopeRule {
     /// Any key of the organization, also one that is limited to a project.
@@ -110,7 +110,8 @@ impl Access {
 }
 
 named! {
-    /// What a user may do in an organization or a project; each role includes those before it.
+    /// Rights of a user in an organization or a project; each role includes the ones before it.
+    #[schema(as = RoleName)]
     Role {
         /// Reads.
         Reader = "reader",
@@ -122,7 +123,8 @@ named! {
 }
 
 named! {
-    /// What an API key may do.
+    /// One right of an API key.
+    #[schema(as = ScopeName)]
     Scope {
         /// Lists and views nodes.
         NodesRead = "nodes:read",

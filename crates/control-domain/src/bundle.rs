@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 named! {
     /// How far a bundle has come.
+    #[schema(as = BundleStateName)]
     BundleState {
         /// Its files are not checked yet.
         Draft = "draft",
@@ -28,7 +29,7 @@ named! {
 }
 
 named! {
-    /// What happens to a bundle.
+    /// Events of a bundle.
     BundleEvent {
         /// The configuration has no errors.
         Validate = "be validated",
@@ -79,7 +80,7 @@ pub struct Bundle {
     pub id: BundleId,
     /// Its project.
     pub tenant: Tenant,
-    /// What it is for; several bundles may have the same name.
+    /// Name for its purpose; not unique.
     pub name: Name,
     /// How far it has come.
     pub state: BundleState,
@@ -87,7 +88,7 @@ pub struct Bundle {
     pub archive: Option<BundleArchive>,
     /// None unless it was signed.
     pub signature: Option<BundleSignature>,
-    /// What the validator says, errors and warnings: JSON.
+    /// Errors and warnings of the validator, as JSON.
     pub diagnostics: String,
     /// When it was created.
     pub created_at: Timestamp,
@@ -228,7 +229,7 @@ impl Bundle {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or while nodes or rollouts need it.
-    pub fn delete(&self, actor: &Actor, is_used: bool) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor, is_used: bool) -> Result<(), Refusal> {
         actor.require(Access::WRITE_BUNDLES, self.tenant)?;
         let used = Refusal::InUse("nodes or rollouts that need it");
         (!is_used).then_some(()).ok_or(used)
@@ -239,7 +240,7 @@ impl Bundle {
     /// # Errors
     ///
     /// [`Refusal::NotFound`] unless it is signed.
-    pub fn deliver(&self) -> Result<(), Refusal> {
+    pub fn check_delivery(&self) -> Result<(), Refusal> {
         let is_signed = self.state == BundleState::Signed;
         is_signed.then_some(()).ok_or(Refusal::NotFound)
     }

@@ -5,7 +5,7 @@
 pub struct Transition<S, E> {
     /// The state before.
     pub from: S,
-    /// What happens.
+    /// The event.
     pub event: E,
     /// The state after.
     pub to: S,

@@ -1,15 +1,22 @@
 //! Enums with variants that have a name in the interface, the database and the documentation.
 
-/// Declares an enum, its names, and the list of all its variants, which thus cannot disagree.
+/// Declares an enum, its names, and the list of all its variants, which thus cannot disagree. The names are
+/// those of JSON and of the interface's description as well.
+///
+/// The names are taken as `tt`: a `literal` reaches the derive of the schema in a group that it cannot read,
+/// and the description would have the variants' names.
 macro_rules! named {
     (
         $(#[$meta:meta])*
-        $type:ident { $($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)? }
+        $type:ident { $($(#[$doc:meta])* $variant:ident = $name:tt),* $(,)? }
     ) => {
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+            utoipa::ToSchema,
+        )]
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $type {
-            $($(#[$doc])* $variant,)*
+            $($(#[$doc])* #[serde(rename = $name)] $variant,)*
         }
 
         impl $type {

@@ -26,6 +26,7 @@ pub const DUPLICATE_MEMORY: SignedDuration = SignedDuration::from_mins(15);
 
 named! {
     /// Whether a node is there.
+    #[schema(as = NodeStateName)]
     NodeState {
         /// It was registered, and has not sent a heartbeat yet.
         Enrolled = "enrolled",
@@ -39,7 +40,7 @@ named! {
 }
 
 named! {
-    /// What happens to a node.
+    /// Events of a node.
     NodeTransitionEvent {
         /// It sends a heartbeat.
         Heartbeat = "heartbeat",
@@ -73,7 +74,7 @@ pub struct Node {
     pub tenant: Tenant,
     /// Its name, unique in the project.
     pub name: Name,
-    /// What it is chosen by.
+    /// Labels for selectors of rollouts and certificates.
     pub labels: Labels,
     /// Labels that it asked for and its token does not give. While there are any, it waits for an approval and
     /// gets no orders.
@@ -84,11 +85,11 @@ pub struct Node {
     pub rotating: bool,
     /// The last heartbeat.
     pub report: Option<NodeReport>,
-    /// What it shall run.
+    /// Its newest order.
     pub order: Option<OrderSummary>,
 }
 
-/// What a node says of itself when it registers.
+/// Properties that a node reports when it registers.
 #[derive(Clone, Debug)]
 pub struct NewNode<'a> {
     /// Its name.
@@ -99,7 +100,7 @@ pub struct NewNode<'a> {
     pub given: Option<Labels>,
 }
 
-/// A node's own word, as of its last heartbeat. What a heartbeat leaves out is kept.
+/// Report of a node as of its last heartbeat; omitted fields keep their values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeReport {
     /// When it came.
@@ -108,9 +109,9 @@ pub struct NodeReport {
     pub cpu_percent: f64,
     /// The version of the proxy.
     pub version: Option<String>,
-    /// What it runs.
+    /// The bundle that it runs.
     pub status: NodeStatus,
-    /// What it served.
+    /// Counters of requests.
     pub traffic: Option<Traffic>,
     /// Two processes with its identity, if there ever were.
     pub duplicate: Option<DuplicateNode>,
@@ -262,7 +263,7 @@ impl Node {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn rotate_key(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_key_rotation(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::WRITE_NODES, self.tenant)
     }
 
@@ -271,7 +272,7 @@ impl Node {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn delete(
+    pub fn check_delete(
         &self,
         actor: &Actor,
         interval: HeartbeatInterval,

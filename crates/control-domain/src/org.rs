@@ -24,7 +24,7 @@ pub struct Org {
     pub created_at: Timestamp,
 }
 
-/// What an organization demands of its members.
+/// Security requirements for members of an organization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrgSecurity {
     /// Whether sessions need a second factor.
@@ -64,7 +64,7 @@ impl Org {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or while it has projects.
-    pub fn delete(&self, actor: &Actor, has_projects: bool) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor, has_projects: bool) -> Result<(), Refusal> {
         actor.require(Access::CONTROL, self.tenant())?;
         (!has_projects)
             .then_some(())

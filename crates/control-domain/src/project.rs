@@ -20,7 +20,7 @@ pub struct Project {
     pub org: OrgId,
     /// Its name, unique in the organization.
     pub name: Name,
-    /// What holds for its rollouts and assignments.
+    /// Policy of its rollouts and assignments.
     pub policy: ProjectPolicy,
     /// When it was created.
     pub created_at: Timestamp,
@@ -77,7 +77,7 @@ impl Project {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or while it has nodes.
-    pub fn delete(&self, actor: &Actor, has_nodes: bool) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor, has_nodes: bool) -> Result<(), Refusal> {
         actor.require(Access::CONTROL, self.tenant())?;
         (!has_nodes).then_some(()).ok_or(Refusal::InUse("nodes"))
     }

@@ -15,7 +15,7 @@ const OPENING: &str = "\
 
 <!-- Written by `cargo xtask reference` from the tables in the code; changes here are lost. -->
 
-The code, the tests and this page read the same rows. What has no row is refused with 409 `WRONG_STATE`.
+The code, the tests and this page read the same rows. An event without a row is refused with 409 `WRONG_STATE`.
 ";
 
 const ROLLOUT: &str = "\

@@ -68,12 +68,12 @@ fn a_key_is_revoked_and_then_deleted() {
     let wrong_state = |result: Result<(), Refusal>| {
         assert!(matches!(result, Err(Refusal::WrongState { .. })));
     };
-    wrong_state(key.delete(&admin(), NOW));
+    wrong_state(key.check_delete(&admin(), NOW));
     assert!(key.clone().accept(NOW).is_ok());
     let revoked = key.revoke(&admin(), NOW).unwrap();
     assert_eq!(revoked.clone().accept(NOW), Err(Refusal::Ended));
     wrong_state(revoked.clone().revoke(&admin(), NOW).map(drop));
-    assert_eq!(revoked.delete(&admin(), NOW), Ok(()));
+    assert_eq!(revoked.check_delete(&admin(), NOW), Ok(()));
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn node(seen_at: Option<Timestamp>) -> Node {
     }
 }
 
-/// What happens to a real node is what the table says: all states × events.
+/// A real node follows the table: all states × events.
 #[test]
 fn a_node_moves_as_the_table_says() {
     use NodeTransitionEvent::{Delete, Heartbeat, Miss};
@@ -137,11 +137,11 @@ fn a_node_moves_as_the_table_says() {
         assert_eq!(next(Heartbeat), Some(beaten));
         let missed = node.state(interval, after(90));
         assert_eq!(next(Miss).unwrap_or(state), missed);
-        let deleted = node.delete(&user(Role::Operator), interval, NOW);
+        let deleted = node.check_delete(&user(Role::Operator), interval, NOW);
         assert_eq!(deleted.is_ok(), next(Delete).is_some());
     }
     assert_eq!(there.state(interval, after(89)), NodeState::Online);
-    let reader = there.delete(&user(Role::Reader), interval, NOW);
+    let reader = there.check_delete(&user(Role::Reader), interval, NOW);
     assert_eq!(reader, Err(Refusal::LowerRole(Role::Operator)));
 }
 
@@ -260,7 +260,7 @@ fn a_signing_key_moves_as_the_table_says() {
     let operator = user(Role::Operator);
     let refused = Err(Refusal::LowerRole(Role::Admin));
     assert_eq!(active.deactivate(&operator, NOW).map(drop), refused);
-    assert_eq!(SigningKey::create(&operator, ORG, 0), refused);
-    assert_eq!(SigningKey::create(&admin, ORG, 15), Ok(()));
-    assert!(SigningKey::create(&admin, ORG, 16).is_err());
+    assert_eq!(SigningKey::check_create(&operator, ORG, 0), refused);
+    assert_eq!(SigningKey::check_create(&admin, ORG, 15), Ok(()));
+    assert!(SigningKey::check_create(&admin, ORG, 16).is_err());
 }

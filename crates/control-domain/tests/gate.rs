@@ -1,4 +1,4 @@
-//! What passes the gate, and that no data does not.
+//! The gate: figures that pass, figures that fail, and missing data, which fails.
 #![expect(clippy::indexing_slicing, reason = "a test may stop")]
 
 use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict, Trim, p99_ms};

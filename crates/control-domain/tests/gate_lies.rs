@@ -6,7 +6,7 @@ use control_wire::{RouteTraffic, Traffic};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
 use std::collections::BTreeMap;
 
-/// What a node reports.
+/// Report of a node.
 #[derive(Clone, Debug)]
 struct Word {
     cpu_percent: f64,

@@ -1,4 +1,4 @@
-//! Cookies: that of a session, and reading of any.
+//! Cookies: the session's, and parsing of any.
 
 use axum::http::header::InvalidHeaderValue;
 use axum::http::{HeaderMap, HeaderValue, header};

@@ -1,6 +1,6 @@
-//! What is wrong with a bundle, and on which nodes.
+//! Faults of bundles, and the nodes that they affect.
 
-/// What a bundle does to a node that runs it.
+/// Effect of a bundle on a node that runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// So many of 1000 answers are 5xx.
@@ -57,7 +57,7 @@ pub enum Share {
 pub struct Hurt {
     /// The name, as `--faults` takes it.
     pub name: &'static str,
-    /// What goes wrong.
+    /// The fault.
     pub fault: Fault,
     /// Where it goes wrong.
     pub share: Share,

@@ -32,11 +32,11 @@ const ROUTES: [&str; 2] = ["api", "web"];
 /// Reports in which a late fault does not show.
 const WELL_REPORTS: u64 = 2;
 
-/// What all nodes of a fleet look at.
+/// State that all nodes of a fleet share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) hurts: ArcSwap<BTreeMap<BundleId, Hurt>>,
-    /// What each node runs, by its number.
+    /// Active bundle of each node, by its number.
     pub(crate) active: Vec<ArcSwap<Option<BundleId>>>,
     /// The place of each node in the order of identifiers, by its number.
     pub(crate) positions: Vec<AtomicUsize>,

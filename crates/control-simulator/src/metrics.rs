@@ -1,4 +1,4 @@
-//! What a simulation costs the control plane.
+//! Cost of a simulation for the control plane.
 
 use crate::operator::Operator;
 use proxy_load::clock::Stopwatch;
@@ -15,7 +15,7 @@ pub struct Measurement {
     calls: usize,
 }
 
-/// What the control plane used between two moments.
+/// Resources of the control plane between two moments.
 #[derive(Clone, Debug)]
 pub struct Usage {
     /// The time between them.
@@ -47,7 +47,7 @@ impl Measurement {
         }
     }
 
-    /// What was used since the start.
+    /// Usage since the start.
     pub fn usage(&self, operator: &Operator) -> Usage {
         let metrics = operator.metrics();
         let since = |name: &str| sum(&metrics, name) - sum(&self.metrics, name);

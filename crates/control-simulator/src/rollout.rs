@@ -122,7 +122,7 @@ impl Operator {
                 let found = self.get(&format!("rollouts/{id}"));
                 let state = found["state"].as_str().expect("a state");
                 if state != "running" {
-                    // The fault has shown what it does: its nodes come back.
+                    // The fault had its effect: its nodes recover.
                     fleet.heal(&plan.bundle);
                 }
                 if matches!(state, "completed" | "rolled_back" | "paused" | "cancelled") {

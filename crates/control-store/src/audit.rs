@@ -22,7 +22,7 @@ const CHUNK: i64 = 500;
 /// Replicas of a version that had no key may write so long beside newer ones.
 const UPGRADE: SignedDuration = SignedDuration::from_hours(1);
 
-/// What a look at the whole log found.
+/// Result of verifying the whole log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditVerification {
     /// The first entry that does not fit the chain, by its number from 1: it, or one before it, was changed or removed.
@@ -49,10 +49,6 @@ impl Transaction {
     }
 
     /// Adds an entry; gives its number. Writers wait here for each other until they commit.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn append_audit(
         &mut self,
         entry: &AuditEntry<'_>,
@@ -94,10 +90,6 @@ impl Transaction {
     }
 
     /// The number of the newest entry; 0 if there is none.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn audit_head(&mut self) -> Result<i64, StoreError> {
         let row = query("SELECT seq FROM audit_head WHERE id = 1")
             .fetch_one(self.connection())

@@ -42,16 +42,12 @@ macro_rules! select {
 pub struct BundleFilter {
     /// Only those in this state.
     pub state: Option<BundleState>,
-    /// Only those of this name, or of names that begin so if it ends in `*`.
+    /// Limits the list to this name, or to a prefix that ends in `*`.
     pub name: Option<String>,
 }
 
 impl Transaction {
     /// Inserts a new bundle.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn insert_bundle(&mut self, bundle: &Bundle) -> Result<(), StoreError> {
         let Bundle {
             id,
@@ -87,10 +83,6 @@ impl Transaction {
     }
 
     /// The bundle, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn bundle(
         &mut self,
         bundle: BundleId,
@@ -99,10 +91,6 @@ impl Transaction {
     }
 
     /// The bundles of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn bundles(
         &mut self,
         project: ProjectId,

@@ -3,15 +3,15 @@
 use sqlx::migrate::MigrateError;
 
 /// PostgreSQL's `serialization_failure` and `deadlock_detected`.
-const GAVE_WAY: &[&str] = &["40001", "40P01"];
+const CONFLICT_SQLSTATES: &[&str] = &["40001", "40P01"];
 
 /// PostgreSQL's classes of a lost connection, of insufficient resources such as a full disk, of an operator's
 /// intervention (a shutdown, a crash, a start) and of errors of the system, and `read_only_sql_transaction`.
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>
-const AWAY: &[&str] = &["08", "53", "57P", "58", "25006"];
+const UNAVAILABLE_SQLSTATE_PREFIXES: &[&str] = &["08", "53", "57P", "58", "25006"];
 /// SQLite's `BUSY`, `READONLY`, `IOERR`, `FULL` and `CANTOPEN`.
 /// <https://www.sqlite.org/rescode.html>
-const SQLITE_AWAY: &[u32] = &[5, 8, 10, 13, 14];
+const UNAVAILABLE_SQLITE_CODES: &[u32] = &[5, 8, 10, 13, 14];
 /// SQLite's `CORRUPT`.
 const SQLITE_CORRUPT: u32 = 11;
 
@@ -79,28 +79,33 @@ impl From<sqlx::Error> for StoreError {
             }
             if database
                 .code()
-                .is_some_and(|code| GAVE_WAY.contains(&&*code))
+                .is_some_and(|code| CONFLICT_SQLSTATES.contains(&&*code))
             {
                 return Self::Stale;
             }
             let code = database.code().unwrap_or_default();
             match sqlite_code(&code) {
                 Some(SQLITE_CORRUPT) => return Self::Damaged(database.message().to_owned()),
-                Some(code) if SQLITE_AWAY.contains(&code) => return Self::Unavailable(error),
-                None if AWAY.iter().any(|class| code.starts_with(class)) => {
+                Some(code) if UNAVAILABLE_SQLITE_CODES.contains(&code) => {
+                    return Self::Unavailable(error);
+                }
+                None if UNAVAILABLE_SQLSTATE_PREFIXES
+                    .iter()
+                    .any(|class| code.starts_with(class)) =>
+                {
                     return Self::Unavailable(error);
                 }
                 Some(_) | None => {}
             }
         }
-        let away = matches!(
+        let is_unavailable = matches!(
             error,
             sqlx::Error::Io(_)
                 | sqlx::Error::PoolTimedOut
                 | sqlx::Error::PoolClosed
                 | sqlx::Error::WorkerCrashed
         );
-        if away {
+        if is_unavailable {
             return Self::Unavailable(error);
         }
         Self::Database(error)

@@ -94,10 +94,6 @@ impl Transaction {
     }
 
     /// The node, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn node(&mut self, node: NodeId) -> Result<Option<Versioned<Node>>, StoreError> {
         let by_id = select_nodes!(
             "nodes n JOIN node_heartbeats h ON h.node_id = n.id

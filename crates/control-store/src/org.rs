@@ -12,7 +12,7 @@ use control_domain::{Name, Org, OrgSecurity};
 use control_wire::{OrgId, UserId};
 use sqlx::any::AnyRow;
 
-/// What an organization without projects still has, in the order of its references.
+/// Tables of an organization without projects, in the order of their references.
 const BELONGINGS: &[&str] = &[
     "DELETE FROM identities WHERE org_id = $1",
     "DELETE FROM org_domains WHERE org_id = $1",
@@ -43,20 +43,12 @@ impl Transaction {
     }
 
     /// The organization, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn org(&mut self, org: OrgId) -> Result<Option<Versioned<Org>>, StoreError> {
         let by_id = sql("SELECT id, name, created_at, version FROM orgs WHERE id = $1");
         by_id.bind(org).one(self).await
     }
 
-    /// What the organization demands of its members, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
+    /// Security requirements for members of the organization, if it exists.
     pub async fn org_security(
         &mut self,
         org: OrgId,
@@ -84,10 +76,6 @@ impl Transaction {
     }
 
     /// Until this transaction ends, no other one of the same kind continues.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn lock_org(&mut self, org: OrgId) -> Result<(), StoreError> {
         // Writes nothing new: PostgreSQL locks the row, and a writer of SQLite is alone anyway.
         let lock = sql("UPDATE orgs SET version = version WHERE id = $1");
@@ -96,20 +84,12 @@ impl Transaction {
     }
 
     /// The organization of this name, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn org_by_name(&mut self, name: &Name) -> Result<Option<Versioned<Org>>, StoreError> {
         let by_name = sql("SELECT id, name, created_at, version FROM orgs WHERE name = $1");
         by_name.bind(name).one(self).await
     }
 
     /// The names of the first organizations, at most `limit`.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn first_org_names(&mut self, limit: i64) -> Result<Vec<String>, StoreError> {
         let names = sql("SELECT name FROM orgs ORDER BY id LIMIT $1");
         let rows = names.bind(limit).rows(self).await?;
@@ -117,10 +97,6 @@ impl Transaction {
     }
 
     /// The organizations that a user is a member of.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn orgs_of_user(
         &mut self,
         user: UserId,
@@ -150,10 +126,6 @@ impl Transaction {
     }
 
     /// Whether the organization has a project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn has_projects(&mut self, org: OrgId) -> Result<bool, StoreError> {
         let first = sql("SELECT id FROM projects WHERE org_id = $1 LIMIT 1");
         Ok(first.bind(org).row(self).await?.is_some())

@@ -47,10 +47,6 @@ impl Transaction {
     }
 
     /// The project, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn project(
         &mut self,
         project: ProjectId,
@@ -59,10 +55,6 @@ impl Transaction {
     }
 
     /// The projects of an organization; `only` limits them to one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn projects(
         &mut self,
         org: OrgId,
@@ -135,10 +127,6 @@ impl Transaction {
     }
 
     /// Whether the project has a node.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn has_nodes(&mut self, project: ProjectId) -> Result<bool, StoreError> {
         let first = sql("SELECT id FROM nodes WHERE project_id = $1 LIMIT 1");
         Ok(first.bind(project).row(self).await?.is_some())

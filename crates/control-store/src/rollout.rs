@@ -21,7 +21,7 @@ use control_domain::{
 use control_wire::{BundleId, ProjectId, RolloutId};
 use sqlx::any::AnyRow;
 
-/// Rollouts of one page that the scheduler looks at.
+/// Rollouts per page of the scheduler.
 const MAX_MOVING: i64 = 1_000;
 
 macro_rules! select {
@@ -58,7 +58,7 @@ macro_rules! select {
 pub struct RolloutFilter {
     /// Only those in this state.
     pub state: Option<RolloutState>,
-    /// Only those of this bundle.
+    /// Limits the list to one bundle.
     pub bundle: Option<BundleId>,
 }
 
@@ -77,10 +77,6 @@ pub struct StoredBatch {
 
 impl Transaction {
     /// Inserts a new rollout.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn insert_rollout(&mut self, rollout: &Rollout) -> Result<(), StoreError> {
         let Rollout {
             id,
@@ -148,10 +144,6 @@ impl Transaction {
     }
 
     /// The rollout, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn rollout(
         &mut self,
         rollout: RolloutId,
@@ -161,10 +153,6 @@ impl Transaction {
     }
 
     /// The rollouts of a project, perhaps only those in one state.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn rollouts(
         &mut self,
         project: ProjectId,
@@ -180,10 +168,6 @@ impl Transaction {
 
     /// Up to 1 000 rollouts behind `after` that the scheduler has to look at. A paused one is among them if
     /// its bundle was revoked.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn moving_rollouts(
         &mut self,
         after: Option<RolloutId>,
@@ -235,10 +219,6 @@ impl Transaction {
     }
 
     /// Keeps what was seen of a batch when it ended.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn keep_figures(
         &mut self,
         (rollout, batch): (RolloutId, i64),
@@ -253,10 +233,6 @@ impl Transaction {
     }
 
     /// The batches of a rollout that were opened, at most 500.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn rollout_batches(
         &mut self,
         rollout: RolloutId,
@@ -277,10 +253,6 @@ impl Transaction {
     }
 
     /// Whether a rollout that has not ended brings the bundle to nodes.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn bundle_moves(&mut self, bundle: BundleId) -> Result<bool, StoreError> {
         let first = "SELECT id FROM rollouts WHERE bundle_id = $1
                      AND state IN ('running', 'paused', 'failed', 'rolling_back') LIMIT 1";

@@ -40,7 +40,7 @@ pub struct Store {
 #[derive(Debug)]
 pub struct Transaction {
     inner: Inner,
-    /// What the next entry of the audit log says of the change.
+    /// The change for the next entry of the audit log.
     pub(crate) change: AuditChange,
     rows_written: Arc<AtomicU64>,
 }
@@ -140,8 +140,8 @@ impl Store {
     }
 
     /// A transaction that writes, and on SQLite commits without waiting for the disk. It survives
-    /// the end of this process; a machine that loses its power may take along what was committed
-    /// in the last second or two. Whatever [`Store::begin`] commits later takes it to the disk.
+    /// the end of this process; a power failure may lose the commits of the last second or two. A
+    /// later commit of [`Store::begin`] flushes it to the disk.
     ///
     /// PostgreSQL waits: a commit that does not would be lost with its process.
     ///
@@ -246,10 +246,6 @@ impl Transaction {
     }
 
     /// The time of a database that replicas share; none on SQLite, which has the clock of this machine.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn database_time(&mut self) -> Result<Option<Timestamp>, StoreError> {
         if self.is_sqlite() {
             return Ok(None);

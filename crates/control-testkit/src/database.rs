@@ -9,7 +9,7 @@ use tempfile::TempDir;
 pub struct Database {
     /// `sqlite` or `postgres`.
     pub kind: &'static str,
-    /// What `--database` takes.
+    /// Value of `--database`.
     pub url: String,
     _folder: Option<TempDir>,
 }

@@ -19,7 +19,7 @@ const ROUND: Duration = Duration::from_millis(500);
 /// Requests that a node serves in a round.
 const REQUESTS: u64 = 100;
 
-/// What nodes make of a bundle.
+/// Behaviour of nodes with a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Behaviour {
     /// They serve well under it.
@@ -47,7 +47,7 @@ pub struct NodeFleet {
 struct Shared {
     base_url: ArcSwap<String>,
     behaviours: ArcSwap<BTreeMap<String, Behaviour>>,
-    /// What each node runs, by its identifier.
+    /// Active bundle of each node, by its identifier.
     active: ArcSwap<BTreeMap<String, String>>,
     stop: AtomicBool,
 }
@@ -100,7 +100,7 @@ impl NodeFleet {
         let thread = spawn(move || {
             while !own.stop.load(Ordering::Relaxed) {
                 for node in &mut nodes {
-                    // A control plane that is away is asked again.
+                    // Retries an unreachable control plane.
                     node.round(&own).unwrap_or_default();
                 }
                 park_timeout(ROUND);
@@ -118,7 +118,7 @@ impl NodeFleet {
         self.shared.base_url.store(Arc::new(base_url.to_owned()));
     }
 
-    /// What nodes make of a bundle.
+    /// Sets the behaviour of nodes with a bundle.
     pub fn behave(&self, bundle: &str, behaviour: Behaviour) {
         insert(&self.shared.behaviours, bundle, behaviour);
     }
@@ -128,7 +128,7 @@ impl NodeFleet {
         &self.names
     }
 
-    /// What the nodes run, in the order of their registration.
+    /// Active bundles of the nodes, in the order of their registration.
     pub fn active(&self) -> Vec<Option<String>> {
         let active = self.shared.active.load();
         let names = self.names.iter();

@@ -1,4 +1,4 @@
-//! An OpenID provider over real sockets, which tells the truth or what a test wants.
+//! An OpenID provider over real sockets, honest or with the faults of a test.
 #![expect(clippy::expect_used, reason = "a test may stop, and says why")]
 
 use arc_swap::ArcSwap;
@@ -40,7 +40,7 @@ pub struct OidcBehaviour {
     pub claims: Value,
     /// Claims of the user info.
     pub user_info: Value,
-    /// Values of the discovery document, over those of a good provider.
+    /// Overrides of a good provider's discovery document.
     pub discovery: Value,
     /// The key ID in the header of tokens.
     pub key_id: String,
@@ -66,7 +66,7 @@ struct Request {
 }
 
 impl OidcBehaviour {
-    /// A provider that tells the truth about `subject`.
+    /// An honest provider of `subject`.
     pub fn honest(subject: &str, groups: &[&str]) -> Self {
         let user = json!({
             "sub": subject, "email": format!("{subject}@example.test"), "name": subject, "groups": groups,

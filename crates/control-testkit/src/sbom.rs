@@ -19,7 +19,7 @@ sys.exit(str(fault) if fault else 0)
 ///
 /// # Errors
 ///
-/// What the validator of the standard says.
+/// The message of the standard's validator.
 ///
 /// # Panics
 ///

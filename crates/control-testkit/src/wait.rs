@@ -4,7 +4,7 @@ use std::thread::park_timeout;
 use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_millis(20);
-const PATIENCE_MILLIS: u128 = 60_000;
+const MAX_WAIT_MILLIS: u128 = 60_000;
 
 /// Asks again and again for a minute until it is so.
 ///
@@ -23,7 +23,7 @@ pub fn until(what: &str, is_so: impl FnMut() -> bool) {
 /// If it is not so after a minute.
 #[expect(clippy::panic, reason = "a test may stop, and says why")]
 pub fn until_every(interval: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..=PATIENCE_MILLIS / interval.as_millis().max(1) {
+    for _ in 0..=MAX_WAIT_MILLIS / interval.as_millis().max(1) {
         if is_so() {
             return;
         }

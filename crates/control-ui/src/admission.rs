@@ -75,7 +75,7 @@ pub(crate) async fn admit(
     response
 }
 
-/// What the request says of itself.
+/// Reads the context of a request.
 fn look(ui: &Ui, request: Request) -> (Request, Visit) {
     let now = ui.app.now();
     let headers = request.headers();
@@ -223,7 +223,7 @@ async fn actor(
     Ok(actor)
 }
 
-/// What a request without an actor is answered: people sign in, and come back to the page.
+/// Answer to a request without an actor: sign-in, then back to the page.
 fn without_actor(page: &Page, visit: &Visit) -> Failure {
     if page.is_linked() {
         return Failure::link_ended();

@@ -1,4 +1,4 @@
-//! What surrounds every page: title, navigation, search, the person, the status line.
+//! The frame of every page: title, navigation, search, user, status line.
 
 pub(crate) mod failure_page;
 pub(crate) mod form;
@@ -52,7 +52,7 @@ pub(crate) enum Place {
     Audit,
 }
 
-/// What surrounds a page.
+/// The frame of a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     /// Of the browser's tab.
@@ -60,7 +60,7 @@ pub(crate) struct Frame {
     pub(crate) assets: &'static Assets,
     pub(crate) theme: Option<Theme>,
     pub(crate) note: Option<Note>,
-    /// Where the page is, to come back to.
+    /// Path of the page, to return to.
     pub(crate) path: String,
     pub(crate) csrf: String,
     /// The name of the person that is signed in.

@@ -1,4 +1,4 @@
-//! What handlers share.
+//! State that handlers share.
 
 use control_app::App;
 use control_http::SessionCookie;
@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 /// Pages that are kept live at once. Each holds a connection.
 const MAX_STREAMS: usize = 1_000;
 
-/// What handlers share.
+/// State that handlers share.
 #[derive(Debug)]
 pub(crate) struct Ui {
     pub(crate) app: Arc<App>,

@@ -1,4 +1,4 @@
-//! What pages are made of, and how numbers and times become words.
+//! Components of pages, and the wording of numbers and times.
 
 pub(crate) mod asset;
 pub(crate) mod component;

@@ -7,11 +7,11 @@ use utoipa::ToSchema;
 /// The answer to a request that was refused or failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorResponse {
-    /// What went wrong.
+    /// The error.
     pub error: ErrorBody,
 }
 
-/// What went wrong, without internals.
+/// An error, without internals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
     /// A name for programs.
@@ -88,7 +88,7 @@ codes! {
     RequestValidation = "REQUEST_VALIDATION",
     /// 403: the organization demands a second factor, and the session has none.
     SecondFactorRequired = "SECOND_FACTOR_REQUIRED",
-    /// 503: the database is away, or the program stops.
+    /// 503: the database is unreachable, or the program stops.
     ServiceUnavailable = "SERVICE_UNAVAILABLE",
     /// 403: the password or a code is needed again, by `POST /users/me/strong`.
     StepUpRequired = "STEP_UP_REQUIRED",

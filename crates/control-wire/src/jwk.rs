@@ -66,7 +66,7 @@ impl JsonWebKey {
     }
 }
 
-/// What a key signs to endorse the key `kid` with the public half `x`.
+/// Text that a key signs to endorse the key `kid` with the public half `x`.
 pub fn endorsed_text(org: OrgId, kid: SigningKeyId, x: &str) -> String {
     format!("signing key v1\n{org}\n{kid}\n{x}\n")
 }

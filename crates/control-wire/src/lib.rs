@@ -1,4 +1,4 @@
-//! What nodes, clients and the control plane say to each other.
+//! Messages between nodes, clients and the control plane.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod certificate;

@@ -20,7 +20,7 @@ pub struct RegisterRequest {
     pub labels: BTreeMap<String, String>,
 }
 
-/// What a new node must keep.
+/// Identity of a new node, which it must keep.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RegisterResponse {
     /// The node's identifier.
@@ -57,10 +57,10 @@ pub struct HeartbeatRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 100)]
     pub version: Option<String>,
-    /// What the node runs; absent: as before.
+    /// Status of the node; absent: unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<NodeStatus>,
-    /// What the node served; absent: as before.
+    /// Counters of the node; absent: unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
     /// Drawn at random by each process at its start: two that take turns are two nodes with one identity.
@@ -90,7 +90,7 @@ pub struct NodeStatus {
     /// In force.
     #[serde(default)]
     pub active: Option<BundleId>,
-    /// What the node starts with when the control plane is away.
+    /// The bundle that the node starts with while the control plane is unreachable.
     #[serde(default)]
     pub last_good: Option<BundleId>,
     /// The counter of the order that the verdict answers: a bundle may be ordered again.
@@ -117,7 +117,7 @@ pub enum Verdict {
 /// Upper bounds of the latency buckets, in milliseconds. One more bucket holds the rest.
 pub const LATENCY_BOUNDS_MS: [u32; 11] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000];
 
-/// What a node served since `active` came into force. Counts can be added up; averages cannot.
+/// Counters of a node since `active` came into force. Counts can be added up; averages cannot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
@@ -140,7 +140,7 @@ pub struct ConnectionTraffic {
     pub handshakes_failed: u64,
 }
 
-/// What one route served.
+/// Counters of one route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteTraffic {
@@ -182,7 +182,7 @@ pub struct HeartbeatResponse {
     pub order: u64,
 }
 
-/// What happened on a node.
+/// An event on a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventsRequest {

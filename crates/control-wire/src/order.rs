@@ -4,7 +4,7 @@ use crate::id::{BundleId, NodeId, SigningKeyId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a node shall run.
+/// An order to a node: the bundle that it runs from now on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DesiredState {
     /// The newest order; absent until there is a first one.
@@ -36,7 +36,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// What is signed.
+    /// Text that the signature covers.
     pub fn signed_text(&self) -> String {
         let Self {
             node,

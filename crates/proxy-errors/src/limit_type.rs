@@ -26,7 +26,7 @@ pub enum LimitType {
 }
 
 impl LimitType {
-    /// Every limit type.
+    /// Every limit type, in the order of [`Self::index`].
     pub const ALL: [Self; 9] = [
         Self::HeaderSize,
         Self::HeaderCount,
@@ -53,6 +53,12 @@ impl LimitType {
             Self::BufferSize => "buffer_size",
             Self::QueueDepth => "queue_depth",
         }
+    }
+
+    /// Position in [`Self::ALL`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
     }
 }
 

@@ -177,6 +177,9 @@ fn limits_have_the_nine_types_of_the_contract() {
             "queue_depth"
         ]
     );
+    for (index, limit_type) in LimitType::ALL.into_iter().enumerate() {
+        assert_eq!(limit_type.index(), index);
+    }
 }
 
 #[test]

@@ -182,7 +182,7 @@ impl LoadGenerator {
             scratch,
             captures: _,
         } = self;
-        poller.look(ready, spin)?;
+        poller.poll(ready, spin)?;
         for Ready { owner, readable } in ready.iter().copied() {
             match owner {
                 Owner::Listener => backend.accept(poller)?,

@@ -72,15 +72,11 @@ impl Poller {
     }
 
     /// Collects ready sockets; without `spin`, waits up to a millisecond for one.
-    pub(crate) fn look(&mut self, ready: &mut Vec<Ready>, spin: bool) -> Result<()> {
+    pub(crate) fn poll(&mut self, ready: &mut Vec<Ready>, spin: bool) -> Result<()> {
         self.events.clear();
         ready.clear();
-        let patience = if spin { &NO_WAIT } else { &MAX_WAIT };
-        match epoll::wait(
-            &self.epoll,
-            spare_capacity(&mut self.events),
-            Some(patience),
-        ) {
+        let timeout = if spin { &NO_WAIT } else { &MAX_WAIT };
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }

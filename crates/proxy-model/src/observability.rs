@@ -40,13 +40,15 @@ pub struct TraceContext {
     pub sample_percent: Setting<f64>,
 }
 
-/// The access log: one line of JSON per request.
+/// The access log: one line per request.
 #[derive(Clone, Debug)]
 pub struct AccessLog {
     /// False writes no line.
     pub enabled: Setting<bool>,
     /// The destination.
     pub path: Setting<LogTarget>,
+    /// The format of a line.
+    pub format: Setting<AccessLogFormat>,
     /// Lines that may wait for a slow destination; further ones are dropped and counted.
     pub buffer_lines: Setting<u32>,
 }
@@ -58,6 +60,15 @@ pub struct ErrorLog {
     pub level: Setting<LogLevel>,
     /// The destination.
     pub path: Setting<LogTarget>,
+}
+
+/// The format of an access record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessLogFormat {
+    /// An object with all fields.
+    Json,
+    /// A line of the Combined Log Format of Apache and nginx.
+    Combined,
 }
 
 /// The destination of a log.
@@ -96,6 +107,22 @@ impl LogLevel {
             Self::Debug => "debug",
             Self::Trace => "trace",
         }
+    }
+}
+
+impl AccessLogFormat {
+    /// The word in a configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Combined => "combined",
+        }
+    }
+}
+
+impl fmt::Display for AccessLogFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

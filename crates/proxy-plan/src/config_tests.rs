@@ -303,7 +303,7 @@ fn agents(explanation: &Explanation) -> Option<String> {
     (!names.is_empty()).then(|| names.join(" "))
 }
 
-/// What was decided, as a clause.
+/// The decision, as a clause.
 fn decided(explanation: &Explanation) -> String {
     match &explanation.answerer {
         Handler::Upstream { upstream, .. } => {

@@ -41,4 +41,4 @@ pub use registry::{DEFAULT_MAX_SERIES, GaugeSource, LimitSource, Registry, Regis
 pub use route_table::{RouteTable, UNMATCHED};
 pub use snapshot::{Snapshot, TargetName};
 pub use stats::MemoryUse;
-pub use vocabulary::{AgentDecision, AgentEvent, Limit, Protocol};
+pub use vocabulary::{AgentDecision, Protocol};

@@ -1,10 +1,12 @@
 //! The metrics page is valid for a scraper, whatever names a configuration contains.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
+use agent_protocol::EventKind;
+use proxy_errors::LimitType;
 use proxy_telemetry::names::{self, METRICS};
 use proxy_telemetry::{
-    AgentDecision, AgentEvent, Build, Format, Kind, Limit, Outcome, Process, Protocol, Registry,
-    RegistrySettings, Scrape,
+    AgentDecision, Build, Format, Kind, Outcome, Process, Protocol, Registry, RegistrySettings,
+    Scrape,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -71,8 +73,8 @@ fn fill(registry: &Registry) -> impl Drop + use<> {
     worker.connections_accepted.add(7);
     worker.handshakes_completed.add(1);
     worker.request(Protocol::Http11);
-    worker.limit_met(Limit::HeaderSize);
-    worker.limit_met(Limit::RequestRate);
+    worker.limit_met(LimitType::HeaderSize);
+    worker.limit_met(LimitType::RequestRate);
     worker.failed(0);
     worker.failed(999);
     worker.blocked(1);
@@ -84,11 +86,11 @@ fn fill(registry: &Registry) -> impl Drop + use<> {
     registry.target(0, "app", "10.0.0.1:80").requests.add(1);
     let agent = registry.agent(0, "waf");
     agent.decided(
-        AgentEvent::RequestHeaders,
+        EventKind::RequestHeaders,
         AgentDecision::Block,
         Duration::from_millis(2),
     );
-    agent.timed_out(AgentEvent::RequestBody);
+    agent.timed_out(EventKind::RequestBody);
     agent.failed(1);
     let reloads = registry.counter(&names::CONFIG_RELOADS_TOTAL, ["success"]);
     reloads.add(3);

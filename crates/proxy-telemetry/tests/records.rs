@@ -2,10 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proptest::prelude::*;
+use proxy_errors::LimitType;
 use proxy_telemetry::{
     AccessFormat, AccessLogRequest, AccessRecord, ErrorRecord, EscapedField, EscapedFields,
-    EventFields, EventRecord, Level, Limit, LimitRecord, LogCounters, LogWriter, OptionalField,
-    Protocol, WorkerLog,
+    EventFields, EventRecord, Level, LimitRecord, LogCounters, LogWriter, OptionalField, Protocol,
+    WorkerLog,
 };
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -112,6 +113,7 @@ fn access(
 /// Both optional fields, and nothing redacted.
 fn everything() -> AccessFormat {
     AccessFormat {
+        combined: false,
         fields: vec![OptionalField::UserAgent, OptionalField::Referer],
         redact_query: Vec::new(),
     }
@@ -268,8 +270,39 @@ fn an_error_record_has_the_fields_of_the_interface_in_order() {
 }
 
 #[test]
+fn a_combined_record_is_one_line_whatever_a_client_sent() {
+    let format = AccessFormat {
+        combined: true,
+        redact_query: vec!["token".to_owned()],
+        ..everything()
+    };
+    let plan = Plan::new();
+    assert_eq!(
+        access(&full(&plan), &asked(), &format),
+        "2001:db8::1 - - [14/Nov/2023:22:13:20 +0000] \
+         \"POST /a/b?c=d&token=REDACTED HTTP/2.0\" 502 4294967296 \
+         \"https://example.com/?token=REDACTED\" \"curl/8\"\n"
+    );
+
+    let hostile = AccessLogRequest {
+        path: b"/\" 200 1 \"",
+        referer: None,
+        user_agent: Some(b"a\nb\"\\\x7f"),
+        ..asked()
+    };
+    let line = access(&full(&plan), &hostile, &format);
+    assert_eq!(line.matches('\n').count(), 1, "{line}");
+    assert!(
+        line.contains(r#""POST /\" 200 1 \" HTTP/2.0" 502 "#),
+        "{line}"
+    );
+    assert!(line.contains(r#" "-" "a\nb\"\\"#), "{line}");
+}
+
+#[test]
 fn an_error_record_names_its_request_without_what_is_redacted() {
     let format = AccessFormat {
+        combined: false,
         fields: Vec::new(),
         redact_query: vec!["token".to_owned()],
     };
@@ -307,7 +340,7 @@ fn header_count() -> LimitRecord<'static> {
         at: Duration::ZERO,
         message: "too many header fields",
         repeated: 0,
-        limit_type: Limit::HeaderCount,
+        limit_type: LimitType::HeaderCount,
         limit: 100,
         actual: 120,
         client_ip: Ipv4Addr::new(192, 0, 2, 1).into(),
@@ -413,6 +446,7 @@ proptest! {
             ..asked()
         };
         let format = AccessFormat {
+            combined: false,
             fields: vec![OptionalField::UserAgent],
             redact_query: if secret { vec!["token".to_owned()] } else { Vec::new() },
         };
@@ -433,6 +467,7 @@ proptest! {
         let path = format!("/?{before}&{name}=S3;CRET{after}");
         let facts = AccessLogRequest { path: path.as_bytes(), ..asked() };
         let format = AccessFormat {
+            combined: false,
             fields: Vec::new(),
             redact_query: vec!["token".to_owned()],
         };

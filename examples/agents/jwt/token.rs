@@ -9,7 +9,7 @@ use thiserror::Error;
 /// Seconds by which clocks may differ.
 const LEEWAY_SECONDS: u64 = 30;
 
-/// What a token must say.
+/// Required claims of a token.
 pub(crate) struct Expected(Validation);
 
 impl Expected {

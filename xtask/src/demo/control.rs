@@ -158,7 +158,7 @@ impl Control {
         &self.project
     }
 
-    /// What to try.
+    /// Suggestions to try.
     pub(super) fn invitation(&self) -> String {
         let (url, key) = (self.url(), &self.key);
         let controld = self.controld.display();

@@ -92,7 +92,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// What to try.
+    /// Suggestions to try.
     pub(super) fn invitation(&self) -> String {
         let addresses = addresses(&self.nodes).unwrap_or_default();
         let urls = addresses
@@ -188,7 +188,7 @@ impl Client {
         let thread = spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 for address in &addresses {
-                    // What becomes of a request is told by the node's own counters.
+                    // The node's own counters show the result of the request.
                     drop(ask(*address));
                 }
                 pause(ROUND);

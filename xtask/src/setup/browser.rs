@@ -1,4 +1,4 @@
-//! What the tests of pages drive a browser with, in a folder of its own in the target folder.
+//! The browser driver of page tests, in a folder of its own in the target folder.
 
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;

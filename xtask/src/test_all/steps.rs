@@ -2,7 +2,6 @@
 
 use super::tally::Tally;
 use crate::bench;
-use crate::fuzz;
 use crate::reference;
 use crate::setup;
 use crate::tidy;
@@ -39,7 +38,6 @@ pub(super) const STEPS: &[Step] = &[
     thorough("doc", document),
     step("tests", test),
     step("doctests", test_documentation),
-    thorough("fuzz", build_fuzz_targets),
     step("reference", check_reference),
     thorough("deny", check_dependencies),
     thorough("guard", guard_cost),
@@ -79,6 +77,8 @@ fn tidy(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     tidy::run(workspace).map(|()| Ending::Done)
 }
 
+/// Checks the fuzz targets too, without building them: that takes minutes, and tests of the crates replay their
+/// corpora, which `tidy` verifies.
 fn lint(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     let mut clippy = workspace.cargo(&["clippy", "--workspace", "--all-targets", "--locked"]);
     command::run(clippy.args(["--", "-D", "warnings"])).map(|()| Ending::Done)
@@ -111,12 +111,6 @@ fn counted(workspace: &Workspace, arguments: &[&str], tally: &Tally) -> Result<E
     let mut tests = workspace.cargo(arguments);
     let status = command::watch(&mut tests, &|line| tally.read(line))?;
     command::succeeded(&tests, status).map(|()| Ending::Done)
-}
-
-/// The targets are only checked: building them takes minutes, and tests of the crates replay their
-/// corpora, which `tidy` verifies.
-fn build_fuzz_targets(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
-    fuzz::check(workspace).map(|()| Ending::Done)
 }
 
 fn check_reference(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {

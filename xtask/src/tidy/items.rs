@@ -1,5 +1,7 @@
 //! The functions and constants of a Rust file: names, attributes and lines.
 
+pub(super) mod twins;
+
 use super::source::Source;
 use super::tree::File;
 use std::ops::Range;

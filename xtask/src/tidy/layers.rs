@@ -74,6 +74,7 @@ const ROWS: &[Row] = &[
 const TOOL_LAYER: &str = "tool";
 const TOOLS: &[&str] = &[
     "bench",
+    "proxy-fuzz",
     "proxy-load",
     "proxy-testkit",
     "control-simulator",

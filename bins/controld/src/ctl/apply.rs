@@ -183,7 +183,7 @@ impl Apply<'_> {
         fields: &Fields,
     ) -> Result<String, CtlError> {
         let resolved = match self.resolved(noun, list, fields).await {
-            // What it refers to would be created before.
+            // A missing reference would be created before.
             Err(_) if self.dry_run => return Ok("would be updated".to_owned()),
             resolved => resolved?,
         };

@@ -206,7 +206,7 @@ impl Client {
     {
         let failed = |error: hyper::Error| CtlError::failed(&self.authority, error);
         let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(failed)?;
-        // It ends with the answer's body, which tells of its failures.
+        // It ends with the answer's body, which reports its failures.
         tokio::spawn(connection);
         sender.send_request(request).await.map_err(failed)
     }

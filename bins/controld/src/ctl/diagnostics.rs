@@ -4,7 +4,7 @@ use crate::ctl::lookup::text;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// The diagnostics of `bundle`; the source lines are those of `sources`, texts by name.
+/// The diagnostics of `bundle`, with source lines from `sources`, texts by name.
 pub(crate) fn render(bundle: &Value, sources: Option<&Value>) -> String {
     let diagnostics = bundle.get("diagnostics").and_then(Value::as_array);
     let all = diagnostics.into_iter().flatten();

@@ -13,7 +13,7 @@ use std::path::Path;
 const MAX_DEPTH: usize = 16;
 
 /// `files` with the texts of a folder by their relative names, and `assets` with what is no text.
-pub(crate) fn of_folder(
+pub(crate) fn from_folder(
     operation: &Operation,
     folder: &Path,
 ) -> Result<Map<String, Value>, CtlError> {
@@ -96,10 +96,10 @@ mod tests {
             is_raw: false,
             by_link: false,
         };
-        let refused = of_folder(&operation, folder.path());
+        let refused = from_folder(&operation, folder.path());
         assert!(refused.is_err(), "it takes no files");
         operation.body = RequestBody::Json(vec![field]);
-        let fields = Value::Object(of_folder(&operation, folder.path()).unwrap());
+        let fields = Value::Object(from_folder(&operation, folder.path()).unwrap());
         let expected = serde_json::json!({
             "files": {"proxy.kdl": "listeners {}"}, "assets": {"site/logo": "/wA="},
         });

@@ -251,7 +251,7 @@ fn verb(operation: &Operation) -> Command {
     verb.args(further(operation))
 }
 
-/// What depends on the kind of request and answer.
+/// Arguments that depend on the kind of request and answer.
 fn further(operation: &Operation) -> Vec<Arg> {
     let mut further = Vec::new();
     let file = |id: &'static str, short| {

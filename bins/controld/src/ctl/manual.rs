@@ -26,9 +26,9 @@ operation of [the interface](api.md), which says what the fields mean and who ma
 | completions | `controld ctl completions bash` (or `zsh`, `fish`, `elvish`, `powershell`) prints a script |
 
 `ctl apply -f FILE` takes a JSON object with a list for each noun, such as
-`{\"upstreams\": [{\"name\": \"web\", …}], \"services\": [{\"name\": \"shop\", \"upstream\": \"web\", …}]}`. What is
-missing is created, what differs is updated; `--prune` deletes what a list of the file does not name, and `--dry-run`
-only tells.
+`{\"upstreams\": [{\"name\": \"web\", …}], \"services\": [{\"name\": \"shop\", \"upstream\": \"web\", …}]}`. Missing
+objects are created, different ones updated; `--prune` deletes those that a list of the file does not name, and
+`--dry-run` only reports.
 
 `ctl plan DIR` and `ctl deploy DIR` are [changes from a checkout](../operate/deploy.md). A folder replaces all that its nodes
 run: nothing is left to prune.

@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 /// One operation as a command: `ctl <noun> <verb>`.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
-    /// What it is done to, such as `api-key`.
+    /// Its object, such as `api-key`.
     pub(crate) noun: String,
-    /// What its nouns are called together, such as `api-keys`.
+    /// Plural of the noun, such as `api-keys`.
     pub(crate) tag: String,
-    /// What is done, such as `revoke`.
+    /// The action, such as `revoke`.
     pub(crate) verb: String,
     /// The first sentence of the description.
     pub(crate) about: String,
@@ -30,7 +30,7 @@ pub(crate) struct Operation {
     pub(crate) by_link: bool,
 }
 
-/// What a request carries.
+/// Body of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum RequestBody {
     None,
@@ -262,7 +262,7 @@ pub(crate) fn singular(tag: &str) -> String {
     }
 }
 
-/// What is left of an operation's name without its noun: `revoke_api_key` is `revoke`.
+/// An operation's name without its noun: `revoke_api_key` is `revoke`.
 fn verb(operation_id: &str, noun: &str) -> String {
     let noun: Vec<&str> = noun.split('-').collect();
     let mut words: Vec<&str> = operation_id.split('_').collect();

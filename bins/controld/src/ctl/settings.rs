@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where `controld` listens unless it is told otherwise.
+/// Default address of `controld`.
 const DEFAULT_URL: &str = "http://127.0.0.1:8443";
 /// The environment variable of the key itself.
 pub(crate) const KEY_VARIABLE: &str = "CONTROLD_API_KEY";
@@ -25,7 +25,7 @@ pub(crate) struct Settings {
     pub(crate) allow_plain_http: bool,
 }
 
-/// What `ctl login` keeps.
+/// Settings that `ctl login` keeps.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Login {

@@ -1,7 +1,7 @@
 //! Values of the command line as the interface wants them.
 
 use crate::ctl::error::CtlError;
-use crate::ctl::files::of_folder;
+use crate::ctl::files::from_folder;
 use crate::ctl::grammar::{body_id, query_id};
 use crate::ctl::operation::{Field, Kind, Operation};
 use crate::ctl::settings::text_of;
@@ -9,13 +9,13 @@ use clap::ArgMatches;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// The fields of the request's body: those of `--file`, and the flags over them.
+/// Fields of the request's body: the fields of `--file`, overridden by flags.
 pub(crate) fn fields(
     operation: &Operation,
     matches: &ArgMatches,
 ) -> Result<Map<String, Value>, CtlError> {
     let mut all = match matches.get_one::<PathBuf>("file") {
-        Some(folder) if folder.is_dir() => of_folder(operation, folder)?,
+        Some(folder) if folder.is_dir() => from_folder(operation, folder)?,
         Some(file) => object(file)?,
         None => Map::new(),
     };

@@ -24,7 +24,7 @@ struct World {
     key: String,
 }
 
-/// What a command printed, and how it ended.
+/// Output and exit status of a command.
 struct Done {
     code: i32,
     out: String,

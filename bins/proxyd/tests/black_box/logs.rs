@@ -223,6 +223,49 @@ fn logs_go_to_files() {
     );
 }
 
+#[test]
+fn an_access_log_in_the_combined_format_has_a_line_for_each_request() {
+    let upstream = Upstream::echo();
+    let config = Config::to(&upstream).route("own", r#"upstream "none"; matches { path "/none" }"#);
+    let config = config.upstream("none", &format!("target \"{}\"", closed_port()));
+    let mut proxyd = config
+        .top(
+            r#"observability {
+                access-log { path "access.log"; format "combined" }
+                error-log { path "error.log" }
+            }"#,
+        )
+        .start();
+
+    let fields = "User-Agent: probe \"1\"\r\nReferer: http://from.test/x\r\nContent-Length: 5\r\n";
+    proxyd.connect().ask(request("PUT /a?b=c", fields, "hello"));
+    let failed = proxyd.connect().ask(get("/none", &[])).correlation_id();
+    proxyd.terminate();
+    proxyd.wait();
+
+    let access = fs::read_to_string(proxyd.folder().join("access.log")).unwrap();
+    let lines: Vec<(&str, &str)> = access
+        .lines()
+        .map(|line| line.split_once(" +0000] ").unwrap())
+        .collect();
+    let [put, none] = *lines else {
+        panic!("{access}");
+    };
+    assert!(put.0.starts_with("127.0.0.1 - - ["), "{access}");
+    assert_eq!(
+        put.1,
+        r#""PUT /a?b=c HTTP/1.1" 200 5 "http://from.test/x" "probe \"1\"""#
+    );
+    assert!(
+        none.1.starts_with(r#""GET /none HTTP/1.1" 502 "#),
+        "{access}"
+    );
+    // Error records stay JSON, and name their request.
+    let errors = fs::read_to_string(proxyd.folder().join("error.log")).unwrap();
+    let error = errors.lines().find(|line| line.contains(&failed)).unwrap();
+    assert!(error.contains(r#""path":"/none""#), "{error}");
+}
+
 /// Sends requests until the file contains a record of one.
 #[track_caller]
 fn wait_for_line_in(path: &Path, proxyd: &proxy_testkit::Proxyd) {

@@ -9,6 +9,7 @@
 mod support;
 
 mod blame;
+mod example_configurations;
 mod grpc;
 mod grpc_calls;
 mod health_checks;
@@ -24,6 +25,7 @@ mod http2_targets;
 mod http2_upstreams;
 mod http2_websocket;
 mod open_connections;
+mod pages_for_operators;
 mod permits;
 mod slow_clients;
 mod stalled_streams;

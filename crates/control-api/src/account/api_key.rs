@@ -1,7 +1,7 @@
 //! API keys.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::names::{ApiKeyStateName, RenameRequest, RoleName, ScopeName};
+use crate::names::RenameRequest;
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, PageQuery};
 use crate::response::problem::Problem;
@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::{ApiKeyPlace, App, Versioned};
 use control_auth::Secret;
-use control_domain::{ApiKey, NewApiKey, Scope, Tenant};
+use control_domain::{ApiKey, ApiKeyState, NewApiKey, Role, Scope, Tenant};
 use control_wire::{ApiKeyId, OrgId, ProjectId, UserId, rfc3339};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -27,9 +27,9 @@ pub(crate) struct ApiKeyView {
     /// The project that the key is limited to.
     project: Option<ProjectId>,
     name: String,
-    /// What the key may do; empty: full access.
-    scopes: Vec<ScopeName>,
-    state: ApiKeyStateName,
+    /// Scopes of the key; empty: full access.
+    scopes: Vec<Scope>,
+    state: ApiKeyState,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -40,7 +40,7 @@ pub(crate) struct ApiKeyView {
     /// of a user count together where one user may not take everything.
     made_by: Option<UserId>,
     /// The role of that user now: the key may do no more than its scopes and this role allow.
-    maker_role: Option<RoleName>,
+    maker_role: Option<Role>,
 }
 
 /// A new API key with its secret, which is shown this once.
@@ -56,16 +56,16 @@ pub(crate) struct CreatedApiKey {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewApiKeyRequest {
-    /// What the key is for.
+    /// Name for the key's purpose.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// The organization; absent: the project's, or the caller's only one.
     org: Option<OrgId>,
     /// The project to limit the key to; absent: the caller's own limit.
     project: Option<ProjectId>,
-    /// What the key may do; empty: full access.
+    /// Scopes of the key; empty: full access.
     #[serde(default)]
-    scopes: Vec<ScopeName>,
+    scopes: Vec<Scope>,
     /// When the key ends by itself; absent: never.
     #[serde(default, deserialize_with = "rfc3339::optional")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -90,7 +90,7 @@ pub(crate) struct ApiKeyQuery {
 
 impl ApiKeyView {
     fn new(key: &ApiKey, now: Timestamp) -> Self {
-        let state = key.state(now).into();
+        let state = key.state(now);
         let ApiKey {
             id,
             tenant: Tenant { org, project },
@@ -106,13 +106,13 @@ impl ApiKeyView {
             org: *org,
             project: *project,
             name: name.to_string(),
-            scopes: scopes.iter().copied().map(ScopeName::from).collect(),
+            scopes: scopes.iter().copied().collect(),
             state,
             created_at: *created_at,
             expires_at: *expires_at,
             revoked_at: *revoked_at,
             made_by: made_by.map(|maker| maker.user),
-            maker_role: made_by.and_then(|maker| maker.role).map(RoleName::from),
+            maker_role: made_by.and_then(|maker| maker.role),
         }
     }
 }
@@ -174,7 +174,7 @@ pub(crate) async fn create(
     } = request;
     let new = NewApiKey {
         name,
-        scopes: scopes.into_iter().map(Scope::from).collect(),
+        scopes: scopes.into_iter().collect(),
         expires_at,
     };
     let place = ApiKeyPlace { org, project };

@@ -1,6 +1,5 @@
 //! Invitations.
 
-use crate::names::RoleName;
 use crate::org::member::MemberView;
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, PageQuery};
@@ -13,7 +12,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use control_app::{App, Joined, NewAccount};
 use control_auth::{Password, Secret};
-use control_domain::Invitation;
+use control_domain::{Invitation, Role};
 use control_http::SessionCookie;
 use control_wire::{InvitationId, OrgId, UserId};
 use jiff::Timestamp;
@@ -27,7 +26,7 @@ pub(crate) struct InvitationView {
     id: InvitationId,
     org: OrgId,
     email: String,
-    role: RoleName,
+    role: Role,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
@@ -54,7 +53,7 @@ pub(crate) struct InvitationRequest {
     /// The address that a new account signs in with.
     #[schema(format = "email", max_length = 254)]
     email: String,
-    role: RoleName,
+    role: Role,
 }
 
 /// The secret of an invitation.
@@ -86,7 +85,7 @@ pub(crate) struct AcceptRequest {
 pub(crate) struct JoinedView {
     user: UserId,
     org: OrgId,
-    role: RoleName,
+    role: Role,
 }
 
 impl From<&Invitation> for InvitationView {
@@ -104,7 +103,7 @@ impl From<&Invitation> for InvitationView {
             id: *id,
             org: *org,
             email: email.to_string(),
-            role: (*role).into(),
+            role: *role,
             created_at: *created_at,
             expires_at: *expires_at,
             made_by: made_by.map(|maker| maker.user),
@@ -144,7 +143,7 @@ pub(crate) async fn create(
     Path(org): Path<OrgId>,
     Body(InvitationRequest { email, role }): Body<InvitationRequest>,
 ) -> Result<Resource<CreatedInvitation>, Problem> {
-    let wanted = (email.as_str(), role.into());
+    let wanted = (email.as_str(), role);
     let (invitation, secret) = app.create_invitation(&call, org, wanted).await?;
     let view = CreatedInvitation {
         invitation: InvitationView::from(&invitation),
@@ -212,7 +211,7 @@ pub(crate) async fn accept(
     let view = JoinedView {
         user: user.id,
         org: membership.org,
-        role: membership.role.into(),
+        role: membership.role,
     };
     let path = format!("/orgs/{}/members/{}", view.org, view.user);
     let mut response = Resource::secret(1, view).at(&path).into_response();

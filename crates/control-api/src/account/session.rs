@@ -1,6 +1,5 @@
 //! Sessions of users.
 
-use crate::names::SignInMethodName;
 use crate::request::extract::{Caller, Path};
 use crate::response::problem::Problem;
 use axum::extract::State;
@@ -8,7 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use control_app::{App, SessionInfo};
-use control_domain::{Session, SessionOrigin};
+use control_domain::{Session, SessionOrigin, SignInMethod};
 use control_http::SessionCookie;
 use control_wire::SessionId;
 use jiff::Timestamp;
@@ -21,7 +20,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionView {
     id: SessionId,
-    method: SignInMethodName,
+    method: SignInMethod,
     /// Whether the request itself came by it.
     is_own: bool,
     /// The browser's name, shortened.
@@ -64,7 +63,7 @@ impl SessionView {
         } = &session.origin;
         Self {
             id: session.id,
-            method: (*method).into(),
+            method: *method,
             is_own,
             browser: browser.clone(),
             address: *address,

@@ -42,7 +42,7 @@ pub(crate) struct SetUpRequest {
     api_key_name: Option<String>,
 }
 
-/// What was made. The secret of the API key is shown once.
+/// The created objects. The secret of the API key is shown once.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SetUpView {
     org: OrgView,

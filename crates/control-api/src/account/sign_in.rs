@@ -51,7 +51,7 @@ pub(crate) struct StrongRequest {
     code: Option<String>,
 }
 
-/// What the sign-in led to.
+/// Result of the sign-in.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub(crate) enum SignInView {

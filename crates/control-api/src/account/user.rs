@@ -1,7 +1,6 @@
 //! Users.
 
 use crate::account::sign_in::renewed;
-use crate::names::{RoleName, ScopeName};
 use crate::request::extract::{Body, Caller};
 use crate::response::problem::Problem;
 use axum::extract::State;
@@ -10,6 +9,7 @@ use axum::response::Response;
 use axum::{Extension, Json};
 use control_app::{App, Identity};
 use control_auth::Password;
+use control_domain::{Role, Scope};
 use control_http::SessionCookie;
 use control_wire::{ApiKeyId, OrgId, ProjectId, UserId};
 use jiff::Timestamp;
@@ -36,8 +36,8 @@ pub(crate) enum IdentityView {
         org: OrgId,
         /// The project that the key is limited to.
         project: Option<ProjectId>,
-        /// What the key may do; empty: full access.
-        scopes: Vec<ScopeName>,
+        /// Scopes of the key; empty: full access.
+        scopes: Vec<Scope>,
         #[schema(value_type = Option<String>, format = DateTime)]
         expires_at: Option<Timestamp>,
     },
@@ -47,10 +47,10 @@ pub(crate) enum IdentityView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MembershipView {
     org: OrgId,
-    role: RoleName,
+    role: Role,
 }
 
-/// What may change of the user.
+/// Changes of the user.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RenameRequest {
@@ -78,10 +78,9 @@ pub(crate) async fn me(
 ) -> Result<Json<IdentityView>, Problem> {
     let view = match app.identity(&call).await? {
         Identity::User { user, roles } => {
-            let memberships = roles.into_iter().map(|(org, role)| MembershipView {
-                org,
-                role: role.into(),
-            });
+            let memberships = roles
+                .into_iter()
+                .map(|(org, role)| MembershipView { org, role });
             IdentityView::User {
                 id: user.id,
                 email: user.email.to_string(),
@@ -99,7 +98,7 @@ pub(crate) async fn me(
             id,
             org: tenant.org,
             project: tenant.project,
-            scopes: scopes.into_iter().map(ScopeName::from).collect(),
+            scopes: scopes.into_iter().collect(),
             expires_at,
         },
     };

@@ -1,7 +1,6 @@
 //! The bytes of bundles: downloaded, verified, looked into, compared.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::names::SigningKeyStateName;
 use crate::request::extract::{Caller, Path, Query};
 use crate::response::problem::Problem;
 use axum::Json;
@@ -13,7 +12,7 @@ use control_app::{
     App, Archive, Change, Comparison, FileChange, PartMoved, RequestsMoved, SettingChange,
     Verification,
 };
-use control_domain::{BundleArchive, BundleSignature};
+use control_domain::{BundleArchive, BundleSignature, SigningKeyState};
 use control_wire::{BundleId, ErrorResponse, NodeId, ProjectId, SigningKeyId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -25,7 +24,7 @@ use uuid::Uuid;
 const ZSTD: HeaderValue = HeaderValue::from_static("application/zstd");
 const CYCLONE_DX: HeaderValue = HeaderValue::from_static("application/vnd.cyclonedx+json");
 
-/// What a look at the stored bytes and the signature found.
+/// Result of verifying the stored bytes and the signature.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct VerificationView {
     /// Whether nothing is wrong.
@@ -37,8 +36,8 @@ pub(crate) struct VerificationView {
     kid: SigningKeyId,
     /// Its public half: 32 bytes in Base64-URL.
     public_key: String,
-    /// What the key is used for now.
-    signing_key_state: SigningKeyStateName,
+    /// The present use of the key.
+    signing_key_state: SigningKeyState,
     /// When the key was deactivated, perhaps because it leaked: a signature by it proves nothing from then on. Nodes
     /// believe orders by newer keys.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -55,7 +54,7 @@ pub(crate) struct VerificationView {
     fault: Option<String>,
 }
 
-/// What to compare with.
+/// The bundle to compare with.
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -148,7 +147,7 @@ pub(crate) struct FileChangeView {
     change: ChangeName,
 }
 
-/// What became of something.
+/// Kinds of change.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ChangeName {
@@ -192,7 +191,7 @@ impl From<Verification> for VerificationView {
             size_bytes,
             kid,
             public_key: signing_key.public_key.as_str().to_owned(),
-            signing_key_state: signing_key.state.into(),
+            signing_key_state: signing_key.state,
             signing_key_deactivated_at: signing_key.deactivated_at,
             signature,
             signed_at,

@@ -1,6 +1,5 @@
 //! Signing keys.
 
-use crate::names::SigningKeyStateName;
 use crate::request::extract::{Caller, Path, Query};
 use crate::request::page::{List, PageQuery};
 use crate::response::problem::Problem;
@@ -8,7 +7,7 @@ use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use control_app::{App, Versioned};
-use control_domain::SigningKey;
+use control_domain::{SigningKey, SigningKeyState};
 use control_wire::{JsonWebKey, JsonWebKeySet, OrgId, SigningKeyId};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -21,7 +20,7 @@ pub(crate) struct SigningKeyView {
     /// `kid` in tokens and orders.
     id: SigningKeyId,
     org: OrgId,
-    state: SigningKeyStateName,
+    state: SigningKeyState,
     /// Ed25519: 32 bytes in Base64-URL.
     public_key: String,
     /// The key that signed for this one; absent for a first key.
@@ -48,7 +47,7 @@ impl From<&SigningKey> for SigningKeyView {
         Self {
             id: *id,
             org: *org,
-            state: (*state).into(),
+            state: *state,
             public_key: public_key.as_str().to_owned(),
             endorsed_by: endorsement.as_ref().map(|(by, _)| *by),
             created_at: *created_at,

@@ -1,7 +1,6 @@
 //! Certificates. No answer holds a private key.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::names::CertificateStateName;
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, OrderName, PageQuery};
 use crate::response::problem::Problem;
@@ -10,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::{App, CertificateFilter, NewCertificate};
-use control_domain::{Certificate, CertificateFacts};
+use control_domain::{Certificate, CertificateFacts, CertificateState};
 use control_wire::{CertificateId, ProjectId, rfc3339};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -25,7 +24,7 @@ use zeroize::Zeroizing;
 pub(crate) struct CertificateView {
     id: CertificateId,
     name: String,
-    state: CertificateStateName,
+    state: CertificateState,
     /// The hosts that it covers.
     hosts: Vec<String>,
     /// The first moment at which all of the chain holds.
@@ -83,7 +82,7 @@ pub(crate) struct CertificateQuery {
 
 impl CertificateView {
     fn new(certificate: &Certificate, now: Timestamp) -> Self {
-        let state = certificate.state(now).into();
+        let state = certificate.state(now);
         let Certificate {
             id,
             tenant: _,

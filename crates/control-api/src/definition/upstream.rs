@@ -1,6 +1,5 @@
 //! Upstreams.
 
-use crate::names::LoadBalancingName;
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, PageQuery};
 use crate::response::problem::Problem;
@@ -9,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::App;
-use control_domain::{Target, Upstream, UpstreamSettings, UpstreamTls};
+use control_domain::{LoadBalancing, Target, Upstream, UpstreamSettings, UpstreamTls};
 use control_wire::{ProjectId, UpstreamId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -22,7 +21,7 @@ use utoipa::ToSchema;
 pub(crate) struct UpstreamView {
     id: UpstreamId,
     name: String,
-    load_balancing: LoadBalancingName,
+    load_balancing: LoadBalancing,
     targets: Vec<TargetBody>,
     /// TLS towards the targets; absent: plaintext.
     tls: Option<UpstreamTlsBody>,
@@ -42,7 +41,7 @@ pub(crate) struct UpstreamRequest {
     name: String,
     /// How the next target is chosen; absent: `round_robin`.
     #[serde(default = "round_robin")]
-    load_balancing: LoadBalancingName,
+    load_balancing: LoadBalancing,
     /// No address twice.
     #[schema(min_items = 1, max_items = 200)]
     targets: Vec<TargetBody>,
@@ -80,8 +79,8 @@ pub(crate) struct UpstreamTlsBody {
     server_name: Option<String>,
 }
 
-fn round_robin() -> LoadBalancingName {
-    LoadBalancingName::RoundRobin
+fn round_robin() -> LoadBalancing {
+    LoadBalancing::RoundRobin
 }
 
 fn one() -> u32 {
@@ -107,7 +106,7 @@ impl From<&Upstream> for UpstreamView {
         Self {
             id: *id,
             name: name.to_string(),
-            load_balancing: (*load_balancing).into(),
+            load_balancing: *load_balancing,
             targets: targets.collect(),
             tls: tls.as_ref().map(|tls| UpstreamTlsBody {
                 server_name: tls.server_name.clone(),
@@ -130,7 +129,7 @@ impl From<UpstreamRequest> for UpstreamSettings {
         let target = |TargetBody { address, weight }| Target { address, weight };
         Self {
             name,
-            load_balancing: load_balancing.into(),
+            load_balancing,
             targets: targets.into_iter().map(target).collect(),
             tls: tls.map(|UpstreamTlsBody { server_name }| UpstreamTls { server_name }),
             settings: Value::Object(settings).to_string(),

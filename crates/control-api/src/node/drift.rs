@@ -1,7 +1,6 @@
 //! Drift: nodes that run something else than they were ordered to run.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
-use crate::names::{DriftResolutionName, DriftStateName};
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, OrderName, PageQuery};
 use crate::response::problem::Problem;
@@ -9,7 +8,7 @@ use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use control_app::{App, DriftFilter, DriftRemedy};
-use control_domain::Drift;
+use control_domain::{Drift, DriftResolution, DriftState};
 use control_wire::{BundleId, DriftId, NodeId, ProjectId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -22,17 +21,17 @@ use uuid::Uuid;
 pub(crate) struct DriftView {
     id: DriftId,
     node: NodeId,
-    state: DriftStateName,
-    /// What the node was ordered to run.
+    state: DriftState,
+    /// The ordered bundle.
     desired: BundleId,
-    /// What it said that it runs.
+    /// The bundle that the node reports.
     active: Option<BundleId>,
     #[schema(value_type = String, format = DateTime)]
     opened_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime)]
     resolved_at: Option<Timestamp>,
     /// How it ended.
-    resolution: Option<DriftResolutionName>,
+    resolution: Option<DriftResolution>,
 }
 
 /// Which drifts, and which page.
@@ -41,7 +40,7 @@ pub(crate) struct DriftView {
 #[into_params(parameter_in = Query)]
 pub(crate) struct DriftQuery {
     /// Only drifts in this state.
-    state: Option<DriftStateName>,
+    state: Option<DriftState>,
     /// Only drifts of this node.
     node: Option<NodeId>,
     /// Which end the list begins with; without it, the newest.
@@ -54,7 +53,7 @@ pub(crate) struct DriftQuery {
     cursor: Option<Uuid>,
 }
 
-/// What to do about a drift.
+/// Remedies for a drift.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Remedy {
@@ -68,7 +67,7 @@ pub(crate) enum Remedy {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResolveDriftRequest {
-    /// What to do about it; absent: `reorder`.
+    /// The remedy; absent: `reorder`.
     remedy: Option<Remedy>,
 }
 
@@ -88,12 +87,12 @@ impl From<&Drift> for DriftView {
         Self {
             id: *id,
             node: *node,
-            state: (*state).into(),
+            state: *state,
             desired: *desired,
             active: *active,
             opened_at: *opened_at,
             resolved_at: *resolved_at,
-            resolution: resolution.map(Into::into),
+            resolution: *resolution,
         }
     }
 }
@@ -117,7 +116,6 @@ pub(crate) async fn list(
         cursor,
     } = query;
     let page = PageQuery { limit, cursor }.newest_page(order)?;
-    let state = state.map(Into::into);
     let filter = DriftFilter { state, node };
     let found = app.drifts(&call, project, &filter, page).await?;
     Ok(List::from_found(page, &found, |view: &DriftView| view.id.0))

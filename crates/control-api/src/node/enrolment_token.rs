@@ -1,6 +1,6 @@
 //! Enrolment tokens.
 
-use crate::names::{EnrolmentTokenStateName, RenameRequest};
+use crate::names::RenameRequest;
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, PageQuery};
 use crate::response::problem::Problem;
@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::App;
-use control_domain::{EnrolmentToken, NewEnrolmentToken, Tenant};
+use control_domain::{EnrolmentToken, EnrolmentTokenState, NewEnrolmentToken, Tenant};
 use control_wire::{EnrolmentTokenId, ProjectId, UserId, rfc3339};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub(crate) struct EnrolmentTokenView {
     id: EnrolmentTokenId,
     project: Option<ProjectId>,
     name: String,
-    state: EnrolmentTokenStateName,
+    state: EnrolmentTokenState,
     /// How many nodes it admits.
     max_uses: i64,
     /// How many it has admitted.
@@ -54,7 +54,7 @@ pub(crate) struct CreatedEnrolmentToken {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewEnrolmentTokenRequest {
-    /// What the token is for.
+    /// Name for the token's purpose.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// How many nodes it admits; absent: 1.
@@ -71,7 +71,7 @@ pub(crate) struct NewEnrolmentTokenRequest {
 
 impl EnrolmentTokenView {
     fn new(token: &EnrolmentToken, now: Timestamp) -> Self {
-        let state = token.state(now).into();
+        let state = token.state(now);
         let EnrolmentToken {
             id,
             tenant: Tenant { org: _, project },

@@ -1,4 +1,4 @@
-//! What nodes ask for.
+//! Requests of nodes.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::bundle::signing_key::web_key;
@@ -105,7 +105,7 @@ pub(crate) async fn heartbeat(
     Ok(Json(app.heartbeat(&call, node, said).await?))
 }
 
-/// What the node shall run. A long poll: waits while nothing has changed.
+/// The order of the node. A long poll: waits while nothing has changed.
 #[utoipa::path(
     get, path = "/nodes/{node}/desired", operation_id = "get_desired_state", tag = "node",
     params(WaitQuery), responses((status = 200, body = DesiredState))

@@ -1,8 +1,7 @@
 //! A node as operators see it.
 
-use crate::names::NodeStateName;
 use control_app::Versioned;
-use control_domain::{HeartbeatInterval, Node, NodeReport, OrderSummary, Tenant};
+use control_domain::{HeartbeatInterval, Node, NodeReport, NodeState, OrderSummary, Tenant};
 use control_wire::{BundleId, NodeId, NodeStatus, ProjectId, Traffic, Verdict};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -19,7 +18,7 @@ pub(crate) struct NodeView {
     /// Labels that the node asked for and its token does not give. While they are there, the node waits for an
     /// approval and gets no orders.
     requested_labels: Option<BTreeMap<String, String>>,
-    state: NodeStateName,
+    state: NodeState,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     /// The last heartbeat.
@@ -35,13 +34,13 @@ pub(crate) struct NodeView {
     /// copied. Absent otherwise, and 15 minutes after one of them is gone.
     #[schema(value_type = Option<String>, format = DateTime)]
     duplicated_since: Option<Timestamp>,
-    /// What the node shall run.
+    /// The order of the node.
     desired: Option<DesiredView>,
-    /// What it says that it runs; absent before the first heartbeat.
+    /// The status that it reports; absent before the first heartbeat.
     status: Option<StatusView>,
 }
 
-/// What a node shall run.
+/// An order of a node.
 #[derive(Debug, Serialize, ToSchema)]
 struct DesiredView {
     bundle: BundleId,
@@ -60,7 +59,7 @@ struct StatusView {
     staged: Option<BundleId>,
     /// In force.
     active: Option<BundleId>,
-    /// What the node starts with when the control plane is away.
+    /// The bundle that the node starts with while the control plane is unreachable.
     last_good: Option<BundleId>,
     /// The order that the verdict answers.
     order: Option<u64>,
@@ -82,13 +81,13 @@ pub(crate) struct NodeDetailView {
     node: NodeView,
     /// Why the bundle of the last order is not in force.
     diagnostics: Vec<String>,
-    /// What the node served since its bundle came into force.
+    /// Counters of the node since its bundle came into force.
     traffic: Option<Traffic>,
 }
 
 impl NodeView {
     pub(crate) fn new(node: &Node, interval: HeartbeatInterval, now: Timestamp) -> Self {
-        let state = node.state(interval, now).into();
+        let state = node.state(interval, now);
         let duplicated_since = node.duplicated_since(now);
         let Node {
             id,
@@ -175,7 +174,7 @@ impl From<&NodeStatus> for StatusView {
     }
 }
 
-/// What the `ETag` has behind the version: a heartbeat, an order and time change the view as well.
+/// Suffix of the version in the `ETag`: a heartbeat, an order and time change the view as well.
 pub(crate) fn revision(
     node: &Versioned<Node>,
     interval: HeartbeatInterval,

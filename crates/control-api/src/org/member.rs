@@ -1,6 +1,5 @@
 //! Members of organizations.
 
-use crate::names::RoleName;
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, PageQuery};
 use crate::response::problem::Problem;
@@ -9,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::{App, Member};
-use control_domain::Membership;
+use control_domain::{Membership, Role};
 use control_wire::{OrgId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -22,17 +21,17 @@ pub(crate) struct MemberView {
     user: UserId,
     email: String,
     name: String,
-    role: RoleName,
+    role: Role,
     /// When the user joined.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
 
-/// What may change of a membership.
+/// Changes of a membership.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MemberRequest {
-    role: RoleName,
+    role: Role,
 }
 
 impl From<&Member> for MemberView {
@@ -52,7 +51,7 @@ impl From<&Member> for MemberView {
             user,
             email: email.to_string(),
             name: name.to_string(),
-            role: role.into(),
+            role,
             created_at,
         }
     }
@@ -107,7 +106,7 @@ pub(crate) async fn change_role(
     Path(place): Path<(OrgId, UserId)>,
     Body(MemberRequest { role }): Body<MemberRequest>,
 ) -> Result<Resource<MemberView>, Problem> {
-    let changed = app.change_role(&call, place, role.into()).await?;
+    let changed = app.change_role(&call, place, role).await?;
     let view = MemberView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }

@@ -1,4 +1,4 @@
-//! What an organization demands of its members.
+//! Security requirements for members of an organization.
 
 use crate::request::extract::{Body, Caller, Path};
 use crate::response::problem::Problem;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What an organization demands of its members.
+/// Security requirements for members of an organization.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SecurityView {
@@ -27,7 +27,7 @@ impl From<OrgSecurity> for SecurityView {
     }
 }
 
-/// What an organization demands of its members.
+/// Security requirements for members of an organization.
 #[utoipa::path(
     get, path = "/orgs/{org}/security", operation_id = "get_security", tag = "orgs",
     responses((status = 200, body = SecurityView))

@@ -1,6 +1,5 @@
 //! Roles of members in single projects.
 
-use crate::names::RoleName;
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, PageQuery};
 use crate::response::problem::Problem;
@@ -9,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::App;
-use control_domain::ProjectRole;
+use control_domain::{ProjectRole, Role};
 use control_wire::{ProjectId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -21,7 +20,7 @@ use utoipa::ToSchema;
 pub(crate) struct ProjectRoleView {
     project: ProjectId,
     user: UserId,
-    role: RoleName,
+    role: Role,
     /// When it was given.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -31,7 +30,7 @@ pub(crate) struct ProjectRoleView {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProjectRoleRequest {
-    role: RoleName,
+    role: Role,
 }
 
 impl From<ProjectRole> for ProjectRoleView {
@@ -46,7 +45,7 @@ impl From<ProjectRole> for ProjectRoleView {
         Self {
             project,
             user,
-            role: role.into(),
+            role,
             created_at,
         }
     }
@@ -98,7 +97,7 @@ pub(crate) async fn give(
     Path(place): Path<(ProjectId, UserId)>,
     Body(ProjectRoleRequest { role }): Body<ProjectRoleRequest>,
 ) -> Result<Resource<ProjectRoleView>, Problem> {
-    let given = app.give_project_role(&call, place, role.into()).await?;
+    let given = app.give_project_role(&call, place, role).await?;
     Ok(Resource::found(given.version, given.value.into()))
 }
 

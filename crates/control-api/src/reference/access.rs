@@ -49,7 +49,7 @@ pub fn access_md(routes: &[Route]) -> String {
     page
 }
 
-/// What an access rule says of each kind of caller.
+/// An access rule, by kind of caller.
 struct Row {
     /// The least role of a user with a session; none: no role suffices.
     role: Option<Role>,

@@ -80,7 +80,7 @@ fn describe(html: &mut String, operation: &Operation) {
         fields(html, "Parameters", parameters);
     }
     if let Some(body) = body {
-        writeln!(html, "<p>Body: {}</p>", told(body)).unwrap_or_default();
+        writeln!(html, "<p>Body: {}</p>", kind_text(body)).unwrap_or_default();
     }
     html.push_str("<table>\n<caption>Answers</caption>\n");
     html.push_str(
@@ -93,7 +93,7 @@ fn describe(html: &mut String, operation: &Operation) {
             about,
             body,
         } = answer;
-        let body = body.as_ref().map(told).unwrap_or_default();
+        let body = body.as_ref().map(kind_text).unwrap_or_default();
         let about = escaped(about);
         writeln!(
             html,
@@ -181,7 +181,7 @@ fn fields(html: &mut String, caption: &str, fields: &[Field]) {
             html,
             "<tr><td><code>{}</code></td><td>{place}{}{need}</td><td>{}</td></tr>",
             escaped(name),
-            told(kind),
+            kind_text(kind),
             escaped(about)
         )
         .unwrap_or_default();
@@ -189,7 +189,7 @@ fn fields(html: &mut String, caption: &str, fields: &[Field]) {
     html.push_str("</table>\n");
 }
 
-fn told(kind: &Kind) -> String {
+fn kind_text(kind: &Kind) -> String {
     let Kind { words, schema } = kind;
     let words = escaped(words);
     match schema {

@@ -55,7 +55,7 @@ fn describe(page: &mut String, operation: &Operation) {
         }
     }
     if let Some(body) = body {
-        writeln!(page, "\nBody: {}.", told(body)).unwrap_or_default();
+        writeln!(page, "\nBody: {}.", kind_text(body)).unwrap_or_default();
     }
     for answer in answers
         .iter()
@@ -66,7 +66,7 @@ fn describe(page: &mut String, operation: &Operation) {
             about: _,
             body,
         } = answer;
-        let body = body.as_ref().map_or("no body".to_owned(), told);
+        let body = body.as_ref().map_or("no body".to_owned(), kind_text);
         writeln!(page, "\nAnswer {status}: {body}.").unwrap_or_default();
     }
 }
@@ -104,10 +104,15 @@ fn row(page: &mut String, field: &Field) {
     } = field;
     let optional = if *required { "" } else { "; may be absent" };
     let about = about.replace('\n', " ").replace('|', "\\|");
-    writeln!(page, "| `{name}` | {}{optional} | {about} |", told(kind)).unwrap_or_default();
+    writeln!(
+        page,
+        "| `{name}` | {}{optional} | {about} |",
+        kind_text(kind)
+    )
+    .unwrap_or_default();
 }
 
-fn told(kind: &Kind) -> String {
+fn kind_text(kind: &Kind) -> String {
     let Kind { words, schema } = kind;
     match schema {
         None => words.clone(),

@@ -64,7 +64,7 @@ pub(crate) async fn meter(app: &App, address: &str, response: Response) -> Respo
         return response;
     }
     let class = RateClass::General;
-    // What needs no database is answered without it too.
+    // Routes without a need for the database answer while it is down.
     let taken = app.take_token(address, class.rate(), app.now()).await;
     let Ok(allowance) = taken else {
         return response;
@@ -144,8 +144,8 @@ async fn enter(
     }
 }
 
-/// Lets a request in that needs no credential. What it sets in the browser, a session for one, must not be of
-/// another site's making.
+/// Admits a request that needs no credential. It may set a session cookie, so requests from other sites are
+/// refused.
 async fn visit(
     route: &Route,
     now: Timestamp,

@@ -1,5 +1,5 @@
-//! What every answer has: a correlation ID, a line in the log, a body if it failed; and below `/api`
-//! a token of a bucket, also where no route stands.
+//! The middleware around every answer: correlation ID, log line, body of a failure; below `/api` a
+//! token of a rate limit, even without a route.
 
 use crate::request::admission;
 use crate::response::problem::Problem;
@@ -16,7 +16,7 @@ use metrics::{counter, gauge, histogram};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What is limited; checks of health and metrics are not.
+/// Prefix of rate-limited paths; health checks and metrics are exempt.
 const INTERFACE: &str = "/api/";
 /// The type of pages, which have their own way out.
 const HTML: &str = "text/html; charset=utf-8";
@@ -75,7 +75,7 @@ fn problem_of(response: &mut Response) -> Option<Problem> {
     let failed = status.is_client_error() || status.is_server_error();
     let kind = response.headers().get(header::CONTENT_TYPE);
     let has_body = kind.is_some_and(|kind| kind == "application/json" || kind == HTML);
-    known.or_else(|| (failed && !has_body).then(|| Problem::of_status(status)))
+    known.or_else(|| (failed && !has_body).then(|| Problem::from_status(status)))
 }
 
 /// A request without an answer yet, also if its client goes away.
@@ -95,7 +95,7 @@ impl Drop for InFlight {
     }
 }
 
-/// What the log and the metrics keep of a request.
+/// Properties of a request for log and metrics.
 #[derive(Debug)]
 struct Seen {
     method: Method,

@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// A body may take this long, and a second more for each [`BYTES_A_SECOND`] of the largest one.
-const PATIENCE: Duration = Duration::from_secs(30);
+const BODY_GRACE: Duration = Duration::from_secs(30);
 const BYTES_A_SECOND: u64 = 128 * 1024;
-/// A body that is slower than this after [`PATIENCE`] is given up: it may hold a place that another upload waits for.
+/// A body that is slower than this after [`BODY_GRACE`] is given up: it may hold a place that another upload waits for.
 const MIN_BYTES_A_SECOND: u64 = 16 * 1024;
 
 /// The largest body of the route, in bytes.
@@ -37,10 +37,10 @@ impl BodyLimit {
         if declared.is_some() && headers.contains_key(header::EXPECT) {
             return Err(Problem::too_large(declared, limit));
         }
-        let time = PATIENCE + Duration::from_secs(bytes / BYTES_A_SECOND);
+        let time = BODY_GRACE + Duration::from_secs(bytes / BYTES_A_SECOND);
         match timeout(time, collect(Limited::new(body, limit))).await {
             Ok(Ok(Some(read))) => Ok(read),
-            Ok(Ok(None)) => Err(Problem::too_slow(PATIENCE)),
+            Ok(Ok(None)) => Err(Problem::too_slow(BODY_GRACE)),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 Err(Problem::too_large(declared, limit))
             }
@@ -59,7 +59,7 @@ impl BodyLimit {
         let mut body = Limited::new(body, limit);
         let read = async { while let Some(Ok(_)) = body.frame().await {} };
         // The answer is sent all the same.
-        timeout(PATIENCE, read).await.unwrap_or_default();
+        timeout(BODY_GRACE, read).await.unwrap_or_default();
     }
 }
 
@@ -73,7 +73,7 @@ async fn collect(mut body: Limited<Body>) -> Result<Option<Bytes>, axum::BoxErro
     let mut read = Vec::new();
     loop {
         let received = u64::try_from(read.len()).unwrap_or(u64::MAX);
-        let due = PATIENCE + Duration::from_secs(received / MIN_BYTES_A_SECOND);
+        let due = BODY_GRACE + Duration::from_secs(received / MIN_BYTES_A_SECOND);
         match timeout_at(begin + due, body.frame()).await {
             Ok(Some(frame)) => {
                 let data = frame?.into_data().unwrap_or_default();
@@ -195,7 +195,7 @@ mod tests {
         };
         let limit = BodyLimit(32 * 1024 * 1024);
         let none = HeaderMap::new();
-        let read = timeout(PATIENCE * 2, limit.read(&none, drop_by_drop(1))).await;
+        let read = timeout(BODY_GRACE * 2, limit.read(&none, drop_by_drop(1))).await;
         let answer = read.unwrap().unwrap_err().into_response();
         assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
         let steady = drop_by_drop(16 * 1024);

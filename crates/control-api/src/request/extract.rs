@@ -1,4 +1,4 @@
-//! What handlers take from a request.
+//! Extractors of handlers.
 
 use crate::request::body::{self, BodyLimit};
 use crate::response::problem::Problem;
@@ -42,7 +42,7 @@ impl<S: Sync> FromRequestParts<S> for Visitor {
     }
 }
 
-/// What is known of a request without a credential.
+/// Context of a request without a credential.
 pub(crate) fn visit(now: Timestamp, request: &Request) -> Visit {
     visit_with(now, request.headers(), request.extensions())
 }
@@ -160,7 +160,7 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i64>> {
     Some(text.split(',').filter_map(version).collect())
 }
 
-/// What stands behind a hyphen says more than the version, and is not compared.
+/// The version of a tag; the suffix behind a hyphen is not compared.
 fn version(tag: &str) -> Option<i64> {
     let quoted = tag.trim().strip_prefix('"')?.strip_suffix('"')?;
     let version = quoted

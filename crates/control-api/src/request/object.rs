@@ -6,7 +6,7 @@ use std::fmt;
 /// A deserializer that reads structs from objects only, at every depth.
 pub(crate) struct Objects<D>(pub(crate) D);
 
-/// What a value is read as; callers are told so when it is something else.
+/// Expected type of a value, named in the error.
 #[derive(Clone, Copy)]
 enum Kind {
     Object,

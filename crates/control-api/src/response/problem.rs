@@ -61,7 +61,7 @@ impl Problem {
         }
     }
 
-    /// 422: these fields of the body are wrong; the message tells of the first.
+    /// 422: these fields of the body are wrong; the message names the first.
     pub(crate) fn invalid_fields(details: Vec<ErrorDetail>) -> Self {
         let first = details.first().map_or_else(String::new, |detail| {
             let ErrorDetail { field, reason } = detail;
@@ -164,8 +164,8 @@ impl Problem {
         }
     }
 
-    /// What the framework refused.
-    pub(crate) fn of_status(status: StatusCode) -> Self {
+    /// A refusal of the framework.
+    pub(crate) fn from_status(status: StatusCode) -> Self {
         let code = match status {
             StatusCode::NOT_FOUND => ErrorCode::NotFound,
             StatusCode::METHOD_NOT_ALLOWED => ErrorCode::MethodNotAllowed,

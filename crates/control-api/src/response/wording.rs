@@ -1,4 +1,4 @@
-//! What the parsers of queries and bodies say, in words of the interface.
+//! Messages of the parsers of queries and bodies, in the interface's terms.
 
 /// `reason` without names of this program's types.
 pub(crate) fn reworded(reason: &str) -> String {

@@ -1,8 +1,9 @@
 //! Rollouts as operators see them.
 
-use crate::names::{BatchStateName, OnFailureName, RolloutStateName};
 use control_app::{RolloutNode, RolloutProgress, StoredBatch, StoredFigures, StoredSide};
-use control_domain::{Batch, BatchCounts, BatchSize, Gate, Rollout, Strategy};
+use control_domain::{
+    Batch, BatchCounts, BatchSize, BatchState, Gate, OnFailure, Rollout, RolloutState, Strategy,
+};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ pub(crate) struct RolloutSummary {
     pub(crate) id: RolloutId,
     project: Option<ProjectId>,
     bundle: BundleId,
-    state: RolloutStateName,
+    state: RolloutState,
     /// Why it stopped, and what it leaves behind.
     reason: Option<String>,
     /// Its nodes when it was planned.
@@ -53,12 +54,12 @@ pub(crate) struct RolloutView {
     deadline_secs: i64,
     /// Seconds that a batch runs before it may pass.
     soak_secs: i64,
-    /// What must hold; absent: the nodes' verdicts alone count.
+    /// Conditions after each batch; absent: the nodes' verdicts alone count.
     gate: Option<GateSettings>,
     /// Whether a second person must approve, as it was planned or as the policy said when it started.
     needs_approval: bool,
-    /// What follows when a batch does not pass.
-    on_failure: OnFailureName,
+    /// Reaction to a batch that does not pass.
+    on_failure: OnFailure,
     /// No batch is opened before.
     #[schema(value_type = Option<String>, format = DateTime)]
     not_before: Option<Timestamp>,
@@ -74,7 +75,7 @@ pub(crate) struct RolloutView {
     progress: Option<ProgressView>,
 }
 
-/// What must hold after each batch, in comparison with nodes that were not moved yet.
+/// Conditions after each batch, in comparison with nodes that were not moved yet.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct GateSettings {
@@ -87,7 +88,7 @@ pub(crate) struct GateSettings {
     /// The 99th percentile of latency, in percent of that of the nodes compared with.
     #[schema(default = 150, minimum = 100, maximum = 100_000)]
     max_p99_percent: i64,
-    /// What that percentile may grow by in any case, in milliseconds.
+    /// Growth of that percentile that always passes, in milliseconds.
     #[schema(default = 10, minimum = 0)]
     p99_slack_ms: i64,
     /// By how much the mean CPU of a node may grow; 100 is one core.
@@ -110,7 +111,7 @@ pub(crate) struct GateSettings {
 struct BatchView {
     /// Counted from 1.
     number: i64,
-    state: BatchStateName,
+    state: BatchState,
     #[schema(value_type = String, format = DateTime)]
     opened_at: Timestamp,
     /// When its nodes ran the bundle.
@@ -122,7 +123,7 @@ struct BatchView {
     nodes: Option<i64>,
     /// Those that ran the bundle then.
     ready: Option<i64>,
-    /// What the gate saw then.
+    /// The gate's figures then.
     figures: Option<FiguresView>,
 }
 
@@ -136,7 +137,7 @@ struct ProgressView {
     ready: i64,
     /// Those that are not online.
     offline: i64,
-    /// What the gate sees now.
+    /// The gate's present figures.
     figures: Option<FiguresView>,
 }
 
@@ -151,7 +152,7 @@ struct FiguresView {
     verdict: Option<String>,
 }
 
-/// What nodes report together.
+/// Sums of the nodes' reports.
 #[derive(Debug, Serialize, ToSchema)]
 struct SideView {
     nodes: i64,
@@ -172,9 +173,9 @@ pub(crate) struct RolloutNodeView {
     /// Counted from 1.
     batch: i64,
     state: RolloutNodeState,
-    /// What it ran before.
+    /// The previous bundle.
     previous: Option<BundleId>,
-    /// What it says that it runs.
+    /// The bundle that it reports.
     active: Option<BundleId>,
     #[schema(value_type = Option<String>, format = DateTime)]
     seen_at: Option<Timestamp>,
@@ -206,7 +207,7 @@ impl From<&Rollout> for RolloutSummary {
             id: rollout.id,
             project: rollout.tenant.project,
             bundle: rollout.bundle,
-            state: rollout.state.into(),
+            state: rollout.state,
             reason: rollout.reason.clone(),
             nodes: rollout.nodes,
             batch_size: rollout.batch_size,
@@ -250,7 +251,7 @@ impl From<&RolloutProgress> for RolloutView {
             soak_secs,
             gate: gate.map(GateSettings::from),
             needs_approval,
-            on_failure: on_failure.into(),
+            on_failure,
             not_before: rollout.not_before,
             created_by: rollout.created_by,
             submitted_by: rollout.submitted_by,
@@ -347,7 +348,7 @@ impl From<&StoredBatch> for BatchView {
         let figures = figures.and_then(|text| serde_json::from_str::<StoredFigures>(text).ok());
         Self {
             number: *number,
-            state: (*state).into(),
+            state: *state,
             opened_at: *opened_at,
             switched_at: *switched_at,
             ended_at: *ended_at,

@@ -86,7 +86,7 @@ pub(crate) async fn target(world: &World, route: &Route) -> String {
     fleet_target(world, route, path).await
 }
 
-/// What is approved is a node that asked for more labels than its token gives.
+/// A node that waits for approval, because it asked for more labels than its token gives.
 async fn waiting_node(world: &World, path: String) -> String {
     if path != "/projects/{project}/nodes/{node}/approve" {
         return path;
@@ -585,7 +585,7 @@ fn ends_the_world(route: &Route) -> bool {
     route.method == Method::DELETE && route.path == "/orgs/{org}"
 }
 
-/// What is deleted is one of many.
+/// A project to delete, apart from the world's own.
 async fn fresh_project(world: &World, route: &Route, path: String) -> String {
     if route.method != Method::DELETE || path != "/projects/{project}" {
         return path;

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What a step may write, the audit log apart: its entries have random names.
+/// Tables that a step may write, without the audit log: its entries have random names.
 const TABLES: [&str; 5] = [
     "rollouts",
     "rollout_batches",
@@ -119,7 +119,7 @@ struct Copy {
     rollout: RolloutId,
 }
 
-/// What all copies share.
+/// The database and the key that all copies start from.
 struct Base {
     world: World,
     nodes: Vec<NodeId>,

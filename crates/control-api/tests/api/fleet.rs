@@ -30,7 +30,7 @@ pub(crate) struct Fleet<'a> {
     pub(crate) replica: Uuid,
 }
 
-/// What a route served: `requests` with a duration of this bucket.
+/// Counters of a route: `requests` with a duration of this bucket.
 pub(crate) fn served(requests: u64, errors: u64, bucket: usize, reasons: &Value) -> Value {
     let mut latency = [0; 12];
     latency[bucket] = requests;
@@ -213,7 +213,7 @@ impl<'a> Fleet<'a> {
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     }
 
-    /// What the remaining nodes serve while a batch is looked at.
+    /// Traffic of the remaining nodes while the gate judges a batch.
     pub(crate) async fn serve(&mut self, indexes: std::ops::Range<usize>) {
         for index in indexes {
             let routes = &mut self.nodes[index].traffic["routes"]["api"];

@@ -1,4 +1,4 @@
-//! What a person made ends with the person's rights.
+//! Credentials that a person made end with the person's rights.
 
 use crate::world::{Answer, Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
@@ -13,7 +13,7 @@ const TOKENS: &str = "/projects/{project}/enrolment-tokens";
 const REGISTER: &str = "/projects/{project}/nodes/register";
 const PROJECTS: &str = "/orgs/{org}/projects";
 
-/// What an administrator made, each by the one before.
+/// Credentials of an administrator, each made by the one before.
 struct Made {
     key: Answer,
     key_of_key: Answer,

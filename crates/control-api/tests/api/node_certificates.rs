@@ -57,7 +57,7 @@ impl Project {
         assert_eq!(ordered.status, OK, "{}", ordered.body);
     }
 
-    /// What the node says that it runs.
+    /// Reports a bundle as the node's active one.
     async fn say(&self, bundle: usize) {
         let said = json!({"health": {"cpu_percent": 1.0}, "status": {
             "active": self.bundles[bundle], "last_good": self.bundles[bundle],
@@ -113,7 +113,7 @@ async fn a_node_gets_the_certificates_of_its_orders_alone() {
         );
         project.order(2).await;
         assert_eq!(project.fetch_all().await, [NOT_FOUND, OK, OK]);
-        // What a node says opens nothing that it was not ordered.
+        // A node's report opens no bundle that was not ordered.
         project.say(0).await;
         assert_eq!(project.fetch_all().await, [NOT_FOUND, OK, OK]);
         let world = &project.world;

@@ -1,4 +1,4 @@
-//! What nodes shall run: signed orders, and long polls for them.
+//! Orders of nodes: signatures and long polls.
 
 use crate::world::{Answer, Credential, World, app, sample, worlds};
 use axum::http::{Method, StatusCode};

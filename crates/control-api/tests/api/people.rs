@@ -158,7 +158,7 @@ impl World {
         secret.code(self.app.now() + SignedDuration::from_secs(30))
     }
 
-    /// What is done to the user, in the order of the audit log of the organization.
+    /// Entries about the user, in the order of the organization's audit log.
     pub(crate) async fn audited(&self, action: &str) -> Vec<Value> {
         let full = self.full_key().await;
         let path = format!("/orgs/{{org}}/audit?action={action}");

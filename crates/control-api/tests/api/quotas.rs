@@ -13,7 +13,7 @@ const NONE: Quotas = Quotas {
     archive_bytes: 0,
 };
 
-/// What creates the values that have quotas, and the end of the refusal's message.
+/// Routes that create objects with quotas, and the end of the refusal's message.
 const CREATED: &[(&str, &str)] = &[
     (
         "/orgs/{org}/projects",
@@ -69,7 +69,7 @@ async fn an_organization_has_no_more_than_its_quotas() {
             told,
             "Quota exceeded: bytes of archives - an organization may have 0"
         );
-        // What goes makes room, and other organizations have their own.
+        // Deletion makes room, and quotas of organizations are separate.
         world.set_quotas(Quotas { nodes: 2, ..NONE });
         // A group of the tokens of the first key went with the replica of before.
         let key = world.full_key().await;

@@ -1,4 +1,4 @@
-//! What every request may rely on: repetition, versions, pages, failures with a body.
+//! Rules of all requests: repetition, versions, pages, failures with a body.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::body::Body;

@@ -1,11 +1,11 @@
-//! What stops a rollout, and how nodes come back.
+//! Failures that stop a rollout, and the reverts of its nodes.
 
 use crate::fleet::{Fleet, served, well};
 use crate::world::worlds;
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// What the nodes of a bad batch say, and a part of the reason.
+/// Reports of the nodes of a bad batch, and a part of the reason.
 fn bad_batches() -> Vec<(&'static str, Value, &'static str)> {
     let none = json!({});
     vec![

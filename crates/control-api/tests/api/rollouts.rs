@@ -297,7 +297,7 @@ async fn rollout_in(world: &World, state: RolloutState) -> String {
     id
 }
 
-/// What a command is to the state machine.
+/// The state machine's event of a command.
 fn event(state: RolloutState, command: RolloutCommand) -> RolloutEvent {
     match command {
         RolloutCommand::Start if state == RolloutState::AwaitingApproval => RolloutEvent::Submit,

@@ -1,4 +1,4 @@
-//! What nodes prove themselves with: keys, tokens, and those that are none.
+//! Credentials of nodes: keys, tokens, and forgeries.
 
 use crate::forger::Forger;
 use crate::world::{Answer, Credential, World, worlds};

@@ -20,10 +20,6 @@ pub struct ApiKeyPlace {
 
 impl App {
     /// Creates a key; gives its secret, which is shown once.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_api_key(
         &self,
         call: &Call,
@@ -45,10 +41,6 @@ impl App {
     }
 
     /// The keys of an organization, or those that are limited to a project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn api_keys(
         &self,
         call: &Call,
@@ -62,10 +54,6 @@ impl App {
     }
 
     /// One key.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn api_key(&self, call: &Call, id: ApiKeyId) -> Result<Versioned<ApiKey>, Error> {
         let found = find(&mut self.store.read().await?, id).await?;
         call.actor
@@ -74,10 +62,6 @@ impl App {
     }
 
     /// Revokes a key; it is refused from then on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn revoke_api_key(
         &self,
         call: &Call,
@@ -96,10 +80,6 @@ impl App {
     }
 
     /// Gives a key another name.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rename_api_key(
         &self,
         call: &Call,
@@ -119,14 +99,10 @@ impl App {
     }
 
     /// Deletes a key that was revoked.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_api_key(&self, call: &Call, id: ApiKeyId) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, id).await?;
-        found.value.delete(&call.actor, call.now)?;
+        found.value.check_delete(&call.actor, call.now)?;
         call.expect_version(found.version)?;
         tx.delete_api_key(id, found.version).await?;
         let tenant = found.value.tenant;

@@ -67,7 +67,7 @@ impl App {
     ) -> Result<Actor, Error> {
         let hash = presented.secret().hash();
         let found = match presented {
-            Presented::Bearer(text) if UnverifiedToken::is_meant(text) => {
+            Presented::Bearer(text) if UnverifiedToken::has_token_shape(text) => {
                 self.node_by_token(text, now).await
             }
             Presented::Bearer(_) => self.bearer(&hash, client_ip, now).await,

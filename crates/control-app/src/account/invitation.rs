@@ -25,7 +25,7 @@ pub struct NewAccount {
     pub password: Password,
 }
 
-/// What an accepted invitation made.
+/// The account and session of an accepted invitation.
 #[derive(Debug)]
 pub struct Joined {
     /// The new user.
@@ -39,10 +39,6 @@ pub struct Joined {
 impl App {
     /// Invites a person; gives the link's secret, which is shown once. The answer is the same whether the address
     /// has an account or not.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_invitation(
         &self,
         call: &Call,
@@ -63,10 +59,6 @@ impl App {
     }
 
     /// The invitations of an organization that were not accepted yet.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn invitations(
         &self,
         call: &Call,
@@ -78,10 +70,6 @@ impl App {
     }
 
     /// One invitation that was not accepted yet.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn invitation(
         &self,
         call: &Call,
@@ -93,10 +81,6 @@ impl App {
     }
 
     /// Withdraws an invitation.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_invitation(
         &self,
         call: &Call,
@@ -106,7 +90,7 @@ impl App {
         call.actor.require(Access::CONTROL, Tenant::org(org))?;
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (org, id)).await?;
-        found.delete(&call.actor)?;
+        found.check_delete(&call.actor)?;
         tx.delete_invitation(id).await?;
         let tenant = found.tenant();
         tx.note_change(deleted(&found));
@@ -115,10 +99,6 @@ impl App {
     }
 
     /// The bearer of the link becomes a user and a member.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn accept_invitation(
         &self,
         call: &Call,

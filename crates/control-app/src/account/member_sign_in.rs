@@ -183,10 +183,6 @@ impl App {
 
     /// Ends every session of the installation on the command line, as after the restore of a backup: sessions that
     /// ended since it was made would go on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn end_all_sessions(&self, call: &Call) -> Result<u64, Error> {
         call.actor.holds(Access::System)?;
         let mut tx = self.store.begin().await?;

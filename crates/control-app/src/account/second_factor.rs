@@ -47,10 +47,6 @@ pub struct NewSecondFactor {
 
 impl App {
     /// The user's second factor; none if it has none that counts.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn second_factor(&self, call: &Call) -> Result<Option<SecondFactor>, Error> {
         let (user, _) = own_session(call)?;
         let mut tx = self.store.read().await?;
@@ -65,10 +61,6 @@ impl App {
     }
 
     /// When an administrator took the user's second factor away; none once there is another one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn second_factor_reset_at(&self, call: &Call) -> Result<Option<Timestamp>, Error> {
         let (user, _) = own_session(call)?;
         Ok(self

@@ -91,20 +91,12 @@ impl App {
     }
 
     /// Ends the session of the request.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn sign_out(&self, call: &Call) -> Result<(), Error> {
         let (user, session) = own_session(call)?;
         self.end_session(call, (user, session)).await
     }
 
     /// The open sessions of the user, the newest first.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn sessions(&self, call: &Call) -> Result<Vec<SessionInfo>, Error> {
         let (user, own) = own_session(call)?;
         let mut tx = self.store.read().await?;
@@ -118,20 +110,12 @@ impl App {
     }
 
     /// Ends one session of the user, the own one or another.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn revoke_session(&self, call: &Call, session: SessionId) -> Result<(), Error> {
         let (user, _) = own_session(call)?;
         self.end_session(call, (user, session)).await
     }
 
-    /// Ends all sessions of the user but that of the request; gives their number.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
+    /// Ends all other sessions of the user; returns their number.
     pub async fn revoke_other_sessions(&self, call: &Call) -> Result<u64, Error> {
         let (user, own) = own_session(call)?;
         let mut tx = self.store.begin().await?;

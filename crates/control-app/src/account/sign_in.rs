@@ -28,7 +28,7 @@ const TRIES: Rate = Rate {
     burst: 10,
 };
 
-/// What a right password led to.
+/// Result of a correct password.
 #[derive(Debug)]
 pub enum SignedIn {
     /// A session: the user has no second factor.
@@ -42,7 +42,7 @@ pub enum SignedIn {
     },
 }
 
-/// What a signed-in user proves its identity with again.
+/// Fresh proof of identity of a signed-in user.
 #[derive(Debug)]
 pub enum StrongProof {
     /// The password.
@@ -193,7 +193,7 @@ impl App {
         Ok(secret)
     }
 
-    /// Whether the password is that of the hash; waits for a place.
+    /// Whether the password matches the hash; waits for a permit.
     pub(crate) async fn compare(
         &self,
         owner: PasswordOwner,

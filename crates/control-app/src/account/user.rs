@@ -36,10 +36,6 @@ pub enum Identity {
 
 impl App {
     /// The identity of the actor.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn identity(&self, call: &Call) -> Result<Identity, Error> {
         call.actor.holds(Access::SignedIn)?;
         match call.actor.clone() {
@@ -69,10 +65,6 @@ impl App {
     }
 
     /// Gives the user of the session another name.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rename_user(&self, call: &Call, name: &str) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = own_user(&mut tx, call).await?;

@@ -11,7 +11,7 @@ use control_wire::UserId;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// What was done to a user, or to what belongs to one.
+/// An action on a user, or on an object of a user.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserEvent<'a> {
     /// The noun and what was done, such as `session.started`.
@@ -31,7 +31,7 @@ pub(crate) struct Visitor<'a> {
 }
 
 impl<'a> UserEvent<'a> {
-    /// What was done to the user itself.
+    /// An action on the user itself.
     pub(crate) fn new(action: &'a str, user: UserId) -> Self {
         Self {
             action,

@@ -1,9 +1,9 @@
-//! What an entry of the audit log is about.
+//! Action and subject of an entry of the audit log.
 
 use control_domain::Tenant;
 use uuid::Uuid;
 
-/// What was done, where, to what.
+/// Action, tenant and subject of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AuditEvent<'a> {
     /// The noun and what was done, such as `project.created`.

@@ -6,8 +6,8 @@ use tokio::time::timeout;
 
 /// The number of the newest audit entry that this process knows of.
 ///
-/// It only says *when* to look. What changed is read from the database, so a message that is lost,
-/// or made on another replica, costs a second and never an answer.
+/// It only says *when* to read. Changes are read from the database, so a message that is lost, or
+/// made on another replica, costs a second and never an answer.
 #[derive(Debug, Default)]
 pub struct Changes(watch::Sender<Head>);
 

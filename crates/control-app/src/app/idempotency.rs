@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 impl App {
-    /// What the key `name` stands for; the identifier is to be given to the command.
+    /// Reserves the key `name`, or returns its stored answer; the identifier is for the command.
     ///
     /// # Errors
     ///
@@ -25,7 +25,7 @@ impl App {
         Ok((id, reservation))
     }
 
-    /// Whether the resource that an answer told of was deleted since.
+    /// Whether the resource of a stored answer was deleted since.
     ///
     /// # Errors
     ///

@@ -37,7 +37,7 @@ pub struct Allowance {
     pub retry_after_secs: u64,
 }
 
-/// What this replica holds of the shared buckets.
+/// Tokens of the shared buckets that this replica holds.
 #[derive(Debug)]
 pub(crate) struct RateLimiter(Cache<String, Arc<Held>>);
 
@@ -94,7 +94,7 @@ impl RateLimiter {
         held.is_some_and(|held| held.is_empty(rate, now.as_microsecond()))
     }
 
-    /// What a refused request is told of a bucket that is known to be empty.
+    /// Allowance in the answer to a request that an empty bucket refuses.
     pub(crate) fn refusal(&self, name: &str, rate: Rate, now: Timestamp) -> Allowance {
         self.held(name).allowance(false, rate, now)
     }

@@ -24,7 +24,7 @@ pub(crate) struct WriteQueue {
     queue: OnceLock<mpsc::Sender<Waiting>>,
 }
 
-/// What is written.
+/// A queued write.
 #[derive(Debug)]
 enum Write {
     Heartbeat {
@@ -113,8 +113,7 @@ impl WriteQueue {
 }
 
 impl Write {
-    /// What the group is sorted by: two replicas that write the same rows must not wait for each
-    /// other.
+    /// Sort key of the group: replicas that write the same rows in one order never deadlock.
     fn key(&self) -> (Option<NodeId>, String) {
         match self {
             Self::Heartbeat { node, .. } => (Some(*node), String::new()),
@@ -157,7 +156,7 @@ async fn write_groups(store: Store, mut waiting: mpsc::Receiver<Waiting>) {
         match write_group(&store, &group).await {
             Ok(written) => {
                 for (one, written) in group.drain(..).zip(written) {
-                    // A client that went away is not told.
+                    // The client may have disconnected.
                     drop(one.done.send(Ok(written)));
                 }
             }

@@ -40,7 +40,7 @@ pub(crate) fn deleted(value: &impl Audited) -> AuditChange {
     }
 }
 
-/// What a command did that changes no value of its own.
+/// The effect of a command without a value of its own.
 pub(crate) fn done(what: &Value) -> AuditChange {
     AuditChange {
         before: None,

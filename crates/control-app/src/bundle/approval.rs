@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// Different bundles that a new one is compared with; nodes that run more of them make a change risky.
 pub(crate) const MAX_BASES: u8 = 4;
 
-/// What the policy says of a change, and the rule of that moment.
+/// Whether a change needs approval, and the rule that decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Approval {
     project: ProjectId,

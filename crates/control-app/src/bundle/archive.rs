@@ -28,7 +28,7 @@ pub struct Archive {
     pub bytes: ObjectBytes,
 }
 
-/// What a look at the stored bytes and the signature found.
+/// Result of verifying the stored bytes and the signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
     /// The bundle as it is in the database.
@@ -60,10 +60,6 @@ impl Verification {
 
 impl App {
     /// The archive of a bundle.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn download_bundle(
         &self,
         call: &Call,
@@ -75,10 +71,6 @@ impl App {
 
     /// The archive of a signed bundle that a node may need. It gets no other bundle: a node that was
     /// taken over must not read what it was never to run.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn node_archive(
         &self,
         call: &Call,
@@ -96,15 +88,11 @@ impl App {
         }
         let found = find(&mut tx, (project, bundle)).await?;
         call.actor.require(Access::OwnNode, found.value.tenant)?;
-        found.value.deliver()?;
+        found.value.check_delivery()?;
         self.open_archive(&found.value).await
     }
 
     /// The bill of materials in the archive.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn bundle_sbom(
         &self,
         call: &Call,
@@ -115,10 +103,6 @@ impl App {
     }
 
     /// Looks at the stored bytes and the signature.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn verify_bundle(
         &self,
         call: &Call,
@@ -156,10 +140,6 @@ impl App {
     }
 
     /// How a bundle differs from another one of the same project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn compare_bundles(
         &self,
         call: &Call,
@@ -229,7 +209,7 @@ impl App {
     pub(crate) async fn list_certificates(&self, bundles: &[BundleId]) -> Result<(), Error> {
         let mut outcome = Ok(());
         for bundle in bundles {
-            // Nodes that come back together wait for one reader, and find the note of the first.
+            // Nodes that reconnect together wait for one reader, and find its result.
             let _turn = self.listing.lock().await;
             let mut tx = self.store.read().await?;
             if tx.has_listed_certificates(*bundle).await? {

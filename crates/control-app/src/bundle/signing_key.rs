@@ -15,10 +15,6 @@ const ENDED_KEYS: i64 = 64;
 
 impl App {
     /// Creates a key that is published, and signs after the next rotation.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_signing_key(
         &self,
         call: &Call,
@@ -34,10 +30,6 @@ impl App {
     }
 
     /// The keys of an organization.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn signing_keys(
         &self,
         call: &Call,
@@ -61,7 +53,7 @@ impl App {
         Ok(keys)
     }
 
-    /// The deactivated keys by which nodes that were away find those that verify.
+    /// The deactivated keys whose endorsements lead offline nodes to the verifying ones.
     ///
     /// # Errors
     ///
@@ -73,10 +65,6 @@ impl App {
 
     /// Lets the key that waits sign from now on, or a new one if none waits. The key before still
     /// verifies.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rotate_signing_key(
         &self,
         call: &Call,
@@ -102,10 +90,6 @@ impl App {
     }
 
     /// Refuses what the key signed from now on: tokens are exchanged again, orders signed again.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn deactivate_signing_key(
         &self,
         call: &Call,
@@ -165,7 +149,7 @@ impl App {
         org: OrgId,
     ) -> Result<SigningKey, Error> {
         let verifying = tx.verifying_signing_keys(org).await?;
-        SigningKey::create(&call.actor, org, verifying.len())?;
+        SigningKey::check_create(&call.actor, org, verifying.len())?;
         let (signer, pair) = self.signer(tx, org).await?;
         let mut key = self.new_key(tx, org, call.now).await?;
         let text = endorsed_text(org, key.id, key.public_key.as_str());

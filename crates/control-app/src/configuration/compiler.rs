@@ -25,7 +25,7 @@ pub struct ListenAddresses {
     pub https: Option<String>,
 }
 
-/// What a project holds to compile.
+/// Definitions of a project, as input of the compiler.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Definitions {
     pub(crate) services: Vec<Service>,

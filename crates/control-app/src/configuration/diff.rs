@@ -2,7 +2,7 @@
 
 use control_bundle::Files;
 use proxy_model::{Model, effective};
-use proxy_plan::diff::{PartChange, Region, Risk, RiskClass};
+use proxy_plan::diff::{Change, PartChange, Region, Risk, RiskClass};
 use proxy_plan::{Plan, PlanDiff, TargetRegistry, diff};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -74,19 +74,8 @@ pub struct RequestsMoved {
 pub struct PartMoved {
     /// `target 10.0.0.1:80 of upstream u`
     pub part: String,
-    /// What became of it.
+    /// The kind of change.
     pub change: Change,
-}
-
-/// What became of something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// It is new.
-    Added,
-    /// It is gone.
-    Removed,
-    /// It is another.
-    Changed,
 }
 
 /// A setting that differs.
@@ -94,7 +83,7 @@ pub enum Change {
 pub struct SettingChange {
     /// `routes.route["api"].priority`
     pub path: String,
-    /// What became of it.
+    /// The kind of change.
     pub change: Change,
     /// The values before; several for a setting that may stand more than once.
     pub before: Vec<Value>,
@@ -109,7 +98,7 @@ pub struct SettingChange {
 pub struct FileChange {
     /// Its name in the bundle.
     pub name: String,
-    /// What became of it.
+    /// The kind of change.
     pub change: Change,
 }
 
@@ -163,7 +152,7 @@ fn plan(model: &Model) -> Plan {
     )
 }
 
-/// The risks of the configuration, and those of files that the comparison of plans does not see.
+/// Risks of the configuration, and of files that the comparison of plans ignores.
 fn risks(found: &[Risk], files: &[FileChange], models: [&Model; 2]) -> Vec<RiskView> {
     let own = found.iter().map(|risk| RiskView {
         class: risk.class.name(),
@@ -234,7 +223,7 @@ fn part(found: &PartChange) -> PartMoved {
     let PartChange { part, change } = found;
     PartMoved {
         part: part.to_string(),
-        change: (*change).into(),
+        change: *change,
     }
 }
 
@@ -250,20 +239,10 @@ fn setting(change: diff::SettingChange) -> SettingChange {
     } = change;
     SettingChange {
         path,
-        change: change.into(),
+        change,
         before,
         after,
         routes,
-    }
-}
-
-impl From<diff::Change> for Change {
-    fn from(change: diff::Change) -> Self {
-        match change {
-            diff::Change::Added => Self::Added,
-            diff::Change::Removed => Self::Removed,
-            diff::Change::Changed => Self::Changed,
-        }
     }
 }
 

@@ -26,10 +26,6 @@ pub struct NewCertificate {
 
 impl App {
     /// Creates a certificate; its private key is sealed.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_certificate(
         &self,
         call: &Call,
@@ -51,10 +47,6 @@ impl App {
     }
 
     /// The certificates of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn certificates(
         &self,
         call: &Call,
@@ -69,10 +61,6 @@ impl App {
     }
 
     /// One certificate.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn certificate(
         &self,
         call: &Call,
@@ -88,10 +76,6 @@ impl App {
     /// that was taken over must not have the keys of what it was never to serve.
     ///
     /// Each delivery is in the audit log, and the first refusal of an hour.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn node_certificate(
         &self,
         call: &Call,
@@ -121,10 +105,6 @@ impl App {
     }
 
     /// Replaces a certificate and its key, as at a renewal. The key before is forgotten.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn update_certificate(
         &self,
         call: &Call,
@@ -152,10 +132,6 @@ impl App {
     }
 
     /// Deletes a certificate that no service uses, and its key.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_certificate(
         &self,
         call: &Call,
@@ -164,7 +140,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (project, id)).await?;
         let in_use = tx.certificate_in_use(id).await?;
-        found.value.delete(&call.actor, in_use)?;
+        found.value.check_delete(&call.actor, in_use)?;
         call.expect_version(found.version)?;
         tx.delete_certificate(id, found.version).await?;
         tx.delete_secret(found.value.secret).await?;

@@ -11,10 +11,6 @@ use control_wire::{ProjectId, ServiceId};
 
 impl App {
     /// Creates a service.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_service(
         &self,
         call: &Call,
@@ -35,10 +31,6 @@ impl App {
     }
 
     /// The services of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn services(
         &self,
         call: &Call,
@@ -53,10 +45,6 @@ impl App {
     }
 
     /// One service.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn service(
         &self,
         call: &Call,
@@ -69,10 +57,6 @@ impl App {
     }
 
     /// Gives a service other settings.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn update_service(
         &self,
         call: &Call,
@@ -95,10 +79,6 @@ impl App {
     }
 
     /// Deletes a service.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_service(
         &self,
         call: &Call,
@@ -106,7 +86,7 @@ impl App {
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (project, id)).await?;
-        found.value.delete(&call.actor)?;
+        found.value.check_delete(&call.actor)?;
         call.expect_version(found.version)?;
         tx.delete_service(id, found.version).await?;
         let tenant = found.value.tenant;
@@ -124,7 +104,7 @@ async fn find(
     Ok(found.ok_or(Refusal::NotFound)?)
 }
 
-/// What a service refers to must be of its own project.
+/// Refuses references to objects of other projects.
 async fn check_references(tx: &mut Transaction, service: &Service) -> Result<(), Error> {
     let own = |tenant: Tenant| tenant == service.tenant;
     let absent = "does not exist in the project";

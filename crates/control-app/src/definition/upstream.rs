@@ -11,10 +11,6 @@ use control_wire::{ProjectId, UpstreamId};
 
 impl App {
     /// Creates an upstream.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_upstream(
         &self,
         call: &Call,
@@ -34,10 +30,6 @@ impl App {
     }
 
     /// The upstreams of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn upstreams(
         &self,
         call: &Call,
@@ -51,10 +43,6 @@ impl App {
     }
 
     /// One upstream.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn upstream(
         &self,
         call: &Call,
@@ -67,10 +55,6 @@ impl App {
     }
 
     /// Gives an upstream other settings.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn update_upstream(
         &self,
         call: &Call,
@@ -92,10 +76,6 @@ impl App {
     }
 
     /// Deletes an upstream that no service uses.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_upstream(
         &self,
         call: &Call,
@@ -104,7 +84,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (project, id)).await?;
         let in_use = tx.upstream_in_use(id).await?;
-        found.value.delete(&call.actor, in_use)?;
+        found.value.check_delete(&call.actor, in_use)?;
         call.expect_version(found.version)?;
         tx.delete_upstream(id, found.version).await?;
         let tenant = found.value.tenant;

@@ -13,7 +13,7 @@ const CHUNK: i64 = 1_000;
 
 /// A session without a request for so long has ended by any rule.
 const SESSION_MEMORY: SignedDuration = SignedDuration::from_hours(8 * 24);
-/// An archive without a stored bundle after this time was left behind.
+/// An archive without a stored bundle is abandoned after this time.
 const UPLOAD_GRACE: SignedDuration = SignedDuration::from_hours(1);
 /// Archives that one round deletes.
 const UPLOADS: i64 = 20;

@@ -16,8 +16,8 @@ impl App {
         self.sealer.replace(sealer);
     }
 
-    /// Seals some secrets anew that were not sealed with the current key; gives how many, and 0 once
-    /// there are none. What was done stays done if the program dies before the next call.
+    /// Reseals a chunk of secrets with the current key and returns their number, 0 once all are done.
+    /// Each call commits: a program that dies before the next one loses no work.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// What is made at set-up, or by `controld admin create`.
+/// Input of the set-up, and of `controld admin create`.
 #[derive(Clone, Debug)]
 pub struct NewInstallation {
     /// The organization's name; one that exists is joined on the command line.
@@ -31,7 +31,7 @@ pub struct NewInstallation {
     pub api_key_name: Option<String>,
 }
 
-/// What a set-up made; the secrets are shown once.
+/// Result of a set-up; the secrets are shown once.
 #[derive(Debug)]
 pub struct Installation {
     /// The organization.
@@ -76,10 +76,6 @@ impl App {
     }
 
     /// Makes the first organization and its administrator, by the set-up link.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn set_up(&self, call: &Call, new: &NewInstallation) -> Result<Installation, Error> {
         call.actor.holds(Access::SetUp)?;
         new.admin.check(&new.org_name)?;
@@ -118,10 +114,6 @@ impl App {
     }
 
     /// Makes an administrator on the command line, and the organization if it does not exist.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_admin(
         &self,
         call: &Call,

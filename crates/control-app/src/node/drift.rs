@@ -20,7 +20,7 @@ use uuid::Uuid;
 /// Drifts of one transaction.
 const CHUNK: i64 = 100;
 
-/// What an operator does about a drift.
+/// An operator's remedy for a drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriftRemedy {
     /// The node is ordered again to run what it should.
@@ -31,10 +31,6 @@ pub enum DriftRemedy {
 
 impl App {
     /// The drifts of a project, perhaps only those in one state.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn drifts(
         &self,
         call: &Call,
@@ -49,10 +45,6 @@ impl App {
     }
 
     /// One drift.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn drift(
         &self,
         call: &Call,
@@ -64,10 +56,6 @@ impl App {
     }
 
     /// Ends a drift with a new order to its node.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn resolve_drift(
         &self,
         call: &Call,
@@ -104,7 +92,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// What the policy says of an order for what the node runs; nothing of one that is repeated.
+    /// Judges an order of the bundle that the node runs; `None` for a repeated order.
     async fn judge_remedy(
         &self,
         call: &Call,
@@ -127,10 +115,6 @@ impl App {
 
     /// One round: opens drifts of nodes that differ for longer than the grace, and resolves those of
     /// nodes that follow their orders again. Gives the number of changes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn watch_drift(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
         if !self.has_lease("drift", replica, now).await? {
             return Ok(0);

@@ -12,10 +12,6 @@ use control_wire::{EnrolmentTokenId, ProjectId};
 
 impl App {
     /// Creates a token; gives its secret, which is shown once.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn create_enrolment_token(
         &self,
         call: &Call,
@@ -37,10 +33,6 @@ impl App {
     }
 
     /// The tokens of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn enrolment_tokens(
         &self,
         call: &Call,
@@ -54,10 +46,6 @@ impl App {
     }
 
     /// Revokes a token; it admits no node from then on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn revoke_enrolment_token(
         &self,
         call: &Call,
@@ -80,10 +68,6 @@ impl App {
     }
 
     /// Gives a token another name.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn rename_enrolment_token(
         &self,
         call: &Call,
@@ -105,10 +89,6 @@ impl App {
     }
 
     /// Deletes a token; it admits no node from then on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_enrolment_token(
         &self,
         call: &Call,
@@ -119,7 +99,7 @@ impl App {
         let found = tx.enrolment_token(id).await?;
         let found = found.filter(|token| token.value.tenant.project == Some(project));
         let found = found.ok_or(Refusal::NotFound)?;
-        found.value.delete(&call.actor)?;
+        found.value.check_delete(&call.actor)?;
         call.expect_version(found.version)?;
         tx.delete_enrolment_token(id, found.version).await?;
         let tenant = found.value.tenant;

@@ -30,10 +30,6 @@ impl App {
     /// Orders `nodes` to run a bundle, in the caller's transaction; the caller has compared the
     /// permission and the nodes' organization. After the commit [`App::announce_orders`] wakes
     /// them at once; without it they learn of it within a second.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn write_orders(
         &self,
         tx: &mut Transaction,
@@ -104,11 +100,7 @@ impl App {
         self.orders.waiting()
     }
 
-    /// What a node shall run. Waits, up to `wait`, while that has one of the tags in `known`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
+    /// The order of a node. Waits, up to `wait`, while its tag is in `known`.
     pub async fn desired(
         &self,
         call: &Call,

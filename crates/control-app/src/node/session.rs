@@ -1,4 +1,4 @@
-//! What nodes ask for: tokens, heartbeats, events.
+//! Requests of nodes: tokens, heartbeats, events.
 
 use crate::app::App;
 use crate::call::Call;
@@ -17,10 +17,6 @@ impl App {
     /// Exchanges the node's key for a token of 12 hours.
     ///
     /// Not audited: it changes nothing, and every node does it twice a day.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn issue_token(&self, call: &Call, id: NodeId) -> Result<TokenResponse, Error> {
         let tenant = Node::own(&call.actor, Access::OwnNodeKey, id)?;
         let project = tenant.project.ok_or(Refusal::NotFound)?;
@@ -47,10 +43,6 @@ impl App {
     }
 
     /// Writes a sign of life. Not audited: it is no change, and there are many.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn heartbeat(
         &self,
         call: &Call,
@@ -83,10 +75,6 @@ impl App {
     }
 
     /// Keeps what happened on a node.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn add_node_events(
         &self,
         call: &Call,

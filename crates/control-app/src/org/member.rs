@@ -11,10 +11,6 @@ use control_wire::{OrgId, UserId};
 
 impl App {
     /// The members of an organization.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn members(
         &self,
         call: &Call,
@@ -26,10 +22,6 @@ impl App {
     }
 
     /// One member.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn member(
         &self,
         call: &Call,
@@ -42,10 +34,6 @@ impl App {
 
     /// Gives a member another role, at once for the sessions that the user has and for the API keys that the user
     /// made. Invitations and enrolment tokens that the role does not allow end.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn change_role(
         &self,
         call: &Call,
@@ -76,10 +64,6 @@ impl App {
 
     /// Removes a member; the user stays, with other memberships. API keys, invitations and enrolment tokens that
     /// the member made here end.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn remove_member(
         &self,
         call: &Call,
@@ -89,7 +73,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let other_admin = tx.has_other_admin(org, user).await?;
         let Versioned { value, version } = find(&mut tx, org, user).await?;
-        value.membership.remove(&call.actor, other_admin)?;
+        value.membership.check_remove(&call.actor, other_admin)?;
         call.expect_version(version)?;
         tx.delete_membership(org, user, version).await?;
         self.end_credentials(&mut tx, call, (org, user), None)

@@ -1,4 +1,4 @@
-//! What an organization demands of its members.
+//! Security requirements for members of an organization.
 
 use crate::app::App;
 use crate::audit::value::{Audited, changed};
@@ -9,11 +9,7 @@ use control_store::{Transaction, Versioned};
 use control_wire::OrgId;
 
 impl App {
-    /// What the organization demands of its members.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
+    /// The security requirements for members.
     pub async fn org_security(
         &self,
         call: &Call,
@@ -24,10 +20,6 @@ impl App {
     }
 
     /// Changes what the organization demands of its members, at once for the sessions that are open.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn set_org_security(
         &self,
         call: &Call,

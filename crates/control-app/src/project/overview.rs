@@ -1,4 +1,4 @@
-//! What the pages of a project show beside the lists of the interface.
+//! Figures of a project's pages that the interface's lists lack.
 
 use crate::app::{App, tenant};
 use crate::call::Call;
@@ -13,10 +13,6 @@ const MAX_LABELS: i64 = 20;
 
 impl App {
     /// The nodes of a project, counted by how they stand to their orders.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn count_standings(
         &self,
         call: &Call,
@@ -30,10 +26,6 @@ impl App {
     }
 
     /// The same for each value of a label.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn count_standings_by_label(
         &self,
         call: &Call,
@@ -48,11 +40,7 @@ impl App {
         Ok(counted.await?)
     }
 
-    /// The names of labels of a project's nodes, those of most nodes first; at most 20.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
+    /// Names of labels of a project's nodes, most frequent first; at most 20.
     pub async fn label_names(&self, call: &Call, project: ProjectId) -> Result<Vec<String>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
@@ -61,10 +49,6 @@ impl App {
     }
 
     /// The nodes of a project that stand to their orders in this way.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn nodes_standing(
         &self,
         call: &Call,
@@ -81,10 +65,6 @@ impl App {
     }
 
     /// The nodes with `part` in their name, by name.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn nodes_named_like(
         &self,
         call: &Call,
@@ -99,10 +79,6 @@ impl App {
     }
 
     /// The rollouts of a project that were made before `before`, newest first.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn newest_rollouts(
         &self,
         call: &Call,
@@ -120,10 +96,6 @@ impl App {
     }
 
     /// The bundles of a project that were made before `before`, newest first.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn newest_bundles(
         &self,
         call: &Call,
@@ -139,10 +111,6 @@ impl App {
     }
 
     /// The drifts of a project that were opened before `before`, newest first.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn newest_drifts(
         &self,
         call: &Call,
@@ -157,11 +125,7 @@ impl App {
         Ok(tx.drifts(project, &DriftFilter::default(), page).await?)
     }
 
-    /// The names of bundles of a project; unknown ones, and those of other projects, are absent.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
+    /// Names of bundles of a project, without unknown ones and other projects' ones.
     pub async fn bundle_names(
         &self,
         call: &Call,
@@ -180,11 +144,7 @@ impl App {
         Ok(names)
     }
 
-    /// The names of nodes of a project; unknown ones, and those of other projects, are absent.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
+    /// Names of nodes of a project, without unknown ones and other projects' ones.
     pub async fn node_names(
         &self,
         call: &Call,

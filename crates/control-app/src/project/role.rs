@@ -10,10 +10,6 @@ use control_wire::{ProjectId, UserId};
 
 impl App {
     /// The members with a role of their own in the project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn project_roles(
         &self,
         call: &Call,
@@ -27,10 +23,6 @@ impl App {
     }
 
     /// The role that a member has of its own in the project.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn project_role(
         &self,
         call: &Call,
@@ -78,10 +70,6 @@ impl App {
     }
 
     /// Takes the role in the project away; that in the organization stays.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn take_project_role(
         &self,
         call: &Call,
@@ -91,7 +79,7 @@ impl App {
         let own = tenant(&mut tx, place.0).await?;
         call.actor.require(Access::CONTROL, own)?;
         let found = find(&mut tx, place).await?;
-        found.value.take(&call.actor)?;
+        found.value.check_take(&call.actor)?;
         call.expect_version(found.version)?;
         tx.delete_project_role(place, found.version).await?;
         self.end_project_credentials(&mut tx, call, &found.value, None)

@@ -24,10 +24,6 @@ const RECALL_CHUNK: i64 = 200;
 
 impl App {
     /// Orders nodes of the project to run a signed bundle.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn assign_bundle(
         &self,
         call: &Call,
@@ -89,10 +85,6 @@ impl App {
     }
 
     /// One round of giving nodes with a revoked bundle their last good one; gives their number.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn recall_bundles(&self, now: Timestamp) -> Result<usize, Error> {
         let waiting = self.store.read().await?.recalling_bundle().await?;
         let Some(id) = waiting else { return Ok(0) };

@@ -110,8 +110,8 @@ impl App {
     }
 }
 
-/// What the database knows of a rollout; a node is online if its last heartbeat came after `since`. The
-/// cost is that of the batch.
+/// State of a rollout in the database; a node is online if its last heartbeat is after `since`. The cost
+/// grows with the batch only.
 async fn observe(
     tx: &mut Transaction,
     rollout: &Rollout,

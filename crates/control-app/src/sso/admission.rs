@@ -246,10 +246,6 @@ impl App {
     }
 
     /// The identities of the user.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn identities(&self, call: &Call) -> Result<Vec<LinkedIdentity>, Error> {
         let user = own_user(call)?;
         Ok(self.store.read().await?.identities_of_user(user).await?)

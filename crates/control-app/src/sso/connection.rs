@@ -28,10 +28,6 @@ pub struct SsoOverview {
 
 impl App {
     /// The organization's single sign-on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn sso(&self, call: &Call, org: OrgId) -> Result<SsoOverview, Error> {
         call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
         let mut tx = self.store.read().await?;
@@ -43,10 +39,6 @@ impl App {
     }
 
     /// The user's own organizations that have single sign-on, with their names.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn orgs_with_sso(&self, call: &Call) -> Result<Vec<Org>, Error> {
         call.actor.holds(Access::Session)?;
         let mut tx = self.store.read().await?;
@@ -63,10 +55,6 @@ impl App {
 
     /// Makes or changes the connection. `client_secret`: of OpenID Connect; absent, the one before is kept if it goes
     /// to the same endpoint. Sessions that another provider vouched for end.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn set_sso(
         &self,
         call: &Call,
@@ -175,16 +163,12 @@ impl App {
 
     /// Switches single sign-on off; sessions that the provider vouched for end. Identities stay, for another
     /// connection to the same provider. On the command line, it is the way back in.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`]
     pub async fn delete_sso(&self, call: &Call, org: OrgId) -> Result<(), Error> {
         let is_system = call.actor.holds(Access::System);
         is_system.or_else(|_| call.actor.require(Access::CONTROL, Tenant::org(org)))?;
         let mut tx = self.store.begin().await?;
         let found = tx.sso_connection(org).await?.ok_or(Refusal::NotFound)?;
-        found.value.delete(&call.actor)?;
+        found.value.check_delete(&call.actor)?;
         call.expect_version(found.version)?;
         tx.delete_sso_connection(org, found.version).await?;
         tx.delete_secret(found.value.secret).await?;

@@ -72,7 +72,7 @@ impl App {
         answer.map_err(|reason| SsoFailure::Outbound { document, reason })
     }
 
-    /// What an issuer publishes about itself, at most an hour old.
+    /// The issuer's discovery document, at most an hour old.
     pub(crate) async fn discovery(
         &self,
         issuer: &str,

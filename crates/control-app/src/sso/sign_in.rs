@@ -46,7 +46,7 @@ pub struct SsoStart {
     pub browser: Secret,
 }
 
-/// The cookies by which a browser comes back.
+/// Cookies that bind the provider's answer to the browser.
 #[derive(Clone, Copy, Debug)]
 pub struct SsoBrowser<'a> {
     /// The cookie of the beginning.
@@ -73,7 +73,7 @@ pub enum SamlArrival {
     Unsolicited(Box<SsoOutcome>),
 }
 
-/// What a verified answer belongs to.
+/// The attempt of a verified answer.
 pub(crate) struct Arrival {
     pub(crate) org: OrgId,
     pub(crate) asserted: AssertedUser,

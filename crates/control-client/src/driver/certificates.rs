@@ -1,6 +1,6 @@
 //! The certificates of bundles: fetched, held, renewed.
 
-use super::{Client, told};
+use super::{Client, fault_text};
 use crate::bundle::{Certificates, HeldCertificate};
 use crate::channel::ChannelError;
 use crate::host::{Host, Renewed};
@@ -34,7 +34,7 @@ impl Client {
             return;
         };
         if let Err(error) = sealed.save(own.node, &self.served) {
-            self.complain(&format!(
+            self.report_fault(&format!(
                 "private keys cannot be kept for the next start: {error}"
             ));
         }
@@ -48,8 +48,13 @@ impl Client {
             let Some(own) = self.machine.identity().cloned() else {
                 return Err("the node has no identity".to_owned());
             };
-            self.channel.exchange_token(&own).await.map_err(told)?;
-            self.fetch_certificates(&own, needed).await.map_err(told)
+            self.channel
+                .exchange_token(&own)
+                .await
+                .map_err(fault_text)?;
+            self.fetch_certificates(&own, needed)
+                .await
+                .map_err(fault_text)
         };
         let fetched = runtime.block_on(async { timeout(KEYS_AT_START, fetching).await });
         fetched.unwrap_or_else(|_| Err("the control plane does not answer".to_owned()))
@@ -82,7 +87,7 @@ impl Client {
         let mut certificates = Certificates::default();
         for id in needed {
             let NodeCertificate {
-                id: _, // What was asked for.
+                id: _, // The requested identifier.
                 chain_pem,
                 private_key_pem,
             } = self.channel.certificate(own, *id).await?;

@@ -8,20 +8,20 @@ use std::time::Duration;
 const MIN_INTERVAL: Duration = Duration::from_secs(4);
 
 /// Between a half and the whole of `wait`.
-pub(super) fn of_wait(wait: Duration) -> Duration {
-    at_least(wait, 500)
+pub(super) fn wait_share(wait: Duration) -> Duration {
+    random_share(wait, 500)
 }
 
 /// Between three quarters and the whole of `interval`, if that is at least 4 s.
-pub(super) fn of_interval(interval: Duration) -> Duration {
+pub(super) fn interval_share(interval: Duration) -> Duration {
     if interval < MIN_INTERVAL {
         return interval;
     }
-    at_least(interval, 750)
+    random_share(interval, 750)
 }
 
 /// Between `permille` thousandths and the whole of `time`.
-fn at_least(time: Duration, permille: u32) -> Duration {
+fn random_share(time: Duration, permille: u32) -> Duration {
     let random = u32::try_from(RandomState::new().hash_one(0) % 1_001).unwrap_or_default();
     let share = permille + random * (1_000 - permille) / 1_000;
     time * share / 1_000
@@ -37,7 +37,10 @@ mod tests {
     #[test]
     fn waits_and_intervals_differ_within_their_bounds() {
         type Jitter = fn(Duration) -> Duration;
-        for (jitter, least) in [(of_wait as Jitter, 15_000), (of_interval as Jitter, 22_500)] {
+        for (jitter, least) in [
+            (wait_share as Jitter, 15_000),
+            (interval_share as Jitter, 22_500),
+        ] {
             let times: HashSet<_> = (0..200).map(|_| jitter(INTERVAL)).collect();
             let bounds = Duration::from_millis(least)..=INTERVAL;
             assert!(times.iter().all(|time| bounds.contains(time)), "{times:?}");
@@ -47,6 +50,9 @@ mod tests {
 
     #[test]
     fn a_short_interval_stays_as_it_is() {
-        assert_eq!(of_interval(Duration::from_secs(1)), Duration::from_secs(1));
+        assert_eq!(
+            interval_share(Duration::from_secs(1)),
+            Duration::from_secs(1)
+        );
     }
 }

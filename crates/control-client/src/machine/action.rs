@@ -5,7 +5,7 @@ use control_wire::{CertificateId, NodeStatus, Order, OrgId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What to do next.
+/// The next action of the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Exchange the enrolment token for an identity.
@@ -33,7 +33,7 @@ pub enum Action {
     Activate(Arc<Bundle>),
     /// Serve the certificates that were fetched with the bundle in force, or change nothing.
     Renew,
-    /// Wait; the driver may shorten it by up to a half, so that a fleet does not come back at once.
+    /// Wait; the driver may shorten it by up to a half, so that a fleet does not reconnect at once.
     Wait(Duration),
 }
 

@@ -1,6 +1,6 @@
 //! The bounds of a heartbeat.
 
-/// What a heartbeat may hold.
+/// Diagnostics per heartbeat at most.
 const MAX_DIAGNOSTICS: usize = 100;
 const MAX_DIAGNOSTIC_CHARS: usize = 1_000;
 

@@ -1,10 +1,10 @@
-//! What the node waits for.
+//! Phases: the outcome that the node waits for.
 
 use crate::bundle::Bundle;
 use control_wire::Order;
 use std::sync::Arc;
 
-/// What the node waits for.
+/// The outcome that the node waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Phase {
     Enrolling,

@@ -5,7 +5,7 @@ use crate::event::EventKind;
 use std::mem::take;
 
 impl Machine {
-    /// What follows from an outcome that belongs to no other phase.
+    /// The action that follows an outcome of no other phase.
     pub(super) fn next_of_renewal(&mut self, phase: Phase, outcome: Outcome) -> Action {
         match (phase, outcome) {
             (Phase::FetchingRenewal, Outcome::CertificatesFetched) => {
@@ -17,7 +17,7 @@ impl Machine {
             (Phase::Renewing, Outcome::Rejected(diagnostics)) => {
                 self.renewal_failed(&diagnostics.join("; "))
             }
-            // An outcome of another action than the one that is under way.
+            // The outcome of another action.
             (_, _) => self.resume(),
         }
     }
@@ -38,7 +38,7 @@ impl Machine {
         self.back_off(None)
     }
 
-    /// The control plane has them no more: those of before stay until there is another bundle.
+    /// Deleted upstream: keeps the old certificates until the next bundle.
     fn keep_certificates(&mut self, reason: &str) -> Action {
         self.renewal.served = Some(self.renewal.count);
         self.known = take(&mut self.assigned_tag);

@@ -2,7 +2,7 @@
 
 use control_wire::CertificateId;
 
-/// What the node knows of the certificates that it serves.
+/// Certificates that the node serves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ServedCertificates {
     /// How often certificates of the project were renewed, as of the last answer with an order.

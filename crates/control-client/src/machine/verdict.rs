@@ -68,7 +68,7 @@ impl Machine {
         self.status.diagnostics = diagnostics_of(&self.state);
     }
 
-    /// What ran before the process ended does not run now; the node tries again.
+    /// The bundle from before a restart does not run now; the node tries again.
     pub(super) fn failed_again(&mut self, reason: RefusalReason, mut diagnostics: Vec<String>) {
         bound(&mut diagnostics);
         if self.status.diagnostics != diagnostics {

@@ -156,8 +156,8 @@ impl Actor {
         higher_role((roles, project_roles), tenant)
     }
 
-    /// What is shared by all credentials of one user: the user's identifier. Keys whose user is not known
-    /// share that of their organization.
+    /// Owner of the quota that all credentials of one user share: the user's identifier, or the organization's
+    /// for keys of an unknown user.
     pub fn quota_owner(&self) -> Uuid {
         match (self.user(), self) {
             (Some(user), _) => user.0,
@@ -204,7 +204,7 @@ impl Actor {
     ///
     /// # Errors
     ///
-    /// What the credential lacks.
+    /// The [`Refusal`] names the missing kind or strength of credential.
     pub fn holds(&self, access: Access) -> Result<(), Refusal> {
         match (access, self) {
             (Access::Public, _) => Ok(()),

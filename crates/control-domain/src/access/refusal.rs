@@ -9,7 +9,7 @@ pub enum Refusal {
     /// The value does not exist, or belongs to another tenant: the two must look the same.
     #[error("not found")]
     NotFound,
-    /// The API key has scopes, and not the one that is needed.
+    /// The API key lacks the needed scope.
     #[error("{}", missing_scope(*.0))]
     MissingScope(ScopeRule),
     /// The API key is limited to a project, and this concerns the organization.
@@ -51,7 +51,7 @@ pub enum Refusal {
         noun: &'static str,
         /// Its state.
         state: &'static str,
-        /// What was asked for.
+        /// The requested event.
         event: &'static str,
     },
     /// The person that asked for approval cannot give it, by whatever credential.

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 named! {
     /// Whether an API key is accepted.
+    #[schema(as = ApiKeyStateName)]
     ApiKeyState {
         /// It is accepted.
         Active = "active",
@@ -26,7 +27,7 @@ named! {
 }
 
 named! {
-    /// What happens to an API key.
+    /// Events of an API key.
     ApiKeyEvent {
         /// The current time passes `expires_at`.
         Expire = "expire",
@@ -68,9 +69,9 @@ pub struct ApiKey {
     pub id: ApiKeyId,
     /// Its organization, and the project that it is limited to.
     pub tenant: Tenant,
-    /// What it is for.
+    /// Name for its purpose.
     pub name: Name,
-    /// What it may do; empty: full access.
+    /// Its scopes; empty: full access.
     pub scopes: BTreeSet<Scope>,
     /// When it was created.
     pub created_at: Timestamp,
@@ -82,12 +83,12 @@ pub struct ApiKey {
     pub made_by: Option<Maker>,
 }
 
-/// What the creator of an API key chooses.
+/// Choices of the creator of an API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewApiKey {
-    /// What it is for.
+    /// Name for its purpose.
     pub name: String,
-    /// What it may do; empty: full access.
+    /// Its scopes; empty: full access.
     pub scopes: BTreeSet<Scope>,
     /// When it ends by itself.
     pub expires_at: Option<Timestamp>,
@@ -188,7 +189,7 @@ impl ApiKey {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or if it was not revoked before.
-    pub fn delete(&self, actor: &Actor, now: Timestamp) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor, now: Timestamp) -> Result<(), Refusal> {
         actor.require(Access::WRITE_API_KEYS, self.tenant)?;
         self.step(ApiKeyEvent::Delete, now)?;
         Ok(())

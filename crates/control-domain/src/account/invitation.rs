@@ -61,7 +61,7 @@ impl Invitation {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::CONTROL, self.tenant())
     }
 

@@ -21,6 +21,7 @@ const SEEN_PRECISION: SignedDuration = SignedDuration::from_mins(5);
 
 named! {
     /// How the user proved its identity.
+    #[schema(as = SignInMethodName)]
     SignInMethod {
         /// The password alone.
         Password = "password",

@@ -25,7 +25,7 @@ pub struct User {
     pub created_at: Timestamp,
 }
 
-/// What is known of a new user.
+/// Properties of a new user.
 #[derive(Clone, Debug)]
 pub struct NewUser {
     /// The address to sign in with.

@@ -13,7 +13,8 @@ use jiff::Timestamp;
 const MAX_VERIFYING: usize = 16;
 
 named! {
-    /// What a signing key is used for.
+    /// Uses of a signing key.
+    #[schema(as = SigningKeyStateName)]
     SigningKeyState {
         /// Published, so that nodes learn of it before it signs.
         Standby = "standby",
@@ -27,13 +28,13 @@ named! {
 }
 
 named! {
-    /// What happens to a signing key.
+    /// Events of a signing key.
     SigningKeyEvent {
         /// A rotation lets it sign.
         Activate = "activate",
         /// A rotation lets another key sign.
         Retire = "retire",
-        /// What it signed is refused from now on.
+        /// Refuses its signatures from now on.
         Deactivate = "deactivate",
     }
 }
@@ -57,7 +58,7 @@ pub struct SigningKey {
     pub id: SigningKeyId,
     /// The organization.
     pub org: OrgId,
-    /// What it is used for.
+    /// Its present use.
     pub state: SigningKeyState,
     /// The public half.
     pub public_key: PublicKey,
@@ -77,14 +78,14 @@ impl SigningKey {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or if there are 16.
-    pub fn create(actor: &Actor, org: OrgId, verifying: usize) -> Result<(), Refusal> {
+    pub fn check_create(actor: &Actor, org: OrgId, verifying: usize) -> Result<(), Refusal> {
         actor.require(Access::CONTROL, Tenant::org(org))?;
         let full = MAX_VERIFYING <= verifying;
         let refusal = Refusal::InUse("16 signing keys that are not deactivated");
         (!full).then_some(()).ok_or(refusal)
     }
 
-    /// The key that signs from now on, and the one that signed before.
+    /// The new signing key, and the previous one.
     ///
     /// # Errors
     ///

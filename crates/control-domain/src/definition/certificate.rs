@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 named! {
     /// Whether clients accept a certificate.
+    #[schema(as = CertificateStateName)]
     CertificateState {
         /// Its time has not begun.
         Pending = "pending",
@@ -30,7 +31,7 @@ pub struct Certificate {
     pub tenant: Tenant,
     /// Its name, unique in the project.
     pub name: Name,
-    /// What its leaf says.
+    /// Facts of its leaf.
     pub facts: CertificateFacts,
     /// The chain, leaf first.
     pub chain_pem: String,
@@ -42,21 +43,21 @@ pub struct Certificate {
     pub created_at: Timestamp,
 }
 
-/// What a chain says of itself, once it is known to be good.
+/// Facts of a valid chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFacts {
     /// The hosts that it covers, in lower case.
     pub hosts: Vec<String>,
     /// Its first moment.
     pub not_before: Timestamp,
-    /// Its last moment: that of the certificate of the chain which ends first.
+    /// Earliest expiry of the chain's certificates.
     pub not_after: Timestamp,
     /// SHA-256 of the leaf in hexadecimal.
     pub fingerprint: String,
 }
 
 impl Certificate {
-    /// Whether the actor may create one; asked before the key is looked at.
+    /// Whether the actor may create one; checked before the key is parsed.
     ///
     /// # Errors
     ///
@@ -71,7 +72,7 @@ impl Certificate {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or while a service uses it.
-    pub fn delete(&self, actor: &Actor, has_services: bool) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor, has_services: bool) -> Result<(), Refusal> {
         actor.require(Access::WRITE_SERVICES, self.tenant)?;
         let in_use = Refusal::InUse("services");
         (!has_services).then_some(()).ok_or(in_use)

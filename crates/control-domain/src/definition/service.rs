@@ -35,7 +35,7 @@ pub struct Service {
     pub created_at: Timestamp,
 }
 
-/// What an operator chooses of a service.
+/// Settings of a service that an operator chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceSettings {
     /// Its name, unique in the project.
@@ -114,7 +114,7 @@ impl Service {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::WRITE_SERVICES, self.tenant)
     }
 }

@@ -16,6 +16,7 @@ const MAX_SERVER_NAME_BYTES: usize = 253;
 
 named! {
     /// How the next target is chosen.
+    #[schema(as = LoadBalancingName)]
     LoadBalancing {
         /// One after the other.
         RoundRobin = "round_robin",
@@ -65,7 +66,7 @@ pub struct UpstreamTls {
     pub server_name: Option<String>,
 }
 
-/// What an operator chooses of an upstream.
+/// Settings of an upstream that an operator chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamSettings {
     /// Its name, unique in the project.
@@ -128,7 +129,7 @@ impl Upstream {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or while a service sends requests to it.
-    pub fn delete(&self, actor: &Actor, has_services: bool) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor, has_services: bool) -> Result<(), Refusal> {
         actor.require(Access::WRITE_SERVICES, self.tenant)?;
         let in_use = Refusal::InUse("services");
         (!has_services).then_some(()).ok_or(in_use)

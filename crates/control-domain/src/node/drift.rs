@@ -1,4 +1,4 @@
-//! Drift: a node runs another bundle than the one that it was ordered to run.
+//! Drift: a node runs another bundle than ordered.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
@@ -13,6 +13,7 @@ pub const DRIFT_GRACE: SignedDuration = SignedDuration::from_secs(120);
 
 named! {
     /// Whether a drift goes on.
+    #[schema(as = DriftStateName)]
     DriftState {
         /// The node differs still.
         Open = "open",
@@ -35,8 +36,9 @@ named! {
 
 named! {
     /// How a drift ended.
+    #[schema(as = DriftResolutionName)]
     DriftResolution {
-        /// The node came back to its order.
+        /// The node returned to its order.
         Automatic = "automatic",
         /// An operator made a new order.
         Manual = "manual",
@@ -67,9 +69,9 @@ pub struct Drift {
     pub node: NodeId,
     /// Whether it goes on.
     pub state: DriftState,
-    /// What the node was ordered to run.
+    /// The ordered bundle.
     pub desired: BundleId,
-    /// What it said that it runs.
+    /// The bundle that the node reports.
     pub active: Option<BundleId>,
     /// When it was noticed.
     pub opened_at: Timestamp,

@@ -20,6 +20,7 @@ const MAX_USES: std::ops::RangeInclusive<i64> = 1..=100_000;
 
 named! {
     /// Whether an enrolment token admits nodes.
+    #[schema(as = EnrolmentTokenStateName)]
     EnrolmentTokenState {
         /// It admits nodes.
         Active = "active",
@@ -33,7 +34,7 @@ named! {
 }
 
 named! {
-    /// What happens to an enrolment token.
+    /// Events of an enrolment token.
     EnrolmentTokenEvent {
         /// It admits the last node that it may.
         UseUp = "use up",
@@ -64,7 +65,7 @@ pub struct EnrolmentToken {
     pub id: EnrolmentTokenId,
     /// The project that it admits nodes to.
     pub tenant: Tenant,
-    /// What it is for.
+    /// Name for its purpose.
     pub name: Name,
     /// How many nodes it admits.
     pub max_uses: i64,
@@ -82,10 +83,10 @@ pub struct EnrolmentToken {
     pub made_by: Option<Maker>,
 }
 
-/// What the creator of an enrolment token chooses.
+/// Choices of the creator of an enrolment token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEnrolmentToken {
-    /// What it is for.
+    /// Name for its purpose.
     pub name: String,
     /// How many nodes it admits, 1 to 100 000; absent: 1.
     pub max_uses: Option<i64>,
@@ -166,7 +167,7 @@ impl EnrolmentToken {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::WRITE_NODES, self.tenant)
     }
 

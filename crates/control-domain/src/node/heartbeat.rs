@@ -1,4 +1,4 @@
-//! What a node may say: heartbeats and events within their bounds.
+//! Bounds of heartbeats and events from nodes.
 
 use crate::access::refusal::Refusal;
 use control_wire::{

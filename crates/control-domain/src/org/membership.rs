@@ -13,7 +13,7 @@ pub struct Membership {
     pub org: OrgId,
     /// The user.
     pub user: UserId,
-    /// What the user may do there.
+    /// The user's role there.
     pub role: Role,
     /// When the user joined.
     pub created_at: Timestamp,
@@ -43,7 +43,7 @@ impl Membership {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or if no administrator would be left.
-    pub fn remove(&self, actor: &Actor, other_admin: bool) -> Result<(), Refusal> {
+    pub fn check_remove(&self, actor: &Actor, other_admin: bool) -> Result<(), Refusal> {
         actor.require(Access::CONTROL, self.tenant())?;
         self.leave_admin(other_admin)
     }
@@ -109,9 +109,9 @@ mod tests {
             made_by: None,
         };
         let last = Err(Refusal::LastAdmin);
-        assert_eq!(member(Role::Admin).remove(by, false), last);
-        assert_eq!(member(Role::Admin).remove(by, true), Ok(()));
-        assert_eq!(member(Role::Operator).remove(by, false), Ok(()));
+        assert_eq!(member(Role::Admin).check_remove(by, false), last);
+        assert_eq!(member(Role::Admin).check_remove(by, true), Ok(()));
+        assert_eq!(member(Role::Operator).check_remove(by, false), Ok(()));
         let demoted = |other| member(Role::Admin).change_role(by, Role::Reader, other);
         assert_eq!(demoted(false), Err(Refusal::LastAdmin));
         assert_eq!(demoted(true), Ok(member(Role::Reader)));

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 named! {
     /// When a second person has to approve another bundle; each rule is stricter than those before it.
+    #[schema(as = ApprovalRuleName)]
     ApprovalRule {
         /// Where a rollout asks for it.
         None = "none",

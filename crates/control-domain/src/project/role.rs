@@ -52,7 +52,7 @@ impl ProjectRole {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn take(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_take(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::CONTROL, self.tenant())
     }
 

@@ -1,4 +1,4 @@
-//! What the scheduler does next with a rollout.
+//! The next step of a rollout, decided for the scheduler.
 
 use crate::access::Access;
 use crate::access::actor::Actor;
@@ -11,7 +11,7 @@ use crate::rollout::strategy::OnFailure;
 use jiff::{SignedDuration, Timestamp};
 use std::fmt::Write as _;
 
-/// What the database knows of a rollout that moves.
+/// State of an active rollout in the database.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
     /// Whether the bundle was revoked.
@@ -22,7 +22,7 @@ pub struct Observation {
     pub batch: Option<BatchCounts>,
     /// A node of that batch that refused the bundle.
     pub rejection: Option<Rejection>,
-    /// What the gate looks at; none if the rollout has no gate, or no node has switched.
+    /// Figures for the gate; `None` if the rollout has no gate, or no node has switched.
     pub compared: Option<Comparison>,
     /// The nodes on their way back.
     pub reverting: Option<RevertProgress>,
@@ -57,7 +57,7 @@ pub enum RevertProgress {
     Unordered,
     /// All are ordered back, and an online one has not accepted its order.
     Waiting,
-    /// What the way back leaves behind if it ends now.
+    /// Nodes that are not reverted if the way back ends now.
     Rest(RevertCounts),
 }
 
@@ -118,17 +118,17 @@ impl Rollout {
             let why = diagnostic.as_deref().unwrap_or("without a diagnostic");
             return Some(self.fail(format!("node {node} rejected the bundle: {why}"), now));
         }
-        self.look(batch, counts, seen, now)
+        self.judge_batch(batch, counts, seen, now)
     }
 
-    fn look(
+    fn judge_batch(
         &self,
         batch: &Batch,
         counts: BatchCounts,
         seen: &Observation,
         now: Timestamp,
     ) -> Option<Result<RolloutChange, Refusal>> {
-        // A batch of deleted nodes alone has no node to look at.
+        // A batch of deleted nodes alone has no node to judge.
         let verdict = match counts.nodes {
             0 => GateVerdict::Passed,
             _ => self.verdict(seen),
@@ -241,7 +241,7 @@ impl Rollout {
         since + seconds(self.strategy.deadline_secs) <= now
     }
 
-    /// What is left behind is part of the reason: offline nodes have the order, and come back by it.
+    /// Names unreverted nodes in the reason: offline ones have the order, and revert when they return.
     fn finish_rollback(
         &self,
         counts: RevertCounts,

@@ -56,10 +56,11 @@ pub struct Rollout {
 
 named! {
     /// How far a batch has come.
+    #[schema(as = BatchStateName)]
     BatchState {
         /// Its nodes are ordered to run the bundle.
         Open = "open",
-        /// Its nodes run the bundle, and are looked at.
+        /// Its nodes run the bundle; the gate compares them.
         Switched = "switched",
         /// It passed.
         Passed = "passed",
@@ -83,7 +84,7 @@ pub struct Batch {
     pub ended_at: Option<Timestamp>,
 }
 
-/// What is asked for when a rollout is made.
+/// Request for a new rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRollout {
     /// The bundle.
@@ -97,7 +98,7 @@ pub struct NewRollout {
 }
 
 named! {
-    /// What an operator may do with a rollout.
+    /// Commands of an operator to a rollout.
     RolloutCommand {
         /// Begins it, or asks for approval.
         Start = "start",
@@ -119,7 +120,7 @@ named! {
 pub struct RolloutChange {
     /// The rollout behind the step.
     pub rollout: Rollout,
-    /// What happened.
+    /// The event.
     pub event: RolloutEvent,
 }
 
@@ -129,7 +130,7 @@ impl Rollout {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or unless it is planned or has ended.
-    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::WRITE_ROLLOUTS, self.tenant)?;
         let may = self.state.is_final() || self.state == RolloutState::Planned;
         may.then_some(()).ok_or(Refusal::WrongState {

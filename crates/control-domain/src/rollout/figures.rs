@@ -1,4 +1,4 @@
-//! What nodes report, added up for the gate.
+//! Reports of nodes, added up for the gate.
 
 use crate::rollout::served::{Served, percentile_ms};
 use crate::rollout::weighing::{NodeCounts, Trim, Weighed, mean, weight_cap};
@@ -24,7 +24,7 @@ pub struct Comparison {
 /// Reports of several nodes: of a batch, or of the nodes that it is compared with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Nodes that were looked at.
+    /// Number of compared nodes.
     pub nodes: i64,
     /// Nodes without plausible counters, or without a report since the batch switched.
     pub silent: i64,
@@ -35,20 +35,20 @@ pub struct Figures {
     /// In percent of one core.
     cpus: Vec<f64>,
     all: NodeCounts,
-    /// What up to 100 nodes served.
+    /// Counters of up to 100 nodes.
     pub(crate) reports: Vec<Traffic>,
-    /// What they served under the bundle before; of a batch only.
+    /// Their counters under the previous bundle; of a batch only.
     pub(crate) reports_before: Vec<Traffic>,
     /// All of it was counted before the batch was opened.
     pub(crate) is_earlier: bool,
 }
 
-/// What one node of a batch reports, in few numbers.
+/// Report of one node of a batch, in few numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeFigures {
     /// The node.
     pub node: NodeId,
-    /// What it served since it switched.
+    /// Requests that it served since it switched.
     pub served: Served,
     /// The median of latency in milliseconds; none without requests.
     pub median_ms: Option<i64>,
@@ -74,7 +74,7 @@ pub struct BatchNode {
     pub node: NodeId,
     /// Its CPU; 100 is one core.
     pub cpu_percent: f64,
-    /// What it served since its active bundle came into force.
+    /// Its counters since its active bundle came into force.
     pub traffic: Option<Traffic>,
     /// The same when the batch was opened.
     pub sample: Option<(f64, Option<Traffic>)>,

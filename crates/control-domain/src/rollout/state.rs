@@ -5,6 +5,7 @@ use crate::named::named;
 
 named! {
     /// How far a rollout has come.
+    #[schema(as = RolloutStateName)]
     RolloutState {
         /// Its nodes are chosen and nothing is ordered yet.
         Planned = "planned",
@@ -28,7 +29,7 @@ named! {
 }
 
 named! {
-    /// What happens to a rollout.
+    /// Events of a rollout.
     RolloutEvent {
         /// It shall start, and needs approval.
         Submit = "submit",

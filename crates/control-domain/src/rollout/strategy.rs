@@ -8,7 +8,8 @@ const MAX_BATCHES: i64 = 500;
 const MAX_SECS: i64 = 7 * 24 * 3_600;
 
 named! {
-    /// What follows when a batch does not pass.
+    /// Reaction to a batch that does not pass.
+    #[schema(as = OnFailureName)]
     OnFailure {
         /// The rollout waits for an operator.
         Pause = "pause",
@@ -37,16 +38,16 @@ pub struct Strategy {
     pub deadline_secs: i64,
     /// Seconds that a batch runs before the gate lets it pass.
     pub soak_secs: i64,
-    /// What must hold before the next batch; none: the nodes' verdicts alone count.
+    /// Conditions of the next batch; `None`: the nodes' verdicts alone count.
     pub gate: Option<Gate>,
     /// Whether a second person must agree.
     pub needs_approval: bool,
-    /// What follows when a batch does not pass.
+    /// Reaction to a batch that does not pass.
     pub on_failure: OnFailure,
 }
 
 impl BatchSize {
-    /// Nodes of one batch, given those of the rollout.
+    /// Number of nodes per batch of a rollout with this many nodes.
     pub fn nodes_per_batch(self, nodes: i64) -> i64 {
         let size = match self {
             Self::Count(count) => count,

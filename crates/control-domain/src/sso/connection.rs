@@ -137,7 +137,7 @@ impl SsoConnection {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn delete(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_delete(&self, actor: &Actor) -> Result<(), Refusal> {
         actor
             .holds(Access::System)
             .or_else(|_| actor.require(Access::CONTROL, self.tenant()))

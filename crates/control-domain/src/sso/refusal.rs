@@ -35,7 +35,7 @@ pub enum SsoRefusal {
     /// The identity belongs to another user.
     #[error("the identity is linked to another user")]
     IdentityTaken,
-    /// The browser is not the one that began, or is signed in as another user.
+    /// The browser did not begin this attempt, or is signed in as another user.
     #[error("the answer came by another browser or session than the one that began the sign-in")]
     OtherBrowser,
     /// The attempt was used before, or is older than ten minutes.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const NODES: usize = 3;
 
-/// What a node of the explored fleet runs, and says.
+/// State and reports of a node of the explored fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Node {
     Old,
@@ -21,7 +21,7 @@ enum Node {
     Offline(bool),
 }
 
-/// What the database holds: the rollout, which nodes are ordered, and what they say.
+/// Contents of the database: the rollout, the ordered nodes, and their reports.
 #[derive(Clone, Debug)]
 struct World {
     rollout: Rollout,
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// What the store does in the transaction of a step.
+    /// Effects of the store in the transaction of a step.
     fn store(&self, change: &RolloutChange) -> Self {
         let mut next = Self {
             rollout: change.rollout.clone(),
@@ -154,7 +154,7 @@ impl World {
         next
     }
 
-    /// What a node may say next.
+    /// Possible next reports of a node.
     fn words(&self, index: usize) -> Vec<Node> {
         let node = self.nodes[index];
         match node {

@@ -4,7 +4,7 @@ use super::error::OidcError;
 use super::id_token::IdToken;
 use serde_json::{Map, Value};
 
-/// Adds the endpoint's claims to those of the token, which win.
+/// Merges the endpoint's claims into the token's, which win.
 ///
 /// # Errors
 ///

@@ -23,7 +23,7 @@ pub struct IdpMetadata {
     pub wants_signed_requests: bool,
 }
 
-/// What the service provider publishes of one connection.
+/// Metadata of the service provider for one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct SpMetadata<'a> {
     /// The entity ID.

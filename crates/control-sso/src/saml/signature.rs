@@ -143,7 +143,7 @@ impl<'a, 'i> SignedInfo<'a, 'i> {
         is_made.then_some(()).ok_or(SamlError::Signature)
     }
 
-    /// The bytes that the reference covers: always those of the signature's own parent, named by its `ID`.
+    /// The bytes that the reference covers: always the signature's own parent, named by its `ID`.
     fn referenced(
         &self,
         target: Node<'_, '_>,

@@ -25,10 +25,6 @@ macro_rules! select {
 
 impl Transaction {
     /// Inserts a new key under the hash of its secret.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn insert_api_key(
         &mut self,
         key: &ApiKey,
@@ -64,10 +60,6 @@ impl Transaction {
     }
 
     /// The key, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn api_key(
         &mut self,
         key: ApiKeyId,
@@ -76,10 +68,6 @@ impl Transaction {
     }
 
     /// The key with this hash of its secret, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn api_key_by_secret(
         &mut self,
         secret_hash: &str,
@@ -88,11 +76,7 @@ impl Transaction {
         by_secret.bind(secret_hash).one(self).await
     }
 
-    /// The keys of an organization; `only` limits them to those of one project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
+    /// The keys of an organization; `only` limits them to one project.
     pub async fn api_keys(
         &mut self,
         org: OrgId,

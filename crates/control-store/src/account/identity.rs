@@ -35,10 +35,6 @@ impl Transaction {
     }
 
     /// The identity with this issuer and subject, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn identity(
         &mut self,
         org: OrgId,
@@ -52,10 +48,6 @@ impl Transaction {
     }
 
     /// The identities of a user, at most 100, in the order of their creation.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn identities_of_user(
         &mut self,
         user: UserId,
@@ -68,10 +60,6 @@ impl Transaction {
     }
 
     /// Notes a sign-in by the identity.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn see_identity(
         &mut self,
         identity: IdentityId,
@@ -100,10 +88,6 @@ impl Transaction {
     }
 
     /// Ends the user's sessions that the organization's identity provider vouched for.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn revoke_user_provider_sessions(
         &mut self,
         (org, user): (OrgId, UserId),

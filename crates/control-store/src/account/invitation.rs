@@ -25,10 +25,6 @@ macro_rules! select {
 
 impl Transaction {
     /// Puts the invitation in the place of an earlier one of the same address.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn replace_invitation(
         &mut self,
         invitation: &Invitation,
@@ -62,10 +58,6 @@ impl Transaction {
     }
 
     /// The invitation, if it was neither accepted nor withdrawn.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn invitation(
         &mut self,
         invitation: InvitationId,
@@ -78,10 +70,6 @@ impl Transaction {
     }
 
     /// The invitation with this hash of its secret, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn invitation_by_secret(
         &mut self,
         secret_hash: &str,
@@ -92,10 +80,6 @@ impl Transaction {
     }
 
     /// The invitations of an organization.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn invitations(
         &mut self,
         org: OrgId,
@@ -127,10 +111,6 @@ impl Transaction {
     }
 
     /// Deletes at most `limit` invitations that have ended; how many.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn purge_invitations(
         &mut self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! What a user made ends with the user's rights in an organization.
+//! Credentials that a user made end with the user's rights in an organization.
 
 use crate::error::StoreError;
 use crate::row::{id, optional_id};
@@ -23,10 +23,6 @@ pub struct EndedCredential {
 impl Transaction {
     /// Ends credentials that `user` made and that need more than `role`, the user's new one; none: the user leaves.
     /// API keys of a member stay, for they may do no more than their maker.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn end_credentials(
         &mut self,
         (org, user): (OrgId, UserId),
@@ -64,10 +60,6 @@ impl Transaction {
     }
 
     /// Ends the enrolment tokens that `user` made for the project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn end_project_tokens(
         &mut self,
         (project, user): (ProjectId, UserId),

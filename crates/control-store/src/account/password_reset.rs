@@ -11,10 +11,6 @@ use uuid::Uuid;
 
 impl Transaction {
     /// Puts the link in the place of an earlier one of the same user.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn replace_password_reset(
         &mut self,
         reset: &PasswordReset,
@@ -39,10 +35,6 @@ impl Transaction {
     }
 
     /// The link with this hash of its secret, if it was not used.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn password_reset(
         &mut self,
         secret_hash: &str,
@@ -75,10 +67,6 @@ impl Transaction {
     }
 
     /// Ends the link of a user, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn delete_password_reset(&mut self, user: UserId) -> Result<(), StoreError> {
         let delete = sql("DELETE FROM password_resets WHERE user_id = $1");
         delete.bind(user).run(self).await?;
@@ -86,10 +74,6 @@ impl Transaction {
     }
 
     /// Deletes at most `limit` links that have ended; how many.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn purge_password_resets(
         &mut self,
         now: Timestamp,

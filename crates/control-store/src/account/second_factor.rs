@@ -21,10 +21,6 @@ pub struct StoredTotp {
 
 impl Transaction {
     /// The secret of the user's app, confirmed or not.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn totp(&mut self, user: UserId) -> Result<Option<StoredTotp>, StoreError> {
         let by_user = "SELECT master_key, sealed, confirmed_at, last_step FROM totp
                        WHERE user_id = $1";
@@ -83,10 +79,6 @@ impl Transaction {
     }
 
     /// Uses the code of a time step up; false if this step or a later one was used before.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn use_totp_step(&mut self, user: UserId, step: i64) -> Result<bool, StoreError> {
         let used = "UPDATE totp SET last_step = $1
                     WHERE user_id = $2 AND last_step < $1 AND confirmed_at IS NOT NULL";
@@ -94,10 +86,6 @@ impl Transaction {
     }
 
     /// Deletes the user's second factor: the secret, and the recovery codes. Whether there was a confirmed one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn delete_second_factor(&mut self, user: UserId) -> Result<bool, StoreError> {
         let codes = sql("DELETE FROM recovery_codes WHERE user_id = $1");
         codes.bind(user).run(self).await?;
@@ -108,10 +96,6 @@ impl Transaction {
     }
 
     /// Notes that an administrator took the user's second factor away.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn note_second_factor_reset(
         &mut self,
         user: UserId,
@@ -123,10 +107,6 @@ impl Transaction {
     }
 
     /// When an administrator took the user's second factor away, unless there is another one since.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn second_factor_reset_at(
         &mut self,
         user: UserId,
@@ -138,10 +118,6 @@ impl Transaction {
     }
 
     /// Puts codes with these hashes in the place of all earlier ones.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn replace_recovery_codes(
         &mut self,
         user: UserId,
@@ -157,10 +133,6 @@ impl Transaction {
     }
 
     /// Uses the code with this hash up; false if it is none of the user's, or was used before.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn use_recovery_code(
         &mut self,
         user: UserId,
@@ -174,10 +146,6 @@ impl Transaction {
     }
 
     /// The number of the user's recovery codes that were not used.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn recovery_codes_left(&mut self, user: UserId) -> Result<i64, StoreError> {
         let left = "SELECT COUNT(*) AS codes FROM recovery_codes
                     WHERE user_id = $1 AND used_at IS NULL";
@@ -186,10 +154,6 @@ impl Transaction {
     }
 
     /// At most `limit` users with secrets that were not sealed with `master_key`.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn totp_not_sealed_with(
         &mut self,
         master_key: &str,

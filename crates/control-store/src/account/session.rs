@@ -21,10 +21,6 @@ macro_rules! select {
 
 impl Transaction {
     /// Inserts a new session under the hash of its secret.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn insert_session(
         &mut self,
         session: &Session,
@@ -60,10 +56,6 @@ impl Transaction {
     }
 
     /// The session with this hash of its secret, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn session_by_secret(
         &mut self,
         secret_hash: &str,
@@ -74,10 +66,6 @@ impl Transaction {
     }
 
     /// The session, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn session(&mut self, session: SessionId) -> Result<Option<Session>, StoreError> {
         let by_id = sql(select!("WHERE id = $1"));
         let row = by_id.bind(session).row(self).await?;
@@ -86,10 +74,6 @@ impl Transaction {
 
     /// The newest 100 sessions of a user that were not revoked and do not end by `now`, the newest first. Those that
     /// were idle too long are among them.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn sessions_of_user(
         &mut self,
         user: UserId,
@@ -103,10 +87,6 @@ impl Transaction {
     }
 
     /// Notes a request of the session.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn see_session(
         &mut self,
         session: SessionId,
@@ -118,10 +98,6 @@ impl Transaction {
     }
 
     /// Lets the session end at `ends_at`, unless it ends earlier.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn shorten_session(
         &mut self,
         session: SessionId,
@@ -151,10 +127,6 @@ impl Transaction {
     }
 
     /// Ends the session.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn revoke_session(
         &mut self,
         session: SessionId,
@@ -167,10 +139,6 @@ impl Transaction {
 
     /// Ends the sessions of a user but `kept`, and its sign-ins that wait for a second factor; gives the number of
     /// sessions.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn revoke_sessions(
         &mut self,
         user: UserId,
@@ -187,10 +155,6 @@ impl Transaction {
     }
 
     /// Ends every session, and every sign-in that waits for a second factor; gives the number of sessions.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn revoke_every_session(&mut self, now: Timestamp) -> Result<u64, StoreError> {
         sql("DELETE FROM pending_sign_ins").run(self).await?;
         let revoke =
@@ -199,10 +163,6 @@ impl Transaction {
     }
 
     /// Deletes at most `limit` sessions without a request since `before`; how many.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn purge_sessions(
         &mut self,
         before: Timestamp,

@@ -10,10 +10,6 @@ use uuid::Uuid;
 
 impl Transaction {
     /// Puts `link` in the place of all earlier ones.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn replace_setup_link(
         &mut self,
         link: SetupLink,
@@ -30,20 +26,12 @@ impl Transaction {
     }
 
     /// Ends every link: there is a user now.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn delete_setup_links(&mut self) -> Result<(), StoreError> {
         query("DELETE FROM setup_links").write_in(self).await?;
         Ok(())
     }
 
     /// The unused link with this hash of its secret, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn setup_link_by_secret(
         &mut self,
         secret_hash: &str,

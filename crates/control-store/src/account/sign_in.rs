@@ -14,10 +14,6 @@ const MAX_BROWSERS: i64 = 20;
 
 impl Transaction {
     /// Inserts a sign-in that waits, under the hash of its secret.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn insert_pending_sign_in(
         &mut self,
         pending: &PendingSignIn,
@@ -39,10 +35,6 @@ impl Transaction {
     }
 
     /// The sign-in with this hash of its secret, if it waits.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn pending_sign_in(
         &mut self,
         secret_hash: &str,
@@ -75,10 +67,6 @@ impl Transaction {
     }
 
     /// Deletes at most `limit` sign-ins that waited too long; how many.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn purge_pending_sign_ins(
         &mut self,
         now: Timestamp,
@@ -91,10 +79,6 @@ impl Transaction {
     }
 
     /// The browser with this hash of its secret, if it is known.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn known_browser(
         &mut self,
         secret_hash: &str,
@@ -109,10 +93,6 @@ impl Transaction {
     }
 
     /// Notes a sign-in of the browser with this hash of its secret; beyond 20 browsers of the user the oldest go.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn note_browser(
         &mut self,
         secret_hash: &str,
@@ -131,10 +111,6 @@ impl Transaction {
     }
 
     /// Knows none of the user's browsers any more.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn forget_browsers(&mut self, user: UserId) -> Result<(), StoreError> {
         let forget = sql("DELETE FROM known_browsers WHERE user_id = $1");
         forget.bind(user).run(self).await?;
@@ -142,10 +118,6 @@ impl Transaction {
     }
 
     /// Deletes at most `limit` browsers without a sign-in since `before`; how many.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn purge_browsers(
         &mut self,
         before: Timestamp,

@@ -55,10 +55,6 @@ impl Transaction {
 
     /// Whether the user still has this password. Until this transaction ends, none of the same kind continues: a
     /// sign-in by an old password either fails here, or is ended by the change.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn lock_password(
         &mut self,
         user: UserId,
@@ -71,10 +67,6 @@ impl Transaction {
     }
 
     /// The names of the user's organizations, at most 20.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn org_names_of_user(&mut self, user: UserId) -> Result<Vec<Name>, StoreError> {
         let names = "SELECT o.name AS name FROM orgs o JOIN memberships m ON m.org_id = o.id
                      WHERE m.user_id = $1 ORDER BY o.id LIMIT 20";
@@ -85,10 +77,6 @@ impl Transaction {
     }
 
     /// The user, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn user(&mut self, user: UserId) -> Result<Option<Versioned<User>>, StoreError> {
         let sql = "SELECT id, email, name, password_hash, instance_admin, created_at, version
                    FROM users WHERE id = $1";
@@ -100,10 +88,6 @@ impl Transaction {
     }
 
     /// The user with this sign-in address, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn user_by_email(
         &mut self,
         email: &Email,
@@ -118,10 +102,6 @@ impl Transaction {
     }
 
     /// Whether the installation has not been set up yet.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn has_no_users(&mut self) -> Result<bool, StoreError> {
         let row = query("SELECT id FROM users LIMIT 1")
             .fetch_optional(self.connection())

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::any::AnyRow;
 use uuid::Uuid;
 
-/// The most entries that one page looks at: a filter that nothing passes costs no more.
+/// Entries scanned per page at most, so that an empty filter stays cheap.
 const WINDOW: i64 = 5_000;
 /// Entries are in the order of their commits, and replicas' clocks differ by less than this.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
@@ -32,13 +32,13 @@ pub struct AuditRecord {
     pub client_ip: Option<String>,
     /// The project, unless it concerns the organization as a whole.
     pub project: Option<ProjectId>,
-    /// What was done, such as `project.created`.
+    /// The action, such as `project.created`.
     pub action: String,
-    /// What it was done to.
+    /// Identifier of the changed object.
     pub subject: Uuid,
     /// The request.
     pub correlation_id: String,
-    /// What was before and after, as JSON.
+    /// Values before and after, as JSON.
     pub change: AuditChange,
     /// The entry's link of the hash chain.
     pub hash: String,
@@ -72,10 +72,6 @@ pub struct AuditPage {
 
 impl Transaction {
     /// The entries of an organization before `before`, newest first.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn audit_before(
         &mut self,
         org: OrgId,
@@ -111,10 +107,6 @@ impl Transaction {
     }
 
     /// The entries of an organization after `after`, oldest first.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn audit_since(
         &mut self,
         org: OrgId,
@@ -145,10 +137,6 @@ impl Transaction {
     }
 
     /// The number of the newest entry of an organization; 0 if there is none.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn audit_newest(&mut self, org: OrgId) -> Result<i64, StoreError> {
         let newest = "SELECT org_seq FROM audit WHERE org_id = $1 AND org_seq IS NOT NULL
                       ORDER BY org_seq DESC LIMIT 1";
@@ -207,7 +195,7 @@ impl Transaction {
     }
 }
 
-/// The last of the entries that a page looked at.
+/// The last scanned entry of a page.
 #[derive(Clone, Copy, Debug)]
 struct WindowEnd {
     looked: i64,
@@ -228,7 +216,7 @@ fn is_full(records: &[AuditRecord], limit: i64) -> bool {
     i64::try_from(records.len()).is_ok_and(|length| limit <= length)
 }
 
-/// How many characters of an action are compared: all, or those of a prefix.
+/// Number of compared characters of an action: all, or a prefix.
 fn compared(action: &str) -> i64 {
     let prefix = i64::try_from(action.chars().count()).ok();
     prefix

@@ -47,10 +47,6 @@ impl Transaction {
 
     /// Whether a node may have a certificate: a bundle that it was ordered to run and may be serving names it.
     /// Bundles that [`Transaction::unlisted_bundles`] gives are not counted.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn may_have_certificate(
         &mut self,
         node: NodeId,
@@ -65,10 +61,6 @@ impl Transaction {
 
     /// Whether a bundle of the node names a certificate, or may name one because it was made before
     /// certificates were noted.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn may_have_certificates(&mut self, node: NodeId) -> Result<bool, StoreError> {
         let found = of_node!("SELECT bundle_id FROM bundle_certificates WHERE bundle_id");
         let named = sql(found).bind(node).row(self).await?;
@@ -76,10 +68,6 @@ impl Transaction {
     }
 
     /// The certificates that a bundle names; an identifier may be of none.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn listed_certificates(
         &mut self,
         bundle: BundleId,
@@ -94,10 +82,6 @@ impl Transaction {
 
     /// Whether the node was ordered to run a bundle before, as far as that is known: by its newest orders, or
     /// because it confirmed the bundle while an order named it.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn was_ordered(
         &mut self,
         node: NodeId,
@@ -109,20 +93,12 @@ impl Transaction {
     }
 
     /// Whether the certificates of a bundle were noted.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn has_listed_certificates(&mut self, bundle: BundleId) -> Result<bool, StoreError> {
         let found = sql("SELECT id FROM bundles WHERE id = $1 AND certificates_listed = 1");
         Ok(found.bind(bundle).row(self).await?.is_some())
     }
 
     /// The bundles of a node that were made before certificates were noted.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn unlisted_bundles(&mut self, node: NodeId) -> Result<Vec<BundleId>, StoreError> {
         let found = of_node!(
             "SELECT id FROM bundles WHERE certificates_listed = 0 AND digest IS NOT NULL AND id"

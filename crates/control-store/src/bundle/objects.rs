@@ -155,7 +155,7 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// [`ObjectError`]
+    /// [`ObjectError`] if the object store cannot be reached.
     pub async fn get(&self, name: &str, limit: usize) -> Result<Vec<u8>, ObjectError> {
         let (_, mut pieces) = self.stream(name).await?;
         let mut bytes = Vec::new();

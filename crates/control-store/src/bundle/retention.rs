@@ -54,10 +54,6 @@ impl Transaction {
     }
 
     /// Leaves the archives of a project that is deleted to the next sweeps.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn leave_archives(&mut self, project: ProjectId) -> Result<(), StoreError> {
         let leave = sql(leave_archives!("project_id = $1"));
         leave.bind(project).run(self).await?;
@@ -65,10 +61,6 @@ impl Transaction {
     }
 
     /// Whether a node says that it runs the bundle, or an order or a rollout names it.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn is_bundle_used(&mut self, bundle: BundleId) -> Result<bool, StoreError> {
         let used = "SELECT id FROM bundles b WHERE id = $1 AND (
               EXISTS (SELECT 1 FROM node_orders o WHERE o.bundle_id = b.id)
@@ -81,10 +73,6 @@ impl Transaction {
     }
 
     /// Bundles that were made before `before` and that nothing needs, the ways back of nodes included: up to `limit`.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn unused_bundles(
         &mut self,
         before: Timestamp,
@@ -123,10 +111,6 @@ impl Transaction {
     }
 
     /// Deletes one rollout that ended before `before`; each may have rows of the whole fleet. How many.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn purge_rollout(&mut self, before: Timestamp) -> Result<u64, StoreError> {
         let delete = "DELETE FROM rollouts WHERE id IN
                         (SELECT id FROM rollouts WHERE ended_at < $1 ORDER BY ended_at LIMIT 1)";
@@ -134,10 +118,6 @@ impl Transaction {
     }
 
     /// Deletes at most `limit` drift events that were resolved before `before`; how many.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn purge_drift(&mut self, before: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let delete = "DELETE FROM drift WHERE id IN (SELECT id FROM drift WHERE resolved_at < $1
                       ORDER BY resolved_at LIMIT $2)";
@@ -160,10 +140,6 @@ impl Transaction {
     }
 
     /// Deletes at most `limit` enrolment tokens and as many API keys that ended before `before`; how many.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn purge_tokens(&mut self, before: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let mut deleted = 0;
         for delete in [
@@ -178,10 +154,6 @@ impl Transaction {
     }
 
     /// The rows of each table that grows with use. Reads an index of each.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn count_rows(&mut self) -> Result<Vec<(&'static str, i64)>, StoreError> {
         let mut counts = Vec::new();
         for (table, count) in COUNTED_TABLES {
@@ -193,10 +165,6 @@ impl Transaction {
     }
 
     /// Bytes of the database, free pages included, and of the archives of all bundles.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn stored_bytes(&mut self) -> Result<(i64, i64), StoreError> {
         let database = if self.is_sqlite() {
             "SELECT page_count * page_size AS used FROM pragma_page_count(), pragma_page_size()"

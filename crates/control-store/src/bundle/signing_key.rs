@@ -57,10 +57,6 @@ impl Transaction {
     }
 
     /// The key, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn signing_key(
         &mut self,
         key: SigningKeyId,
@@ -69,10 +65,6 @@ impl Transaction {
     }
 
     /// The key that an organization signs with.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn active_signing_key(
         &mut self,
         org: OrgId,
@@ -82,10 +74,6 @@ impl Transaction {
     }
 
     /// The oldest key that waits to sign.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn standby_signing_key(
         &mut self,
         org: OrgId,
@@ -97,10 +85,6 @@ impl Transaction {
     }
 
     /// The keys that are not deactivated: the domain bounds their number.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn verifying_signing_keys(
         &mut self,
         org: OrgId,
@@ -117,10 +101,6 @@ impl Transaction {
     }
 
     /// The newest deactivated keys of an organization, at most `limit`.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn ended_signing_keys(
         &mut self,
         org: OrgId,
@@ -132,10 +112,6 @@ impl Transaction {
     }
 
     /// The keys of an organization.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn signing_keys(
         &mut self,
         org: OrgId,

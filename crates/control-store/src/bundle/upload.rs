@@ -69,10 +69,6 @@ impl Transaction {
 
     /// Gives up to `limit` archives that were begun before `before`, the oldest first; from now on
     /// none of them can be finished.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn abandon_uploads(
         &mut self,
         before: Timestamp,
@@ -101,10 +97,6 @@ impl Transaction {
     }
 
     /// Forgets an archive that was given up, when its object is gone or belongs to another bundle.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn forget_upload(&mut self, bundle: BundleId) -> Result<(), StoreError> {
         let delete = "DELETE FROM uploads WHERE bundle_id = $1 AND sweeping = 1";
         sql(delete).bind(bundle).run(self).await?;

@@ -25,7 +25,7 @@ macro_rules! select {
 /// Which certificates of a project; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateFilter {
-    /// Only those of this name, or of names that begin so if it ends in `*`.
+    /// Limits the list to this name, or to a prefix that ends in `*`.
     pub name: Option<String>,
     /// Only those that end before this time.
     pub expires_before: Option<Timestamp>,
@@ -66,10 +66,6 @@ impl Transaction {
     }
 
     /// The certificate, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn certificate(
         &mut self,
         certificate: CertificateId,
@@ -79,10 +75,6 @@ impl Transaction {
     }
 
     /// The certificates of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn certificates(
         &mut self,
         project: ProjectId,
@@ -136,10 +128,6 @@ impl Transaction {
     }
 
     /// How often a certificate of the project was renewed.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn certificate_renewals(&mut self, project: ProjectId) -> Result<i64, StoreError> {
         let one = sql("SELECT certificate_renewals FROM projects WHERE id = $1").bind(project);
         let row = one.row(self).await?;
@@ -148,10 +136,6 @@ impl Transaction {
     }
 
     /// The label sets that certificates of the project need of their nodes, without the empty one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn certificate_labels(
         &mut self,
         project: ProjectId,
@@ -180,10 +164,6 @@ impl Transaction {
     }
 
     /// Whether a service uses the certificate.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn certificate_in_use(
         &mut self,
         certificate: CertificateId,

@@ -23,7 +23,7 @@ macro_rules! select {
 /// Which services of a project; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceFilter {
-    /// Only those of this name, or of names that begin so if it ends in `*`.
+    /// Limits the list to this name, or to a prefix that ends in `*`.
     pub name: Option<String>,
 }
 
@@ -63,10 +63,6 @@ impl Transaction {
     }
 
     /// The service, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn service(
         &mut self,
         service: ServiceId,
@@ -75,10 +71,6 @@ impl Transaction {
     }
 
     /// The services of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn services(
         &mut self,
         project: ProjectId,

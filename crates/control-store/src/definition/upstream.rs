@@ -52,10 +52,6 @@ impl Transaction {
     }
 
     /// The upstream, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn upstream(
         &mut self,
         upstream: UpstreamId,
@@ -73,10 +69,6 @@ impl Transaction {
     }
 
     /// The upstreams of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn upstreams(
         &mut self,
         project: ProjectId,
@@ -151,10 +143,6 @@ impl Transaction {
     }
 
     /// Whether a service sends requests to the upstream.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn upstream_in_use(&mut self, upstream: UpstreamId) -> Result<bool, StoreError> {
         let first = sql("SELECT id FROM services WHERE upstream_id = $1 LIMIT 1");
         Ok(first.bind(upstream).row(self).await?.is_some())

@@ -13,10 +13,6 @@ const MAX_CLOCK_ERROR: SignedDuration = SignedDuration::from_mins(1);
 impl Transaction {
     /// Takes or extends the lease `name` for `holder`; whether `holder` has it now. One that ends over a
     /// minute too late is not waited for.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn acquire_lease(
         &mut self,
         name: &str,

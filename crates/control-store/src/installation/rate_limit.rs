@@ -15,7 +15,7 @@ const MAX_CLOCK_ERROR_MICROS: i64 = 10_000_000;
 /// How fast, and how many at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Tokens that come back in a minute, 1 or more.
+    /// Refill of tokens per minute, 1 or more.
     pub per_minute: i64,
     /// Tokens of a full bucket, 1 or more.
     pub burst: i64,
@@ -31,7 +31,7 @@ pub struct Group {
 }
 
 impl Rate {
-    /// The time in which one token comes back, in microseconds.
+    /// Refill time of one token, in microseconds.
     pub fn token_micros(self) -> i64 {
         MICROS_PER_MINUTE / self.per_minute.max(1)
     }
@@ -53,10 +53,6 @@ impl Rate {
 impl Transaction {
     /// Takes up to `wanted` tokens of bucket `name`, in one statement. A bucket of a clock that was ahead counts as
     /// one with a single token: it must lock no client out until that time.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn take_tokens(
         &mut self,
         name: &str,
@@ -110,10 +106,6 @@ impl Transaction {
     }
 
     /// Puts `count` tokens of a bucket back, as if they had not been taken.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn return_tokens(
         &mut self,
         name: &str,
@@ -127,10 +119,6 @@ impl Transaction {
     }
 
     /// Deletes at most `limit` buckets that were full before `now`; how many.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn purge_buckets(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let sql = "DELETE FROM rate_limits WHERE name IN
                    (SELECT name FROM rate_limits WHERE full_at < $1 ORDER BY full_at LIMIT $2)

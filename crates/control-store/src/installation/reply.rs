@@ -29,7 +29,7 @@ pub struct Reply {
     pub body: Option<String>,
 }
 
-/// What a key stands for.
+/// State of an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reservation {
     /// Nothing yet: go on.
@@ -46,10 +46,6 @@ pub enum Reservation {
 
 impl Transaction {
     /// Reserves `name` for the request with this hash; `reservation` is new and random.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn reserve_reply(
         &mut self,
         name: &str,
@@ -102,10 +98,6 @@ impl Transaction {
     }
 
     /// Whether the resource at a `Location` was deleted; no if the path is of no known noun.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn is_gone(&mut self, location: &str) -> Result<bool, StoreError> {
         let mut parts = location.rsplit('/');
         let (Some(id), Some(noun)) = (parts.next(), parts.next()) else {
@@ -147,10 +139,6 @@ impl Transaction {
     }
 
     /// Keeps the answer.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn keep_reply(&mut self, reservation: Uuid, reply: &Reply) -> Result<(), StoreError> {
         let Reply {
             status,
@@ -172,10 +160,6 @@ impl Transaction {
     }
 
     /// Gives the key back after a command that changed nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn release_reply(&mut self, reservation: Uuid) -> Result<(), StoreError> {
         query("DELETE FROM replies WHERE reservation = $1 AND committed = 0")
             .bind(reservation.to_string())
@@ -185,10 +169,6 @@ impl Transaction {
     }
 
     /// Deletes at most `limit` answers older than 24 hours; how many.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn purge_replies(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let sql = "DELETE FROM replies WHERE name IN
                    (SELECT name FROM replies WHERE created_at <= $1 ORDER BY created_at LIMIT $2)

@@ -26,10 +26,6 @@ pub struct StoredSecret {
 
 impl Transaction {
     /// Inserts a new secret.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn insert_secret(&mut self, secret: &StoredSecret) -> Result<(), StoreError> {
         let StoredSecret {
             id,
@@ -51,10 +47,6 @@ impl Transaction {
     }
 
     /// The secret, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn secret(&mut self, secret: SecretId) -> Result<Option<StoredSecret>, StoreError> {
         let sql = "SELECT id, org_id, master_key, sealed, created_at FROM secrets WHERE id = $1";
         let row = query(sql)
@@ -65,10 +57,6 @@ impl Transaction {
     }
 
     /// At most `limit` secrets that were not sealed with `master_key`.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn secrets_not_sealed_with(
         &mut self,
         master_key: &str,
@@ -85,10 +73,6 @@ impl Transaction {
     }
 
     /// The names of the keys that some secret was sealed with.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn master_keys_in_use(&mut self) -> Result<BTreeSet<String>, StoreError> {
         let rows = query("SELECT master_key FROM secrets UNION SELECT master_key FROM totp")
             .fetch_all(self.connection())

@@ -29,7 +29,7 @@ macro_rules! select {
 pub struct DriftFilter {
     /// Only those in this state.
     pub state: Option<DriftState>,
-    /// Only those of this node.
+    /// Limits the list to one node.
     pub node: Option<NodeId>,
 }
 
@@ -40,19 +40,15 @@ pub struct Divergence {
     pub node: NodeId,
     /// Its project.
     pub tenant: Tenant,
-    /// What it was ordered to run.
+    /// The ordered bundle.
     pub desired: BundleId,
-    /// What it says that it runs.
+    /// The bundle that it reports.
     pub active: Option<BundleId>,
 }
 
 impl Transaction {
     /// Up to `limit` nodes that have differed since before `since`, that no rollout holds and that
     /// have no open drift.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn divergences(
         &mut self,
         since: Timestamp,
@@ -80,10 +76,6 @@ impl Transaction {
 
     /// Up to `limit` open drifts of nodes that follow their orders again, each with whether a
     /// rollout made the order.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn returned_drifts(
         &mut self,
         limit: i64,
@@ -150,20 +142,12 @@ impl Transaction {
     }
 
     /// The drift, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn drift(&mut self, drift: DriftId) -> Result<Option<Versioned<Drift>>, StoreError> {
         let one = sql(select!("drift d WHERE d.id = $1"));
         one.bind(drift).one(self).await
     }
 
     /// The drifts of a project, perhaps only those in one state.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn drifts(
         &mut self,
         project: ProjectId,

@@ -27,10 +27,6 @@ macro_rules! select {
 
 impl Transaction {
     /// Inserts a new token under the hash of its secret.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn insert_enrolment_token(
         &mut self,
         token: &EnrolmentToken,
@@ -70,10 +66,6 @@ impl Transaction {
     }
 
     /// The token, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn enrolment_token(
         &mut self,
         token: EnrolmentTokenId,
@@ -82,10 +74,6 @@ impl Transaction {
     }
 
     /// The token with this hash of its secret, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn enrolment_token_by_secret(
         &mut self,
         secret_hash: &str,
@@ -95,10 +83,6 @@ impl Transaction {
     }
 
     /// The tokens of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn enrolment_tokens(
         &mut self,
         project: ProjectId,
@@ -109,10 +93,6 @@ impl Transaction {
     }
 
     /// Admits one node; whether the token allowed it at this moment.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn use_enrolment_token(
         &mut self,
         token: EnrolmentTokenId,

@@ -1,4 +1,4 @@
-//! What happened on nodes: the newest events of each.
+//! The newest events of each node.
 
 use crate::error::StoreError;
 use crate::row::{id, text, time};
@@ -36,10 +36,6 @@ impl Transaction {
     }
 
     /// The events of a node, in the order in which they came.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn node_events(
         &mut self,
         node: NodeId,

@@ -16,14 +16,14 @@ const MAX_CONFIRMED: i64 = 100;
 
 /// Whether the process that reports came back twice after another one had taken over. Once, it may be a last
 /// heartbeat that was late.
-macro_rules! came_back {
+macro_rules! is_duplicate {
     () => {
         "COALESCE($6 <> instance AND earlier_instances LIKE '%' || $6 || '%' || $6 || '%', false)"
     };
 }
 
-/// What a node served is of the bundle that it runs: it goes with a change of that one. The bundle that a
-/// node says it runs is confirmed only if its orders name it: a node could say anything.
+/// Counters belong to the reported bundle, and are dropped when it changes. A reported bundle is confirmed
+/// only if an order names it: a node could report anything.
 macro_rules! update {
     ($status:literal) => {
         concat!(
@@ -36,11 +36,11 @@ macro_rules! update {
                  ELSE earlier_instances
                END,
                duplicated_at = CASE WHEN ",
-            came_back!(),
+            is_duplicate!(),
             " THEN $2 ELSE duplicated_at END,
                duplicated_since = CASE
                  WHEN NOT ",
-            came_back!(),
+            is_duplicate!(),
             " OR duplicated_at > $7 THEN duplicated_since
                  ELSE $2
                END",
@@ -58,7 +58,7 @@ macro_rules! update {
     };
 }
 
-/// What a heartbeat brought to light.
+/// Findings of a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrittenHeartbeat {
     /// The counter of the node's newest order; 0 without one.
@@ -70,10 +70,6 @@ pub struct WrittenHeartbeat {
 
 impl Transaction {
     /// Writes what a node says; `None` if the node is gone.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn write_heartbeat(
         &mut self,
         node: NodeId,

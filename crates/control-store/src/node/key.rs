@@ -1,4 +1,4 @@
-//! What a node proves itself with: its key, or a token.
+//! Credentials of nodes: keys and tokens.
 
 use crate::error::StoreError;
 use crate::row::{id, text, time};
@@ -10,7 +10,7 @@ use control_wire::{EnrolmentTokenId, NodeId, ProjectId, SigningKeyId};
 use jiff::Timestamp;
 use std::net::IpAddr;
 
-/// What a token is compared with.
+/// Data that a token is verified against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenIssuer {
     /// The node's project.
@@ -23,10 +23,6 @@ pub struct TokenIssuer {
 
 impl Transaction {
     /// Notes the enrolment token of a registration, and the address that it came from.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn note_enrolment(
         &mut self,
         node: NodeId,
@@ -38,12 +34,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The node of this name that the token registered from this address, if it was not heard from yet.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
-    pub async fn unheard_node(
+    /// The node of this name that the token registered from this address, if it has not sent a heartbeat.
+    pub async fn node_without_heartbeat(
         &mut self,
         project: ProjectId,
         name: &str,
@@ -58,10 +50,6 @@ impl Transaction {
     }
 
     /// The node with a key of this hash.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn node_by_key(
         &mut self,
         key_hash: &str,
@@ -74,20 +62,12 @@ impl Transaction {
     }
 
     /// Whether the key with this hash waits for its first use.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn is_next_node_key(&mut self, key_hash: &str) -> Result<bool, StoreError> {
         let by_key = sql("SELECT id FROM nodes WHERE next_key_hash = $1");
         Ok(by_key.bind(key_hash).row(self).await?.is_some())
     }
 
     /// Lets the key that waits take the place of the one before.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn replace_node_key(&mut self, key_hash: &str) -> Result<(), StoreError> {
         let update = "UPDATE nodes SET key_hash = next_key_hash, next_key_hash = NULL,
                       version = version + 1 WHERE next_key_hash = $1";
@@ -130,22 +110,14 @@ impl Transaction {
     }
 
     /// The time of the last rotation that ended all tokens of `node`; 1970 if there was none.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn tokens_since(&mut self, node: NodeId) -> Result<Option<Timestamp>, StoreError> {
         let since = sql("SELECT tokens_since FROM nodes WHERE id = $1");
         let row = since.bind(node).row(self).await?;
         row.map(|row| time(&row, "tokens_since")).transpose()
     }
 
-    /// What a token of `node` is compared with, if `kid` is a key of its organization that
+    /// Data that a token of `node` is verified against, if `kid` is a key of its organization that
     /// verifies.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn token_issuer(
         &mut self,
         node: NodeId,

@@ -17,7 +17,7 @@ use control_domain::{LabelCondition, LabelSelector, Node, NodeState};
 use control_wire::{BundleId, ProjectId};
 use jiff::Timestamp;
 
-/// Bundles that are counted, those of most nodes first.
+/// Bundles counted at most, most frequent first.
 const MAX_BUNDLES: i64 = 50;
 
 /// Which nodes of a project; absent fields admit all.
@@ -27,7 +27,7 @@ pub struct NodeFilter {
     pub selector: LabelSelector,
     /// Only those in this state.
     pub state: Option<NodeState>,
-    /// Only those of this name, or of names that begin so if it ends in `*`.
+    /// Limits the list to this name, or to a prefix that ends in `*`.
     pub name: Option<String>,
     /// Only those that say that they run this bundle.
     pub bundle: Option<BundleId>,
@@ -91,10 +91,6 @@ impl Transaction {
     /// The nodes of a project. A node is online if its last heartbeat came after `online_since`.
     ///
     /// Nodes in rare states are found by the time of their heartbeat, the rest by their order.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn nodes(
         &mut self,
         project: ProjectId,
@@ -139,10 +135,6 @@ impl Transaction {
     }
 
     /// Counts the nodes of a project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn count_nodes(
         &mut self,
         project: ProjectId,

@@ -22,10 +22,6 @@ pub struct StoredOrder {
 
 impl Transaction {
     /// The newest order to a node.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn order(&mut self, node: NodeId) -> Result<Option<StoredOrder>, StoreError> {
         let newest = "SELECT o.node_id AS node_id, o.counter AS counter, o.bundle_id AS bundle_id,
                         o.digest AS digest, o.kid AS kid, o.signature AS signature,
@@ -49,10 +45,6 @@ impl Transaction {
 
     /// Whether a node may need a bundle: its newest order names it, or the one before, or a rollout that
     /// holds the node would lead it back there.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn may_need_bundle(
         &mut self,
         node: NodeId,
@@ -67,13 +59,9 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// The counter that the next order to a node must be above: that of its newest order, or the one that
-    /// the node has answered, if a restored database knows only older ones; 0 without either. What a node
-    /// says is believed up to a million above the former, so that it cannot use its counters up.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
+    /// Lower bound, exclusive, of the next order's counter: the counter of the node's newest order, or the
+    /// one that the node has answered, if a restored database has only older ones; 0 without either. A
+    /// reported counter is capped at a million above the former, so that a node cannot use them up.
     pub async fn order_counter(&mut self, node: NodeId) -> Result<u64, StoreError> {
         let counter = "SELECT CASE
                          WHEN h.verdict_order BETWEEN COALESCE(o.counter, 0)
@@ -148,10 +136,6 @@ impl Transaction {
     }
 
     /// Stores an order with the signature of another key, unless there is a newer order.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn resign_order(&mut self, order: &Order) -> Result<(), StoreError> {
         let update = "UPDATE node_orders SET kid = $1, signature = $2
                       WHERE node_id = $3 AND counter = $4";
@@ -167,10 +151,6 @@ impl Transaction {
     }
 
     /// Up to `limit` nodes with orders newer than the audit entry `seq`.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn nodes_ordered_after(
         &mut self,
         seq: i64,
@@ -183,10 +163,6 @@ impl Transaction {
 
     /// The number that the next audit entry will have. Other writers wait until this transaction
     /// ends, so what carries this number becomes visible in its order.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn lock_audit(&mut self) -> Result<i64, StoreError> {
         let lock = sql("UPDATE audit_head SET seq = seq WHERE id = 1 RETURNING seq");
         let row = lock.row(self).await?.ok_or(StoreError::Corrupt("seq"))?;

@@ -55,19 +55,11 @@ impl Transaction {
     }
 
     /// The roles of a user, by organization.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn roles(&mut self, user: UserId) -> Result<BTreeMap<OrgId, Role>, StoreError> {
         Ok(self.rights(user).await?.roles)
     }
 
     /// The rights of a user at this moment.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn rights(&mut self, user: UserId) -> Result<UserRights, StoreError> {
         let both = "SELECT m.org_id AS org_id, CAST(NULL AS TEXT) AS project_id, m.role AS role,
                       o.second_factor AS second_factor
@@ -92,10 +84,6 @@ impl Transaction {
     }
 
     /// One member, if the user is one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn member(
         &mut self,
         org: OrgId,
@@ -106,10 +94,6 @@ impl Transaction {
     }
 
     /// The members of an organization, in the order of their users' creation.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn members(
         &mut self,
         org: OrgId,
@@ -122,10 +106,6 @@ impl Transaction {
     /// Whether a user other than `user` administers the organization. Until this transaction ends,
     /// no other one of the same kind continues: of two administrators that remove each other, one
     /// stays.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn has_other_admin(&mut self, org: OrgId, user: UserId) -> Result<bool, StoreError> {
         self.lock_org(org).await?;
         let other = "SELECT user_id FROM memberships

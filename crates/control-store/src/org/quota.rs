@@ -8,11 +8,7 @@ use control_domain::QuotaKind;
 use control_wire::OrgId;
 
 impl Transaction {
-    /// What the organization has of `kind`. The cost grows with it.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
+    /// Number of objects of `kind` in the organization. The cost grows with the number.
     pub async fn quota_used(&mut self, org: OrgId, kind: QuotaKind) -> Result<u64, StoreError> {
         let text = match kind {
             QuotaKind::Projects => "SELECT COUNT(*) AS used FROM projects WHERE org_id = $1",

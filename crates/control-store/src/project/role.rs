@@ -22,10 +22,6 @@ macro_rules! select {
 
 impl Transaction {
     /// Gives the member the role in the place of an earlier one; gives the version.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn put_project_role(&mut self, given: &ProjectRole) -> Result<i64, StoreError> {
         let put = "INSERT INTO project_roles (project_id, user_id, role, created_at, version)
                    VALUES ($1, $2, $3, $4, 1)
@@ -39,10 +35,6 @@ impl Transaction {
     }
 
     /// The member's role in the project, if it has one of its own.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn project_role(
         &mut self,
         project: ProjectId,
@@ -53,10 +45,6 @@ impl Transaction {
     }
 
     /// The members with a role of their own in the project.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn project_roles(
         &mut self,
         project: ProjectId,
@@ -85,10 +73,6 @@ impl Transaction {
     }
 
     /// Takes all roles of a user in the projects of an organization away.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn delete_project_roles(
         &mut self,
         org: OrgId,

@@ -32,13 +32,13 @@ pub struct RolloutNode {
     pub name: String,
     /// Its batch, from 1.
     pub batch: i64,
-    /// What it ran before.
+    /// The previous bundle.
     pub previous: Option<BundleId>,
     /// The order of the rollout.
     pub order: Option<i64>,
     /// The order to go back; 0: there was nothing to go back to.
     pub back_order: Option<i64>,
-    /// What it says that it runs.
+    /// The bundle that it reports.
     pub active: Option<BundleId>,
     /// The order that its verdict answers.
     pub verdict_order: Option<i64>,
@@ -67,17 +67,13 @@ const REJECTION: &str = "SELECT n.name AS name, h.diagnostics AS diagnostics
                          WHERE r.rollout_id = $1 AND r.batch = $2 AND r.pending = 0
                            AND h.verdict = 'rejected' AND h.verdict_order = r.order_counter
                          ORDER BY r.node_id LIMIT 1";
-/// What a step asks of the batch under way.
+/// Queries of a step about the current batch.
 #[cfg(test)]
 pub(crate) const OF_BATCH: [&str; 3] = [PENDING, COUNT_BATCH, REJECTION];
 
 impl Transaction {
     /// The bundles that the nodes of a rollout are ordered to run, at most `limit` different ones; `None` is among
     /// them if a node has no order.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn ordered_bundles(
         &mut self,
         rollout: RolloutId,
@@ -93,10 +89,6 @@ impl Transaction {
     }
 
     /// Chooses the nodes of a project with all these labels; no labels: all. Gives their number.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn choose_nodes(
         &mut self,
         rollout: RolloutId,
@@ -134,10 +126,6 @@ impl Transaction {
     }
 
     /// Whether a node without this label is chosen.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn has_chosen_without(
         &mut self,
         (rollout, project): (RolloutId, ProjectId),
@@ -152,10 +140,6 @@ impl Transaction {
     }
 
     /// Chooses a node by its identifier.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn choose_node(
         &mut self,
         rollout: RolloutId,
@@ -167,10 +151,6 @@ impl Transaction {
     }
 
     /// Divides the chosen nodes into batches, from 1, in the order of their identifiers.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn number_batches(
         &mut self,
         rollout: RolloutId,
@@ -197,20 +177,12 @@ impl Transaction {
     }
 
     /// Whether a rollout holds the node.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn is_held(&mut self, node: NodeId) -> Result<bool, StoreError> {
         let held = sql("SELECT node_id FROM rollout_nodes WHERE node_id = $1 AND held = 1");
         Ok(held.bind(node).row(self).await?.is_some())
     }
 
     /// Orders the nodes of a batch anew that do not run the bundle: the rollout goes on.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn reopen_batch(
         &mut self,
         rollout: &Rollout,
@@ -238,10 +210,6 @@ impl Transaction {
     }
 
     /// Up to `limit` nodes of a batch that are still to be ordered.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn pending_nodes(
         &mut self,
         (rollout, batch): (RolloutId, i64),
@@ -254,10 +222,6 @@ impl Transaction {
 
     /// Notes at the first order to a node what it goes back to: the last bundle that it confirmed, if it is
     /// signed still, or else the one that it was ordered to run. To be called before the order is written.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn note_previous(
         &mut self,
         rollout: RolloutId,
@@ -275,10 +239,6 @@ impl Transaction {
     }
 
     /// Notes the counter of the order to a node.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn note_order(
         &mut self,
         rollout: RolloutId,
@@ -293,10 +253,6 @@ impl Transaction {
     }
 
     /// How far the nodes of the batch under way are.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn count_batch(
         &mut self,
         rollout: &Rollout,
@@ -320,10 +276,6 @@ impl Transaction {
     }
 
     /// A node of the batch under way that refused the order of the rollout.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn rejection(&mut self, rollout: &Rollout) -> Result<Option<Rejection>, StoreError> {
         let Some(batch) = &rollout.batch else {
             return Ok(None);
@@ -340,10 +292,6 @@ impl Transaction {
     }
 
     /// The nodes of a rollout, in the order of their identifiers and so of their batches.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn rollout_nodes(
         &mut self,
         rollout: RolloutId,

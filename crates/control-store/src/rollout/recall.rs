@@ -91,10 +91,6 @@ pub struct NodeTarget {
 
 impl Transaction {
     /// Says whether nodes are still to be given what they ran before a bundle.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn set_recalling(
         &mut self,
         bundle: BundleId,
@@ -106,10 +102,6 @@ impl Transaction {
     }
 
     /// Begins anew to give nodes what they ran before a bundle, if it was revoked.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn recall_if_revoked(&mut self, bundle: BundleId) -> Result<(), StoreError> {
         let update = "UPDATE bundles SET recalling = 1
                       WHERE id = $1 AND state = 'revoked' AND recalling = 0";
@@ -118,10 +110,6 @@ impl Transaction {
     }
 
     /// A bundle for which [`Transaction::set_recalling`] holds.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn recalling_bundle(&mut self) -> Result<Option<BundleId>, StoreError> {
         let first = sql("SELECT id FROM bundles WHERE recalling = 1 ORDER BY id LIMIT 1");
         let row = first.row(self).await?;
@@ -130,10 +118,6 @@ impl Transaction {
 
     /// Up to `limit` nodes that have to leave `bundle`, with the newest bundle that each of them ran and may go
     /// back to, or else the one that it was ordered before.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn recalls(
         &mut self,
         bundle: BundleId,
@@ -160,10 +144,6 @@ impl Transaction {
     }
 
     /// The number of nodes that have to leave `bundle` and have nothing to go back to.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn nodes_without_way_back(&mut self, bundle: BundleId) -> Result<i64, StoreError> {
         let count = concat!(
             "SELECT COUNT(*) AS nodes ",
@@ -180,10 +160,6 @@ impl Transaction {
 
     /// Whether a node that runs the revoked bundle `active` has rejected its newest order, and can go back to yet
     /// another bundle. Its round of recalls may be over.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn needs_recall(
         &mut self,
         node: NodeId,

@@ -63,17 +63,13 @@ const COUNT: &str = concat!(
 pub struct Revert {
     /// The node.
     pub node: NodeId,
-    /// What it goes back to; none: there is nothing.
+    /// The bundle that it goes back to, with its digest; `None` if there is none.
     pub to: Option<(BundleId, String)>,
 }
 
 impl Transaction {
     /// Up to `limit` nodes that were switched and not ordered back yet, with what they go back to:
     /// what they ran before, or else the newest bundle that they confirmed and that is signed still.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn reverts(
         &mut self,
         rollout: RolloutId,
@@ -93,10 +89,6 @@ impl Transaction {
     }
 
     /// Notes the order to go back; 0 if there was nothing to go back to.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn note_revert(
         &mut self,
         rollout: RolloutId,
@@ -112,10 +104,6 @@ impl Transaction {
 
     /// How far the nodes are on their way back; a node is online if its last heartbeat came after
     /// `online_since`. They are counted once, at the end: when no node is waited for, or it `is_late`.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn revert_progress(
         &mut self,
         rollout: &Rollout,
@@ -157,7 +145,7 @@ mod tests {
         rows.iter().map(|row| row.get("detail")).collect()
     }
 
-    /// What a step costs must not grow with the nodes that wait for a later batch.
+    /// The cost of a step must not grow with the nodes that wait for a later batch.
     #[tokio::test]
     async fn a_step_reads_no_node_of_a_later_batch() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the gate of a rollout looks at: what nodes have counted since their batch was opened.
+//! Samples for the gate of a rollout: counters of nodes since their batch was opened.
 
 use crate::error::StoreError;
 use crate::rollout::node::ready;
@@ -22,10 +22,6 @@ const CHUNK: i64 = 100;
 
 impl Transaction {
     /// Keeps what the nodes of the batch under way, and up to 50 later ones, have counted so far.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn take_samples(
         &mut self,
         rollout: &Rollout,
@@ -66,10 +62,6 @@ impl Transaction {
     }
 
     /// Forgets them.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn drop_samples(&mut self, rollout: RolloutId) -> Result<(), StoreError> {
         let delete = sql("DELETE FROM rollout_samples WHERE rollout_id = $1");
         delete.bind(rollout).run(self).await?;
@@ -78,10 +70,6 @@ impl Transaction {
 
     /// The batch under way and the nodes that it is compared with: those that are not moved yet, and where fewer
     /// than three of them serve, also the batch's own nodes before they were switched.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn compare_batch(
         &mut self,
         rollout: &Rollout,
@@ -141,7 +129,7 @@ impl Transaction {
         figures: &mut Figures,
         rollout: RolloutId,
     ) -> Result<(), StoreError> {
-        // What a node counts under another bundle says nothing of the one before.
+        // Do not compare counters across bundles.
         let list = "SELECT h.active_bundle_id AS active, h.cpu_percent AS cpu,
                       h.traffic AS traffic, s.active_bundle_id AS old_active,
                       s.traffic AS old_traffic

@@ -1,4 +1,4 @@
-//! What a node counted, as its column has it: compressed, for it is written with every heartbeat.
+//! The column of a node's counters: compressed, because every heartbeat writes it.
 //!
 //! The JSON of 500 routes has 50 KB, and SQLite writes a row whole. Earlier releases wrote it plain, and such rows are
 //! read as they are.
@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use control_wire::Traffic;
 use sqlx::any::AnyRow;
 
-/// What begins with this is compressed; JSON does not.
+/// Prefix of compressed values; JSON never begins with it.
 const PREFIX: &str = "zstd:";
 /// Shorter JSON is kept plain.
 const MIN_BYTES: usize = 1024;

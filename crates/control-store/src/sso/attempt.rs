@@ -32,10 +32,6 @@ pub struct SsoPending<T> {
 
 impl Transaction {
     /// Inserts an attempt.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn insert_sso_attempt(
         &mut self,
         attempt: &SsoPending<SsoAttemptContents>,
@@ -48,10 +44,6 @@ impl Transaction {
     }
 
     /// Takes the attempt with this hash: a second caller finds none.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn take_sso_attempt(
         &mut self,
         hash: &str,
@@ -65,10 +57,6 @@ impl Transaction {
     }
 
     /// Inserts a ticket.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn insert_sso_ticket(
         &mut self,
         ticket: &SsoPending<AssertedUser>,
@@ -81,10 +69,6 @@ impl Transaction {
     }
 
     /// Takes the ticket with this hash: a second caller finds none.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn take_sso_ticket(
         &mut self,
         hash: &str,
@@ -140,10 +124,6 @@ impl Transaction {
     }
 
     /// Deletes at most three times `limit` rows that have ended; gives their number.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn purge_sso(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let mut deleted = 0;
         for purge in [

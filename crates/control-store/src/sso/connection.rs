@@ -37,10 +37,6 @@ impl Transaction {
     }
 
     /// The organization's connection, if it has one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn sso_connection(
         &mut self,
         org: OrgId,
@@ -89,10 +85,6 @@ impl Transaction {
     }
 
     /// The metadata of the identity provider that was read last, and when.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn idp_metadata<T: DeserializeOwned>(
         &mut self,
         org: OrgId,
@@ -106,10 +98,6 @@ impl Transaction {
     }
 
     /// Keeps metadata that was read for the connection of this version. One that changed meanwhile is left alone.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn set_idp_metadata(
         &mut self,
         (org, version): (OrgId, i64),
@@ -124,10 +112,6 @@ impl Transaction {
     }
 
     /// The domains of an organization, in alphabetical order.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn org_domains(&mut self, org: OrgId) -> Result<Vec<String>, StoreError> {
         let list = sql("SELECT domain FROM org_domains WHERE org_id = $1 ORDER BY domain");
         let rows = list.bind(org).rows(self).await?;
@@ -154,20 +138,12 @@ impl Transaction {
     }
 
     /// Whether there is no other organization.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn is_only_org(&mut self, org: OrgId) -> Result<bool, StoreError> {
         let other = sql("SELECT id FROM orgs WHERE id <> $1 LIMIT 1");
         Ok(other.bind(org).row(self).await?.is_none())
     }
 
     /// Ends the sessions that the organization's identity provider vouched for.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn revoke_provider_sessions(
         &mut self,
         org: OrgId,

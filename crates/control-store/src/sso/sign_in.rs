@@ -30,10 +30,6 @@ pub struct SsoSignIn {
 
 impl Transaction {
     /// Remembers a sign-in in the place of the oldest of ten.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn note_sso_sign_in(
         &mut self,
         (org, id): (OrgId, Uuid),
@@ -59,10 +55,6 @@ impl Transaction {
     }
 
     /// The last sign-ins of an organization's connection, at most ten, the newest first.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn sso_sign_ins(&mut self, org: OrgId) -> Result<Vec<SsoSignIn>, StoreError> {
         let list = "SELECT at, refusal, subject, email, role, correlation_id FROM sso_sign_ins
                     WHERE org_id = $1 ORDER BY id DESC LIMIT $2";

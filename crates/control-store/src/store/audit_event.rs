@@ -20,15 +20,15 @@ pub struct AuditEntry<'a> {
     pub client_ip: Option<IpAddr>,
     /// Where it was done; `None` for the installation as a whole.
     pub tenant: Option<Tenant>,
-    /// What was done, such as `project.created`.
+    /// The action, such as `project.created`.
     pub action: &'a str,
-    /// What it was done to.
+    /// Identifier of the changed object.
     pub subject: Uuid,
     /// The request.
     pub correlation_id: &'a str,
 }
 
-/// What a command changed, as JSON.
+/// Change of a command, as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditChange {
     /// The value before; none for what is new.

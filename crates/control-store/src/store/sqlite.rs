@@ -1,5 +1,5 @@
-//! What SQLite needs beside its connections: the place of the one writer, a connection whose
-//! commits do not wait for the disk, and the copying of the write-ahead log into the database.
+//! SQLite besides its connections: the permit of the one writer, a connection whose commits do not
+//! wait for the disk, and checkpoints of the write-ahead log.
 //!
 //! SQLite by itself copies in the commit that fills the log: that one, and all that wait behind it,
 //! would wait for the disk, on a slow one for half a second.
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The next writer then begins it anew.
 const MAX_LOG_PAGES: i64 = 16_384;
 
-/// What the connections share.
+/// State that the connections share.
 #[derive(Clone, Debug)]
 pub(crate) struct Sqlite {
     /// The permit of the one writer, granted in the order of waiting. SQLite alone would let them
@@ -75,7 +75,7 @@ async fn copy_in_turns(pool: AnyPool, writer: Arc<Semaphore>, rows_written: Arc<
     while !pool.is_closed() {
         sleep(PAUSE).await;
         let written = rows_written.load(Ordering::Relaxed);
-        // What a full disk or a reader of older pages held up is tried again.
+        // Retries a checkpoint that a full disk or an old reader blocked.
         if written != copied
             && let Ok(true) = copy_log(&pool, &writer, MAX_LOG_PAGES).await
         {

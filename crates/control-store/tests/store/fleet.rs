@@ -71,7 +71,7 @@ fn full() -> HeartbeatRequest {
 }
 
 /// Heartbeats of processes, one each second, with whether a second process was noticed by each.
-async fn heard(store: &TestStore, processes: &[(u128, bool)]) -> Option<DuplicateNode> {
+async fn report_from(store: &TestStore, processes: &[(u128, bool)]) -> Option<DuplicateNode> {
     let (mut tx, nodes) = fleet(store, &["n"]).await;
     let id = nodes[0].id;
     for ((process, noticed), secs) in processes.iter().zip(1..) {
@@ -93,13 +93,13 @@ async fn processes_that_take_turns_are_noticed_once() {
         let turns = [1, 2, 1, 2, 1, 2, 1].map(|process| (process, false));
         let mut turns = turns.to_vec();
         turns[4].1 = true;
-        let duplicate = heard(&store, &turns).await.unwrap();
+        let duplicate = report_from(&store, &turns).await.unwrap();
         assert_eq!((duplicate.since, duplicate.seen_at), (after(5), after(7)));
     }
     for store in stores().await {
         let mut turns = [1, 2, 3, 4, 1, 2, 3, 4, 1].map(|process| (process, false));
         turns[8].1 = true;
-        assert!(heard(&store, &turns).await.is_some(), "four copies");
+        assert!(report_from(&store, &turns).await.is_some(), "four copies");
     }
 }
 
@@ -113,7 +113,7 @@ async fn a_process_that_replaces_another_is_no_duplicate() {
     ] {
         for store in stores().await {
             let turns: Vec<_> = processes.iter().map(|one| (*one, false)).collect();
-            assert_eq!(heard(&store, &turns).await, None, "{processes:?}");
+            assert_eq!(report_from(&store, &turns).await, None, "{processes:?}");
         }
     }
 }
@@ -125,8 +125,12 @@ async fn a_node_says_what_it_runs_and_keeps_what_it_leaves_out() {
         let id = nodes[0].id;
         let found = tx.node(id).await.unwrap().unwrap();
         assert_eq!(found, Versioned::new(nodes[0].clone()));
-        let told = tx.write_heartbeat(id, &full(), after(1)).await.unwrap();
-        assert_eq!(told.map(|told| told.order), Some(0), "there is no order");
+        let written = tx.write_heartbeat(id, &full(), after(1)).await.unwrap();
+        assert_eq!(
+            written.map(|written| written.order),
+            Some(0),
+            "there is no order"
+        );
         tx.write_heartbeat(id, &bare(), after(2)).await.unwrap();
         let found = tx.node(id).await.unwrap().unwrap();
         assert_eq!(found.version, 1, "a heartbeat is no change of the node");
@@ -136,8 +140,8 @@ async fn a_node_says_what_it_runs_and_keeps_what_it_leaves_out() {
         assert_eq!(Some(report.status), full().status);
         assert_eq!(report.traffic, full().traffic);
         let gone = NodeId(Uuid::from_u128(99));
-        let told = tx.write_heartbeat(gone, &bare(), after(1)).await.unwrap();
-        assert_eq!(told, None);
+        let written = tx.write_heartbeat(gone, &bare(), after(1)).await.unwrap();
+        assert_eq!(written, None);
     }
 }
 
@@ -368,8 +372,8 @@ async fn an_order_follows_the_one_before() {
         tx.write_order(&next(2), (6, None), after(1)).await.unwrap();
         let found = tx.order(order.node).await.unwrap().unwrap();
         assert_eq!(found.order, next(2));
-        let told = tx.write_heartbeat(order.node, &bare(), after(2)).await;
-        assert_eq!(told.unwrap().map(|told| told.order), Some(2));
+        let written = tx.write_heartbeat(order.node, &bare(), after(2)).await;
+        assert_eq!(written.unwrap().map(|written| written.order), Some(2));
         assert_eq!(tx.order_counter(order.node).await.unwrap(), 2);
         assert_eq!(tx.order_counter(nodes[1].id).await.unwrap(), 0);
         let newer = tx.nodes_ordered_after(5, 10).await.unwrap();

@@ -106,7 +106,7 @@ async fn a_store_that_is_away_is_told_in_time() {
     assert!(matches!(away, Err(ObjectError::Failed(_))), "{away:?}");
 }
 
-/// What a faulty server does with each request.
+/// Faults of the server, per request.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// It never answers.

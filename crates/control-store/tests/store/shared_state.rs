@@ -1,4 +1,4 @@
-//! What replicas share: leases, buckets, answers, the audit log.
+//! State that replicas share: leases, buckets, answers, the audit log.
 
 use crate::stores::{NOW, TestStore, org, project, stores};
 use control_auth::{AuditKey, sha256};

@@ -58,7 +58,7 @@ struct EditorPage {
     findings: Vec<Finding>,
 }
 
-/// What the check said of a text.
+/// Result of checking a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Checked {
     NotYet,

@@ -51,7 +51,7 @@ pub(crate) async fn render(
     response
 }
 
-/// What stands at no path of the table: a page for browsers, nothing for programs.
+/// Answer outside of the table's paths: a page for browsers, nothing for programs.
 pub(crate) async fn no_page(headers: HeaderMap) -> Response {
     let accepted = headers.get(header::ACCEPT);
     let accepted = accepted.and_then(|value| value.to_str().ok());

@@ -1,4 +1,4 @@
-//! What an operator does with a node: labels, approval, deletion.
+//! Commands of an operator to a node: labels, approval, deletion.
 
 use crate::frame::form::{self, Faults};
 use crate::frame::{Frame, Place, show as shown};
@@ -23,7 +23,7 @@ struct ConfirmPage {
     confirm: Confirm,
 }
 
-/// Sets the labels to those of the form; all further labels are removed.
+/// Sets the labels of the form, and removes all others.
 pub(crate) async fn label(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

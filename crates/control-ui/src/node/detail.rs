@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Events that the page shows.
 const EVENTS: i64 = 50;
-/// Drifts that are looked at.
+/// Drifts read at most.
 const MAX_DRIFTS: i64 = 200;
 
 #[derive(Template)]

@@ -1,4 +1,4 @@
-//! Drift: nodes that run another bundle than the one that they were ordered to run.
+//! Drift: nodes that run another bundle than ordered.
 
 use crate::frame::form::Faults;
 use crate::frame::{Frame, Place, foot, show};

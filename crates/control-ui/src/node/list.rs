@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 /// Nodes of one page.
 const SHOWN: usize = 100;
-/// Drifts that are looked at, to tell nodes that drifted from those that move.
+/// Drifts read at most, to separate drifted nodes from moving ones.
 const MAX_DRIFTS: i64 = 200;
 
 #[derive(Template)]

@@ -28,7 +28,7 @@ pub(crate) struct Share {
     pub(crate) status: Status,
     pub(crate) nodes: i64,
     pub(crate) number: String,
-    /// What follows the number.
+    /// Words behind the number.
     pub(crate) words: &'static str,
     /// The name in queries.
     pub(crate) name: &'static str,
@@ -49,7 +49,7 @@ pub(crate) fn status(standing: NodeStanding) -> Status {
 }
 
 impl Standings {
-    /// What the database counted.
+    /// Standings of the database's counts.
     pub(crate) fn new(counts: &StandingCounts) -> Self {
         Self {
             counts: counts.clone(),

@@ -1,4 +1,4 @@
-//! What nodes served, in figures of few characters.
+//! Traffic of nodes, in figures of few characters.
 
 use crate::view::phrase::number;
 use control_domain::p99_ms;
@@ -13,7 +13,7 @@ pub(crate) struct Served {
     pub(crate) p99: String,
 }
 
-/// What one route served.
+/// Traffic of one route.
 #[derive(Clone, Debug)]
 pub(crate) struct RouteRow {
     pub(crate) name: String,

@@ -50,7 +50,7 @@ struct Row {
     may_end: bool,
 }
 
-/// The keys: the one that signs first.
+/// The keys, the active one first.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

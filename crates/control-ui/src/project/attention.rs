@@ -1,4 +1,4 @@
-//! What needs a person, worst first.
+//! Conditions that need a person, worst first.
 
 use crate::node::standing::Standings;
 use crate::request::failure::Failure;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Things of one kind that are listed.
 const MAX_LISTED: i64 = 5;
-/// Certificates that are looked at.
+/// Certificates read at most.
 const MAX_CERTIFICATES: i64 = 200;
 /// A certificate is to be replaced this long before its end.
 const CERTIFICATE_NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);
@@ -39,7 +39,7 @@ impl Attention {
     }
 }
 
-/// What needs a person in a project.
+/// Conditions of a project that need a person.
 pub(crate) async fn find(
     ui: &Ui,
     caller: &Caller,

@@ -35,7 +35,7 @@ struct Hit {
     detail: String,
 }
 
-/// What has the words of `?q=` in its name.
+/// Objects with the words of `?q=` in their names.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -7,7 +7,7 @@ use control_app::StoreError::{Conflict, Reference, Stale, Unavailable, Unwritabl
 use control_app::{Error, ObjectError};
 use control_domain::{Refusal, Role};
 
-/// Seconds until a busy replica, or a database that was away, may answer.
+/// `Retry-After` of a busy replica or an unreachable database, in seconds.
 const BUSY_RETRY_SECS: u64 = 30;
 const AWAY_RETRY_SECS: u64 = 5;
 
@@ -22,13 +22,13 @@ pub(crate) enum Failure {
     Told(Box<Told>),
 }
 
-/// What a page says of a failure.
+/// Texts of a failure page.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) status: StatusCode,
     /// The heading.
     pub(crate) sentence: String,
-    /// What to do.
+    /// Advice on the next step.
     pub(crate) advice: String,
     pub(crate) retry_after: Option<u64>,
     /// For the log only.
@@ -46,7 +46,7 @@ impl Failure {
         }))
     }
 
-    /// 404. What belongs to another tenant looks like what does not exist.
+    /// 404, for objects of other tenants as well.
     pub(crate) fn not_found() -> Self {
         Self::told(
             StatusCode::NOT_FOUND,

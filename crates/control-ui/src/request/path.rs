@@ -1,4 +1,4 @@
-//! Paths: the identifiers in that of a request, and paths to go back to.
+//! Paths: identifiers in a request's path, and paths to return to.
 
 use crate::request::failure::Failure;
 use axum::extract::{self, FromRequestParts, RawPathParams};

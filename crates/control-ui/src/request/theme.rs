@@ -1,4 +1,4 @@
-//! The theme of a browser: light, dark, or that of the system.
+//! The theme of a browser: light, dark, or the system's.
 
 use axum::http::HeaderMap;
 use control_http::{SessionCookie, cookie};

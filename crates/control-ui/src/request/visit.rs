@@ -26,7 +26,7 @@ pub(crate) struct Visit {
     pub(crate) correlation_id: String,
     /// The path, with its query.
     pub(crate) path: String,
-    /// The page to come back to: this one, or that of the form.
+    /// The page to return to: this one, or the form's.
     pub(crate) back: String,
     /// Whether the request only keeps a page live.
     pub(crate) is_live: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Visit {
     pub(crate) query: Fields,
     /// The token that forms of this page carry.
     pub(crate) csrf: String,
-    /// The theme that this browser chose; `None`: that of the system.
+    /// The theme that this browser chose; `None`: the system's.
     pub(crate) theme: Option<Theme>,
     /// The outcome of the form before this page.
     pub(crate) note: Option<Note>,

@@ -1,4 +1,4 @@
-//! What an operator does with a rollout: buttons, the pages that ask once more, and the commands.
+//! Commands of an operator to a rollout: buttons, pages of confirmation, handlers.
 
 use crate::frame::form::Faults;
 use crate::frame::show;

@@ -133,7 +133,7 @@ pub(crate) async fn show(
     }))
 }
 
-/// What stands below the heading.
+/// Contents below the heading.
 fn rest(rollout: &Rollout, moved: i64) -> String {
     let left = rollout.nodes - moved;
     match rollout.state {
@@ -242,7 +242,7 @@ fn note(
     }
 }
 
-/// What the gate sees of the batch under way, or saw of the last one.
+/// Figures of the gate for the current batch, or the last one.
 fn gate(progress: &RolloutProgress) -> Option<GateTable> {
     let gate = progress.rollout.strategy.gate?;
     let stored = progress.batches.last()?;

@@ -1,4 +1,4 @@
-//! What a gate saw: each figure of the batch beside the rest and the limit.
+//! Figures of a gate: each figure of the batch beside the rest and the limit.
 
 use crate::view::component::{Status, Tone};
 use crate::view::phrase::number;
@@ -46,7 +46,7 @@ struct Figure {
     unit: fn(f64) -> String,
 }
 
-/// The figures in the order in which the gate looks at them.
+/// The figures in the order of the gate's checks.
 pub(crate) fn rows(figures: &StoredFigures, gate: &Gate) -> Vec<GateRow> {
     let StoredFigures {
         batch,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// Bundles that the form offers.
 const OFFERED: i64 = 50;
-/// What the fields hold at first.
+/// Initial values of the fields.
 const DEFAULTS: &[(&str, &str)] = &[
     ("batch_percent", "10"),
     ("max_unavailable", "0"),

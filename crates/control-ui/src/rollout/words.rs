@@ -5,7 +5,7 @@ use crate::view::phrase::{count, number, pick, sentence};
 use control_app::RolloutProgress;
 use control_domain::{BatchState, Rollout, RolloutState};
 
-/// What a rollout paused or cancelled by hand has as its reason.
+/// Reasons of rollouts that a person paused, cancelled or rolled back.
 const BY_HAND: &[&str] = &["paused by hand", "cancelled by hand", "rolled back by hand"];
 
 /// The state as a shape and a word.

@@ -1,4 +1,4 @@
-//! What pages are made of: signs, states, times, bars, links to more.
+//! Components of pages: signs, states, times, bars, links to more.
 
 use crate::view::phrase::{ago, date_time, minute};
 use askama::Template;

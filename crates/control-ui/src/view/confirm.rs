@@ -1,6 +1,6 @@
 //! A page that says what will happen, and asks once more.
 
-/// What the page says and sends.
+/// Texts and form of the page.
 #[derive(Clone, Debug)]
 pub(crate) struct Confirm {
     /// The list that the value belongs to.

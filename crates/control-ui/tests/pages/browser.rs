@@ -74,7 +74,7 @@ fn more_pages(world: &World, fleet: &Fleet) -> Vec<String> {
     pages
 }
 
-/// What the browser complains of, a line each.
+/// Errors of the browser, a line each.
 async fn drive(world: &World, set: &str, pages: &[String]) -> Vec<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -17,7 +17,7 @@ use uuid::Uuid;
 /// Seconds between two heartbeats of the fleet.
 const ROUND_SECS: i64 = 20;
 
-/// What the fleet is made of.
+/// A fleet and its objects.
 pub(crate) struct Fleet {
     pub(crate) spring: BundleId,
     pub(crate) cart: BundleId,

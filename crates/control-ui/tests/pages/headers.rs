@@ -1,4 +1,4 @@
-//! What every page says to browsers, and what no page holds.
+//! Headers of every page, and contents that no page has.
 
 use crate::fleet::Fleet;
 use crate::world::{World, between, worlds};

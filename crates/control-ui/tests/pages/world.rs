@@ -34,7 +34,7 @@ pub(crate) struct World {
     _objects: TempDir,
 }
 
-/// What a browser got.
+/// A response, as a browser gets it.
 pub(crate) struct Shown {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,

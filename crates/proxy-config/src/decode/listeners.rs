@@ -40,7 +40,7 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
             message,
         );
     }
-    if let Some(place) = unheard(&proxy_protocol, trusted_proxies.is_empty()) {
+    if let Some(place) = ignored_proxy_protocol(&proxy_protocol, trusted_proxies.is_empty()) {
         let message = "`proxy-protocol` needs `trusted-proxies`: others may not say who calls, and \
             are closed";
         d.fault(DiagnosticCode::Conflict, place, message);
@@ -107,7 +107,10 @@ fn contradiction(
 
 /// The place of `proxy-protocol` on a listener when no proxy is trusted, so that no header would be
 /// read.
-fn unheard(proxy_protocol: &Setting<bool>, nobody_is_trusted: bool) -> Option<proxy_model::Place> {
+fn ignored_proxy_protocol(
+    proxy_protocol: &Setting<bool>,
+    nobody_is_trusted: bool,
+) -> Option<proxy_model::Place> {
     let asked = proxy_protocol.value && nobody_is_trusted;
     asked.then(|| proxy_protocol.place()).flatten()
 }

@@ -35,6 +35,7 @@ fn access_log<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> AccessLog {
     AccessLog {
         enabled: b.setting(d, &spec::ACCESS_ENABLED),
         path: beside_its_file(d, path),
+        format: b.setting(d, &spec::ACCESS_FORMAT),
         buffer_lines: b.setting(d, &spec::ACCESS_BUFFER),
     }
 }

@@ -213,7 +213,7 @@ impl<'t> Block<'t> {
             Ok(value) => Some(Setting::at(value, *place)),
             Err(complaint) => {
                 let instead = sendable_host(&complaint, raw(value));
-                let fault = complain(name, &d.text_at(*place), complaint, *place);
+                let fault = value_fault(name, &d.text_at(*place), complaint, *place);
                 d.push(match instead {
                     Some(host) => {
                         fault.help(format!("write \"{host}\", the form of it in HTTP and DNS"))
@@ -267,7 +267,7 @@ fn existing(d: &mut Decoder<'_, '_>, written: Setting<PathBuf>) -> Setting<PathB
     Setting::at(path, place)
 }
 
-fn complain(name: &str, written: &str, complaint: ValueError, place: Place) -> Diagnostic {
+fn value_fault(name: &str, written: &str, complaint: ValueError, place: Place) -> Diagnostic {
     match complaint {
         ValueError::Type { expected, found } => {
             let message = format!("`{name}` takes {expected}, not {found}");

@@ -86,7 +86,7 @@ reasons! {
     CredentialsInvalid "credentials_invalid" AuthenticationFailed, "http_request_denied", "credentials invalid";
     /// An agent requires authentication.
     AgentChallenge "agent_challenge" AuthenticationFailed, "http_request_denied", "credentials required";
-    /// The client lacks the permission.
+    /// The client lacks the permission. Reserved: no code reports it.
     AccessDenied "access_denied" AuthorizationFailed, "http_request_denied", "access denied";
     /// The file is not readable, or is outside the route's root.
     StaticForbidden "static_forbidden" AuthorizationFailed, "http_request_denied", "access denied";
@@ -142,7 +142,7 @@ reasons! {
     /// The client's handshake failed or timed out; the connection is closed without a response.
     ClientTlsFailed "client_tls_failed" Tls, "tls_protocol_error", "TLS handshake failed";
 
-    /// The configuration requires something that is impossible at run time.
+    /// The configuration requires something that is impossible at run time. Reserved: no code reports it.
     ConfigError "config_error" Config, "proxy_configuration_error", "configuration error";
 
     /// The agent did not answer in time.
@@ -160,14 +160,14 @@ reasons! {
     Panic "panic" Internal, "proxy_internal_error", "internal error";
     /// An invariant of the program is broken.
     InternalError "internal_error" Internal, "proxy_internal_error", "internal error";
-    /// The database is unreachable or refused a statement.
+    /// The database is unreachable or refused a statement. Reserved: no code reports it.
     DatabaseError "database_error" Internal, "proxy_internal_error", "internal error";
 
     /// The client disconnected before its response was complete; logged as 499, without a response.
     ClientAborted "client_aborted" Io => 499, "connection_terminated", "client closed the request";
     /// A static file exists but cannot be read.
     StaticReadFailed "static_read_failed" Io, "proxy_internal_error", "internal error";
-    /// A system call failed, neither because of the client nor of the upstream.
+    /// A system call failed, neither because of the client nor of the upstream. Reserved: no code reports it.
     IoError "io_error" Io, "proxy_internal_error", "internal error";
 
     /// The target's name has no address, and no earlier address is known.
@@ -188,7 +188,7 @@ reasons! {
     UpstreamClosedEarly "upstream_closed_early" Upstream, "connection_terminated", "connection closed early";
     /// The target reset the connection or the stream.
     UpstreamReset "upstream_reset" Upstream, "connection_terminated", "connection reset";
-    /// The target closed the connection while the request was being sent.
+    /// The target closed the connection while the request was being sent. Reserved: no code reports it.
     UpstreamWriteFailed "upstream_write_failed" Upstream, "connection_terminated", "request not accepted";
     /// The target refused the HTTP/2 stream without processing it.
     UpstreamRefusedStream "upstream_refused_stream" Upstream, "connection_terminated", "stream refused";
@@ -223,7 +223,7 @@ reasons! {
     /// A reload removed the stream's target, and the time to finish is over:
     /// `graceful-shutdown-timeout-secs`.
     TargetRemoved "target_removed" ServiceUnavailable, "connection_terminated", "target removed";
-    /// The proxy sheds load.
+    /// The proxy sheds load. Reserved: no code reports it.
     Overloaded "overloaded" ServiceUnavailable, "http_request_denied", "overloaded";
     /// `max-memory-bytes` or `max-memory-percent` is reached.
     MemoryPressure "memory_pressure" ServiceUnavailable, "http_request_denied", "overloaded";

@@ -62,10 +62,12 @@ pub(super) fn observability(list: &mut List, observability: &Observability) {
         let AccessLog {
             enabled,
             path,
+            format,
             buffer_lines,
         } = access_log;
         list.put(&log_spec::ACCESS_ENABLED, enabled, plain);
         list.put(&log_spec::ACCESS_PATH, path, text);
+        list.put(&log_spec::ACCESS_FORMAT, format, text);
         list.put(&log_spec::ACCESS_BUFFER, buffer_lines, plain);
     });
     list.within("error-log", |list| {

@@ -8,7 +8,7 @@ use super::table::{
 };
 use super::text::{Text, Written};
 use super::word::{Choice, Flag, Meaning};
-use crate::observability::{LogLevel, LogTarget};
+use crate::observability::{AccessLogFormat, LogLevel, LogTarget};
 use http::HeaderName;
 
 const KIB: u64 = 1 << 10;
@@ -27,6 +27,15 @@ const LEVELS: &[Meaning<LogLevel>] = &[
     word("trace", LogLevel::Trace, "everything"),
 ];
 
+const FORMATS: &[Meaning<AccessLogFormat>] = &[
+    word("json", AccessLogFormat::Json, "an object with all fields"),
+    word(
+        "combined",
+        AccessLogFormat::Combined,
+        "the Combined Log Format of Apache and nginx, which GoAccess, lnav and fail2ban read",
+    ),
+];
+
 fn target(text: &str) -> Result<LogTarget, String> {
     match text {
         "" => Err("it is empty".to_owned()),
@@ -37,7 +46,7 @@ fn target(text: &str) -> Result<LogTarget, String> {
 }
 
 settings! {
-    /// The access log: one line of JSON for each request.
+    /// The access log: one line for each request.
     ACCESS_LOG: Block, Unset = block("observability.access-log")
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");
@@ -55,6 +64,11 @@ settings! {
     .or(written("stdout", || LogTarget::Stdout))
     .names(MachinePart::File)
     .enforced("proxy-telemetry", "logs_go_to_files");
+    /// Format of a line. Error records stay in JSON.
+    ACCESS_FORMAT: Choice<AccessLogFormat>, Given<AccessLogFormat> =
+        choice("observability.access-log.format", FORMATS)
+            .or(AccessLogFormat::Json)
+            .enforced("proxyd", "an_access_log_in_the_combined_format_has_a_line_for_each_request");
     /// Lines that may wait for a slow disk. Further ones are dropped and counted; a request never
     /// waits for its line.
     ACCESS_BUFFER: Integer<u32>, Given<u32> =

@@ -5,7 +5,7 @@ use super::failure::AgentFailure;
 use crate::exchange::Exchange;
 use crate::worker::active_plan::{ActiveAgent, ActivePlan};
 use crate::worker::state::Worker;
-use agent_protocol::Decision;
+use agent_protocol::{Decision, EventKind};
 use proxy_agent::{AgentClient, BreakerResult, CallContext, CallError};
 use proxy_clock::RequestTimers;
 use proxy_clock::Timer;
@@ -13,7 +13,7 @@ use proxy_errors::Problem;
 use proxy_health::{BreakerOpen, BreakerPermit};
 use proxy_limits::{ClientKey, FairPermit};
 use proxy_plan::AgentPlan;
-use proxy_telemetry::{AgentDecision, AgentEvent, AgentMetrics};
+use proxy_telemetry::{AgentDecision, AgentMetrics};
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -26,7 +26,7 @@ use std::time::Duration;
 pub(super) struct AgentCall<'a> {
     agent: &'a Arc<AgentPlan>,
     own: Option<&'a ActiveAgent>,
-    event: AgentEvent,
+    event: EventKind,
     client: ClientKey,
     context: CallContext,
 }
@@ -49,7 +49,7 @@ impl<'a> AgentCall<'a> {
     pub(super) fn new(
         active: &'a ActivePlan,
         agent: &'a Arc<AgentPlan>,
-        (event, client_ip): (AgentEvent, IpAddr),
+        (event, client_ip): (EventKind, IpAddr),
     ) -> Self {
         Self {
             agent,

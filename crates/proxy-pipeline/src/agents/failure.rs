@@ -1,12 +1,13 @@
 //! Calls without a decision.
 
 use crate::failure::timeout_problem;
+use agent_protocol::EventKind;
 use proxy_agent::{AgentOutcome, CallError};
 use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::LimitReached;
 use proxy_plan::AgentPlan;
-use proxy_telemetry::{AgentEvent, AgentMetrics, LimitSetting};
+use proxy_telemetry::{AgentMetrics, LimitSetting};
 use std::time::Duration;
 
 /// Why a call has no decision.
@@ -46,7 +47,7 @@ impl AgentFailure {
         self.outcome().reason().unwrap_or(Reason::InternalError)
     }
 
-    pub(super) fn count(&self, metrics: &AgentMetrics, event: AgentEvent) {
+    pub(super) fn count(&self, metrics: &AgentMetrics, event: EventKind) {
         let reason = self.reason();
         if reason == Reason::AgentTimeout {
             metrics.timed_out(event);

@@ -20,7 +20,6 @@ use proxy_clock::RequestTimers;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::RoutePlan;
 use proxy_pool::SendError;
-use proxy_telemetry::AgentEvent;
 use std::future::poll_fn;
 use std::rc::Rc;
 
@@ -198,7 +197,7 @@ async fn show(
     let is_chunk = session.request_body() == BodyMode::Chunks;
     for shown in content.pieces(is_chunk) {
         let client_ip = exchange.completion.record.client_ip;
-        let call = AgentCall::new(&active, agent, (AgentEvent::RequestBody, client_ip));
+        let call = AgentCall::new(&active, agent, (EventKind::RequestBody, client_ip));
         let chunk = event::body_chunk((session.next_event(), agent), shown);
         let message = ProxyMessage::RequestBody(chunk);
         let of_kind = (EventKind::RequestBody, is_chunk);

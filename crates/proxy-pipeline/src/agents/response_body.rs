@@ -14,7 +14,6 @@ use http::{Response, StatusCode};
 use http_body::Body as _;
 use proxy_clock::RequestTimers;
 use proxy_errors::Problem;
-use proxy_telemetry::AgentEvent;
 use std::future::poll_fn;
 use std::rc::Rc;
 
@@ -111,7 +110,7 @@ async fn show(
     let is_chunk = session.response_body() == BodyMode::Chunks;
     for shown in content.pieces(is_chunk) {
         let client_ip = exchange.completion.record.client_ip;
-        let call = AgentCall::new(&active, agent, (AgentEvent::ResponseBody, client_ip));
+        let call = AgentCall::new(&active, agent, (EventKind::ResponseBody, client_ip));
         let chunk = event::body_chunk((session.next_event(), agent), shown);
         let message = ProxyMessage::ResponseBody(chunk);
         let of_kind = (EventKind::ResponseBody, is_chunk);

@@ -5,7 +5,7 @@ use crate::headers::trace_context::TraceId;
 use crate::worker::connection_info::ConnectionInfo;
 use crate::worker::state::Worker;
 use proxy_errors::{Detail, ErrorType, LimitType, Problem, Reason};
-use proxy_telemetry::{AccessLogHead, ErrorRecord, Level, Limit, LimitRecord, LimitSetting};
+use proxy_telemetry::{AccessLogHead, ErrorRecord, Level, LimitRecord, LimitSetting};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ pub(crate) fn note_observed(worker: &Worker, problem: &Problem, context: &ErrorC
 fn write_limit(
     worker: &Worker,
     problem: &Problem,
-    (limit_type, message): (Limit, &str),
+    (limit_type, message): (LimitType, &str),
     context: &ErrorContext<'_>,
 ) {
     let (actual, limit) = counted(problem.detail());
@@ -184,24 +184,10 @@ fn as_millis(time: Duration) -> u64 {
 ///
 /// A request rate belongs to the type `RateLimit`. Other reasons with that limit type are frame
 /// floods, which no setting limits and which are counted by their reason.
-fn limit_met(reason: Reason) -> Option<Limit> {
+fn limit_met(reason: Reason) -> Option<LimitType> {
     if reason.error_type() == ErrorType::RateLimit {
-        return Some(Limit::RequestRate);
+        return Some(LimitType::RequestRate);
     }
     let limit_type = reason.limit_type()?;
-    (limit_type != LimitType::RequestRate).then(|| limit(limit_type))
-}
-
-fn limit(of: LimitType) -> Limit {
-    match of {
-        LimitType::HeaderSize => Limit::HeaderSize,
-        LimitType::HeaderCount => Limit::HeaderCount,
-        LimitType::BodySize => Limit::BodySize,
-        LimitType::RequestRate => Limit::RequestRate,
-        LimitType::ConnectionCount => Limit::ConnectionCount,
-        LimitType::InFlightRequests => Limit::InFlightRequests,
-        LimitType::DecompressionSize => Limit::DecompressionSize,
-        LimitType::BufferSize => Limit::BufferSize,
-        LimitType::QueueDepth => Limit::QueueDepth,
-    }
+    (limit_type != LimitType::RequestRate).then_some(limit_type)
 }

@@ -9,7 +9,7 @@ use proxy_agent::AgentClient;
 use proxy_files::Directory;
 use proxy_framing::HeadLimits;
 use proxy_limits::RetryBudget;
-use proxy_model::{Observability, Route, Service, StaticFiles, TraceContext};
+use proxy_model::{AccessLogFormat, Observability, Route, Service, StaticFiles, TraceContext};
 use proxy_plan::{Plan, TargetIdentity, UpstreamPlan};
 use proxy_pool::{ConnectSettings, Pool};
 use proxy_telemetry::{
@@ -131,6 +131,7 @@ impl ActivePlan {
             recording,
             access_format,
             error_format: AccessFormat {
+                combined: false,
                 fields: Vec::new(),
                 redact_query: redacted(&model.observability),
             },
@@ -357,7 +358,9 @@ fn traces(settings: &TraceContext) -> Option<Sampling> {
 }
 
 fn access_format(observability: &Observability) -> Option<AccessFormat> {
-    observability.access_log.enabled.then(|| AccessFormat {
+    let access_log = &observability.access_log;
+    access_log.enabled.then(|| AccessFormat {
+        combined: *access_log.format == AccessLogFormat::Combined,
         fields: vec![OptionalField::UserAgent, OptionalField::Referer],
         redact_query: redacted(observability),
     })

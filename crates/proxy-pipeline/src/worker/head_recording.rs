@@ -32,6 +32,7 @@ impl HeadRecording {
         let redact_query = observability.redact_query.iter();
         let format = RecordingFormat {
             head: AccessFormat {
+                combined: false,
                 fields: Vec::new(),
                 redact_query: redact_query.map(|name| name.value.clone()).collect(),
             },

@@ -3,11 +3,12 @@
 use super::scrape::Scrape;
 use super::text::Samples;
 use crate::metrics::HistogramTotal;
-use crate::vocabulary::{AgentDecision, AgentEvent};
+use crate::vocabulary::AgentDecision;
+use agent_protocol::EventKind;
 
 pub(crate) fn requests(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     for (agent, total) in &scrape.snapshot.agents {
-        for (event, counts) in AgentEvent::ALL.into_iter().zip(&total.events) {
+        for (event, counts) in EventKind::ALL.into_iter().zip(&total.events) {
             for (decision, count) in AgentDecision::ALL.into_iter().zip(counts.decisions) {
                 samples.count_met(&[agent, event.name(), decision.name()], count);
             }
@@ -17,7 +18,7 @@ pub(crate) fn requests(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
 
 pub(crate) fn durations(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     for (agent, total) in &scrape.snapshot.agents {
-        for (event, counts) in AgentEvent::ALL.into_iter().zip(&total.events) {
+        for (event, counts) in EventKind::ALL.into_iter().zip(&total.events) {
             if counts.duration != HistogramTotal::default() {
                 samples.histogram(&[agent, event.name()], &counts.duration);
             }
@@ -27,7 +28,7 @@ pub(crate) fn durations(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
 
 pub(crate) fn timeouts(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     for (agent, total) in &scrape.snapshot.agents {
-        for (event, counts) in AgentEvent::ALL.into_iter().zip(&total.events) {
+        for (event, counts) in EventKind::ALL.into_iter().zip(&total.events) {
             samples.count_met(&[agent, event.name()], counts.timeouts);
         }
     }

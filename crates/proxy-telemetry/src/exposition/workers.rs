@@ -3,7 +3,8 @@
 use super::scrape::Scrape;
 use super::text::Samples;
 use crate::limit_use::LimitSetting;
-use crate::vocabulary::{Limit, Protocol};
+use crate::vocabulary::Protocol;
+use proxy_errors::LimitType;
 
 pub(crate) fn requests_in_flight(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     samples.count(&[], scrape.snapshot.workers.requests_in_flight);
@@ -71,8 +72,8 @@ pub(crate) fn blocked(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
 }
 
 pub(crate) fn limits(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
-    for limit in Limit::ALL {
-        samples.count(&[limit.name()], scrape.snapshot.workers.limit(limit));
+    for limit in LimitType::ALL {
+        samples.count(&[limit.as_str()], scrape.snapshot.workers.limit(limit));
     }
 }
 
@@ -100,17 +101,20 @@ pub(crate) fn limit_maxima(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
 }
 
 pub(crate) fn header_size_exceeded(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
-    samples.count(&[], scrape.snapshot.workers.limit(Limit::HeaderSize));
+    samples.count(&[], scrape.snapshot.workers.limit(LimitType::HeaderSize));
 }
 
 pub(crate) fn body_size_exceeded(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
-    samples.count(&[], scrape.snapshot.workers.limit(Limit::BodySize));
+    samples.count(&[], scrape.snapshot.workers.limit(LimitType::BodySize));
 }
 
 pub(crate) fn connection_limit_reached(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
-    samples.count(&[], scrape.snapshot.workers.limit(Limit::ConnectionCount));
+    samples.count(
+        &[],
+        scrape.snapshot.workers.limit(LimitType::ConnectionCount),
+    );
 }
 
 pub(crate) fn rate_limit_exceeded(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
-    samples.count(&[], scrape.snapshot.workers.limit(Limit::RequestRate));
+    samples.count(&[], scrape.snapshot.workers.limit(LimitType::RequestRate));
 }

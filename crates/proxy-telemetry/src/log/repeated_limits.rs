@@ -2,7 +2,7 @@
 
 use super::repetitions::{Repeated, Repetitions};
 use crate::record::LimitRecord;
-use crate::vocabulary::Limit;
+use proxy_errors::LimitType;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) struct RepeatedLimits {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct LimitKind {
-    limit_type: Limit,
+    limit_type: LimitType,
     setting: Option<&'static str>,
     /// `None` where clients are counted together.
     client_ip: Option<IpAddr>,

@@ -4,7 +4,8 @@ use super::cell::{Counter, Gauge};
 use super::group::MetricGroup;
 use super::histogram::{Histogram, HistogramTotal};
 use super::reason_counters::{ReasonCounters, ReasonTotals};
-use crate::vocabulary::{AgentDecision, AgentEvent};
+use crate::vocabulary::AgentDecision;
+use agent_protocol::EventKind;
 use std::time::Duration;
 
 /// Number of failure reasons that a worker counts separately for one agent.
@@ -16,7 +17,7 @@ const MAX_REASONS: usize = 16;
 pub struct AgentMetrics {
     /// Calls waiting for the agent.
     pub queue_depth: Gauge,
-    events: [EventMetrics; AgentEvent::ALL.len()],
+    events: [EventMetrics; EventKind::ALL.len()],
     failures: ReasonCounters<MAX_REASONS>,
 }
 
@@ -25,7 +26,7 @@ pub struct AgentMetrics {
 pub struct AgentTotal {
     /// Calls waiting for the agent.
     pub queue_depth: u64,
-    pub(crate) events: [EventTotal; AgentEvent::ALL.len()],
+    pub(crate) events: [EventTotal; EventKind::ALL.len()],
     pub(crate) failures: ReasonTotals,
 }
 
@@ -58,7 +59,7 @@ pub(crate) struct EventTotal {
 
 impl AgentMetrics {
     /// Counts a call with an answer.
-    pub fn decided(&self, event: AgentEvent, decision: AgentDecision, took: Duration) {
+    pub fn decided(&self, event: EventKind, decision: AgentDecision, took: Duration) {
         let Some(counts) = self.events.get(event.index()) else {
             return;
         };
@@ -69,7 +70,7 @@ impl AgentMetrics {
     }
 
     /// Counts a call that timed out.
-    pub fn timed_out(&self, event: AgentEvent) {
+    pub fn timed_out(&self, event: EventKind) {
         if let Some(counts) = self.events.get(event.index()) {
             counts.timeouts.add(1);
         }

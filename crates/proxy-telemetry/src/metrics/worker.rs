@@ -3,7 +3,8 @@
 use super::cell::{Counter, Gauge};
 use super::enum_counters::EnumCounters;
 use crate::limit_use::LimitSetting;
-use crate::vocabulary::{Limit, Protocol};
+use crate::vocabulary::Protocol;
+use proxy_errors::LimitType;
 
 /// Metrics of one worker.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub struct WorkerMetrics {
     /// Places for requests in flight that are taken, as of the last tick.
     pub places_taken: Gauge,
     protocols: [Counter; Protocol::ALL.len()],
-    limits: [Counter; Limit::ALL.len()],
+    limits: [Counter; LimitType::ALL.len()],
     rejected: [Counter; LimitSetting::ALL.len()],
     failures: EnumCounters,
     blocked: EnumCounters,
@@ -65,8 +66,8 @@ pub struct WorkerTotal {
     pub most_places_taken: u64,
     /// Requests by protocol, by [`Protocol::index`].
     pub protocols: [u64; Protocol::ALL.len()],
-    /// Reached limits, by [`Limit::index`].
-    pub limits: [u64; Limit::ALL.len()],
+    /// Reached limits, by [`LimitType::index`].
+    pub limits: [u64; LimitType::ALL.len()],
     /// Requests and connections refused for a setting, by [`LimitSetting::index`].
     pub rejected: [u64; LimitSetting::ALL.len()],
     /// Failures by index of the reason, and one more for indexes beyond the list.
@@ -106,7 +107,7 @@ impl WorkerMetrics {
     }
 
     /// Counts a reached limit.
-    pub fn limit_met(&self, limit: Limit) {
+    pub fn limit_met(&self, limit: LimitType) {
         if let Some(counter) = self.limits.get(limit.index()) {
             counter.add(1);
         }
@@ -176,7 +177,7 @@ impl WorkerMetrics {
 
 impl WorkerTotal {
     /// Number of times that `limit` was reached.
-    pub fn limit(&self, limit: Limit) -> u64 {
+    pub fn limit(&self, limit: LimitType) -> u64 {
         self.limits.get(limit.index()).copied().unwrap_or_default()
     }
 

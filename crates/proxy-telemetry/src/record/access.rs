@@ -1,6 +1,6 @@
 //! The access record of a finished request.
 
-use super::access_log_head::AccessLogHead;
+use super::access_log_head::{AccessLogHead, CombinedHead};
 use super::digits;
 use super::escape::MAX_TEXT_BYTES;
 use super::escaped_fields::EscapedField;
@@ -124,6 +124,9 @@ impl AccessRecord<'_> {
         access_head: &AccessLogHead,
     ) {
         let mut line = Line(batch);
+        if let Some(head) = access_head.combined() {
+            return self.write_combined(line, clock, &head);
+        }
         line.raw("{\"timestamp\":\"");
         clock.push(line.0, self.at);
         line.plain("\",\"correlation_id\":\"", self.correlation_id);
@@ -170,5 +173,30 @@ impl AccessRecord<'_> {
         }
         line.0.extend_from_slice(access_head.optional());
         line.end();
+    }
+
+    /// Writes a line of the Combined Log Format: the client, two names that are unknown, the end of the request,
+    /// its first line, the status, the size of the response's body, `Referer` and `User-Agent`.
+    #[cold]
+    fn write_combined(
+        &self,
+        mut line: Line<'_>,
+        clock: &mut TimestampText,
+        head: &CombinedHead<'_>,
+    ) {
+        line.plain("", self.client_ip);
+        line.raw(" - - [");
+        clock.push_common(line.0, self.at);
+        line.raw("] ");
+        line.0.extend_from_slice(head.request);
+        line.raw(match self.protocol {
+            Protocol::Http10 => " HTTP/1.0\" ",
+            Protocol::Http11 => " HTTP/1.1\" ",
+            Protocol::Http2 => " HTTP/2.0\" ",
+        });
+        digits::push(line.0, u64::from(self.status));
+        line.number(" ", self.bytes_out);
+        line.0.extend_from_slice(head.fields);
+        line.raw("\n");
     }
 }

@@ -9,10 +9,12 @@ pub enum OptionalField {
     Referer,
 }
 
-/// The format of access records. Part of a plan.
+/// The format of access records, and of requests in error records. Part of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessFormat {
-    /// Optional fields to write.
+    /// Access records are lines of the Combined Log Format in place of JSON.
+    pub combined: bool,
+    /// Optional fields of a record in JSON.
     pub fields: Vec<OptionalField>,
     /// Names of query parameters with values to be replaced by `REDACTED`, ignoring case.
     pub redact_query: Vec<String>,

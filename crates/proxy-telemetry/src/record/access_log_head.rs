@@ -40,6 +40,17 @@ pub struct AccessLogHead {
     bytes: Vec<u8>,
     /// Offset of the optional fields, which end the record.
     optional_at: usize,
+    /// Offset in a [`CombinedHead`] of the fields behind the sizes; `None` for a record in JSON.
+    combined_fields_at: Option<usize>,
+}
+
+/// The parts of a line of the Combined Log Format that come from the request's head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CombinedHead<'a> {
+    /// From the quote that opens the request line to the end of the path.
+    pub(super) request: &'a [u8],
+    /// `Referer` and `User-Agent`, quoted.
+    pub(super) fields: &'a [u8],
 }
 
 /// Unused buffers of encoded heads.
@@ -60,6 +71,15 @@ impl AccessLogHead {
         usual.strip_suffix(status).unwrap_or(usual)
     }
 
+    /// The parts of a line of the Combined Log Format, if records have that format.
+    #[inline]
+    pub(super) fn combined(&self) -> Option<CombinedHead<'_>> {
+        let at = self.combined_fields_at?;
+        let request = self.bytes.get(self.optional_at..at).unwrap_or_default();
+        let fields = self.bytes.get(at..).unwrap_or_default();
+        Some(CombinedHead { request, fields })
+    }
+
     /// The fields that end the record.
     #[inline]
     pub(super) fn optional(&self) -> &[u8] {
@@ -75,6 +95,7 @@ impl AccessLogRequest<'_> {
         pool: &mut HeadBufferPool,
     ) -> AccessLogHead {
         let AccessFormat {
+            combined,
             fields,
             redact_query,
         } = format;
@@ -91,8 +112,35 @@ impl AccessLogRequest<'_> {
         redact::push_path(line.0, self.path, redact_query);
         line.raw(STATUS_KEY);
         let optional_at = line.0.len();
-        self.write_optional(&mut line, fields, redact_query);
-        AccessLogHead { bytes, optional_at }
+        let combined_fields_at = if *combined {
+            Some(self.write_combined(&mut line, redact_query))
+        } else {
+            self.write_optional(&mut line, fields, redact_query);
+            None
+        };
+        AccessLogHead {
+            bytes,
+            optional_at,
+            combined_fields_at,
+        }
+    }
+
+    /// Writes a [`CombinedHead`], and returns the offset of its fields. A quote in a value is escaped by a
+    /// backslash, as Apache does.
+    fn write_combined(&self, line: &mut Line<'_>, redact: &[String]) -> usize {
+        line.open("\"", self.method);
+        line.raw(" ");
+        redact::push_path(line.0, self.path, redact);
+        let fields_at = line.0.len();
+        match self.referer {
+            Some(referer) => {
+                line.raw(" \"");
+                redact::push_path(line.0, referer, redact);
+            }
+            None => line.raw(" \"-"),
+        }
+        line.text("\" \"", self.user_agent.unwrap_or(b"-"));
+        fields_at
     }
 
     /// Encodes the head with listener and header fields into a buffer of `pool`.

@@ -3,7 +3,7 @@
 use super::error::Level;
 use super::json::Line;
 use super::timestamp::TimestampText;
-use crate::vocabulary::Limit;
+use proxy_errors::LimitType;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct LimitRecord<'a> {
     /// single record.
     pub repeated: u64,
     /// Type of the limit.
-    pub limit_type: Limit,
+    pub limit_type: LimitType,
     /// The configured maximum.
     pub limit: u64,
     /// The value that exceeded it.
@@ -41,7 +41,7 @@ impl LimitRecord<'_> {
         line.time(",\"timestamp\":\"", clock, self.at);
         line.open(",\"message\":\"", self.message.as_bytes());
         line.repetitions(self.repeated);
-        line.text(",\"limit_type\":\"", self.limit_type.name().as_bytes());
+        line.text(",\"limit_type\":\"", self.limit_type.as_str().as_bytes());
         line.number(",\"limit\":", self.limit);
         line.number(",\"actual\":", self.actual);
         line.text(",\"client_ip\":\"", self.client_ip.to_string().as_bytes());

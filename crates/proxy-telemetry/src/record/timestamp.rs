@@ -4,6 +4,11 @@ use super::digits;
 use jiff::Timestamp;
 use std::time::Duration;
 
+/// Names of months in the Common Log Format.
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
 /// Writes times as RFC 3339, UTC, with milliseconds.
 #[derive(Debug)]
 pub(crate) struct TimestampText {
@@ -33,6 +38,38 @@ impl TimestampText {
             self.move_on(at.subsec_millis());
         }
         out.extend_from_slice(&self.text);
+    }
+
+    /// Appends the time `at` after the Unix epoch in the Common Log Format: `14/Nov/2023:22:13:20 +0000`.
+    pub(crate) fn push_common(&mut self, out: &mut Vec<u8>, at: Duration) {
+        if at.as_secs() != self.second {
+            self.turn(at.as_secs());
+        }
+        let [
+            y1,
+            y2,
+            y3,
+            y4,
+            _,
+            m1,
+            m2,
+            _,
+            d1,
+            d2,
+            _,
+            time @ ..,
+            _,
+            _,
+            _,
+            _,
+            _,
+        ] = &self.text;
+        let month = MONTHS.get(usize::from(m1 - b'0') * 10 + usize::from(m2 - b'0') - 1);
+        out.extend_from_slice(&[*d1, *d2, b'/']);
+        out.extend_from_slice(month.unwrap_or(&"---").as_bytes());
+        out.extend_from_slice(&[b'/', *y1, *y2, *y3, *y4, b':']);
+        out.extend_from_slice(time);
+        out.extend_from_slice(b" +0000");
     }
 
     #[cold]
@@ -82,6 +119,21 @@ mod tests {
         for (at, written) in cases {
             let mut out = Vec::new();
             clock.push(&mut out, at);
+            assert_eq!(String::from_utf8(out).unwrap(), written);
+        }
+    }
+
+    #[test]
+    fn times_are_written_in_the_common_log_format() {
+        let mut clock = TimestampText::default();
+        let cases = [
+            (0, "01/Jan/1970:00:00:00 +0000"),
+            (1_700_000_000, "14/Nov/2023:22:13:20 +0000"),
+            (1_703_980_799, "30/Dec/2023:23:59:59 +0000"),
+        ];
+        for (second, written) in cases {
+            let mut out = Vec::new();
+            clock.push_common(&mut out, Duration::from_secs(second));
             assert_eq!(String::from_utf8(out).unwrap(), written);
         }
     }

@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use serde_path_to_error::Segment;
 
-/// Wrong fields that are told at most.
+/// Wrong fields per answer at most.
 const MAX_FIELDS: usize = 16;
-/// Of a larger body, the first wrong field alone is told: each further one costs several readings.
+/// A larger body gets its first wrong field only: each further one costs several parses.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// The first wrong field of a reading.
@@ -26,7 +26,7 @@ enum Step {
     Position(usize),
 }
 
-/// Reads a body without a look at what follows it.
+/// Parses a body; bytes behind it are ignored.
 pub(crate) fn read<T: DeserializeOwned>(
     deserializer: &mut serde_json::Deserializer<serde_json::de::StrRead<'_>>,
 ) -> Result<T, WrongField> {
@@ -54,7 +54,7 @@ pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
         else {
             return found;
         };
-        // What stands in the place of a wrong value may lack fields of its own.
+        // The substitute of a wrong value may lack fields of its own.
         let is_below = mended.iter().any(|outer| place.starts_with(outer));
         if !is_below && found.iter().all(|known| known.field != detail.field) {
             found.push(detail);

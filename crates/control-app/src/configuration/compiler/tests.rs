@@ -1,4 +1,4 @@
-//! What is compiled is read back as it was meant.
+//! Compiled configurations read back as their definitions.
 
 use super::*;
 use crate::configuration::check;

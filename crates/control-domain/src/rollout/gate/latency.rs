@@ -142,8 +142,8 @@ fn spread(
         weighed(&|lower, upper| f64::midpoint(lower, upper)),
         weighed(&|_, upper| upper),
     );
-    let told = sum_us.map(|us| float(us) / 1_000.0 / all);
-    let mean = told.map_or(middle, |told| told.min(most));
+    let reported = sum_us.map(|us| float(us) / 1_000.0 / all);
+    let mean = reported.map_or(middle, |reported| reported.min(most));
     let variance = weighed(&|lower, upper| {
         let (distance, width) = (f64::midpoint(lower, upper) - mean, upper - lower);
         distance * distance + width * width / 12.0

@@ -10,7 +10,7 @@ use control_wire::{ConnectionTraffic, Traffic};
 const SHIFT_FACTOR: f64 = 2.0;
 /// The shift may be so many times larger where the batch is compared with itself at another time of the day.
 const EARLIER_FACTOR: f64 = 4.0;
-/// A shift that is not looked at.
+/// A shift that always passes.
 const ANY_SHIFT: i64 = 1_000;
 /// Growth of the share of TLS handshakes that fail.
 const MAX_HANDSHAKE_GROWTH: f64 = 0.1;

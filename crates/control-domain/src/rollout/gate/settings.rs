@@ -11,9 +11,9 @@ pub struct Gate {
     /// Growth of the share of 5xx, in thousandths of all requests. The share of a 4xx status may grow by three
     /// times as much, because clients bring those about too.
     pub max_error_increase_permille: i64,
-    /// The batch's 99th percentile of latency, in percent of that of the rest.
+    /// The batch's 99th percentile of latency, in percent of the rest's.
     pub max_p99_percent: i64,
-    /// What the percentile may grow by in any case, in milliseconds.
+    /// Growth of the percentile that always passes, in milliseconds.
     pub p99_slack_ms: i64,
     /// Growth of the mean latency of a route, in percent.
     pub max_latency_increase_percent: i64,
@@ -27,7 +27,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// What stands for fields that are not given.
+    /// Defaults of absent fields.
     pub const DEFAULT: Self = Self {
         min_requests: 100,
         max_error_increase_permille: 10,

@@ -31,7 +31,7 @@ pub(super) struct Scope<'a> {
     pub(super) standard: Option<&'a str>,
 }
 
-/// A share of the batch beside that of the rest.
+/// Shares of the batch and of the rest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Difference {
     pub(super) own: Counted,
@@ -163,21 +163,21 @@ impl<'a> Sides<'a> {
 }
 
 impl Difference {
-    /// Whether the share is surely above `limit` of the rest's, and above that of the batch before.
+    /// Whether the share is surely above `limit` of the rest's, and above the batch's own share before.
     pub(super) fn exceeds(&self, limit: impl Fn(f64) -> f64) -> bool {
         let own = self.own.share();
         let sides = [Some(self.others), self.before].into_iter().flatten();
         self.is_sure && sides.map(Counted::share).all(|share| limit(share) < own)
     }
 
-    /// Whether the share is surely below `limit` of the rest's, and below that of the batch before.
+    /// Whether the share is surely below `limit` of the rest's, and below the batch's own share before.
     pub(super) fn falls_below(&self, limit: impl Fn(f64) -> f64) -> bool {
         let own = self.own.share();
         let sides = [Some(self.others), self.before].into_iter().flatten();
         self.is_sure && sides.map(Counted::share).all(|share| own < limit(share))
     }
 
-    /// The batch's figures and those of the rest, in one line.
+    /// Figures of the batch and of the rest, in one line.
     pub(super) fn text(&self) -> String {
         format!(
             "{} of 1000 among {:.0} requests of the batch, {} of 1000 among {:.0} on the others",

@@ -63,7 +63,7 @@ pub(super) fn growth(own: Counted, others: Counted) -> f64 {
     hits * (part(found, expected) + part(1.0 - found, 1.0 - expected))
 }
 
-/// Evidence that the mean of `own` is above that of the other side, by the normal tail.
+/// Evidence that the mean of `own` is above the other side's, by the normal tail.
 pub(super) fn excess(own: Estimate, others: Estimate) -> f64 {
     let difference = own.mean - others.mean;
     if difference <= 0.0 {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What the gate says.
+/// Verdict of the gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateVerdict {
     /// The batch is as well as the rest.

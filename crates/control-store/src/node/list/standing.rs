@@ -46,10 +46,6 @@ pub type StandingCounts = BTreeMap<NodeStanding, i64>;
 impl Transaction {
     /// Counts the nodes of a project by how they stand to their orders. A node is online if its last heartbeat came
     /// after `online_since`.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn count_standings(
         &mut self,
         project: ProjectId,
@@ -67,10 +63,6 @@ impl Transaction {
     }
 
     /// The same for each value of the label `name`, at most 1 000 rows; nodes without the label are left out.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn count_standings_by_label(
         &mut self,
         project: ProjectId,
@@ -94,11 +86,7 @@ impl Transaction {
         Ok(counted)
     }
 
-    /// The names of labels of a project's nodes, those of most nodes first.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
+    /// Names of labels of a project's nodes, most frequent first.
     pub async fn label_names(
         &mut self,
         project: ProjectId,
@@ -111,10 +99,6 @@ impl Transaction {
     }
 
     /// The nodes of a project that stand to their orders in this way, in the order of their identifiers.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn nodes_standing(
         &mut self,
         project: ProjectId,
@@ -136,10 +120,6 @@ impl Transaction {
     }
 
     /// The nodes with `part` in their name, by name.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     pub async fn nodes_named_like(
         &mut self,
         project: ProjectId,

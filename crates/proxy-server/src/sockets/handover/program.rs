@@ -32,7 +32,7 @@ impl Program {
     ///
     /// # Errors
     /// The process has no working directory, or its file cannot be determined.
-    pub fn of_this_process() -> io::Result<Self> {
+    pub fn current() -> io::Result<Self> {
         let folder = env::current_dir()?;
         let mut arguments = env::args_os();
         let name = PathBuf::from(arguments.next().unwrap_or_default());
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_program_knows_how_it_was_started() {
-        let program = Program::of_this_process().unwrap();
+        let program = Program::current().unwrap();
 
         assert!(program.path.is_absolute() && program.path.is_file());
         assert_eq!(program.arguments.len(), env::args_os().count() - 1);

@@ -1,0 +1,193 @@
+//! Pages of `docs/` against the real binary: the tutorial's commands, and the answers of the defaults.
+
+use crate::support::BINARY;
+use proxy_testkit::{Launch, Proxyd, Response, Upstream, free_port, get, post, request};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+/// Ports of the tutorial, each of which becomes a free one.
+const TUTORIAL_PORTS: [&str; 4] = ["8443", "3001", "3002", "9090"];
+
+fn page(path: &str) -> String {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    fs::read_to_string(docs.join(path)).unwrap()
+}
+
+/// The blocks of `page` in this language.
+fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}\n");
+    let parts = page.split(fence.as_str()).skip(1);
+    parts
+        .map(|part| part.split("```").next().unwrap())
+        .collect()
+}
+
+#[test]
+fn every_command_of_the_tutorial_runs_and_prints_what_it_says() {
+    let page = page("learn/tutorial.md");
+    let mut script = blocks(&page, "sh").concat();
+    for port in TUTORIAL_PORTS {
+        assert!(script.contains(port), "the tutorial has {port}");
+        script = script.replace(port, &free_port().to_string());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    symlink(BINARY, folder.path().join("proxyd")).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let output = Command::new("bash")
+        .args([
+            "-euc",
+            "trap 'kill $(jobs -p) 2> kill.log || true' EXIT; eval \"$0\"",
+        ])
+        .arg(&script)
+        .env("PATH", format!("{}:{path}", folder.path().display()))
+        .env_remove("PROXYD_CONFIG")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(output.status.success(), "{out}\n{err}");
+    for line in blocks(&page, "text").concat().lines() {
+        assert!(out.contains(line), "`{line}` is not printed:\n{out}\n{err}");
+    }
+}
+
+/// A request that meets a default, and the setting that lets it pass.
+struct DefaultCase {
+    request: Vec<u8>,
+    status: u16,
+    /// The message, as the page has it.
+    message: &'static str,
+    reason: &'static str,
+    /// The part of [`configuration`] that the setting replaces, and its replacement.
+    setting: [&'static str; 2],
+}
+
+fn defaults() -> Vec<DefaultCase> {
+    let value = |bytes| "v".repeat(bytes);
+    let [cookie, wide] = [value(4200), value(4000)];
+    let many: Vec<String> = (0..101).map(|number| format!("x-{number}")).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "")).collect();
+    let mut half = vec![("x-rest", wide.as_str()); 2];
+    half.push(("x-more", &cookie[..400]));
+    vec![
+        DefaultCase {
+            request: get("/app", &[("Cookie", &cookie)]),
+            status: 429,
+            message: "Limit exceeded: header_size - Current value 4200 exceeds limit 4096",
+            reason: "header_value_limit",
+            setting: ["limits {", "limits { max-header-value-bytes \"5KiB\"; "],
+        },
+        DefaultCase {
+            request: get("/app", &half),
+            status: 429,
+            message: "exceeds limit 8192",
+            reason: "header_size_limit",
+            setting: ["limits {", "limits { max-header-size-bytes \"16KiB\"; "],
+        },
+        DefaultCase {
+            request: get("/app", &many),
+            status: 429,
+            message: "exceeds limit 100",
+            reason: "header_count_limit",
+            setting: ["limits {", "limits { max-header-count 200; "],
+        },
+        DefaultCase {
+            request: post("/app", &value(11_000_000)).into_bytes(),
+            status: 413,
+            message: "exceeds limit 10485760",
+            reason: "body_size_limit",
+            setting: [
+                "route \"app\" {",
+                "route \"app\" { max-body-size \"20MB\"; ",
+            ],
+        },
+        DefaultCase {
+            request: post("/buffered", &value(1_100_000)).into_bytes(),
+            status: 413,
+            message: "exceeds limit 1048576",
+            reason: "buffer_size_limit",
+            setting: ["limits {", "limits { max-body-buffer-bytes \"2MiB\"; "],
+        },
+        DefaultCase {
+            request: get("/files/a%2Fb", &[]),
+            status: 400,
+            message: "Request validation failed: path has more than one meaning",
+            reason: "ambiguous_path",
+            setting: [
+                "route \"files\" {",
+                "route \"files\" { path-policy \"forward\"; ",
+            ],
+        },
+        DefaultCase {
+            request: request("GET /other", "", "").into_bytes(),
+            status: 404,
+            message: "Not found: no route matches",
+            reason: "route_not_found",
+            setting: [
+                "address \"127.0.0.1:0\"",
+                "address \"127.0.0.1:0\"; default-route \"app\"",
+            ],
+        },
+    ]
+}
+
+fn head(request: &[u8]) -> &[u8] {
+    let end = request.windows(4).position(|at| at == b"\r\n\r\n");
+    &request[..end.unwrap() + 4]
+}
+
+fn configuration(upstream: &Upstream) -> String {
+    format!(
+        r#"
+        listeners {{ listener "web" {{ address "127.0.0.1:0" }} }}
+        routes {{
+            route "app" {{ matches {{ path-prefix "/app" }}; upstream "app" }}
+            route "buffered" {{ matches {{ path-prefix "/buffered" }}; upstream "app"; buffer-requests #true }}
+            route "files" {{ matches {{ path-prefix "/files" }}; upstream "app" }}
+            route "a" {{ matches {{ path-prefix "/files/a" }}; upstream "app" }}
+        }}
+        upstreams {{ upstream "app" {{ target "{}" }} }}
+        limits {{ standard-statuses #false }}
+        system {{ worker-threads 1 }}
+        "#,
+        upstream.address()
+    )
+}
+
+#[test]
+fn defaults_answer_as_their_page_says_and_its_settings_help() {
+    let page = page("operate/defaults-that-bite.md");
+    let upstream = Upstream::saying("ok");
+    let kdl = configuration(&upstream);
+    let proxyd = Proxyd::start(BINARY, &kdl);
+    for default in defaults() {
+        let [part, replacement] = default.setting;
+        let (reason, message) = (default.reason, default.message);
+        assert!(page.contains(message) && page.contains(reason), "{reason}");
+        // A body that is announced too large is refused before it arrives.
+        let response = proxyd.connect().ask(head(&default.request));
+        assert_eq!(response.status, default.status, "{}", response.text());
+        assert!(response.text().contains(message), "{}", response.text());
+        let record = proxyd.access_record(&response.correlation_id());
+        assert_eq!(record.text("reason"), reason);
+
+        let changed = Launch::new(BINARY, &kdl.replace(part, replacement)).start();
+        let response = changed.connect().ask(&default.request);
+        assert_eq!(response.status, 200, "{reason}: {}", response.text());
+    }
+}
+
+#[test]
+fn the_hundred_and_first_connection_of_a_client_is_refused_as_its_page_says() {
+    let page = page("operate/defaults-that-bite.md");
+    let upstream = Upstream::saying("ok");
+    let proxyd = Proxyd::start(BINARY, &configuration(&upstream));
+    let open: Vec<_> = (0..100).map(|_| proxyd.connect()).collect();
+    let refused: Response = proxyd.connect().response();
+    assert_eq!(refused.status, 503);
+    let message = "Limit exceeded: connection_count - Current value 101 exceeds limit 100";
+    assert!(refused.text().contains(message) && page.contains(message));
+    drop(open);
+}
