@@ -183,10 +183,11 @@ impl App {
     pub async fn upload_place(
         &self,
         actor: &Actor,
+        access: Access,
         project: ProjectId,
     ) -> Result<UploadPlace, Error> {
         let tenant = tenant(&mut self.store.read().await?, project).await?;
-        actor.require(Access::WRITE_BUNDLES, tenant)?;
+        actor.require(access, tenant)?;
         self.uploads.take(tenant.org, actor.quota_owner()).await
     }
 

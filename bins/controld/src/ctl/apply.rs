@@ -115,6 +115,22 @@ impl Apply<'_> {
         self.lookup.path(noun.list, place).await
     }
 
+    /// The path of an item, as an operation on it has it.
+    async fn own(
+        &self,
+        noun: Noun<'_>,
+        operation: &Operation,
+        item: &Value,
+    ) -> Result<String, CtlError> {
+        let parameter = noun.list.noun.replace('-', "_");
+        let given = |name: &str| match name {
+            _ if name == parameter => Some(text(item, "id").to_owned()),
+            "org" => self.org.clone(),
+            _ => self.project.clone(),
+        };
+        self.lookup.path(operation, given).await
+    }
+
     /// Deletes items that the file does not name.
     async fn prune(&self, noun: Noun<'_>, items: &[Value]) -> Result<(), CtlError> {
         let list = self.list(noun).await?;
@@ -129,8 +145,7 @@ impl Apply<'_> {
                 let delete = noun
                     .delete
                     .ok_or_else(|| CtlError::failed(&subject, "cannot be deleted"))?;
-                let path = format!("{list}/{}", text(&found, "id"));
-                let call = Call::new(delete.method.clone(), path);
+                let call = Call::new(delete.method.clone(), self.own(noun, delete, &found).await?);
                 self.lookup.client.json(&call).await?;
                 done = "deleted";
             }

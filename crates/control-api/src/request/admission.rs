@@ -133,7 +133,7 @@ async fn enter(
     let Some(project) = project.filter(|_| route.is_upload()) else {
         return idempotency::run(app, route, call, request, next).await;
     };
-    match app.upload_place(&call.actor, project).await {
+    match app.upload_place(&call.actor, route.access, project).await {
         Ok(_place) => idempotency::run(app, route, call, request, next).await,
         Err(error) => {
             let (parts, body) = request.into_parts();
