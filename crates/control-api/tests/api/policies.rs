@@ -78,11 +78,13 @@ async fn nothing_is_rolled_out_during_a_freeze() {
 async fn a_bundle_with_warnings_is_refused_where_the_policy_says_so() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 1).await;
-        let clean = fleet.bundle(81).await;
+        let text = "listeners { listener \"a\" { address \"127.0.0.1:82\" } }\n\
+                    routes { route \"all\" { service-type \"builtin\"; builtin-handler \"health\" } }";
+        let unused = "upstreams { upstream \"u\" { target \"10.0.0.1:80\" } }";
+        let body = |text: &str| json!({"name": "one", "files": {"proxy.kdl": text}});
+        let clean = fleet.post(BUNDLES, body(text)).await.text("id");
         fleet.run(&clean).await;
-        let unused = "listeners { listener \"a\" { address \"127.0.0.1:82\" } }\n\
-                      upstreams { upstream \"u\" { target \"10.0.0.1:80\" } }";
-        let body = json!({"name": "unused", "files": {"proxy.kdl": unused}});
+        let body = body(&format!("{text}\n{unused}"));
         let warned = fleet.post(BUNDLES, body.clone()).await;
         assert_eq!(warned.text("state"), "signed", "{}", warned.body);
         let warned = warned.text("id");
@@ -93,7 +95,7 @@ async fn a_bundle_with_warnings_is_refused_where_the_policy_says_so() {
             "refuses bundles with warnings",
         );
         let id = fleet.plan(&warned, json!({"skip_gate": true})).await;
-        is_refused(&fleet.command(&id, "start").await, "this one has 2");
+        is_refused(&fleet.command(&id, "start").await, "this one has 1");
         let free = assign(&fleet, &clean).await;
         assert_eq!(free.status, StatusCode::OK, "{}", free.body);
         let files = json!({"files": body["files"]});
