@@ -95,7 +95,7 @@ async fn a_bundle_with_warnings_is_refused_where_the_policy_says_so() {
             "refuses bundles with warnings",
         );
         let id = fleet.plan(&warned, json!({"skip_gate": true})).await;
-        is_refused(&fleet.command(&id, "start").await, "this one has 1");
+        is_refused(&fleet.command(&id, "start").await, "and this one has ");
         let free = assign(&fleet, &clean).await;
         assert_eq!(free.status, StatusCode::OK, "{}", free.body);
         let files = json!({"files": body["files"]});
