@@ -96,14 +96,15 @@ async fn a_bundle_with_warnings_is_refused_where_the_policy_says_so() {
         );
         let id = fleet.plan(&warned, json!({"skip_gate": true})).await;
         is_refused(&fleet.command(&id, "start").await, "and this one has ");
-        let free = assign(&fleet, &clean).await;
-        assert_eq!(free.status, StatusCode::OK, "{}", free.body);
         let files = json!({"files": body["files"]});
         let preview = fleet.post(&format!("{BUNDLES}/preview"), files).await;
         assert_eq!(preview.body["refused"], true, "{}", preview.body);
         // Absent fields stay.
         let kept = set(&world, &admin, json!({"approve": "none"})).await;
         assert_eq!(kept.body["policy"]["refuse_warnings"], true);
+        set(&world, &admin, json!({"refuse_warnings": false})).await;
+        let free = assign(&fleet, &warned).await;
+        assert_eq!(free.status, StatusCode::OK, "{}", free.body);
     }
 }
 
