@@ -83,7 +83,7 @@ fn postinst(product: &Product) -> String {
         .folders
         .iter()
         .map(|(folder, mode)| format!("    install -d -m {mode} -o {name} -g {name} {folder}\n"));
-    let folders = Vec::from_iter(folders).concat();
+    let folders: String = folders.collect();
     format!(
         r#"#!/bin/sh
 set -e
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn libraries_and_the_newest_symbol_are_found() {
         assert_eq!(
-            Vec::from_iter(needed(DYNAMIC)),
+            needed(DYNAMIC).collect::<Vec<_>>(),
             ["libgcc_s.so.1", "libc.so.6"]
         );
         assert_eq!(newest_glibc(DYNAMIC), "2.34");

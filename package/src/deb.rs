@@ -107,7 +107,8 @@ fn changes(build: &Build<'_>) -> Result<String, TaskError> {
 fn conffiles(files: &[PathBuf], root: &Path) -> String {
     let own = files.iter().filter_map(|file| file.strip_prefix(root).ok());
     let own = own.filter(|file| file.starts_with("etc"));
-    Vec::from_iter(own.map(|file| format!("/{}\n", file.display()))).concat()
+    let lines = own.map(|file| format!("/{}\n", file.display()));
+    lines.collect()
 }
 
 fn md5sums(files: &[PathBuf], root: &Path) -> Result<String, TaskError> {

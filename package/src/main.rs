@@ -126,7 +126,7 @@ fn check(
     say("package: two builds have the same bytes");
     let packages: Vec<PathBuf> = files
         .iter()
-        .filter(|file| file.ends_with(".deb"))
+        .filter(|file| Path::new(file).extension().is_some_and(|end| end == "deb"))
         .map(|file| out.join(file))
         .collect();
     trial::lint(workspace, &packages)?;

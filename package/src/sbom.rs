@@ -45,7 +45,10 @@ fn components(
     let packages: BTreeMap<&str, &Value> = list(&metadata["packages"])
         .filter_map(|package| Some((package["id"].as_str()?, package)))
         .collect();
-    let nodes: BTreeMap<&str, &Value> = list(&metadata["resolve"]["nodes"])
+    let nodes: BTreeMap<&str, &Value> = metadata
+        .pointer("/resolve/nodes")
+        .into_iter()
+        .flat_map(list)
         .filter_map(|node| Some((node["id"].as_str()?, node)))
         .collect();
     let root = packages.iter().find(|(_, one)| one["name"] == program);
@@ -76,21 +79,21 @@ fn components(
 fn component(package: &Value, checksums: &BTreeMap<(String, String), String>) -> Value {
     let text = |field: &str| package[field].as_str().unwrap_or_default().to_owned();
     let (name, version) = (text("name"), text("version"));
-    let mut component = json!({
-        "type": "library",
-        "name": name,
-        "version": version,
-        "purl": format!("pkg:cargo/{name}@{version}"),
-    });
+    let mut component = serde_json::Map::new();
+    let mut put = |field: &str, value: Value| component.insert(field.to_owned(), value);
+    put("type", json!("library"));
+    put("name", json!(name));
+    put("version", json!(version));
+    put("purl", json!(format!("pkg:cargo/{name}@{version}")));
     if let Some(license) = package["license"].as_str() {
         // The form of before SPDX expressions.
         let expression = license.replace('/', " OR ");
-        component["licenses"] = json!([{ "expression": expression }]);
+        put("licenses", json!([{ "expression": expression }]));
     }
     if let Some(sum) = checksums.get(&(name, version)) {
-        component["hashes"] = json!([{ "alg": "SHA-256", "content": sum }]);
+        put("hashes", json!([{ "alg": "SHA-256", "content": sum }]));
     }
-    component
+    component.into()
 }
 
 /// SHA-256 of each package's archive, by name and version, from `Cargo.lock`.

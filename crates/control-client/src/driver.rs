@@ -51,8 +51,8 @@ pub struct Client {
     is_on_trial: bool,
     /// The files of the bundle in force; none for a node without a disk.
     active_files: Option<UnpackedFiles>,
-    /// Whether they were edited, as of the last report.
-    is_altered: bool,
+    /// The edit of them that the last report told of.
+    last_alteration: Option<String>,
     /// Those that were fetched last.
     certificates: Certificates,
     /// Those of the bundle in force.
@@ -125,7 +125,7 @@ impl Client {
             good: None,
             is_on_trial: false,
             active_files: None,
-            is_altered: false,
+            last_alteration: None,
             certificates: Certificates::default(),
             served: Certificates::default(),
             sealed: None,
@@ -462,9 +462,9 @@ impl Client {
         let checked = self.active_files.as_ref().map(UnpackedFiles::check);
         let fault = checked.and_then(Result::err);
         status.altered = fault.is_some();
-        if let Some(fault) = fault {
+        if let Some(fault) = &fault {
             status.diagnostics.truncate(MAX_DIAGNOSTICS - 1);
-            if !self.is_altered {
+            if self.last_alteration.is_none() {
                 tracing::warn!(fault, "a file of the bundle in force was edited");
                 self.events.push(NodeEvent {
                     at: Timestamp::now(),
@@ -472,9 +472,9 @@ impl Client {
                     message: fault.chars().take(1_000).collect(),
                 });
             }
-            status.diagnostics.push(fault);
+            status.diagnostics.push(fault.clone());
         }
-        self.is_altered = status.altered;
+        self.last_alteration = fault;
     }
 
     /// Events without an answer are sent again, and may then arrive twice.
@@ -564,6 +564,7 @@ impl Client {
             self.served = good.certificates.clone();
             self.keep_served();
             self.in_use.push(good.folder.clone());
+            self.watch_files(&good.bundle, &good.folder);
             let surplus = self.in_use.len().saturating_sub(2);
             self.in_use.drain(..surplus);
             self.current = Some(good);

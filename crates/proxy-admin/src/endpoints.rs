@@ -39,10 +39,7 @@ fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 14] {
         ),
         (
             "/ready",
-            get(|State(state): AdminRequest| async move {
-                let (ready, document) = state.sources.lifecycle.readiness();
-                verdict(ready, &document)
-            }),
+            get(|State(state): AdminRequest| async move { readiness(&state) }),
         ),
         (
             "/status",
@@ -98,6 +95,11 @@ fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 14] {
             get(|State(state): AdminRequest| async move { json_bytes(state.plan.load().config()) }),
         ),
     ]
+}
+
+fn readiness(state: &AdminState) -> Response {
+    let (ready, document) = state.sources.lifecycle.readiness();
+    verdict(ready, &document)
 }
 
 /// The router over [`endpoints`]; other paths and methods are refused.

@@ -129,8 +129,6 @@ impl Asked<'_> {
                 let found = explanation.listener.as_ref().map(|one| one.name.clone());
                 ("listener", found, name.clone())
             }
-            // Needs files: `failed_certificate_tests` reads them.
-            Expectation::Certificate(_) | Expectation::CertificateDays(_) => return None,
             Expectation::Targets(addresses) => (
                 "set of targets",
                 targets(explanation),
@@ -147,8 +145,10 @@ impl Asked<'_> {
                 return self.field("response", &self.response_fields(), name, value);
             }
             Expectation::NoResponseHeader(name) => return self.kept_response_field(name),
-            // Nothing is sent here.
-            Expectation::AnswerStatus(_)
+            // Nothing is sent here, and `failed_certificate_tests` reads the files of certificates.
+            Expectation::Certificate(_)
+            | Expectation::CertificateDays(_)
+            | Expectation::AnswerStatus(_)
             | Expectation::AnswerHeader(..)
             | Expectation::NoAnswerHeader(_)
             | Expectation::AnswerContains(_)

@@ -84,9 +84,10 @@ impl Node {
 fn an_order_that_is_not_confirmed_in_time_takes_the_node_back() {
     let mut node = Node::in_trial();
     let late = NOW + CONFIRM_WITHIN;
-    let wait = node
-        .machine
-        .next(Outcome::Failed(None), late - Duration::from_millis(1));
+    let wait = node.machine.next(
+        Outcome::Failed(None),
+        late.saturating_sub(Duration::from_millis(1)),
+    );
     assert_eq!(wait, Action::Wait(Duration::from_millis(1)));
     let back = node.machine.next(Outcome::Failed(None), late);
     assert_eq!(back, Action::GoBack);
@@ -118,7 +119,7 @@ fn an_order_that_is_confirmed_is_the_last_good_one() {
 #[test]
 fn a_paused_rollout_holds_the_trial() {
     let mut node = Node::in_trial();
-    let late = NOW + CONFIRM_WITHIN - Duration::from_secs(1);
+    let late = NOW + CONFIRM_WITHIN.saturating_sub(Duration::from_secs(1));
     node.machine.next(Outcome::Held(INTERVAL), late);
     assert_eq!(node.machine.trial_left(late), Some(CONFIRM_WITHIN));
 }

@@ -29,13 +29,8 @@ impl Faults {
     /// The [`Failure`] of an error that no other input would change.
     pub(crate) fn from_error(error: Error) -> Result<Self, Failure> {
         match error {
-            Error::Refused(Refusal::Invalid { field, reason }) => {
-                Ok(Self::from_field(field, reason))
-            }
-            Error::Refused(Refusal::InvalidFields(fields)) => {
-                let fields = fields.into_iter();
-                let told = fields.map(|wrong| (wrong.field, wrong.reason.to_owned()));
-                Ok(Self(told.collect()))
+            Error::Refused(refusal @ (Refusal::Invalid { .. } | Refusal::InvalidFields(_))) => {
+                Ok(Self::from_refusal(refusal))
             }
             Error::Refused(Refusal::Taken(field)) => Ok(Self::from_field(field, "is taken")),
             Error::Definition { field, reason } => Ok(Self::from_field(field, reason)),
@@ -85,10 +80,15 @@ impl Faults {
 
     /// The faults of a value that a form holds.
     pub(crate) fn from_refusal(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Invalid { field, reason } => Self::from_field(field, reason),
-            other => Self::from_field("", other.to_string()),
+        if let Refusal::Invalid { field, reason } = refusal {
+            return Self::from_field(field, reason);
         }
+        let Refusal::InvalidFields(fields) = refusal else {
+            return Self::from_field("", refusal.to_string());
+        };
+        let fields = fields.into_iter();
+        let faults = fields.map(|wrong| (wrong.field, wrong.reason.to_owned()));
+        Self(faults.collect())
     }
 
     /// The same with a field under the name that it has in the form.

@@ -75,7 +75,7 @@ struct Route {
 struct Limit {
     setting: String,
     current: String,
-    limit: String,
+    maximum: String,
     rejected: String,
     has_rejected: bool,
 }
@@ -163,7 +163,7 @@ fn facts(state: &AdminState, status: &Value) -> Vec<(&'static str, String)> {
 }
 
 fn requests(stats: &Value) -> Vec<(&'static str, String)> {
-    let memory = stats["memory"]["rss_bytes"].as_u64();
+    let memory = stats.pointer("/memory/rss_bytes").and_then(Value::as_u64);
     let memory = memory.map_or_else(String::new, |bytes| {
         format!("{} MiB", bytes.div_ceil(1 << 20))
     });
@@ -171,7 +171,13 @@ fn requests(stats: &Value) -> Vec<(&'static str, String)> {
         ("Requests since the start", text(&stats["requests_total"])),
         ("In flight", text(&stats["requests_in_flight"])),
         ("Active connections", text(&stats["connections_active"])),
-        ("Answered with 5xx", text(&stats["by_status"]["5xx"])),
+        (
+            "Answered with 5xx",
+            stats
+                .pointer("/by_status/5xx")
+                .map(text)
+                .unwrap_or_default(),
+        ),
         ("Memory", memory),
     ]
 }
@@ -214,7 +220,8 @@ fn target(target: &Value) -> Target {
 
 fn route(route: &Value, stats: &Value) -> Route {
     let name = text(&route["id"]);
-    let served = &stats["by_route"][&name];
+    let by_route = &stats["by_route"];
+    let served = by_route.get(&name).unwrap_or(&Value::Null);
     let conditions = route["matches"].as_object().into_iter().flatten();
     let conditions = conditions.map(|(kind, values)| format!("{kind} {}", text(values)));
     let conditions: Vec<String> = conditions.collect();
@@ -235,8 +242,9 @@ fn route(route: &Value, stats: &Value) -> Route {
         service: service.map(text).unwrap_or_default(),
         requests: text(&served["requests"]),
         errors: text(&served["errors"]),
-        p99: served["latency_ms"]["p99"]
-            .as_f64()
+        p99: served
+            .pointer("/latency_ms/p99")
+            .and_then(Value::as_f64)
             .map_or_else(String::new, |ms| format!("{ms} ms")),
         source: format!("{}:{}", text(&source["file"]), text(&source["line"])),
         name,
@@ -248,7 +256,7 @@ fn limits(stats: &Value) -> Vec<Limit> {
     let all = all.map(|(setting, limit)| Limit {
         setting: setting.clone(),
         current: text(&limit["current"]),
-        limit: text(&limit["limit"]),
+        maximum: text(&limit["limit"]),
         rejected: text(&limit["rejected"]),
         has_rejected: limit["rejected"].as_u64().is_some_and(|count| 0 < count),
     });

@@ -37,7 +37,7 @@ impl HeadRecording {
                 redact_query: redact_query.map(|name| name.value.clone()).collect(),
             },
             is_credential: is_secret_name,
-            redact_headers: redact.iter().map(|name| name.to_string()).collect(),
+            redact_headers: redact.iter().map(ToString::to_string).collect(),
             key: DIGEST_KEY.clone(),
         };
         Some(Self {

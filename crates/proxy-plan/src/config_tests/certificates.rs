@@ -79,14 +79,18 @@ fn difference(expected: &Expectation, found: Option<&ShownCertificate>) -> Optio
     let Some(ShownCertificate { names, days_left }) = found else {
         return Some("the listener shows no certificate".to_owned());
     };
-    match expected {
-        Expectation::Certificate(name) if !names.contains(name) => {
-            let names = names.join(", ");
-            Some(format!("the certificate is for {names}, not `{name}`"))
-        }
-        Expectation::CertificateDays(days) if *days_left < i64::from(*days) => Some(format!(
-            "the certificate is valid for {days_left} days, not {days}"
-        )),
-        _ => None,
+    if let Expectation::Certificate(name) = expected
+        && !names.contains(name)
+    {
+        let names = names.join(", ");
+        return Some(format!("the certificate is for {names}, not `{name}`"));
     }
+    if let Expectation::CertificateDays(days) = expected
+        && *days_left < i64::from(*days)
+    {
+        return Some(format!(
+            "the certificate is valid for {days_left} days, not {days}"
+        ));
+    }
+    None
 }
