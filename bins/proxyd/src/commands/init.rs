@@ -2,7 +2,6 @@
 
 use crate::cli::Init;
 use crate::terminal::{print_error, print_report, say};
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -110,10 +109,6 @@ fn health_check(path: &str) -> String {
 }
 
 fn lines(name: &str, values: &[String]) -> String {
-    let mut lines = String::new();
-    for value in values {
-        // Writing to a string cannot fail.
-        drop(writeln!(lines, "{name}{value:?}"));
-    }
-    lines
+    let lines = values.iter().map(|value| format!("{name}{value:?}\n"));
+    lines.collect()
 }

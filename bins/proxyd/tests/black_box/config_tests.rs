@@ -157,14 +157,20 @@ fn a_configuration_that_lets_a_request_round_a_guard_is_never_served() {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "certificates are dated from now")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
 /// A file with TLS by a certificate for `shop.test` that is valid for 30 days, and these expectations.
 fn file_with_tls(expected: &str) -> (TempDir, PathBuf) {
     let (folder, path) = file("");
     let key = rcgen::KeyPair::generate().unwrap();
     let mut certificate = rcgen::CertificateParams::new(vec!["shop.test".to_owned()]).unwrap();
     let hour = Duration::from_hours(1);
-    certificate.not_before = (SystemTime::now() - hour).into();
-    certificate.not_after = (SystemTime::now() + 30 * 24 * hour + hour).into();
+    let now = now();
+    certificate.not_before = (now - hour).into();
+    certificate.not_after = (now + 30 * 24 * hour + hour).into();
     let certificate = certificate.self_signed(&key).unwrap();
     fs::write(folder.path().join("chain.pem"), certificate.pem()).unwrap();
     fs::write(folder.path().join("key.pem"), key.serialize_pem()).unwrap();

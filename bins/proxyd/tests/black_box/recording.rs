@@ -1,12 +1,12 @@
 //! Recorded heads of requests, from the running process to `proxyd replay` and to drafts of tests.
 
 use crate::support::{BINARY, Config, request};
+use proxy_load::clock::Stopwatch;
 use proxy_testkit::{EVENT_TIMEOUT, Proxyd, RawClient, Reload, Upstream, get};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Instant;
 
 const REQUESTS: usize = 10_000;
 const ADMIN: &str = "admin { address \"127.0.0.1:0\" }";
@@ -16,7 +16,7 @@ const ALL: &str = "observability { recording { sample-percent 100; redact \"X-Te
 /// The recorded lines, once there are so many.
 #[track_caller]
 fn recorded(proxyd: &Proxyd, count: usize) -> Vec<String> {
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     loop {
         let mut admin = RawClient::connect(proxyd.admin_address());
         let answer = admin.ask("GET /admin/recording HTTP/1.1\r\nHost: localhost\r\n\r\n");

@@ -45,7 +45,7 @@ impl Example {
 
     /// Replaces each `from`, of which there must be one.
     #[track_caller]
-    fn with(self, from: &str, to: impl ToString) -> Self {
+    fn with(self, from: &str, to: &dyn ToString) -> Self {
         assert!(self.0.contains(from), "the example has {from}");
         Self(self.0.replace(from, &to.to_string()))
     }
@@ -83,9 +83,9 @@ fn two_hosts_have_a_certificate_and_an_upstream_each() {
     let (www, api) = (Upstream::saying("www"), Upstream::saying("api"));
     let authority = Authority::new("root");
     let launch = Example::read("tls.kdl")
-        .with("0.0.0.0:443", FREE)
-        .with("127.0.0.1:3001", www.address())
-        .with("127.0.0.1:3002", api.address())
+        .with("0.0.0.0:443", &FREE)
+        .with("127.0.0.1:3001", &www.address())
+        .with("127.0.0.1:3002", &api.address())
         .launch();
     let tls = launch.folder().join("tls");
     fs::create_dir(&tls).unwrap();
@@ -113,8 +113,8 @@ fn two_hosts_have_a_certificate_and_an_upstream_each() {
 fn an_application_gets_its_page_its_assets_and_its_api() {
     let api = Upstream::saying("[]");
     let launch = Example::read("single-page-app.kdl")
-        .with("127.0.0.1:8080", FREE)
-        .with("127.0.0.1:3000", api.address())
+        .with("127.0.0.1:8080", &FREE)
+        .with("127.0.0.1:3000", &api.address())
         .launch();
     let assets = launch.folder().join("app/assets");
     fs::create_dir_all(&assets).unwrap();
@@ -145,10 +145,10 @@ fn a_websocket_and_a_grpc_call_pass_one_listener() {
         let (service, chat) = (GrpcService::start(None), Upstream::websocket());
         let authority = Authority::new("root");
         let launch = Example::read("websocket-grpc.kdl")
-            .with("0.0.0.0:443", FREE)
-            .with("127.0.0.1:3000", chat.address())
-            .with("127.0.0.1:50051", service.address)
-            .with("/helloworld.Greeter", "/test.Echo")
+            .with("0.0.0.0:443", &FREE)
+            .with("127.0.0.1:3000", &chat.address())
+            .with("127.0.0.1:50051", &service.address)
+            .with("/helloworld.Greeter", &"/test.Echo")
             .launch();
         let tls = launch.folder().join("tls");
         fs::create_dir(&tls).unwrap();
@@ -198,9 +198,9 @@ fn a_dead_target_costs_no_request_and_failing_ones_open_the_breaker() {
     let fails = Arc::new(AtomicBool::new(false));
     let (first, mut second) = (shop("first", &fails), shop("second", &fails));
     let proxyd = Example::read("health-and-breakers.kdl")
-        .with("127.0.0.1:8080", FREE)
-        .with("127.0.0.1:3001", first.address())
-        .with("127.0.0.1:3002", second.address())
+        .with("127.0.0.1:8080", &FREE)
+        .with("127.0.0.1:3001", &first.address())
+        .with("127.0.0.1:3002", &second.address())
         .start();
     let mut client = proxyd.connect();
     let mut ask = || client.ask(get("/", &[]));
@@ -225,11 +225,11 @@ fn a_dead_target_costs_no_request_and_failing_ones_open_the_breaker() {
 fn two_proxies_admit_what_one_may_between_them() {
     let (store, upstream) = (RedisServer::start(), Upstream::saying("ok"));
     let example = Example::read("shared-rate-limits.kdl")
-        .with("127.0.0.1:8080", FREE)
-        .with("127.0.0.1:3000", upstream.address())
-        .with("redis://127.0.0.1:6379/0", store.url())
+        .with("127.0.0.1:8080", &FREE)
+        .with("127.0.0.1:3000", &upstream.address())
+        .with("redis://127.0.0.1:6379/0", &store.url())
         // A busy machine may take longer to answer.
-        .with("store-timeout-ms 50", "store-timeout-ms 5000");
+        .with("store-timeout-ms 50", &"store-timeout-ms 5000");
     let proxies = [example.start(), example.start()];
     for proxyd in &proxies {
         let begun = Instant::now();
@@ -306,11 +306,11 @@ fn only_a_known_session_reaches_the_application() {
     let socket = sockets.path().join("auth.sock");
     authentication_server(&socket);
     let example = Example::read("forward-auth.kdl")
-        .with("127.0.0.1:8080", FREE)
-        .with("127.0.0.1:3000", app.address())
-        .with("\"127.0.0.1:4180\"", format!("\"{}\"", auth.address()))
-        .with("\"/run/auth/agent.sock\"", format!("{socket:?}"))
-        .with("timeout-ms 2000", "timeout-ms 30000");
+        .with("127.0.0.1:8080", &FREE)
+        .with("127.0.0.1:3000", &app.address())
+        .with("\"127.0.0.1:4180\"", &format!("\"{}\"", auth.address()))
+        .with("\"/run/auth/agent.sock\"", &format!("{socket:?}"))
+        .with("timeout-ms 2000", &"timeout-ms 30000");
     let proxyd = example.start();
     let mut client = proxyd.connect();
 
@@ -324,7 +324,7 @@ fn only_a_known_session_reaches_the_application() {
     assert_eq!(client.ask(get("/account", &known)).text(), "app");
     assert_eq!(app.last_request().fields.all("x-user"), ["ann"]);
 
-    let open = example.with("        agents \"auth\"\n", "").0;
+    let open = example.with("        agents \"auth\"\n", &"").0;
     assert!(matches!(proxyd.reload(&open), Reload::Refused(_)));
 }
 
@@ -333,13 +333,13 @@ fn the_core_rule_set_stops_attacks_before_the_application() {
     let app = Upstream::saying("app");
     let agent = AgentProcess::example("waf/waf.py", &[]);
     let proxyd = Example::read("core-rule-set.kdl")
-        .with("127.0.0.1:8080", FREE)
-        .with("127.0.0.1:3000", app.address())
+        .with("127.0.0.1:8080", &FREE)
+        .with("127.0.0.1:3000", &app.address())
         .with(
             "\"/run/agents-waf/agent.sock\"",
-            format!("{:?}", agent.socket()),
+            &format!("{:?}", agent.socket()),
         )
-        .with("timeout-ms 2000", "timeout-ms 30000")
+        .with("timeout-ms 2000", &"timeout-ms 30000")
         .start();
     let mut client = proxyd.connect();
     let browser = [("User-Agent", "Mozilla/5.0"), ("Accept", "*/*")];
@@ -390,8 +390,8 @@ fn every_default_is_written_and_the_file_serves() {
 
 fn defaults(app: SocketAddr, next: SocketAddr) -> Example {
     Example::read("defaults.kdl")
-        .with("127.0.0.1:8080", FREE)
-        .with("127.0.0.1:9090", FREE)
-        .with("127.0.0.1:3000", app)
-        .with("127.0.0.1:3001", next)
+        .with("127.0.0.1:8080", &FREE)
+        .with("127.0.0.1:9090", &FREE)
+        .with("127.0.0.1:3000", &app)
+        .with("127.0.0.1:3001", &next)
 }

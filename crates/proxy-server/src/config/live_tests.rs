@@ -176,7 +176,7 @@ fn reachable(bound: &BindAddress) -> ListenerSocket {
             let ip = match address.ip() {
                 IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
                 IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-                ip => ip,
+                ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
             };
             let mut reachable: SocketAddr = *address;
             reachable.set_ip(ip);

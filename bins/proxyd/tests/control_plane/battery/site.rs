@@ -22,7 +22,7 @@ const NODES: usize = 6;
 const BATCH: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(100);
 /// A slow upstream answers after it, and no other one on a machine that is not overloaded.
-const SLOW: Duration = Duration::from_millis(2_000);
+const SLOW: Duration = Duration::from_secs(2);
 
 /// The guards that are at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -305,7 +305,7 @@ impl Site {
             config = config.replacen(&from, &self.fill(to), 1);
         }
         let number = self.number.fetch_add(1, Ordering::Relaxed);
-        config.push_str(&format!("// case {number}\n"));
+        let config = format!("{config}// case {number}\n");
         drop(self.clients.take());
         let asked = self.clients.asked();
         let (guard, reason) = self.deploy(case, &config);
@@ -316,11 +316,11 @@ impl Site {
             drop(self.clients.take());
         }
         let asked = self.clients.asked() - asked;
-        eprintln!(
-            "{}: {guard} after {asked} requests, {:?}",
-            case.name,
-            hurts.first().map(|hurt| &hurt.why)
-        );
+        let why = hurts.first().map(|hurt| &hurt.why);
+        tell(format_args!(
+            "{}: {guard} after {asked} requests, {why:?}",
+            case.name
+        ));
         row(case, guard, reason, &hurts)
     }
 
@@ -513,4 +513,9 @@ impl Drop for Site {
         // Its requests must not find nodes that have ended.
         assert!(!self.agent.events().is_empty(), "the agent was asked");
     }
+}
+
+/// Shows the progress of a run that takes minutes.
+fn tell(progress: std::fmt::Arguments<'_>) {
+    std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{progress}\n")).ok();
 }
