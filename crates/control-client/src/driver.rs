@@ -1,12 +1,13 @@
 //! Carries out what the machine asks for: one action, one outcome, and again.
 
+mod altered_files;
 mod certificates;
 mod jitter;
 
 use crate::bundle::{Bundle, Certificates, UnpackedFiles};
 use crate::channel::{self, Channel, ChannelError, Desired};
 use crate::error::ClientError;
-use crate::event::{EventKind, RefusalReason};
+use crate::event::RefusalReason;
 use crate::host::{Host, Measured, Observation, Started};
 use crate::machine::{Action, Machine, Outcome, Served};
 use crate::sealed_certificates::SealedCertificates;
@@ -20,7 +21,7 @@ use control_wire::{
 };
 use jiff::Timestamp;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -450,31 +451,6 @@ impl Client {
                 Outcome::Reported(interval)
             }
         })
-    }
-
-    fn watch_files(&mut self, bundle: &Bundle, folder: &Path) {
-        let is_on_disk = !folder.as_os_str().is_empty();
-        self.active_files = is_on_disk.then(|| bundle.unpacked_in(folder));
-    }
-
-    /// Reports files of the bundle in force that were edited; once as an event.
-    fn compare_files(&mut self, status: &mut NodeStatus) {
-        let checked = self.active_files.as_ref().map(UnpackedFiles::check);
-        let fault = checked.and_then(Result::err);
-        status.altered = fault.is_some();
-        if let Some(fault) = &fault {
-            status.diagnostics.truncate(MAX_DIAGNOSTICS - 1);
-            if self.last_alteration.is_none() {
-                tracing::warn!(fault, "a file of the bundle in force was edited");
-                self.events.push(NodeEvent {
-                    at: Timestamp::now(),
-                    kind: EventKind::BundleAltered.name().to_owned(),
-                    message: fault.chars().take(1_000).collect(),
-                });
-            }
-            status.diagnostics.push(fault.clone());
-        }
-        self.last_alteration = fault;
     }
 
     /// Events without an answer are sent again, and may then arrive twice.

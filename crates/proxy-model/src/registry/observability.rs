@@ -131,7 +131,7 @@ settings! {
     /// Memory for the newest records, about 500 bytes each.
     RECORDING_KEEP: Size, Given<u64> = size("observability.recording.keep", 64 * KIB, GIB)
         .or(16 * MIB)
-        .enforced("proxy-telemetry", "the_newest_whole_lines_are_kept");
+        .enforced("proxyd", "a_recording_is_bounded_and_ends_with_its_setting");
     /// Names of header fields whose values are recorded as digests with a key of the process. Values of fields whose names
     /// hold `auth`, `cookie`, `credential`, `key`, `password`, `secret`, `session` or `token` always are. Query
     /// parameters are redacted as in logs.

@@ -1,0 +1,36 @@
+//! Files of the bundle in force that were edited on the node.
+
+use super::{Client, MAX_DIAGNOSTICS};
+use crate::bundle::{Bundle, UnpackedFiles};
+use crate::event::EventKind;
+use control_wire::{NodeEvent, NodeStatus};
+use jiff::Timestamp;
+use std::path::Path;
+
+impl Client {
+    /// Compares the files of the bundle with each report from now on.
+    pub(super) fn watch_files(&mut self, bundle: &Bundle, folder: &Path) {
+        let is_on_disk = !folder.as_os_str().is_empty();
+        self.active_files = is_on_disk.then(|| bundle.unpacked_in(folder));
+    }
+
+    /// Reports files of the bundle in force that were edited; once as an event.
+    pub(super) fn compare_files(&mut self, status: &mut NodeStatus) {
+        let checked = self.active_files.as_ref().map(UnpackedFiles::check);
+        let fault = checked.and_then(Result::err);
+        status.altered = fault.is_some();
+        if let Some(fault) = &fault {
+            status.diagnostics.truncate(MAX_DIAGNOSTICS - 1);
+            if self.last_alteration.is_none() {
+                tracing::warn!(fault, "a file of the bundle in force was edited");
+                self.events.push(NodeEvent {
+                    at: Timestamp::now(),
+                    kind: EventKind::BundleAltered.name().to_owned(),
+                    message: fault.chars().take(1_000).collect(),
+                });
+            }
+            status.diagnostics.push(fault.clone());
+        }
+        self.last_alteration = fault;
+    }
+}
