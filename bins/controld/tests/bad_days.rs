@@ -2,8 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test may stop, and tells what it measured"
+    reason = "a test may stop"
 )]
 
 use control_testkit::{Answer, Client, Database, Postgres, Program, databases, until};

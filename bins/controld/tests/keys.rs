@@ -1,9 +1,5 @@
 //! A new key for the secrets of the database.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test may stop"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may stop")]
 
 use control_auth::{MasterKey, Sealer};
 use control_store::{Store, StoredSecret};

@@ -26,7 +26,7 @@ const PIECE: usize = 500;
 /// A key may send five requests a second.
 const PACE: Duration = Duration::from_millis(220);
 /// From the last order to the last answer.
-const MAX_WAKE: Duration = Duration::from_secs(60);
+const MAX_WAKE: Duration = Duration::from_mins(1);
 
 /// Waits for the first order; gives when it came.
 async fn poll(
@@ -42,7 +42,7 @@ async fn poll(
     assert_eq!(first.status, 200);
     let known = format!("{credential}\r\nif-none-match: {}", first.tag);
     let path = format!("{path}?wait=30");
-    drop(waiting.send(()));
+    waiting.send(()).unwrap();
     loop {
         let answered = caller.call(("GET", &path), &known, b"").await.unwrap();
         match answered.status {

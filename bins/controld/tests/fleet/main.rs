@@ -1,5 +1,6 @@
 //! Load on the real program: heartbeats of a fleet, long polls, ten organizations of which one is hostile.
 #![expect(
+    clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a test may stop, and tells what it measured"

@@ -15,12 +15,14 @@ use serde_json::{Value, from_slice, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -34,7 +36,7 @@ const HOSTILE_NODES: usize = 60;
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 const SILENT_CONNECTIONS: usize = 600;
 /// Above the slowest rate that controld takes, 16 KiB/s.
-const SLOW_PIECE: [u8; 24 * 1024] = [b' '; 24 * 1024];
+static SLOW_PIECE: [u8; 24 * 1024] = [b' '; 24 * 1024];
 const MAX_CALL: Duration = Duration::from_secs(2);
 const MAX_MEMORY_BYTES: u64 = 300 * 1024 * 1024;
 
@@ -56,7 +58,7 @@ struct Calls {
 }
 
 /// Answers to the hostile organization, by attack and status.
-type Answers = Arc<Mutex<BTreeMap<(&'static str, u16), usize>>>;
+type Answers = BTreeMap<(&'static str, u16), usize>;
 
 fn run(words: &[&str]) -> String {
     let done = Command::new(CONTROLD).args(words).output().unwrap();
@@ -111,67 +113,79 @@ fn tenant(organization: &Organization) -> Tenant {
     )
 }
 
-/// A day's work of an organization, at its pace.
-async fn work(own: Organization, to: SocketAddr, time: Duration) -> Calls {
+/// A request of an organization.
+struct Routine {
+    method: &'static str,
+    path: String,
+    credential: Credential,
+    body: String,
+}
+
+impl Routine {
+    fn get(path: String, credential: &str) -> Self {
+        Self {
+            method: "GET",
+            path,
+            credential: credential.to_owned(),
+            body: String::new(),
+        }
+    }
+
+    fn post(path: String, credential: &str, body: &Value) -> Self {
+        Self {
+            method: "POST",
+            path,
+            credential: credential.to_owned(),
+            body: body.to_string(),
+        }
+    }
+}
+
+/// Requests that an organization repeats.
+fn routine(own: &Organization) -> Vec<Routine> {
     let Organization {
-        address,
+        address: _,
         credential,
         org,
         project,
         nodes,
     } = own;
-    let node = &nodes[0];
-    let project = format!("/projects/{project}");
-    let heartbeat = json!({"health": {"cpu_percent": 1.0}}).to_string();
-    let bundle = json!({"name": "edge", "files": {"proxy.kdl":
-        "listeners { listener \"web\" { address \"127.0.0.1:8080\" } }"}});
-    let bundle = bundle.to_string();
-    let by_node = node_key(&node.key);
-    let requests = [
-        ("GET", format!("{project}/nodes"), &credential, ""),
-        ("GET", project.clone(), &credential, ""),
-        (
-            "POST",
-            format!("/nodes/{}/heartbeat", node.id),
-            &by_node,
-            heartbeat.as_str(),
-        ),
-        (
-            "POST",
-            format!("{project}/bundles"),
-            &credential,
-            bundle.as_str(),
-        ),
-        (
-            "GET",
-            format!("{project}/bundles?limit=20"),
-            &credential,
-            "",
-        ),
-        (
-            "GET",
-            format!("{project}/nodes/{}", node.id),
-            &credential,
-            "",
-        ),
-        (
-            "GET",
-            format!("/orgs/{org}/audit?limit=20"),
-            &credential,
-            "",
-        ),
-    ];
-    let (clock, mut caller, mut calls) = (
-        Stopwatch::start(),
-        Caller::new(address, to),
-        Calls::default(),
-    );
-    for (method, path, by, body) in requests.iter().cycle() {
+    let (node, project) = (&nodes[0], format!("/projects/{project}"));
+    let heartbeat = json!({"health": {"cpu_percent": 1.0}});
+    let listener = "listeners { listener \"web\" { address \"127.0.0.1:8080\" } }";
+    let bundle = json!({"name": "edge", "files": {"proxy.kdl": listener}});
+    let get = |path| Routine::get(path, credential);
+    let own_heartbeat = format!("/nodes/{}/heartbeat", node.id);
+    vec![
+        get(format!("{project}/nodes")),
+        get(project.clone()),
+        Routine::post(own_heartbeat, &node_key(&node.key), &heartbeat),
+        Routine::post(format!("{project}/bundles"), credential, &bundle),
+        get(format!("{project}/bundles?limit=20")),
+        get(format!("{project}/nodes/{}", node.id)),
+        get(format!("/orgs/{org}/audit?limit=20")),
+    ]
+}
+
+/// Repeats the routine of an organization, at its pace.
+async fn work(own: Organization, to: SocketAddr, time: Duration) -> Calls {
+    let requests = routine(&own);
+    let mut caller = Caller::new(own.address, to);
+    let (clock, mut calls) = (Stopwatch::start(), Calls::default());
+    for request in requests.iter().cycle() {
+        let Routine {
+            method,
+            path,
+            credential,
+            body,
+        } = request;
         if time < clock.elapsed() {
             break;
         }
         let call = Stopwatch::start();
-        let answered = caller.call((method, path), by, body.as_bytes()).await;
+        let answered = caller
+            .call((method, path), credential, body.as_bytes())
+            .await;
         calls.latencies.push(call.elapsed());
         let fault = match answered {
             Ok(answered) if answered.status < 300 => None,
@@ -254,7 +268,8 @@ struct Attacker {
     own: Organization,
     to: SocketAddr,
     keys: Vec<Credential>,
-    answers: Answers,
+    answers: UnboundedSender<(&'static str, u16)>,
+    answered: UnboundedReceiver<(&'static str, u16)>,
     tasks: JoinSet<()>,
 }
 
@@ -267,11 +282,13 @@ impl Attacker {
             let made = json_of(&mut caller, ("POST", "/api-keys"), &own.credential, &new).await;
             keys.push(bearer(made["secret"].as_str().unwrap()));
         }
+        let (answers, answered) = unbounded_channel();
         Self {
             own,
             to,
             keys,
-            answers: Answers::default(),
+            answers,
+            answered,
             tasks: JoinSet::new(),
         }
     }
@@ -284,17 +301,14 @@ impl Attacker {
         by: Vec<Credential>,
         bodies: Vec<Vec<u8>>,
     ) {
-        let (mut caller, answers) = (
-            Caller::new(self.own.address, self.to),
-            Arc::clone(&self.answers),
-        );
+        let (mut caller, answers) = (Caller::new(self.own.address, self.to), self.answers.clone());
         self.tasks.spawn(async move {
             let (method, path) = request;
             let turns = by.iter().cycle().zip(bodies.iter().cycle());
             for (credential, body) in turns {
                 let answered = caller.call((method, &path), credential, body).await;
                 let status = answered.map_or(0, |answered| answered.status);
-                *answers.lock().unwrap().entry((attack, status)).or_default() += 1;
+                answers.send((attack, status)).unwrap();
                 if !(200..300).contains(&status) {
                     pace(REFUSED_PAUSE).await;
                 }
@@ -327,24 +341,17 @@ impl Attacker {
 
     /// Connections that send nothing; closed ones are replaced.
     fn be_silent(&mut self) {
-        let (from, to) = (self.own.address, self.to);
-        self.tasks.spawn(async move {
-            let mut held = Vec::new();
-            loop {
-                held.retain(|stream: &tokio::net::TcpStream| {
-                    let mut byte = [0];
-                    let read = stream.try_read(&mut byte);
-                    read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
-                });
-                while held.len() < SILENT_CONNECTIONS {
-                    let Ok(stream) = connect(from, to).await else {
-                        break;
-                    };
-                    held.push(stream);
-                }
-                pace(Duration::from_millis(500)).await;
-            }
-        });
+        self.tasks.spawn(hold_silent(self.own.address, self.to));
+    }
+
+    /// Ends all attacks; gives their answers.
+    async fn end(mut self) -> Answers {
+        self.tasks.shutdown().await;
+        let mut answers = Answers::new();
+        while let Ok(answer) = self.answered.try_recv() {
+            *answers.entry(answer).or_default() += 1;
+        }
+        answers
     }
 
     /// Begins all attacks.
@@ -403,6 +410,25 @@ impl Attacker {
         }
         self.be_silent();
     }
+}
+
+async fn hold_silent(from: Ipv4Addr, to: SocketAddr) {
+    let mut held = Vec::new();
+    loop {
+        held.retain(is_open);
+        while held.len() < SILENT_CONNECTIONS {
+            let Ok(stream) = connect(from, to).await else {
+                break;
+            };
+            held.push(stream);
+        }
+        pace(Duration::from_millis(500)).await;
+    }
+}
+
+fn is_open(stream: &TcpStream) -> bool {
+    let read = stream.try_read(&mut [0]);
+    read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
 /// The most memory that the program ever had.
@@ -470,16 +496,15 @@ fn a_hostile_organization_holds_up_no_other() {
         let mut attacker = Attacker::new(hostile, to).await;
         attacker.begin().await;
         let beside = timeout(
-            time * 4 + Duration::from_secs(120),
+            time * 4 + Duration::from_mins(2),
             work_of_all(&organizations, to, time),
         );
         let beside = beside.await.unwrap();
-        attacker.tasks.shutdown().await;
-        (alone, beside, attacker.answers)
+        (alone, beside, attacker.end().await)
     });
     show("without the hostile organization", &mut alone);
     let most = show("beside it", &mut beside);
-    for ((attack, status), count) in answers.lock().unwrap().iter() {
+    for ((attack, status), count) in &answers {
         println!("  {attack}: {count} times {status}");
     }
     let memory = peak_memory_bytes(&program);

@@ -185,7 +185,7 @@ impl Problem {
         }
     }
 
-    fn forbidden(refusal: Refusal, code: ErrorCode) -> Self {
+    fn forbidden(refusal: &Refusal, code: ErrorCode) -> Self {
         let message = format!("Authorization failed: {refusal}");
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
@@ -282,11 +282,11 @@ impl From<Refusal> for Problem {
             | Refusal::UnknownPerson
             | Refusal::SharedMember
             | Refusal::MoreThanOwn(_) => {
-                return Self::forbidden(refusal, ErrorCode::AuthorizationFailed);
+                return Self::forbidden(&refusal, ErrorCode::AuthorizationFailed);
             }
-            Refusal::NotFresh => return Self::forbidden(refusal, ErrorCode::StepUpRequired),
+            Refusal::NotFresh => return Self::forbidden(&refusal, ErrorCode::StepUpRequired),
             Refusal::NoSecondFactor => {
-                return Self::forbidden(refusal, ErrorCode::SecondFactorRequired);
+                return Self::forbidden(&refusal, ErrorCode::SecondFactorRequired);
             }
             Refusal::Ended => return Self::unauthenticated(),
             Refusal::WrongState { .. }

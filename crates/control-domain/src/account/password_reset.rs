@@ -109,6 +109,7 @@ mod tests {
 
     #[test]
     fn an_administrator_controls_only_members_without_rights_elsewhere() {
+        const SHARED: Result<(), Refusal> = Err(Refusal::SharedMember);
         let user = |instance_admin| User {
             id: member().user,
             email: Email::stored("a@b".to_owned()),
@@ -121,14 +122,13 @@ mod tests {
             roles: orgs.iter().map(|org| (*org, Role::Reader)).collect(),
             ..UserRights::default()
         };
-        let shared = Err(Refusal::SharedMember);
         for (actor, user, rights, found) in [
             (admin(&[ORG], false), user(false), rights(&[ORG]), Ok(())),
             (
                 admin(&[ORG], false),
                 user(false),
                 rights(&[ORG, OTHER]),
-                shared,
+                SHARED,
             ),
             (
                 admin(&[ORG, OTHER], false),
@@ -136,7 +136,7 @@ mod tests {
                 rights(&[ORG, OTHER]),
                 Ok(()),
             ),
-            (admin(&[ORG], false), user(true), rights(&[ORG]), shared),
+            (admin(&[ORG], false), user(true), rights(&[ORG]), SHARED),
             (
                 admin(&[ORG], true),
                 user(true),

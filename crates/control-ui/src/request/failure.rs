@@ -137,9 +137,9 @@ impl Failure {
         }))
     }
 
-    fn forbidden(refusal: Refusal) -> Self {
+    fn forbidden(refusal: &Refusal) -> Self {
         let sentence = if let Refusal::LowerRole(role) = refusal {
-            format!("Only {} see this page.", plural(role))
+            format!("Only {} see this page.", plural(*role))
         } else {
             "Your account may not do this.".to_owned()
         };
@@ -198,7 +198,7 @@ impl From<Refusal> for Failure {
             | Refusal::OwnApproval
             | Refusal::UnknownPerson
             | Refusal::SharedMember
-            | Refusal::MoreThanOwn(_) => Self::forbidden(refusal),
+            | Refusal::MoreThanOwn(_) => Self::forbidden(&refusal),
             Refusal::WrongState { .. }
             | Refusal::NoSigningKey
             | Refusal::Held
