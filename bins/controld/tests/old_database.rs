@@ -217,33 +217,6 @@ fn a_database_of_the_eighth_migration_is_served_whole() {
 }
 
 #[test]
-fn the_old_audit_log_is_archived_and_stays_whole() {
-    for database in databases() {
-        let world = World::new(database);
-        let run = |words: &[&str]| {
-            let mut command = Command::new(CONTROLD);
-            let done = command.args(words).args(world.arguments()).output();
-            let done = done.unwrap();
-            assert!(done.status.success(), "{done:?}");
-            String::from_utf8(done.stdout).unwrap()
-        };
-        let mut program = Program::start(CONTROLD, &world.arguments());
-        let verify = ["audit", "verify", "--archives"];
-        until_every(PAUSE, "the log of two years ago is archived", || {
-            run(&verify).contains("entries 1 to ")
-        });
-        let operator = world.operator(&program);
-        let projects = world.path("/orgs/{org}/projects");
-        let made = operator.post(&projects, &json!({"name": "third"}));
-        assert_eq!(made.status, 201, "{}", made.text);
-        assert!(program.terminate().success());
-        run(&verify);
-        let archives = fs::read_dir(world.folder.path().join("objects/audit"));
-        assert_eq!(archives.unwrap().count(), 1);
-    }
-}
-
-#[test]
 fn a_backup_and_a_verification_leave_the_schema_as_it_is() {
     let world = World::new(Database::sqlite());
     let to = world.folder.path().join("copy.db").display().to_string();
