@@ -26,12 +26,12 @@ static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 const MAX_CONNECTIONS: u32 = 16;
 /// Empties the tables that a backup leaves out. What ended after the backup would be there again: sessions, and links
 /// and steps that lead to one.
-const DELETE_PERISHABLE: [&str; 5] = [
-    "DELETE FROM copy.sessions",
-    "DELETE FROM copy.pending_sign_ins",
-    "DELETE FROM copy.password_resets",
-    "DELETE FROM copy.sign_in_attempts",
-    "DELETE FROM copy.sign_in_tickets",
+const PERISHABLE: [(&str, &str); 5] = [
+    ("sessions", "DELETE FROM copy.sessions"),
+    ("pending_sign_ins", "DELETE FROM copy.pending_sign_ins"),
+    ("password_resets", "DELETE FROM copy.password_resets"),
+    ("sign_in_attempts", "DELETE FROM copy.sign_in_attempts"),
+    ("sign_in_tickets", "DELETE FROM copy.sign_in_tickets"),
 ];
 /// The longest wait for the answer to a ping: a load balancer asks often, and gives up soon.
 const MAX_PING: Duration = Duration::from_secs(2);
@@ -219,8 +219,16 @@ impl Store {
             .execute(&mut *connection)
             .await?;
         let mut emptied = Ok(());
-        for delete in DELETE_PERISHABLE {
-            emptied = emptied.and(query(delete).execute(&mut *connection).await.map(drop));
+        for (table, delete) in PERISHABLE {
+            // A backup migrates nothing: an older schema lacks tables.
+            let found =
+                query("SELECT 1 FROM copy.sqlite_master WHERE type = 'table' AND name = $1")
+                    .bind(table)
+                    .fetch_optional(&mut *connection)
+                    .await?;
+            if found.is_some() {
+                emptied = emptied.and(query(delete).execute(&mut *connection).await.map(drop));
+            }
         }
         query("DETACH DATABASE copy")
             .execute(&mut *connection)

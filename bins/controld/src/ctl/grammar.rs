@@ -296,8 +296,14 @@ fn place(name: &str) -> Arg {
         ))
 }
 
+/// Flags of every command. A field with such a name gets the prefix `request-`.
+const GLOBAL_FLAGS: [&str; 5] = ["url", "allow-plain-http", "key-file", "ca-file", "output"];
+
 fn flag(field: &Field, id: String) -> Arg {
-    let long = field.name.replace('_', "-");
+    let mut long = field.name.replace('_', "-");
+    if GLOBAL_FLAGS.contains(&long.as_str()) {
+        long.insert_str(0, "request-");
+    }
     let value = match field.kind {
         Kind::Text | Kind::Texts => "TEXT",
         Kind::Integer | Kind::Number => "NUMBER",
