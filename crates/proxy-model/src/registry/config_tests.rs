@@ -29,8 +29,8 @@ fn reason(text: &str) -> Result<Reason, String> {
 }
 
 settings! {
-    /// A request and the decision that is expected on it, with all targets healthy. Nothing is
-    /// sent. A configuration with a test that fails is refused: at start, on reload, by `--test`
+    /// A request and the decision that is expected on it, with all targets healthy. Only live
+    /// tests are sent. A configuration with a test that fails is refused: at start, on reload, by `--test`
     /// and in a bundle.
     TEST: Block, Many = named("tests.test", "a sentence")
         .many()
