@@ -158,6 +158,21 @@ impl Fleet {
         asked.map(|(_, bundle)| bundle).collect()
     }
 
+    /// Waits until every node serves this bundle: the last report of a node that was killed may be older than its
+    /// restart, which begins with the bundle of before its trial.
+    pub(crate) fn until_all_serve(&self, bundle: &str) {
+        let since = Stopwatch::start();
+        loop {
+            let served = self.served();
+            if served.iter().all(|found| found == bundle) {
+                return;
+            }
+            let waited = since.elapsed();
+            assert!(waited < PATIENCE, "{served:?}\n{}", self.told());
+            pause(LOOK_INTERVAL);
+        }
+    }
+
     fn told(&self) -> String {
         let mut told = String::new();
         for node in &self.nodes {
