@@ -101,7 +101,7 @@ pub(crate) async fn reset_second_factor(args: UserArgs) -> Result<ExitCode, Box<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Switches an organization's single sign-on off: the way back in when its provider admits nobody any more.
+/// Switches an organization's single sign-on off: the way back in when its provider admits no user any more.
 pub(crate) async fn delete_sso(args: OrgArgs) -> Result<ExitCode, Box<dyn Error>> {
     let OrgArgs { state, org } = args;
     let app = open(state).await?;

@@ -60,7 +60,7 @@ pub(crate) enum AuditCommand {
     Verify(VerifyArgs),
 }
 
-/// What to verify.
+/// The log to verify, and its archives.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]

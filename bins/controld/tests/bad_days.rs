@@ -266,7 +266,7 @@ fn a_database_that_becomes_read_only_is_told_and_used_again() {
     assert_eq!(made.status, 201, "{}", made.text);
 }
 
-/// The first replica of an upgrade brings the schema up to date while the others run.
+/// The first replica of an upgrade brings the schema up to date while the older ones run.
 #[test]
 fn a_replica_goes_on_beside_a_newer_version_and_does_not_start_after_it() {
     let postgres = Postgres::start();

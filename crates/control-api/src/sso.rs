@@ -97,7 +97,7 @@ pub(crate) struct SsoView {
     metadata_path: String,
     /// Domains of addresses for new users; without effect if there is one organization.
     domains: Vec<String>,
-    /// The newest first: the last ten that the provider vouched for, and the last ten others.
+    /// The newest first: the last ten that the provider vouched for, and the last ten further ones.
     sign_ins: Vec<SsoSignInView>,
 }
 

@@ -87,7 +87,7 @@ impl Bundle {
 }
 
 impl UnpackedFiles {
-    /// Compares the folder with the signed files: it has them and no others, for an `include` of several files would
+    /// Compares the folder with the signed files: it has them and no further ones, for an `include` of several files would
     /// take in one that was added.
     ///
     /// # Errors

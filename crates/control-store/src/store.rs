@@ -24,7 +24,7 @@ use tokio::time::timeout;
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 const MAX_CONNECTIONS: u32 = 16;
-/// Empties the tables that a backup leaves out. What ended after the backup would be there again: sessions, and links
+/// Empties the tables that a backup leaves out. Sessions that ended after the backup would be there again, and links
 /// and steps that lead to one.
 const PERISHABLE: [(&str, &str); 5] = [
     ("sessions", "DELETE FROM copy.sessions"),

@@ -14,7 +14,7 @@ pub(super) struct NodeModules {
     proofs: &'static [&'static str],
 }
 
-/// What the tests of pages drive a browser with: the driver, and the check of accessibility.
+/// Packages by which the tests of pages drive a browser: the driver, and the check of accessibility.
 pub(super) const BROWSER: NodeModules = NodeModules {
     folder: "browser",
     modules: &["playwright-core@1", "axe-core@4"],

@@ -48,7 +48,7 @@ pub(crate) async fn run(lookup: &Lookup<'_>, matches: &ArgMatches) -> Result<(),
         apply.noun(*noun, items).await?;
     }
     if matches.get_flag("prune") {
-        // What refers to others goes first.
+        // Objects that refer to further ones go first.
         for (noun, items) in nouns.iter().rev() {
             apply.prune(*noun, items).await?;
         }

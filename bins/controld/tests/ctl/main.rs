@@ -352,7 +352,7 @@ fn what_a_file_says_becomes_true() {
         apply(&[]),
         "project/edge unchanged\nproject/core unchanged\n"
     );
-    // What the file does not name is left, unless it is to be pruned.
+    // Objects that the file does not name are left, unless they are to be pruned.
     fs::write(&file, json!({"projects": [{"name": "edge"}]}).to_string()).unwrap();
     assert_eq!(apply(&[]), "project/edge unchanged\n");
     assert_eq!(

@@ -68,7 +68,7 @@ fn run(words: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// Makes an organization by the command line, for nobody may make a second one by the interface.
+/// Makes an organization by the command line, for the interface lets no user make a second one.
 fn organization(data: &str, number: u8) -> String {
     let (email, name) = (format!("a@{number}.example"), format!("tenant {number}"));
     let create = ["admin", "create", "--data-dir", data, "--email", &email];

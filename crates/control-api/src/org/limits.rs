@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 pub(crate) struct OrgLimitsView {
     /// The most that it may have.
     quotas: QuotasView,
-    /// What it has.
+    /// The current use.
     used: QuotasView,
     /// Days that values are kept after their end; 0: for ever.
     retention_days: RetentionView,

@@ -12,7 +12,7 @@ use control_wire::OrgId;
 pub struct OrgLimits {
     /// The most that it may have.
     pub quotas: Quotas,
-    /// What it has.
+    /// The current use.
     pub used: Quotas,
     /// For how long values that have ended are kept.
     pub retention: Retention,

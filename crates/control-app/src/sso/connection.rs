@@ -22,7 +22,7 @@ pub struct SsoOverview {
     pub connection: Option<Versioned<SsoConnection>>,
     /// Domains of addresses for new users; without effect in an installation of one organization.
     pub domains: Vec<String>,
-    /// The last sign-ins, the newest first: at most ten that the provider vouched for, and ten others.
+    /// The last sign-ins, the newest first: at most ten that the provider vouched for, and ten further ones.
     pub sign_ins: Vec<SsoSignIn>,
 }
 

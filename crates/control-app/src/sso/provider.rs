@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 const DISCOVERY_AGE: SignedDuration = SignedDuration::from_hours(1);
 const METADATA_AGE: SignedDuration = SignedDuration::from_hours(24);
-/// Shortest time between two tries of an address that gave no answer: anybody may begin a sign-in, and each try may
+/// Shortest time between two tries of an address that gave no answer: any browser may begin a sign-in, and each try may
 /// take ten seconds.
 const FAILURE_AGE: SignedDuration = SignedDuration::from_secs(5);
 /// Shortest time between two readings of metadata because of an unknown certificate.

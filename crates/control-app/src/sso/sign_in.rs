@@ -33,11 +33,11 @@ pub struct SsoRequest<'a> {
     pub return_to: &'a str,
     /// The cookie of an earlier beginning; kept, so that two windows do not disturb each other.
     pub browser: Option<&'a Secret>,
-    /// What it is for.
+    /// Its purpose.
     pub intent: SsoIntent<'a>,
 }
 
-/// What a browser begins, with its request if it is signed in already.
+/// The purpose of a sign-in at a provider, with the request of a browser that is signed in already.
 #[derive(Clone, Copy, Debug)]
 pub enum SsoIntent<'a> {
     /// A session.
@@ -548,7 +548,7 @@ impl App {
     }
 }
 
-/// Who links is a member with a fresh proof of identity; who tries administers the organization.
+/// To link takes a member with a fresh proof of identity; to try takes an administrator of the organization.
 fn purpose(org: OrgId, intent: SsoIntent<'_>) -> Result<SsoPurpose, Error> {
     match intent {
         SsoIntent::SignIn => Ok(SsoPurpose::SignIn),

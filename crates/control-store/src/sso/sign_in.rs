@@ -8,7 +8,7 @@ use control_wire::OrgId;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-/// Sign-ins that a connection remembers: so many that the provider vouched for, and so many others, which need no
+/// Sign-ins that a connection remembers: so many that the provider vouched for, and so many further ones, which need no
 /// provider and could push the first ones out.
 const KEPT: i64 = 10;
 

@@ -153,7 +153,7 @@ async fn a_heartbeat_without_news_is_a_sign_of_life() {
         let id = nodes[0].id;
         let mut changed = full();
         changed.status.as_mut().unwrap().active = Some(BundleId(Uuid::from_u128(9)));
-        // What comes, and after how many seconds; whether it is news to a node that was online 90 s ago.
+        // The heartbeat, and its delay in seconds; whether it is news to a node that was online 90 s ago.
         let cases = [
             (bare(), 1, true, "the first"),
             (bare(), 2, false, "only the time"),

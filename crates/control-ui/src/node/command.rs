@@ -23,7 +23,7 @@ struct ConfirmPage {
     confirm: Confirm,
 }
 
-/// Sets the labels of the form, and removes all others.
+/// Sets the labels of the form, and removes all further ones.
 pub(crate) async fn label(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

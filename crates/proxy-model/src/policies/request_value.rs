@@ -1,4 +1,4 @@
-//! Values of a request in header fields: `{client_ip}`, `{host}` and others of a closed set.
+//! Values of a request in header fields: `{client_ip}`, `{host}` and further ones of a closed set.
 
 use http::HeaderValue;
 use std::fmt::Write;

@@ -9,7 +9,7 @@ pub(super) struct Case {
     pub(super) place: Place,
 }
 
-/// What is special about a case.
+/// The peculiarity of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Nothing,

@@ -48,7 +48,7 @@ pub(super) struct Site {
     world: World,
 }
 
-/// What the routes lead to.
+/// The upstreams of the routes.
 struct Upstreams {
     named: Vec<(&'static str, Upstream)>,
 }
@@ -465,7 +465,7 @@ tests {
 }
 "#;
 
-/// What an operator would write down of the routes; none is about `reports`.
+/// Expectations that an operator would have of the routes; none is about `reports`.
 const PURE_TESTS: &str = r#"
     test "the API" {
         request "GET" "/api/items"

@@ -1,4 +1,4 @@
-//! What a bundle did to the clients, and which guard stopped it.
+//! Effects of a bundle on clients, and the guard that stopped it.
 
 use std::fmt;
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 /// Processes before the reporting one that are remembered.
 const MAX_EARLIER_INSTANCES: usize = 8;
-/// A process that comes back this often after others took over runs beside them. Once, it may be a last heartbeat that
+/// A process that comes back this often after another one took over runs beside them. Once, it may be a last heartbeat that
 /// was late.
 const MAX_RETURNS: usize = 2;
 

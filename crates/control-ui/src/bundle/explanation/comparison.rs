@@ -82,7 +82,7 @@ pub(super) fn compare(
     }
 }
 
-/// What becomes of the request, to stand behind it as a subject.
+/// The fate of the request, a predicate to the request as subject.
 fn clause(document: &Document) -> String {
     let by = document.route.as_ref();
     let by = by.map_or_else(String::new, |route| format!(" by route {}", route.name));
