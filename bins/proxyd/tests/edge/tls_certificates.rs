@@ -4,6 +4,7 @@ use crate::support::{Authority, Http2, TlsClient, live, over_tls, start, to};
 use http::Request;
 use proxy_testkit::{Reload, Upstream};
 use std::fs;
+use tokio::io::AsyncReadExt;
 
 const FURTHER: &str = r#"certificate { cert-file "b.crt"; key-file "b.key" }"#;
 
@@ -189,6 +190,29 @@ fn a_renewed_certificate_is_shown_without_a_reload() {
             }
         }
         assert_eq!(open.get("a.test", "/").await.0, 200);
+    });
+}
+
+#[test]
+fn a_connection_without_a_request_so_far_is_served_after_a_reload() {
+    let authority = Authority::new("root");
+    let [site, other] = [0, 1].map(|_| authority.issue(&["a.test"]));
+    let upstream = Upstream::saying("hello");
+    let kdl = to(&upstream, &over_tls(""));
+    let proxyd = start(&kdl, &[("site", &site), ("other", &other)]);
+
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        let mut open = client.connect(proxyd.address(), "a.test").await;
+        assert_eq!(open.shown(), site.der());
+        assert_eq!(
+            proxyd.reload(&kdl.replace("site.", "other.")),
+            Reload::Applied
+        );
+        assert_eq!(open.get("a.test", "/").await.0, 200);
+        let mut rest = Vec::new();
+        open.stream.read_to_end(&mut rest).await.unwrap();
+        assert_eq!(rest, b"", "nothing behind the last answer");
     });
 }
 

@@ -130,10 +130,11 @@ impl ConnectionInfo {
         worker.is_draining() || self.listener.get() == REMOVED_LISTENER || self.is_used_up(worker)
     }
 
-    /// Whether an idle HTTP/1.x connection ends now.
+    /// Whether an idle HTTP/1.x connection ends now. One without a request so far stays open for its first, which may be
+    /// on its way; the time for a head bounds the wait.
     #[inline]
     pub fn should_close_idle(&self, worker: &Worker) -> bool {
-        self.must_close_now(worker) || self.is_used_up(worker)
+        self.must_close_now(worker) || (self.requests.get() > 0 && self.is_used_up(worker))
     }
 
     /// Whether an idle connection closes because the process has no descriptor left for another.

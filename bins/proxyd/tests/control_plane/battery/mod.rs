@@ -41,8 +41,12 @@ fn two_hurtful_bundles_stop_before_the_second_batch_and_a_harmless_one_does_not(
         assert_eq!(row.guard, guard, "{row:?}");
         assert_eq!(row.hurt_outside, 0, "{row:?}");
     }
-    // Beside other tests an answer may come too late for a client: that is no verdict on the bundle.
     assert_eq!(comment.guard, "", "{comment:?}");
+    assert_eq!(
+        (comment.hurt_inside, comment.hurt_outside),
+        (0, 0),
+        "{comment:?}"
+    );
 }
 
 /// Runs what the environment asks for, and prints its table; without it, nothing.
