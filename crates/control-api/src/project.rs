@@ -43,7 +43,7 @@ pub(crate) struct RulesView {
     /// When a second person has to approve another bundle: `none`, where a rollout asks for it; `risky`, also where
     /// more changes than comments, tests and new upstreams; `all`, always.
     approve: ApprovalRule,
-    /// Whether bundles whose check has warnings are refused.
+    /// Whether bundles with warnings of the check are refused.
     refuse_warnings: bool,
     /// Times of the week in UTC at which no rollout starts or opens a batch, and nothing is assigned.
     #[schema(example = json!(["Fri 16:00-Mon 08:00"]))]
@@ -65,7 +65,7 @@ pub(crate) struct WeakerPolicyView {
 pub(crate) struct PolicyRequest {
     /// When a second person has to approve another bundle.
     approve: Option<ApprovalRule>,
-    /// Whether bundles whose check has warnings are refused.
+    /// Whether bundles with warnings of the check are refused.
     refuse_warnings: Option<bool>,
     /// Times of the week in UTC without changes, at most 16, each with its end excluded; an empty list ends all.
     #[schema(max_items = 16, example = json!(["Fri 16:00-Mon 08:00"]))]

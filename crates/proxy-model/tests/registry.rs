@@ -111,7 +111,8 @@ fn every_setting_has_a_meaning_and_a_crate_that_enforces_it() {
         );
         let Proof { by, test } = spec.proof;
         assert!(
-            (by.starts_with("proxy") || by == "control-client") && !test.is_empty(),
+            (by.starts_with("proxy-") || ["proxyd", "control-client"].contains(&by))
+                && !test.is_empty(),
             "{}",
             spec.path
         );

@@ -3,11 +3,11 @@
 
 use super::tree::Tree;
 
-/// Words for people. A machine, a task or a peer is named by its noun. `whose` is none of them: English has no other
-/// possessive for things.
+/// Words for people. A machine, a task or a peer is named by its noun.
 const PEOPLE_WORDS: &[&str] = &[
     "who",
     "whom",
+    "whose",
     "whoever",
     "whomever",
     "nobody",
@@ -133,11 +133,14 @@ mod tests {
 
     #[test]
     fn people_words_are_counted_in_comments_only() {
-        let text = "//! Who comes next, and by whose clock.\n/// A peer.\nlet who = \"nobody\"; \
+        let text = "//! Who comes next, and whose turn it is.\n/// A peer.\nlet who = \"nobody\"; \
                     // whoever\n// unwhole\n";
         let words = Words::count(&Tree::from_files(&[("a.rs", text)]));
-        assert_eq!(words.people(), ["a.rs:1 who", "a.rs:3 whoever"]);
-        assert_eq!(words.people_per_mille(), 500);
+        assert_eq!(
+            words.people(),
+            ["a.rs:1 who", "a.rs:1 whose", "a.rs:3 whoever"]
+        );
+        assert_eq!(words.people_per_mille(), 750);
     }
 
     #[test]

@@ -84,7 +84,7 @@ fn keys(world: &World) -> Vec<String> {
     made.collect()
 }
 
-/// The commands of the page's pipeline whose lines begin so.
+/// The commands of the page's pipeline on lines that begin so.
 fn pipeline(begin: &str) -> [String; 2] {
     let lines = PAGE.lines().map(str::trim);
     let commands = lines.filter_map(|line| line.strip_prefix(begin));

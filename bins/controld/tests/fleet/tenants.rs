@@ -302,7 +302,7 @@ impl Attacker {
         });
     }
 
-    /// Uploads whose bodies come piece by piece.
+    /// Uploads with bodies that come piece by piece.
     fn upload_slowly(&mut self, path: &str) {
         let (from, to) = (self.own.address, self.to);
         let head = head(

@@ -40,7 +40,7 @@ fn start() -> Running {
     Running::start_with(&["--heartbeat-secs", "1"])
 }
 
-/// A bundle whose pages come from `upstream`, with these tests.
+/// A bundle with pages from `upstream`, with these tests.
 fn forwarding(address: SocketAddr, upstream: SocketAddr, tests: &str) -> Value {
     let config = format!(
         "listeners {{ listener \"main\" {{ address \"{address}\" }} }}\n\
@@ -80,7 +80,7 @@ fn a_live_test_is_sent_after_a_switch_and_takes_the_node_back() {
     assert_eq!(running.said(), "two");
 }
 
-/// A bundle with TLS, whose live tests expect the certificate of the control plane.
+/// A bundle with TLS and live tests that expect the certificate of the control plane.
 fn secure(running: &Running, made: &CertifiedKey<KeyPair>, tests: &str) -> Value {
     let secure = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let request = json!({

@@ -35,7 +35,7 @@ const FILES: [&str; 9] = [
 /// Any free port.
 const FREE: &str = "127.0.0.1:0";
 
-/// The text of an example whose addresses and paths a test replaces.
+/// The text of an example; a test replaces its addresses and paths.
 struct Example(String);
 
 impl Example {

@@ -62,7 +62,7 @@ impl App {
         Ok(deleted)
     }
 
-    /// Reads every archive of the audit log; gives the first one whose bytes are not those that were stored.
+    /// Reads every archive of the audit log; gives the first one with other bytes than were stored.
     ///
     /// # Errors
     ///

@@ -53,7 +53,7 @@ impl App {
         Ok(keys)
     }
 
-    /// The deactivated keys whose endorsements lead offline nodes to the verifying ones.
+    /// The deactivated keys with endorsements that lead offline nodes to the verifying ones.
     ///
     /// # Errors
     ///

@@ -40,7 +40,7 @@ impl Machine {
         reason: RefusalReason,
         mut diagnostics: Vec<String>,
     ) -> Action {
-        // An order that was carried out before the process ended stays carried out; one whose trial the process did not
+        // An order that was carried out before the process ended stays carried out; one with a trial that the process did not
         // survive is judged anew.
         let last_good = self.state.last_good.as_ref();
         let is_on_trial = last_good.is_none_or(|good| good.counter < order.counter);

@@ -27,7 +27,7 @@ named! {
 pub struct PolicyRules {
     /// When a second person has to approve.
     pub approve: ApprovalRule,
-    /// Whether bundles whose check has warnings are refused.
+    /// Whether bundles with warnings of the check are refused.
     pub refuse_warnings: bool,
     /// Times of the week without changes.
     pub freezes: Freezes,
@@ -73,7 +73,7 @@ impl Default for PolicyRules {
 }
 
 impl PolicyRules {
-    /// Whether nodes may be ordered a bundle now, whose check has so many warnings.
+    /// Whether nodes may be ordered a bundle with so many warnings now.
     ///
     /// # Errors
     ///

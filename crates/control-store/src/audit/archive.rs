@@ -96,7 +96,7 @@ impl Transaction {
         Ok(Some((archive, bytes)))
     }
 
-    /// Deletes the entries of an archive, whose object is stored; how many.
+    /// Deletes the entries of an archive after its object was stored; how many.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The origins whose pages may use a route, and how.
+/// The origins of pages that may use a route, and how.
 #[derive(Clone, Debug)]
 pub struct Cors {
     /// Place of the block.

@@ -132,7 +132,7 @@ settings! {
     RECORDING_KEEP: Size, Given<u64> = size("observability.recording.keep", 64 * KIB, GIB)
         .or(16 * MIB)
         .enforced("proxyd", "a_recording_is_bounded_and_ends_with_its_setting");
-    /// Names of header fields whose values are recorded as digests with a key of the process. Values of fields whose names
+    /// Names of header fields with values recorded as digests, with a key of the process. Values of fields with names that
     /// hold `auth`, `cookie`, `credential`, `key`, `password`, `secret`, `session` or `token` always are. Query
     /// parameters are redacted as in logs.
     RECORDING_REDACT: Text<HeaderName>, Many =

@@ -93,7 +93,7 @@ settings! {
     PRIORITY: Integer<i32>, Given<i32> = priority()
         .or(50)
         .enforced("proxy-routing", "the_higher_priority_wins_whatever_the_order_and_the_path");
-    /// Names of the listeners whose requests the route takes: `listeners "http" "admin"`. Counts as one
+    /// Names of the listeners that lead to the route: `listeners "http" "admin"`. Counts as one
     /// condition more among routes of the same host and path.
     LISTENERS: Text<String>, Many = words("routes.route.listeners", "a listener's name", "http")
         .many()

@@ -1,4 +1,4 @@
-//! The share of requests whose heads are recorded, and their form.
+//! The share of requests with a recorded head, and the form of the record.
 
 use proxy_model::{Observability, Recording, is_secret_name};
 use proxy_telemetry::{AccessFormat, RecordingFormat};

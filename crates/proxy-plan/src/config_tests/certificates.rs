@@ -1,4 +1,4 @@
-//! Expectations of certificates, whose files the caller has read.
+//! Expectations of certificates, from files that the caller has read.
 
 use super::explain_command::command;
 use super::question;
@@ -26,7 +26,7 @@ pub struct CertificateFailure {
     pub is_by_time: bool,
 }
 
-/// The tests whose expectations of a certificate fail. `shown` has the certificate that the listener with this index shows
+/// The tests with a failed expectation of a certificate. `shown` has the certificate that the listener with this index shows
 /// to a client of a host; `None` without TLS.
 #[must_use]
 pub fn failed_certificate_tests(

@@ -34,7 +34,7 @@ struct BoundTest {
 }
 
 impl LiveTests {
-    /// The tests of a plan whose listeners are bound to these addresses, in their order.
+    /// The tests of a plan with listeners bound to these addresses, in their order.
     pub(crate) fn new<'a>(plan: &Plan, bound: impl Iterator<Item = &'a BindAddress>) -> Self {
         let bound: Vec<&BindAddress> = bound.collect();
         let tests = live_tests(plan).into_iter().filter_map(|test| {

@@ -12,7 +12,7 @@ pub struct RecordingFormat {
     pub head: AccessFormat,
     /// Whether a field of this name, in lower case, is a credential. Its value is recorded as a digest.
     pub is_credential: fn(&str) -> bool,
-    /// Names of further fields whose values are recorded as digests, in lower case.
+    /// Names of further fields with values recorded as digests, in lower case.
     pub redact_headers: Vec<String>,
     /// The key of digests: equal values have equal digests while the process runs, and cannot be guessed without it.
     pub key: RandomState,

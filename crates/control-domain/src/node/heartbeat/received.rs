@@ -42,7 +42,7 @@ pub struct OrderedBundles {
     pub previous: Option<BundleId>,
     /// The newest order by which the node ran the bundle that it reports as active.
     pub confirmed_counter: Option<i64>,
-    /// The newest order whose bundle, the ordered one, the node rejected.
+    /// The newest order of the ordered bundle that the node rejected.
     pub rejected_counter: Option<i64>,
 }
 

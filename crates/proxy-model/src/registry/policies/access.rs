@@ -19,7 +19,7 @@ const fn network_file(path: &'static str) -> Spec<Text<PathBuf>, Required> {
 }
 
 settings! {
-    /// Networks of the clients whose requests the listener takes; those of others are answered 403, reason
+    /// Networks of the clients that the listener serves; requests of further ones are answered 403, reason
     /// `access_denied`. The client's address is the one that limits and logs use: behind `trusted-proxies`
     /// that in `X-Forwarded-For`.
     LISTENER_ALLOW: Text<IpNet>, Many = networks("listeners.listener.allow")
@@ -30,7 +30,7 @@ settings! {
     LISTENER_ALLOW_FILE: Text<PathBuf>, Many = network_file("listeners.listener.allow-file")
         .many()
         .enforced(BY, "a_reload_reads_files_of_networks_again");
-    /// Networks of the clients whose requests are answered 403, even if `allow` has them.
+    /// Networks of the clients that are answered 403, even if `allow` has them.
     LISTENER_DENY: Text<IpNet>, Many = networks("listeners.listener.deny")
         .many()
         .enforced(BY, "a_listener_takes_requests_of_its_networks_only");
@@ -38,7 +38,7 @@ settings! {
     LISTENER_DENY_FILE: Text<PathBuf>, Many = network_file("listeners.listener.deny-file")
         .many()
         .enforced(BY, "a_reload_reads_files_of_networks_again");
-    /// Networks of the clients whose requests the route takes, as `allow` of a listener. A request must be
+    /// Networks of the clients that the route serves, as `allow` of a listener. A request must be
     /// admitted by both. A refused request goes to no other route.
     ALLOW: Text<IpNet>, Many = networks("routes.route.policies.allow")
         .many()
@@ -49,7 +49,7 @@ settings! {
         .many()
         .also(ROUTE)
         .enforced(BY, "a_reload_reads_files_of_networks_again");
-    /// Networks of the clients whose requests are answered 403, even if `allow` has them.
+    /// Networks of the clients that are answered 403, even if `allow` has them.
     DENY: Text<IpNet>, Many = networks("routes.route.policies.deny")
         .many()
         .also(ROUTE)
