@@ -33,6 +33,7 @@ pub use limits::admission::Admission;
 pub use limits::in_flight_limit::InFlightLimit;
 pub use limits::route_limits::{RateBuckets, RateRule, RouteLimits};
 pub use limits::shared_limit::SharedLimit;
+pub use local::acme::ChallengeTokens;
 pub use pipeline::handle;
 pub use record::error_log::log_connection_problem;
 pub use response::body::{Body, BodyError};

@@ -1,10 +1,15 @@
 //! The state of the process: start, configuration, and readiness for traffic.
 
+mod certificates;
+
+pub use certificates::{ObtainedCertificate, ObtainingFailure};
+
 use crate::exposition::{Build, Format, Scrape};
 use crate::metrics::Gauge;
 use crate::names;
 use crate::process::Process;
 use crate::registry::Registry;
+use certificates::Certificates;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -30,6 +35,7 @@ pub struct Lifecycle {
     listening: AtomicBool,
     draining: AtomicBool,
     silent_workers: AtomicUsize,
+    certificates: Certificates,
 }
 
 /// No reload was attempted yet.
@@ -64,6 +70,7 @@ impl Lifecycle {
             listening: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             silent_workers: AtomicUsize::new(0),
+            certificates: Certificates::default(),
         }
     }
 
@@ -96,6 +103,16 @@ impl Lifecycle {
         self.silent_workers.store(count, Ordering::Release);
     }
 
+    /// Sets the state of the certificate in `file`, which the process obtains itself.
+    pub fn set_certificate(&self, file: &str, certificate: &ObtainedCertificate) {
+        self.certificates.set(file, certificate);
+    }
+
+    /// Removes the certificates in other files.
+    pub fn retain_certificates(&self, is_kept: impl Fn(&str) -> bool) {
+        self.certificates.retain(is_kept);
+    }
+
     /// Whether the process is draining.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
@@ -116,7 +133,7 @@ impl Lifecycle {
             FAILED => json!("failure"),
             _ => Value::Null,
         };
-        json!({
+        let mut status = json!({
             "status": "healthy",
             "version": self.version,
             "uptime_seconds": uptime.as_secs(),
@@ -126,7 +143,13 @@ impl Lifecycle {
             "last_config_reload_result": result,
             "config_generation": self.generation.load(Ordering::Acquire),
             "draining": self.is_draining(),
-        })
+        });
+        if let Some((document, certificates)) =
+            status.as_object_mut().zip(self.certificates.document())
+        {
+            document.insert("certificates".to_owned(), certificates);
+        }
+        status
     }
 
     /// Whether the process takes traffic, with the body of `/ready`.
@@ -143,7 +166,11 @@ impl Lifecycle {
             reasons.push("a worker does not respond");
         }
         if reasons.is_empty() {
-            return (true, json!({"status": "ready"}));
+            let warnings = self.certificates.warnings();
+            if warnings.is_empty() {
+                return (true, json!({"status": "ready"}));
+            }
+            return (true, json!({"status": "ready", "warnings": warnings}));
         }
         (false, json!({"status": "not_ready", "reasons": reasons}))
     }

@@ -33,6 +33,7 @@ pub use client_auth::ClientAuthVerdict;
 pub use close_notify::send_close_notify;
 pub use error::{StapleError, TlsError, TlsWarning};
 pub use expiry::EXPIRY_WARNING;
+pub use resolver::challenges::{CHALLENGE_PROTOCOL, ChallengeCertificates};
 pub use roots::PlatformRoots;
 pub use server::ServerTls;
 pub use settings::{

@@ -35,6 +35,7 @@ const ROWS: &[Row] = &[
         layer: "wire",
         chains: &[
             &["proxy-probe", "proxy-pool", "proxy-tls"],
+            &["proxy-acme", "proxy-tls"],
             &["proxy-agent"],
             &["proxy-dns"],
             &["proxy-agent-kit"],

@@ -388,6 +388,7 @@ mod tests {
     use crate::headers::correlation::IdSource;
     use crate::headers::forwarded_headers::Peer;
     use crate::limits::in_flight_limit::InFlightLimit;
+    use crate::local::acme::ChallengeTokens;
     use crate::response::body::Body;
     use crate::response::tunnel::Switched;
     use crate::response::upgradable_response::Reply;
@@ -447,6 +448,7 @@ mod tests {
             clients: ConnectionsByClient::new(10, KeySeed { low: 1, high: 2 }),
             memory: Arc::default(),
             clock: ProcessClock::starting_at(0, Duration::ZERO),
+            challenges: ChallengeTokens::default(),
             lifecycle: Arc::new(lifecycle),
         };
         let metrics = registry.worker(0);

@@ -4,6 +4,7 @@ use crate::headers::correlation::IdSource;
 use crate::headers::host_value::HostValue;
 use crate::limits::admission::Admission;
 use crate::limits::in_flight_limit::InFlightLimit;
+use crate::local::acme::ChallengeTokens;
 use crate::upload::body_buffer::BodyBuffer;
 use crate::upload::request_body::RequestBody;
 use crate::worker::active_plan::ActivePlan;
@@ -41,6 +42,8 @@ pub struct Shared {
     pub health_changes: Arc<Notify>,
     /// Counts changes that take effect on all workers at once: ejections, and changes by operators.
     pub target_changes: Arc<TargetChanges>,
+    /// Challenges of certificate authorities under way.
+    pub challenges: ChallengeTokens,
     /// State of the process.
     pub lifecycle: Arc<Lifecycle>,
 }
