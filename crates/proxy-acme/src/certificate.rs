@@ -2,9 +2,10 @@
 
 use crate::error::AcmeError;
 use crate::renewal::Validity;
-use crate::settings::{AcmeSettings, KeyType};
+use crate::settings::AcmeSettings;
 use aws_lc_rs::digest::{SHA256, digest};
 use instant_acme::CertificateIdentifier;
+use proxy_model::AcmeKeyType;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, Der};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,7 +22,7 @@ pub(crate) struct StoredCertificate {
     /// Its DNS names, in lower case.
     names: Vec<String>,
     /// `None` for a kind that is not configured here.
-    key_type: Option<KeyType>,
+    key_type: Option<AcmeKeyType>,
     /// Key identifier of its issuer, and its serial number, as in renewal information. [RFC 9773 §4.1]
     renewal_id: Option<(Vec<u8>, Vec<u8>)>,
     /// A number from 0 to 1 that differs between certificates.
@@ -50,10 +51,8 @@ impl StoredCertificate {
 
     /// Whether it is a certificate for these settings.
     pub(crate) fn fits(&self, settings: &AcmeSettings) -> bool {
-        let AcmeSettings {
-            hosts, key_type, ..
-        } = settings;
-        self.key_type == Some(*key_type) && hosts.iter().all(|host| self.names.contains(host))
+        let (hosts, key_type) = (&settings.hosts, settings.key_type);
+        self.key_type == Some(key_type) && hosts.iter().all(|host| self.names.contains(host))
     }
 
     /// Checks a certificate that the authority has issued.
@@ -88,11 +87,11 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     names.collect()
 }
 
-fn key_type(certificate: &X509Certificate<'_>) -> Option<KeyType> {
+fn key_type(certificate: &X509Certificate<'_>) -> Option<AcmeKeyType> {
     match certificate.public_key().parsed().ok()? {
-        PublicKey::EC(point) if point.key_size() == 256 => Some(KeyType::EcdsaP256),
-        PublicKey::EC(point) if point.key_size() == 384 => Some(KeyType::EcdsaP384),
-        PublicKey::RSA(_) => Some(KeyType::Rsa2048),
+        PublicKey::EC(point) if point.key_size() == 256 => Some(AcmeKeyType::EcdsaP256),
+        PublicKey::EC(point) if point.key_size() == 384 => Some(AcmeKeyType::EcdsaP384),
+        PublicKey::RSA(_) => Some(AcmeKeyType::Rsa2048),
         _ => None,
     }
 }

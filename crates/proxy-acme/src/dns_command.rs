@@ -157,14 +157,14 @@ mod tests {
         ran.map_err(|error| error.to_string())
     }
 
-    const LONG: Duration = Duration::from_mins(1);
+    const LONG_TIMEOUT: Duration = Duration::from_mins(1);
 
     #[test]
     fn the_program_gets_its_arguments_and_no_environment() {
         let folder = tempfile::tempdir().unwrap();
         let seen = folder.path().join("seen");
         let script = format!("echo \"$@\" > {0}; env >> {0}", seen.display());
-        present(&command(folder.path(), &script, LONG)).unwrap();
+        present(&command(folder.path(), &script, LONG_TIMEOUT)).unwrap();
         let seen = fs::read_to_string(seen).unwrap();
         let mut lines: Vec<&str> = seen.lines().collect();
         assert_eq!(lines.remove(0), "present _acme-challenge.a.example value");
@@ -181,12 +181,12 @@ mod tests {
     fn a_failure_is_told_with_what_the_program_said() {
         let folder = tempfile::tempdir().unwrap();
         let script = "echo 'no such zone' >&2; head -c 100000 /dev/zero | tr '\\0' x >&2; exit 3";
-        let fault = present(&command(folder.path(), script, LONG)).unwrap_err();
+        let fault = present(&command(folder.path(), script, LONG_TIMEOUT)).unwrap_err();
         assert!(fault.contains("exit status: 3"), "{fault}");
         assert!(fault.contains("no such zone"), "{fault}");
         let missing = DnsCommand {
             program: folder.path().join("missing"),
-            timeout: LONG,
+            timeout: LONG_TIMEOUT,
         };
         assert!(present(&missing).unwrap_err().contains("cannot be run"));
     }

@@ -5,7 +5,7 @@ use crate::authority::RetryAfter;
 use crate::certificate::StoredCertificate;
 use crate::error::AcmeError;
 use crate::order;
-use crate::renewal::{Window, renewal_time, retry_delay};
+use crate::renewal::{Window, earliest_order, renewal_time, retry_delay};
 use crate::responder::Responder;
 use crate::settings::AcmeSettings;
 use crate::storage::{Storage, StorageLock};
@@ -65,7 +65,7 @@ struct Keeper<O> {
     now: fn() -> SystemTime,
     retry_after: RetryAfter,
     failures: u32,
-    /// Time of the next attempt after a failure.
+    /// Earliest time of the next attempt after a failure or a success.
     retry_at: Option<SystemTime>,
     /// The certificate that was reported last.
     known: Option<StoredCertificate>,
@@ -221,7 +221,7 @@ impl<O: FnMut(Event<'_>) + Send> Keeper<O> {
         let of = storage.clone();
         blocking(move || of.write_certificate(&pem)).await?;
         self.failures = 0;
-        self.retry_at = None;
+        self.retry_at = Some(earliest_order(obtained.validity, (self.now)()));
         self.window = None;
         self.ask_window_at = None;
         (self.observe)(Event::Obtained {

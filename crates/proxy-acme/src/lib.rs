@@ -20,5 +20,5 @@ mod storage;
 pub use error::{AcmeError, Refusal};
 pub use keep::{Event, keep};
 pub use responder::Responder;
-pub use settings::{AcmeSettings, Challenge, DnsCommand, ExternalAccount, KeyType};
+pub use settings::{AcmeSettings, Challenge, DnsCommand, ExternalAccount};
 pub use storage::Storage;

@@ -9,6 +9,9 @@ const RETRY_FACTOR: u32 = 4;
 const MAX_RETRY: Duration = Duration::from_hours(6);
 /// Longest delay that the authority can ask for.
 const MAX_ASKED: Duration = Duration::from_hours(7 * 24);
+/// Shortest interval between two certificates, for lifetimes of at least three times as long: a clock that is ahead, or
+/// a window in the past, orders no certificate after the other.
+const MIN_ORDER_INTERVAL: Duration = Duration::from_hours(24);
 /// A window of the authority moves no renewal beyond this part of the lifetime before the end: 1/10.
 const LAST_PART: u32 = 10;
 /// Renewals of machines with certificates of one day are spread over this part of the lifetime: 1/20.
@@ -44,6 +47,12 @@ pub(crate) fn renewal_time(validity: Validity, window: Option<Window>, spread: f
             chosen.min(not_after - lifetime / LAST_PART)
         }
     }
+}
+
+/// The earliest time of an order after a certificate that was obtained at `now`.
+pub(crate) fn earliest_order(validity: Validity, now: SystemTime) -> SystemTime {
+    let lifetime = validity.not_after.duration_since(validity.not_before);
+    now + (lifetime.unwrap_or_default() / 3).min(MIN_ORDER_INTERVAL)
 }
 
 /// The delay before the next attempt after `failures` in a row, at least one. `asked` is the authority's.
@@ -85,6 +94,19 @@ mod tests {
         assert_eq!(at(window(70, 72), 0.0), UNIX_EPOCH + DAY * 70);
         assert_eq!(at(window(200, 210), 0.0), UNIX_EPOCH + DAY * 81);
         assert_eq!(at(window(12, 10), 0.5), UNIX_EPOCH + DAY * 12);
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_orders_one_certificate_a_day() {
+        let ahead = UNIX_EPOCH + DAY * 80;
+        assert!(renewal_time(quarter(), None, 0.0) < ahead);
+        assert_eq!(earliest_order(quarter(), ahead), ahead + DAY);
+        let short = Validity {
+            not_before: UNIX_EPOCH,
+            not_after: UNIX_EPOCH + Duration::from_secs(9),
+        };
+        let earliest = UNIX_EPOCH + Duration::from_secs(3);
+        assert_eq!(earliest_order(short, UNIX_EPOCH), earliest);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Keys, signing requests, and the certificates of TLS-ALPN-01.
 
 use crate::error::AcmeError;
-use crate::settings::KeyType;
+use proxy_model::AcmeKeyType;
 use rcgen::{
     CertificateParams, CustomExtension, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256,
     PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256,
@@ -19,13 +19,13 @@ pub(crate) struct SigningRequest {
 /// Makes a key and a signing request for `hosts`. Blocks: RSA takes up to a second.
 pub(crate) fn signing_request(
     hosts: &[String],
-    key_type: KeyType,
+    key_type: AcmeKeyType,
 ) -> Result<SigningRequest, AcmeError> {
     let failed = |error: rcgen::Error| AcmeError::Key(error.to_string());
     let algorithm = match key_type {
-        KeyType::EcdsaP256 => &PKCS_ECDSA_P256_SHA256,
-        KeyType::EcdsaP384 => &PKCS_ECDSA_P384_SHA384,
-        KeyType::Rsa2048 => &PKCS_RSA_SHA256,
+        AcmeKeyType::EcdsaP256 => &PKCS_ECDSA_P256_SHA256,
+        AcmeKeyType::EcdsaP384 => &PKCS_ECDSA_P384_SHA384,
+        AcmeKeyType::Rsa2048 => &PKCS_RSA_SHA256,
     };
     let key = KeyPair::generate_for(algorithm).map_err(failed)?;
     let mut params = CertificateParams::new(hosts).map_err(failed)?;

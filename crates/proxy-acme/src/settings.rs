@@ -1,5 +1,6 @@
 //! The settings of one certificate.
 
+use proxy_model::AcmeKeyType;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub struct AcmeSettings {
     /// An account at the authority that the ACME account is bound to. [RFC 8555 §7.3.4]
     pub external_account: Option<ExternalAccount>,
     /// Kind of the certificate's key.
-    pub key_type: KeyType,
+    pub key_type: AcmeKeyType,
     /// Folder of accounts, keys and certificates.
     pub storage: PathBuf,
     /// Value of `User-Agent` in requests to the authority.
@@ -53,17 +54,6 @@ pub struct ExternalAccount {
     pub key_id: String,
     /// File with its MAC key, in base64url.
     pub key_file: PathBuf,
-}
-
-/// Kind of a certificate's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyType {
-    /// ECDSA with P-256.
-    EcdsaP256,
-    /// ECDSA with P-384.
-    EcdsaP384,
-    /// RSA with 2048 bits.
-    Rsa2048,
 }
 
 impl Challenge {

@@ -32,12 +32,8 @@ pub(crate) struct StorageLock {
 impl Storage {
     /// The files of these settings; nothing is read or made.
     pub fn new(settings: &AcmeSettings) -> Self {
-        let AcmeSettings {
-            hosts,
-            directory,
-            storage,
-            ..
-        } = settings;
+        let (hosts, directory) = (&settings.hosts, &settings.directory);
+        let storage = &settings.storage;
         let authority = directory.strip_prefix("https://").unwrap_or(directory);
         let authority = authority.split('/').next().unwrap_or_default();
         let authority = format!("{}-{}", file_name(authority), short_digest(directory));
@@ -175,7 +171,8 @@ fn short_digest(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Challenge, KeyType};
+    use crate::settings::Challenge;
+    use proxy_model::AcmeKeyType;
     use std::os::unix::fs::PermissionsExt;
 
     fn storage(folder: &Path, hosts: &[&str]) -> Storage {
@@ -186,7 +183,7 @@ mod tests {
             email: "a@b.example".to_owned(),
             challenge: Challenge::Http01,
             external_account: None,
-            key_type: KeyType::EcdsaP256,
+            key_type: AcmeKeyType::EcdsaP256,
             storage: folder.join("acme"),
             user_agent: "test".to_owned(),
         })

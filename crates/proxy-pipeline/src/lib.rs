@@ -33,7 +33,6 @@ pub use limits::admission::Admission;
 pub use limits::in_flight_limit::InFlightLimit;
 pub use limits::route_limits::{RateBuckets, RateRule, RouteLimits};
 pub use limits::shared_limit::SharedLimit;
-pub use local::acme::ChallengeTokens;
 pub use pipeline::handle;
 pub use record::error_log::log_connection_problem;
 pub use response::body::{Body, BodyError};
@@ -47,6 +46,7 @@ pub use upload::client_body::{
 };
 pub use upload::request_body::{RequestBody, RequestBodyError};
 pub use worker::active_plan::{ActivePlan, UpstreamConnectors};
+pub use worker::challenge_tokens::ChallengeTokens;
 pub use worker::connection_info::{
     ConnectionInfo, ExtendedConnectProtocol, REMOVED_LISTENER, RequestStream, TlsSession,
 };

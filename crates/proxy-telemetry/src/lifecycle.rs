@@ -1,8 +1,10 @@
 //! The state of the process: start, configuration, and readiness for traffic.
 
 mod certificates;
+mod time;
 
 pub use certificates::{ObtainedCertificate, ObtainingFailure};
+pub use time::timestamp;
 
 use crate::exposition::{Build, Format, Scrape};
 use crate::metrics::Gauge;
@@ -10,11 +12,11 @@ use crate::names;
 use crate::process::Process;
 use crate::registry::Registry;
 use certificates::Certificates;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
+use time::{rfc3339, unix_millis};
 
 /// The state of the process, written by the control thread and read by any thread.
 #[derive(Debug)]
@@ -193,27 +195,11 @@ impl Lifecycle {
     }
 }
 
-/// A time as RFC 3339 in UTC, with milliseconds.
-#[must_use]
-pub fn timestamp(time: SystemTime) -> String {
-    rfc3339(unix_millis(time))
-}
-
-fn unix_millis(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn rfc3339(unix_millis: u64) -> String {
-    let millis = i64::try_from(unix_millis).unwrap_or(i64::MAX);
-    let time = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH);
-    format!("{time:.3}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::registry::RegistrySettings;
+    use std::time::Duration;
 
     fn lifecycle() -> Lifecycle {
         let settings = RegistrySettings {

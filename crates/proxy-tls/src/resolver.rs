@@ -1,12 +1,10 @@
 //! Selection of the certificate by server name and the client's signature schemes.
 
-pub(crate) mod challenges;
-
 use crate::certificate::Certificate;
+use crate::challenges::{self, ChallengeCertificates};
 use crate::leaf::Names;
 use crate::settings::CertificateSource;
 use arc_swap::ArcSwap;
-use challenges::ChallengeCertificates;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use std::collections::HashMap;

@@ -2,11 +2,11 @@
 
 use crate::certificate::Certificate;
 use crate::certificate_info::CertificateInfo;
+use crate::challenges::CHALLENGE_PROTOCOL;
 use crate::client_auth::{ClientAuthVerdict, ClientAuthority};
 use crate::error::{TlsError, TlsWarning};
 use crate::file::Digest;
 use crate::provider;
-use crate::resolver::challenges::CHALLENGE_PROTOCOL;
 use crate::resolver::{CertificateStore, Slot};
 use crate::settings::{ServerTlsSettings, TlsVersion};
 use crate::tickets::TicketKeys;

@@ -1,7 +1,7 @@
 //! TLS settings as parsed values.
 
+use crate::challenges::ChallengeCertificates;
 use crate::error::TlsError;
-use crate::resolver::challenges::ChallengeCertificates;
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 use rustls_pki_types::ServerName;
@@ -25,7 +25,8 @@ pub struct ServerTlsSettings {
     pub client_auth: ClientAuth,
     /// Protocols offered, in order of preference. Empty: no ALPN is negotiated.
     pub alpn: Vec<Alpn>,
-    /// Certificates for TLS-ALPN-01, shown to authorities that validate a host. [RFC 8737]
+    /// Certificates for TLS-ALPN-01, shown to authorities that validate a host; requires protocols in `alpn`.
+    /// [RFC 8737]
     pub challenges: Option<ChallengeCertificates>,
 }
 

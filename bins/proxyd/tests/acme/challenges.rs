@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 fn a_certificate_is_obtained_by_tls_alpn_01() {
     let pebble = Pebble::start(Policy::USUAL);
     pebble.resolve("a.test");
-    let site = Site::of(&pebble);
+    let site = Site::new(&pebble);
     let proxyd = site.start(&site.block("\"a.test\"", "challenge \"tls-alpn-01\""));
     wait_for_certificate(&proxyd);
     let answer = site.ask("a.test", &pebble.issued_roots());
@@ -24,7 +24,7 @@ fn a_certificate_is_obtained_by_tls_alpn_01() {
 #[test]
 fn a_certificate_is_obtained_by_dns_01() {
     let pebble = Pebble::start(Policy::USUAL);
-    let site = Site::of(&pebble);
+    let site = Site::new(&pebble);
     let records = site.folder.path().join("records");
     fs::create_dir(&records).unwrap();
     let name = "_acme-challenge.a.test";
@@ -60,7 +60,7 @@ fn an_account_is_bound_to_an_external_one() {
         ..Policy::USUAL
     });
     pebble.resolve("a.test");
-    let site = Site::of(&pebble);
+    let site = Site::new(&pebble);
     let proxyd = site.start(&site.block("\"a.test\"", ""));
     let failure = wait_for_failure(&proxyd);
     assert_eq!(failure.text("problem"), "externalAccountRequired");
@@ -90,7 +90,7 @@ fn a_certificate_has_a_key_of_the_type_that_is_set() {
     for (_, host, _) in types {
         pebble.resolve(host);
     }
-    let site = Site::of(&pebble);
+    let site = Site::new(&pebble);
     let blocks = types.map(|(key_type, host, _)| {
         site.block(&format!("\"{host}\""), &format!("key-type \"{key_type}\""))
     });

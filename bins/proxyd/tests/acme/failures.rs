@@ -8,7 +8,7 @@ use std::fs;
 #[test]
 fn a_host_that_cannot_be_reached_is_told_with_what_to_do() {
     let pebble = Pebble::start(Policy::USUAL);
-    let site = Site::of(&pebble);
+    let site = Site::new(&pebble);
     let proxyd = site.start(&site.block("\"unknown.test\"", ""));
     let failure = wait_for_failure(&proxyd);
     // Pebble has no type of its own for names that do not resolve.
@@ -48,7 +48,7 @@ fn a_failing_authority_leaves_the_old_certificate() {
         ..Policy::USUAL
     });
     pebble.resolve("a.test");
-    let site = Site::of(&pebble);
+    let site = Site::new(&pebble);
     let block = site.block("\"a.test\"", "");
     let mut proxyd = site.start(&block);
     wait_for_certificate(&proxyd);
@@ -70,7 +70,7 @@ fn an_account_with_another_key_is_told() {
     let pebble = Pebble::start(Policy::USUAL);
     pebble.resolve("a.test");
     let [site, other] = [(); 2].map(|()| {
-        let site = Site::of(&pebble);
+        let site = Site::new(&pebble);
         let mut proxyd = site.start(&site.block("\"a.test\"", ""));
         wait_for_certificate(&proxyd);
         proxyd.terminate();
@@ -98,7 +98,7 @@ fn an_account_with_another_key_is_told() {
 fn an_authority_with_an_unknown_root_is_not_asked() {
     let [pebble, other] = [(); 2].map(|()| Pebble::start(Policy::USUAL));
     pebble.resolve("a.test");
-    let site = Site::of(&pebble);
+    let site = Site::new(&pebble);
     let block = site.block("\"a.test\"", "");
     let roots = |pebble: &Pebble| pebble.server_roots().display().to_string();
     let proxyd = site.start(&block.replace(&roots(&pebble), &roots(&other)));

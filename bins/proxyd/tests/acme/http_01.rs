@@ -14,7 +14,7 @@ fn a_certificate_is_obtained_by_http_01() {
     for host in ["www.a.test", "a.test"] {
         pebble.resolve(host);
     }
-    let site = Site::of(&pebble);
+    let site = Site::new(&pebble);
     let proxyd = site.start(&site.block(HOSTS, "challenge \"http-01\""));
     wait_for_certificate(&proxyd);
 
@@ -50,7 +50,7 @@ fn a_certificate_is_obtained_by_http_01() {
 fn a_restart_uses_the_stored_certificate() {
     let mut pebble = Pebble::start(Policy::USUAL);
     pebble.resolve("a.test");
-    let site = Site::of(&pebble);
+    let site = Site::new(&pebble);
     let block = site.block("\"a.test\"", "");
     let mut proxyd = site.start(&block);
     wait_for_certificate(&proxyd);
@@ -76,7 +76,7 @@ fn a_certificate_is_renewed_without_a_lost_request() {
         ..Policy::USUAL
     });
     pebble.resolve("a.test");
-    let site = Site::of(&pebble);
+    let site = Site::new(&pebble);
     let proxyd = site.start(&site.block("\"a.test\"", ""));
     wait_for_certificate(&proxyd);
 
@@ -109,7 +109,7 @@ fn a_reload_obtains_the_certificates_of_new_blocks_only() {
     for host in ["a.test", "b.test"] {
         pebble.resolve(host);
     }
-    let site = Site::of(&pebble);
+    let site = Site::new(&pebble);
     let first = site.block("\"a.test\"", "");
     let proxyd = Launch::new(BINARY, &site.kdl(&first)).start();
     wait_for_certificate(&proxyd);

@@ -9,6 +9,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -167,15 +168,13 @@ fn write_server_certificate(folder: &TempDir) {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a server does not tell when it listens"
-)]
+/// Waits until a program listens at `port`, which it does not say.
+#[expect(clippy::disallowed_methods, reason = "the wait has a deadline")]
 #[track_caller]
 fn wait_for(port: u16) {
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(begun.elapsed() < EVENT_TIMEOUT, "pebble does not start");
-        std::thread::sleep(Duration::from_millis(5));
+        park_timeout(Duration::from_millis(5));
     }
 }

@@ -17,11 +17,11 @@ fn orders(proxyd: &Proxyd) -> usize {
 fn two_processes_obtain_one_certificate() {
     let pebble = Pebble::start(Policy::USUAL);
     pebble.resolve("a.test");
-    let first = Site::of(&pebble);
+    let first = Site::new(&pebble);
     let block = first.block("\"a.test\"", "");
     let one = first.start(&block);
     // The authority reaches the first process only.
-    let mut second = Site::of(&pebble);
+    let mut second = Site::new(&pebble);
     second.http_port = free_port();
     second.tls_port = free_port();
     let other = second.start(&block);
@@ -44,7 +44,7 @@ fn two_processes_obtain_one_certificate() {
 fn an_upgrade_keeps_the_certificate() {
     let pebble = Pebble::start(Policy::USUAL);
     pebble.resolve("a.test");
-    let site = Site::of(&pebble);
+    let site = Site::new(&pebble);
     let mut proxyd = site.start(&site.block("\"a.test\"", ""));
     wait_for_certificate(&proxyd);
     let roots = pebble.issued_roots();

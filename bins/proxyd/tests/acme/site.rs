@@ -21,7 +21,7 @@ pub(crate) struct Site {
 
 impl Site {
     /// A site that asks `pebble`, and that `pebble` can reach.
-    pub(crate) fn of(pebble: &Pebble) -> Self {
+    pub(crate) fn new(pebble: &Pebble) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (_, key) = EXTERNAL_ACCOUNT;
         fs::write(folder.path().join("eab.key"), key).unwrap();

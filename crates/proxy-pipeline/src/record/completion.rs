@@ -388,12 +388,12 @@ mod tests {
     use crate::headers::correlation::IdSource;
     use crate::headers::forwarded_headers::Peer;
     use crate::limits::in_flight_limit::InFlightLimit;
-    use crate::local::acme::ChallengeTokens;
     use crate::response::body::Body;
     use crate::response::tunnel::Switched;
     use crate::response::upgradable_response::Reply;
     use crate::upload::client_body::ClientBody;
     use crate::worker::active_plan::{ActivePlan, UpstreamConnectors};
+    use crate::worker::challenge_tokens::ChallengeTokens;
     use crate::worker::connection_info::RequestStream;
     use crate::worker::state::{Logs, Shared};
     use crate::worker::time::Time;

@@ -5,15 +5,15 @@ mod responder;
 
 use crate::runtime::system_clock;
 use crate::runtime::task_scope::{TaskContext, TaskScope};
-use observer::Observer;
-use proxy_acme::{AcmeSettings, Challenge, DnsCommand, ExternalAccount, KeyType, Storage, keep};
-use proxy_model::{Acme, AcmeChallenge, AcmeKeyType, Model};
+use observer::{Observer, shown};
+use proxy_acme::{AcmeSettings, Challenge, DnsCommand, ExternalAccount, Storage, keep};
+use proxy_model::{Acme, AcmeChallenge, Model};
 use proxy_pipeline::ChallengeTokens;
 use proxy_telemetry::{Lifecycle, Registry};
 use proxy_tls::ChallengeCertificates;
 use responder::ListenerResponder;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The tasks that obtain certificates and renew them. They write files, which the watch of certificates
@@ -119,17 +119,8 @@ pub(super) fn acme_settings(acme: &Acme) -> AcmeSettings {
             key_id: account.key_id.value.clone(),
             key_file: account.key_file.value.clone(),
         }),
-        key_type: match key_type.value {
-            AcmeKeyType::EcdsaP256 => KeyType::EcdsaP256,
-            AcmeKeyType::EcdsaP384 => KeyType::EcdsaP384,
-            AcmeKeyType::Rsa2048 => KeyType::Rsa2048,
-        },
+        key_type: key_type.value,
         storage: storage.value.clone(),
         user_agent: concat!("proxyd/", env!("CARGO_PKG_VERSION")).to_owned(),
     }
-}
-
-/// The name of a certificate in metrics and in `/status`.
-fn shown(file: &Path) -> String {
-    file.display().to_string()
 }

@@ -1,6 +1,6 @@
 //! State of the certificates that the process obtains itself, for `/status` and `/ready`.
 
-use super::timestamp;
+use super::time::timestamp;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,6 +1,5 @@
 //! Logs, metrics and status of one certificate.
 
-use super::shown;
 use proxy_acme::Event;
 use proxy_telemetry::{
     Gauge, Lifecycle, ObtainedCertificate, ObtainingFailure, Registry, names, timestamp,
@@ -141,4 +140,9 @@ impl Observer {
             gauges.next_attempt.set(seconds(next));
         }
     }
+}
+
+/// The name of a certificate in metrics and in `/status`.
+pub(super) fn shown(file: &Path) -> String {
+    file.display().to_string()
 }

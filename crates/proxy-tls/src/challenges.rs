@@ -59,13 +59,13 @@ impl ChallengeCertificates {
     }
 
     /// The certificate for a handshake of an authority; `None` without a validation of its host.
-    pub(super) fn certificate(&self, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+    pub(crate) fn certificate(&self, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0.load().get(hello.server_name()?).cloned()
     }
 }
 
 /// Whether the client is an authority that validates a host: it offers the protocol alone.
-pub(super) fn is_validation(hello: &ClientHello<'_>) -> bool {
+pub(crate) fn is_validation(hello: &ClientHello<'_>) -> bool {
     let Some(mut offered) = hello.alpn() else {
         return false;
     };
