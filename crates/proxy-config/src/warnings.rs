@@ -1,5 +1,6 @@
 //! Warnings about a valid configuration.
 
+mod acme;
 mod ambiguous_paths;
 mod foreign;
 
@@ -18,6 +19,7 @@ pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
     weights_of_zero(model, faults);
     plaintext_to_tls_ports(model, faults);
     regexes_that_could_be_plain(model, faults);
+    acme::find(model, faults);
     foreign::find(model, files, faults);
 }
 

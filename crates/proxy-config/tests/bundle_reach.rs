@@ -98,6 +98,19 @@ fn listener_tls(settings: &str) -> String {
     ))
 }
 
+/// An `acme` block of a listener that answers by TLS-ALPN-01 unless `settings` say otherwise.
+fn acme(settings: &str) -> String {
+    let challenge = if settings.contains("challenge") {
+        ""
+    } else {
+        "challenge \"tls-alpn-01\"; "
+    };
+    format!(
+        "acme {{ hosts \"a.test\"; email \"a@b.test\"; terms-agreed #true; directory \"https://ca.test/d\"; \
+         {challenge}{settings} }}"
+    )
+}
+
 fn agent(settings: &str) -> String {
     format!(
         "upstreams {{ upstream \"app\" {{ target \"10.0.0.1:80\" }} }}\n\
@@ -176,6 +189,11 @@ fn each_setting_that_names_a_part_of_the_machine_is_refused_in_a_bundle() {
                 "client-auth.ca-file",
                 format!("cert-file \"a.pem\"; key-file \"a.key\"; client-auth \"optional\" {{ ca-file \"{pem}\" }}"),
             ),
+            ("acme.directory", acme("")),
+            ("acme.storage", acme("storage \"/srv/acme\"")),
+            ("acme.directory-ca-file", acme(&format!("directory-ca-file \"{pem}\""))),
+            ("acme.dns-command", acme("challenge \"dns-01\"; dns-command \"/usr/bin/dns\"")),
+            ("acme.eab.key-file", acme(&format!("eab {{ key-id \"a\"; key-file \"{pem}\" }}"))),
         ]
         .map(|(name, settings)| (format!("{CERT}{name}"), listener_tls(&settings))),
     )
@@ -293,6 +311,16 @@ fn a_bundle_uses_what_the_machine_allows() {
             "listeners \"unix:/run/a.sock\"",
             listener("address \"unix:/run/a.sock\""),
         ),
+        (
+            "acme-storages \"/srv/acme\"",
+            listener_tls(&acme("storage \"/srv/acme\"")),
+        ),
+        (
+            "acme-storages \"acme=/srv/acme\"; dns-commands \"dns=/usr/bin/dns\"",
+            listener_tls(&acme(
+                "storage \"acme\"; challenge \"dns-01\"; dns-command \"dns\"",
+            )),
+        ),
         ("upstreams-on-loopback #true", target("127.0.0.1:80")),
         ("upstreams-on-loopback #true", target("localhost:80")),
         (
@@ -359,6 +387,16 @@ fn what_is_allowed_allows_nothing_else() {
         (
             "rate-limit-stores \"cache:6379\"",
             store("redis://cache:6380"),
+        ),
+        (
+            "acme-storages \"/srv/acme\"",
+            listener_tls(&acme("storage \"/srv/other\"")),
+        ),
+        (
+            "acme-storages \"acme=/srv/acme\"",
+            listener_tls(&acme(
+                "storage \"acme\"; challenge \"dns-01\"; dns-command \"dns\"",
+            )),
         ),
     ] {
         assert_eq!(

@@ -46,8 +46,9 @@ pub use health::{HealthCheck, HealthCheckKind, HealthCheckType, OutlierDetection
 pub use index::{AgentIndex, RouteIndex, UpstreamIndex};
 pub use limits::Limits;
 pub use listener::{
-    Access, Alpn, Certificate, ClientAuth, ClientAuthMode, Listener, ListenerProtocol,
-    ListenerTimeouts, ListenerTls, NetworkFile, PathPolicy, TlsVersion,
+    Access, Acme, AcmeChallenge, AcmeKeyType, Alpn, Certificate, ClientAuth, ClientAuthMode,
+    ExternalAccount, Listener, ListenerProtocol, ListenerTimeouts, ListenerTls, NetworkFile,
+    PathPolicy, TlsVersion,
 };
 pub use matches::Matches;
 pub use model::Model;

@@ -5,7 +5,7 @@ use crate::failure::panic;
 use crate::forward::destination::Destination;
 use crate::forward::shadow;
 use crate::headers::header_edits;
-use crate::local::{answers, builtin, files};
+use crate::local::{acme, answers, builtin, files};
 use crate::policy::in_flight::{self, Holders};
 use crate::policy::rate_limit::{self, Checked, Stage};
 use crate::policy::{
@@ -52,6 +52,9 @@ pub fn handle(
 }
 
 async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
+    if let Some(response) = acme::answer(exchange) {
+        return Ok(response);
+    }
     // A request keeps the plan of its beginning, even across a reload.
     let active = Rc::clone(exchange.active());
     let adapted = http2_head::apply(exchange);

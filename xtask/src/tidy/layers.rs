@@ -36,6 +36,7 @@ const ROWS: &[Row] = &[
         chains: &[
             &["proxy-probe", "proxy-pool", "proxy-tls"],
             &["proxy-agent", "proxy-pool"],
+            &["proxy-acme", "proxy-tls"],
             &["proxy-dns"],
             &["proxy-agent-kit"],
             &["agent-check"],

@@ -27,6 +27,8 @@ pub(crate) fn with(path: &str, value: &str) -> String {
     let route = "routes { route \"other\" { upstream \"other\" } }";
     let listener = if path == "routes.route.listeners" {
         "listeners { listener \"http\" { address \"127.0.0.1:8080\" } }\n"
+    } else if path.starts_with("listeners.listener.tls.acme") {
+        "listeners { listener \"http\" { address \"127.0.0.1:80\" } }\n"
     } else {
         ""
     };
@@ -106,6 +108,15 @@ fn beside(block: &str, inner: &str) -> String {
         "listeners.listener" if inner.starts_with("protocol \"https\"") => {
             &["tls { cert-file \"a.pem\"; key-file \"a.key\" }"]
         }
+        "listeners.listener.tls.acme" if inner.starts_with("dns-command") => &[
+            "challenge \"dns-01\"",
+            "dns-command \"/usr/bin/dns\"",
+            "hosts \"a.test\"",
+        ],
+        "listeners.listener.tls.acme" if inner.contains("dns-01") => {
+            &["dns-command \"/usr/bin/dns\"", "hosts \"a.test\""]
+        }
+        "listeners.listener.tls.acme" => &["hosts \"a.test\""],
         "listeners.listener.tls" => &["cert-file \"a.pem\"", "key-file \"a.key\""],
         "upstreams.upstream.tls" if inner.starts_with("cert-file") => &["key-file \"a.key\""],
         "upstreams.upstream.tls" if inner.starts_with("key-file") => &["cert-file \"a.pem\""],

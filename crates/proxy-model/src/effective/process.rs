@@ -190,12 +190,16 @@ fn allowed(list: &mut List, allow: &Allow) {
         agents,
         listeners,
         rate_limit_stores,
+        acme_storages,
+        dns_commands,
         upstreams_on_loopback,
     } = allow;
     list.put_all(&control_spec::STATIC_ROOTS, static_roots, text);
     list.put_all(&control_spec::AGENTS, agents, text);
     list.put_all(&control_spec::LISTENERS, listeners, text);
     list.put_all(&control_spec::RATE_LIMIT_STORES, rate_limit_stores, text);
+    list.put_all(&control_spec::ACME_STORAGES, acme_storages, text);
+    list.put_all(&control_spec::DNS_COMMANDS, dns_commands, text);
     list.put(
         &control_spec::UPSTREAMS_ON_LOOPBACK,
         upstreams_on_loopback,

@@ -14,6 +14,7 @@ pub fn all() -> Vec<SettingSpec> {
         system::rows(),
         listeners::rows(),
         listener_tls::rows(),
+        listener_tls::acme::rows(),
         routes::rows(),
         routes::answers::rows(),
         matches::rows(),

@@ -7,6 +7,7 @@ use crate::limits::in_flight_limit::InFlightLimit;
 use crate::upload::body_buffer::BodyBuffer;
 use crate::upload::request_body::RequestBody;
 use crate::worker::active_plan::ActivePlan;
+use crate::worker::challenge_tokens::ChallengeTokens;
 use crate::worker::date::DateCache;
 use crate::worker::disk::Disks;
 use crate::worker::password_checks::PasswordChecks;
@@ -42,6 +43,8 @@ pub struct Shared {
     pub health_changes: Arc<Notify>,
     /// Counts changes that take effect on all workers at once: ejections, and changes by operators.
     pub target_changes: Arc<TargetChanges>,
+    /// Challenges of certificate authorities under way.
+    pub challenges: ChallengeTokens,
     /// State of the process.
     pub lifecycle: Arc<Lifecycle>,
 }

@@ -16,7 +16,7 @@ use proxy_pipeline::{
     ConnectionInfo, TlsSession, UnreadRequest, Worker, log_connection_problem, refuse_unread,
     timeout_problem,
 };
-use proxy_tls::ServerTls;
+use proxy_tls::{CHALLENGE_PROTOCOL, ServerTls};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub(crate) enum HandshakeError {
     TooManyOfClient(LimitReached, Option<ClientSocket>),
     /// The handshake exceeded this time.
     TimedOut(Duration),
+    /// A certificate authority has validated a host: there is nothing to say in its protocol.
+    Validated,
 }
 
 /// Performs the handshake with the client of `stream`.
@@ -55,6 +57,9 @@ pub(crate) async fn accept_tls(
     let stream = begun.await.unwrap_or(Err(HandshakeError::TimedOut(time)))?;
     worker.metrics.handshakes_completed.add(1);
     let (_, connection) = stream.get_ref();
+    if connection.alpn_protocol() == Some(CHALLENGE_PROTOCOL) {
+        return Err(HandshakeError::Validated);
+    }
     let now = UNIX_EPOCH + worker.time.unix(worker.time.elapsed());
     let session = TlsSession {
         server: Arc::clone(tls),
@@ -109,7 +114,7 @@ impl HandshakeError {
         timeout: ConnectionDeadline<'_>,
     ) {
         let problem = match self {
-            Self::NothingSent => return,
+            Self::NothingSent | Self::Validated => return,
             Self::TimedOut(time) => timeout_problem(Timer::Handshake, time),
             Self::BadProxyHeader(why) => {
                 let problem = Problem::new(Reason::BadProxyProtocol, Detail::text(why));

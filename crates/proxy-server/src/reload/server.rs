@@ -22,7 +22,7 @@ use crate::targets::pools::ConnectionLimits;
 use crate::targets::probes::Prober;
 use crate::targets::target_health::TargetHealth;
 use crate::targets::{connectors, reconnection};
-use crate::tls::{CertificateChanges, CertificateManager, LoadedTls};
+use crate::tls::{AcmeTasks, CertificateChanges, CertificateManager, LoadedTls};
 use crate::worker::worker_pool::{WorkerHealth, WorkerPool, worker_count};
 use crate::worker::{
     AddressUpdate, Command, Common, HandedConnection, ListenerUpdate, PlanUpdate, heartbeat,
@@ -67,6 +67,7 @@ pub(crate) struct Server {
     /// The recorded heads.
     recording: Arc<LineRing>,
     certificates: CertificateManager,
+    acme: AcmeTasks,
     inherited: InheritedSockets,
     health: TargetHealth,
     breakers: BreakerStates,
@@ -111,6 +112,11 @@ impl Server {
         let route_limits = LimitRegistry::new(ids.key_seed());
         let memory = MemoryWatch::new(Arc::clone(&shared.memory), &registry);
         let now_ns = Time::shared_ns(&shared.clock);
+        let acme = AcmeTasks::new(
+            shared.challenges.clone(),
+            certificates.challenges().clone(),
+            (Arc::clone(&registry), Arc::clone(&shared.lifecycle)),
+        );
         let common = Common {
             shared: Arc::new(shared),
             registry,
@@ -137,6 +143,7 @@ impl Server {
             logs,
             recording,
             certificates,
+            acme,
             inherited,
             health: TargetHealth::default(),
             breakers: BreakerStates::default(),
@@ -339,6 +346,8 @@ impl Server {
         self.show_limits();
         self.workers.publish(plan_updates).await;
         self.workers.scale_down(count);
+        // The listeners answer challenges now.
+        self.acme.apply(self.plan.model());
     }
 
     /// Shows the limits of the active plan in statistics and metrics.
@@ -469,6 +478,7 @@ impl Server {
     /// Stops accepting, and lets workers end with their last connection.
     pub(crate) async fn drain(&mut self) {
         self.common.shared.lifecycle.drain();
+        self.acme.stop();
         self.listeners.close();
         self.inherited = InheritedSockets::default();
         self.workers.stop_accepting().await;
@@ -479,6 +489,7 @@ impl Server {
     /// affected.
     pub(crate) fn hand_over(&mut self) {
         self.common.shared.lifecycle.drain();
+        self.acme.stop();
         self.listeners.keep_files(true);
         self.listeners.close();
         self.inherited = InheritedSockets::default();

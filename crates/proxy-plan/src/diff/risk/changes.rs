@@ -291,7 +291,9 @@ fn part_risk(change: &PartChange) -> Option<Risk> {
     let (class, text) = match (&change.part, change.change) {
         (Part::Listener(_), Change::Removed) => (RiskClass::ListenerRemoved, "is gone"),
         (Part::Listener(_), _) => (RiskClass::Unlisted, "is new"),
-        (Part::Certificate { .. }, Change::Removed) => (RiskClass::TlsWeakened, "is gone"),
+        (Part::Certificate { .. } | Part::ObtainedHost { .. }, Change::Removed) => {
+            (RiskClass::TlsWeakened, "is gone")
+        }
         _ => return None,
     };
     Some(Risk {
