@@ -34,23 +34,11 @@ impl Head {
 pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
     let Head { bytes: head, lines } = whole;
     let status = whole.status()?;
-    let is_new = head.get(7) == Some(&b'1');
+    let (mut response, is_new) = start(whole, status);
     let mut read = Fields::new(buffer_pool::map(), is_new);
     read.take(head, lines)?;
     let keeps = read.keeps();
-    let mut response = Response::new(());
-    *response.status_mut() = status;
-    *response.version_mut() = if is_new {
-        Version::HTTP_11
-    } else {
-        Version::HTTP_10
-    };
     *response.headers_mut() = read.headers;
-    if let Some(reason) =
-        Reason::uncommon(head, STATUS_END + 1..lines.start.saturating_sub(2), status)
-    {
-        response.extensions_mut().insert(reason);
-    }
     let bodiless = kind == RequestKind::Head
         || status.is_informational()
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -63,6 +51,23 @@ pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
         },
         keeps,
     })
+}
+
+/// The response without its fields, and whether its version keeps connections open by default.
+pub(crate) fn start(head: &Head, status: StatusCode) -> (Response<()>, bool) {
+    let is_new = head.bytes.get(7) == Some(&b'1');
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.version_mut() = if is_new {
+        Version::HTTP_11
+    } else {
+        Version::HTTP_10
+    };
+    let phrase = STATUS_END + 1..head.lines.start.saturating_sub(2);
+    if let Some(reason) = Reason::uncommon(&head.bytes, phrase, status) {
+        response.extensions_mut().insert(reason);
+    }
+    (response, is_new)
 }
 
 #[cfg(test)]

@@ -68,6 +68,8 @@ pub struct RoutePlan {
     pub cors: Option<Box<CorsPlan>>,
     /// Whether edits of headers depend on the request.
     pub has_values: bool,
+    /// Whether nothing of the route reads or edits the fields of responses.
+    pub is_plain: bool,
     /// Edits of the request headers sent upstream.
     pub request_headers: HeaderEdits,
     /// Edits of the response headers sent to the client.
@@ -199,10 +201,22 @@ impl RoutePlan {
             has_values: policies.cors.is_some()
                 || policies.request_headers.has_values()
                 || policies.response_headers.has_values(),
+            is_plain: is_plain(route),
             request_headers: policies.request_headers.clone(),
             response_headers: policies.response_headers.clone(),
         }
     }
+}
+
+/// Whether responses pass the route as they come, apart from the fields of every proxy.
+fn is_plain(route: &model::Route) -> bool {
+    let policies = &route.policies;
+    policies.response_headers.is_empty()
+        && policies.cors.is_none()
+        && policies.rewrite.is_none()
+        && policies.compression.is_none()
+        && !*policies.buffer_responses
+        && route.agents.is_empty()
 }
 
 impl RouteTimes {
