@@ -72,7 +72,7 @@ pub(crate) async fn send(
     let expected = ExpectedResponse {
         to: kind(&exchange.head.method, requested.is_some()),
         // Over HTTP/2 the client gets a map.
-        is_verbatim: to.route.is_plain
+        is_verbatim: to.route.is_plain()
             && exchange.client().exclusive
             && to.upstream.balancing.sticky.is_none(),
     };

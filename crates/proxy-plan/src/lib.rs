@@ -46,8 +46,8 @@ pub use registry::{StateRegistry, StateTransaction};
 pub use resolution::{NameResolution, Resolution};
 pub use retry::RetryPlan;
 pub use route::{
-    CompressionPlan, CorsPlan, FixedResponsePlan, RedirectPlan, Redirection, RewritePlan,
-    RoutePlan, RouteTimes, Service, ShadowPlan,
+    CompressionPlan, CorsPlan, FixedResponsePlan, RedirectPlan, Redirection, ResponseFields,
+    RewritePlan, RoutePlan, RouteTimes, Service, ShadowPlan,
 };
 pub use targets::{TargetIdentity, TargetRegistry, TargetTransaction};
 pub use upstream::{TargetPlan, UpstreamPlan};
