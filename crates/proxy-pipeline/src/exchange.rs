@@ -425,8 +425,9 @@ impl Exchange {
             self.completion.record.error_head = self.error_head().map(Box::new);
         }
         let record = &mut self.completion.record;
-        // A tunnel that was about to begin ends here: its response is not sent.
+        // A tunnel that was about to begin ends here: the target's response is not sent.
         record.upgrade = None;
+        record.verbatim = None;
         record.problem = Some(Box::new(problem));
         response
     }

@@ -47,7 +47,7 @@ pub use resolution::{NameResolution, Resolution};
 pub use retry::RetryPlan;
 pub use route::{
     BasicAuthPlan, CompressionPlan, CorsPlan, FixedResponsePlan, RedirectPlan, Redirection,
-    RewritePlan, RoutePlan, RouteTimes, Service, ShadowPlan,
+    ResponseFields, RewritePlan, RoutePlan, RouteTimes, Service, ShadowPlan,
 };
 pub use targets::{TargetIdentity, TargetRegistry, TargetTransaction};
 pub use upstream::{TargetPlan, UpstreamPlan};

@@ -180,7 +180,13 @@ impl Worker {
 
     /// The value of `Date` for a response that has none. [RFC 9110 §6.6.1]
     pub fn date(&self) -> HeaderValue {
-        self.date.value(self.time.unix_second())
+        self.with_date(HeaderValue::clone)
+    }
+
+    /// Lends that value.
+    #[inline]
+    pub fn with_date<T>(&self, read: impl FnOnce(&HeaderValue) -> T) -> T {
+        self.date.with(self.time.unix_second(), read)
     }
 
     /// Memory for a body that is to be buffered.
