@@ -181,8 +181,9 @@ impl Control {
         } = options.build;
         let lifecycle = Lifecycle::new((version, commit), Arc::clone(&registry), now());
         let lifecycle = Arc::new(lifecycle);
+        let keys = PrivateKeys::default();
         let started = Server::start(
-            Arc::clone(&model),
+            (Arc::clone(&model), &keys),
             registry,
             Arc::clone(&lifecycle),
             (

@@ -77,9 +77,9 @@ pub(crate) struct Server {
 impl Server {
     /// Adds every listener to `listeners` and starts the workers, all or nothing. `relieve_predecessor`
     /// runs between the last step that can fail and the first accept. `knowledge` is empty
-    /// unless this process replaces another one.
+    /// unless this process replaces another one. `keys` are private keys held in memory.
     pub(crate) async fn start(
-        model: Arc<Model>,
+        (model, keys): (Arc<Model>, &PrivateKeys),
         registry: Arc<Registry>,
         lifecycle: Arc<Lifecycle>,
         (disk, mut inherited, listeners): (DiskThread, InheritedSockets, ListenerSet),
@@ -88,7 +88,7 @@ impl Server {
     ) -> Result<Self, ApplyError> {
         let certificates = CertificateManager::new();
         let loading = certificates.begin_load();
-        let loaded_tls = loading.run(&model, &PrivateKeys::default(), now()).await;
+        let loaded_tls = loading.run(&model, keys, now()).await;
         let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
         let sticky_key = StickyKey(random_key().map_err(ApplyError::Random)?);
         let (targets, limits) = (TargetRegistry::new(sticky_key), ConnectionLimits::default());
