@@ -65,6 +65,7 @@ fn verdict(batch: Figures, rest: Figures) -> &'static str {
             control_domain::GateFailure::Handshakes(_) => "handshakes",
             control_domain::GateFailure::Mix(_) => "mix",
             control_domain::GateFailure::Size(_) => "size",
+            control_domain::GateFailure::Metric(_) => "metric",
         },
     }
 }
