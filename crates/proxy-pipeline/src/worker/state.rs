@@ -9,6 +9,7 @@ use crate::upload::request_body::RequestBody;
 use crate::worker::active_plan::ActivePlan;
 use crate::worker::date::DateCache;
 use crate::worker::disk::Disks;
+use crate::worker::password_checks::PasswordChecks;
 use crate::worker::removed_parts::{ReloadWatch, Removals};
 use crate::worker::shadow_counters::MAX_COPIES;
 use crate::worker::time::Time;
@@ -74,6 +75,7 @@ pub struct Worker {
     pub(crate) date: DateCache,
     pub(crate) host: HostValue,
     pub(crate) disks: Disks,
+    pub(crate) password_checks: PasswordChecks,
     active: RefCell<Rc<ActivePlan>>,
     /// Number of plans applied after the first.
     pub(crate) reloads: Cell<u32>,
@@ -159,6 +161,7 @@ impl Worker {
             shadows: ConcurrencyLimit::new(MAX_COPIES),
             host: HostValue::default(),
             disks: Disks::default(),
+            password_checks: PasswordChecks::default(),
             active: RefCell::new(Rc::new(active)),
             reloads: Cell::new(0),
             former: Cell::new(0),
