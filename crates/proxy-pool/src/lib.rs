@@ -22,7 +22,7 @@ mod upstream_stream;
 mod waiting;
 
 pub use body::ResponseBody;
-pub use connect::ConnectSettings;
+pub use connect::{ConnectSettings, connect_once};
 pub use connection::Connection;
 pub use error::{ConnectError, Http2RequestError, SendError};
 pub use http2::{

@@ -70,7 +70,7 @@ impl Peer {
 
     /// Revokes the trust unless the peer is in one of `trusted`.
     #[cold]
-    pub(crate) fn update_trust(&self, trusted: &[IpNet]) {
+    pub fn update_trust(&self, trusted: &[IpNet]) {
         let before = self.trusted.get();
         self.trusted.set(before && is_trusted(self.ip, trusted));
     }

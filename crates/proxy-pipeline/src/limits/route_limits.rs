@@ -17,6 +17,8 @@ pub struct RouteLimits {
     pub connections: Option<ConcurrencyLimit>,
     /// In order of evaluation: after the first refusal no token is taken from the rest.
     pub rates: Vec<RateRule>,
+    /// Wrong passwords by client; `None` for routes without `basic-auth`.
+    pub attempts: Option<Arc<KeyedBuckets>>,
 }
 
 /// One rate limit.

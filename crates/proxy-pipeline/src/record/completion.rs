@@ -397,6 +397,7 @@ mod tests {
     use crate::response::upgradable_response::Reply;
     use crate::upload::client_body::ClientBody;
     use crate::worker::active_plan::{ActivePlan, UpstreamConnectors};
+    use crate::worker::challenge_tokens::ChallengeTokens;
     use crate::worker::connection_info::RequestStream;
     use crate::worker::state::{Logs, Shared};
     use crate::worker::time::Time;
@@ -451,6 +452,7 @@ mod tests {
             clients: ConnectionsByClient::new(10, KeySeed { low: 1, high: 2 }),
             memory: Arc::default(),
             clock: ProcessClock::starting_at(0, Duration::ZERO),
+            challenges: ChallengeTokens::default(),
             lifecycle: Arc::new(lifecycle),
         };
         let metrics = registry.worker(0);

@@ -23,7 +23,7 @@ use crate::targets::pools::ConnectionLimits;
 use crate::targets::probes::Prober;
 use crate::targets::target_health::TargetHealth;
 use crate::targets::{connectors, reconnection};
-use crate::tls::{CertificateChanges, CertificateManager, LoadedTls};
+use crate::tls::{AcmeTasks, CertificateChanges, CertificateManager, LoadedTls};
 use crate::worker::worker_pool::{WorkerHealth, WorkerPool, worker_count};
 use crate::worker::{
     AddressUpdate, Command, Common, HandedConnection, ListenerUpdate, PlanUpdate, heartbeat,
@@ -68,6 +68,7 @@ pub(crate) struct Server {
     /// The recorded heads.
     recording: Arc<LineRing>,
     certificates: CertificateManager,
+    acme: AcmeTasks,
     inherited: InheritedSockets,
     health: TargetHealth,
     breakers: BreakerStates,
@@ -113,6 +114,11 @@ impl Server {
         let route_limits = LimitRegistry::new(ids.key_seed());
         let memory = MemoryWatch::new(Arc::clone(&shared.memory), &registry);
         let now_ns = Time::shared_ns(&shared.clock);
+        let acme = AcmeTasks::new(
+            shared.challenges.clone(),
+            certificates.challenges().clone(),
+            (Arc::clone(&registry), Arc::clone(&shared.lifecycle)),
+        );
         let common = Common {
             shared: Arc::new(shared),
             registry,
@@ -139,6 +145,7 @@ impl Server {
             logs,
             recording,
             certificates,
+            acme,
             inherited,
             health: TargetHealth::default(),
             breakers: BreakerStates::default(),
@@ -342,6 +349,8 @@ impl Server {
         self.show_limits();
         self.workers.publish(plan_updates).await;
         self.workers.scale_down(count);
+        // The listeners answer challenges now.
+        self.acme.apply(self.plan.model());
     }
 
     fn replace_plan(&mut self, plan: Arc<Plan>) {
@@ -482,6 +491,7 @@ impl Server {
     /// Stops accepting, and lets workers end with their last connection.
     pub(crate) async fn drain(&mut self) {
         self.common.shared.lifecycle.drain();
+        self.acme.stop();
         self.listeners.close();
         self.inherited = InheritedSockets::default();
         self.workers.stop_accepting().await;
@@ -492,6 +502,7 @@ impl Server {
     /// affected.
     pub(crate) fn hand_over(&mut self) {
         self.common.shared.lifecycle.drain();
+        self.acme.stop();
         self.listeners.keep_files(true);
         self.listeners.close();
         self.inherited = InheritedSockets::default();

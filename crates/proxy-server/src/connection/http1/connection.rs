@@ -61,7 +61,7 @@ impl Connection {
             early,
         } = ready;
         let begun = !early.is_empty();
-        let reader = begun.then(|| RequestReader::new(settings.limits, early));
+        let reader = begun.then(|| RequestReader::new(settings.in_force().limits, early));
         Self {
             client,
             reader: RefCell::new(reader.map(Box::new)),
