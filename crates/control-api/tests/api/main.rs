@@ -31,6 +31,7 @@ mod private_keys;
 mod quotas;
 mod rates;
 mod recalls;
+mod reports;
 mod requests;
 mod retention;
 mod rollout_failures;
