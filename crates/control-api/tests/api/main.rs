@@ -15,6 +15,7 @@ mod description;
 mod drift;
 mod fleet;
 mod forger;
+mod hostile_walk;
 mod large_rollouts;
 mod lifecycle;
 mod locations;
