@@ -17,7 +17,7 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use axum::{Extension, Router};
-use control_app::App;
+use control_app::{App, MAX_REPORT_BYTES};
 use control_domain::Access;
 use control_http::SessionCookie;
 use serde_json::Value;
@@ -25,8 +25,6 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// 500 routes with their counters, and 100 diagnostics.
-const HEARTBEAT_BYTES: usize = 512 * 1024;
 /// An address with a password or a code.
 const SIGN_IN_BYTES: usize = 16 * 1024;
 
@@ -151,7 +149,7 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/projects/{project}/nodes/register", Access::Enrolment, || routes!(node_session::register)).strict()
         .creates("/projects/{project}/nodes/{node}"),
     row(POST, "/nodes/{node}/token", Access::OwnNodeKey, || routes!(node_session::token)).strict(),
-    row(POST, "/nodes/{node}/heartbeat", Access::OwnNode, || routes!(node_session::heartbeat)).with_body(HEARTBEAT_BYTES),
+    row(POST, "/nodes/{node}/heartbeat", Access::OwnNode, || routes!(node_session::heartbeat)).with_body(MAX_REPORT_BYTES),
     row(GET, "/nodes/{node}/desired", Access::OwnNode, || routes!(node_session::desired)),
     row(POST, "/nodes/{node}/events", Access::OwnNode, || routes!(node_session::events)),
     row(GET, "/nodes/{node}/certificates/{certificate}", Access::OwnNode, || routes!(node_session::certificate)),

@@ -10,6 +10,7 @@ pub(crate) mod password_places;
 pub(crate) mod places;
 pub(crate) mod quota;
 pub(crate) mod rate_limit;
+pub(crate) mod report_budget;
 pub(crate) mod sso_site;
 pub(crate) mod write_queue;
 
@@ -19,8 +20,9 @@ use crate::app::metric_answers::MetricAnswers;
 use crate::app::order_signals::OrderSignals;
 use crate::app::outbound::{Outbound, OutboundError, is_refused};
 use crate::app::password_places::PasswordPlaces;
-use crate::app::places::{HeavyPlaces, UploadPlace, UploadPlaces};
+use crate::app::places::{BodyPlace, BodyPlaces, HeavyPlaces, UploadPlace, UploadPlaces};
 use crate::app::rate_limit::{Allowance, RateLimiter};
+use crate::app::report_budget::ReportBudget;
 use crate::app::sso_site::{SsoDocuments, SsoSite};
 use crate::app::write_queue::WriteQueue;
 use crate::call::Call;
@@ -37,7 +39,6 @@ use quick_cache::sync::Cache;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 /// Credentials that were good before: they are looked up even while their address is held off.
@@ -46,6 +47,8 @@ const KNOWN_CREDENTIALS: usize = 100_000;
 const ENDED_USES: usize = 10_000;
 /// Configurations and archives that are worked on at once: each may take 200 MiB and a second.
 const HEAVY_TASKS: usize = 2;
+/// Large bodies that are parsed at once: each takes some milliseconds.
+const PARSED_BODIES: usize = 2;
 
 /// A write that failed is remembered so long: some may fail while smaller ones still find room.
 const WRITE_FAILURE_MEMORY_MILLIS: i64 = 5_000;
@@ -74,6 +77,9 @@ pub struct App {
     /// When the database last took no write of this replica, in milliseconds since 1970.
     write_failed_at: AtomicI64,
     uploads: UploadPlaces,
+    bodies: BodyPlaces,
+    parsers: HeavyPlaces,
+    reports: ReportBudget,
     pub(crate) passwords: PasswordPlaces,
     /// When a refused sign-in of an account was noted last.
     pub(crate) refused_sign_ins: Cache<String, Timestamp>,
@@ -130,6 +136,9 @@ impl App {
             is_clock_wrong: AtomicBool::new(false),
             write_failed_at: AtomicI64::new(i64::MIN),
             uploads: UploadPlaces::default(),
+            bodies: BodyPlaces::default(),
+            parsers: HeavyPlaces::new(PARSED_BODIES),
+            reports: ReportBudget::default(),
             passwords: PasswordPlaces::default(),
             refused_sign_ins: Cache::new(ENDED_USES),
             listing: Mutex::new(()),
@@ -170,14 +179,49 @@ impl App {
         org: OrgId,
         task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let place = self.heavy_places.take(org.0).await?;
-        // The work goes on when its caller is gone, and so does its hold on the place.
-        let task = spawn_blocking(move || {
-            let done = task();
-            drop(place);
-            done
-        });
-        task.await.map_err(|_| Error::Stopped)
+        self.heavy_places.run(org.0, task).await
+    }
+
+    /// Runs the parser of a large body of `owner`, as [`Actor::share_owner`] names it, beside the threads that serve:
+    /// few at a time, one of an owner.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`]
+    pub async fn parse<T: Send + 'static>(
+        &self,
+        owner: Uuid,
+        task: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.parsers.run(owner, task).await
+    }
+
+    /// A place for a large body that is no upload, to be held until it is answered.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooManyBodies`] if none becomes free in time.
+    pub async fn body_place(&self, actor: &Actor) -> Result<BodyPlace, Error> {
+        self.bodies.take(actor.share_owner(), actor.id()).await
+    }
+
+    /// Takes the bytes of a node's report from the budgets of the node and of its organization; nothing of other
+    /// actors.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooManyReportBytes`]
+    pub fn take_report_bytes(
+        &self,
+        actor: &Actor,
+        bytes: u64,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let Actor::Node { id, tenant, .. } = actor else {
+            return Ok(());
+        };
+        let bounds = (self.heartbeat_interval, self.quotas.nodes);
+        self.reports.take((*id, tenant.org), bytes, bounds, now)
     }
 
     /// A place for an upload to `project` among those of its organization and of the user behind `actor`, to be held

@@ -82,7 +82,7 @@ metrics! {
 }
 
 /// Values of the label `class`.
-pub const RATE_CLASSES: &[&str] = &["general", "strict"];
+pub const RATE_CLASSES: &[&str] = &["general", "strict", "report_bytes"];
 /// Values of the label `task`.
 pub const BACKGROUND_TASKS: &[&str] = &[
     "archives",

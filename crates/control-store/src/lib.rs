@@ -43,7 +43,7 @@ pub use installation::rate_limit::{Group, Rate};
 pub use installation::reply::{Reply, Reservation};
 pub use installation::secret::StoredSecret;
 pub use node::drift::{Divergence, DriftFilter};
-pub use node::heartbeat::{SignOfLife, WrittenHeartbeat};
+pub use node::heartbeat::{PackedHeartbeat, SignOfLife, WrittenHeartbeat};
 pub use node::key::TokenIssuer;
 pub use node::list::{NodeCounts, NodeFilter, OrderedBundle, StandingCounts};
 pub use node::order::StoredOrder;

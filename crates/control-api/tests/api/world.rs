@@ -372,6 +372,14 @@ impl World {
         Credential::Bearer(secret.reveal().to_owned())
     }
 
+    /// A new organization with a project.
+    pub(crate) async fn new_tenant(&self, name: &str) -> Tenant {
+        let mut tx = self.store.begin().await.unwrap();
+        let made = tenant(&mut tx, name).await;
+        tx.commit().await.unwrap();
+        made
+    }
+
     /// A new node, and its key.
     pub(crate) async fn new_node(&self, tenant: Tenant) -> (NodeId, Credential) {
         let mut tx = self.store.begin().await.unwrap();
@@ -487,7 +495,7 @@ impl World {
     pub(crate) async fn send_request(&self, mut request: Request<Body>) -> Answer {
         let address = Ipv4Addr::from_bits(self.address.load(Ordering::Relaxed));
         let peer = ConnectInfo(SocketAddr::from((address, 40_000)));
-        request.extensions_mut().insert(peer);
+        request.extensions_mut().get_or_insert(peer);
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
