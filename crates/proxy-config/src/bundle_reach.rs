@@ -7,9 +7,9 @@ use crate::diagnostics::Diagnostics;
 use crate::files::Files;
 use crate::read::{BundleFiles, outside};
 use proxy_model::{
-    Access, Acme, Agent, Allow, BindAddress, Certificate, ExternalAccount, Host, Listener,
-    ListenerTls, Model, NamedPath, PeerFault, PeerRule, Place, Policies, Route, Service, Setting,
-    Sources, StaticFiles, TargetAddress, Upstream, UpstreamTls,
+    Access, Acme, Agent, AgentAddress, Allow, BindAddress, Certificate, ExternalAccount, Host,
+    Listener, ListenerTls, Model, NamedPath, PeerFault, PeerRule, Place, Policies, Route, Service,
+    Setting, Sources, StaticFiles, TargetAddress, Upstream, UpstreamTls,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -195,9 +195,15 @@ impl Reach<'_, '_> {
             self.static_root(files);
         }
         let Policies {
-            rate_limit, access, ..
+            rate_limit,
+            access,
+            basic_auth,
+            ..
         } = &route.policies;
         self.access(access);
+        for file in basic_auth.iter().flat_map(|auth| &auth.users_files) {
+            self.path(&file.path, file.place());
+        }
         let store = rate_limit.as_ref().and_then(|limit| limit.store.as_ref());
         let Some(store) = store else {
             return;
@@ -327,8 +333,12 @@ impl Reach<'_, '_> {
     }
 
     fn agent(&mut self, agent: &mut Agent) {
-        let place = agent.unix_socket.place().unwrap_or(agent.place);
-        if !agent.unix_socket.as_os_str().is_empty() {
+        // The targets of its upstream are checked like those of other upstreams.
+        let AgentAddress::Socket(written) = &mut agent.address else {
+            return;
+        };
+        let place = written.place().unwrap_or(agent.place);
+        if !written.as_os_str().is_empty() {
             let message = format!(
                 "the socket of agent \"{}\" stands in the bundle",
                 agent.name
@@ -341,7 +351,7 @@ impl Reach<'_, '_> {
             .allowed(|it| &it.agents)
             .find(|socket| socket.name == agent.name);
         if let Some(path) = socket.map(|socket| socket.path.clone()) {
-            agent.unix_socket.value = path;
+            written.value = path;
             return;
         }
         let message = format!("agent \"{}\" is one of the machine's", agent.name);

@@ -3,7 +3,7 @@
 
 use proxy_config::{Files, Loaded, Report, load_bundle, load_over};
 use proxy_model::registry::{self, MachinePart};
-use proxy_model::{PeerRule, Service};
+use proxy_model::{AgentAddress, PeerRule, Service};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -150,6 +150,10 @@ fn each_setting_that_names_a_part_of_the_machine_is_refused_in_a_bundle() {
         ),
         ("routes.route.policies.allow-file", route("allow-file \"/etc/hosts\"")),
         ("routes.route.policies.deny-file", route("deny-file \"/etc/hosts\"")),
+        (
+            "routes.route.policies.basic-auth.users-file",
+            route("basic-auth { users-file \"/etc/hosts\" }"),
+        ),
         ("routes.route.static-files.root", site("/etc")),
         ("routes.route.policies.rate-limit.store", store("redis://127.0.0.1:6379")),
         ("upstreams.upstream.targets.target.address", target("127.0.0.1:80")),
@@ -290,7 +294,9 @@ fn a_bundle_uses_what_the_machine_allows() {
     let loaded = machine
         .load("agents \"waf=/run/waf.sock\"", &agent(""))
         .unwrap();
-    let socket = &loaded.model.agents[0].unix_socket;
+    let AgentAddress::Socket(socket) = &loaded.model.agents[0].address else {
+        panic!("it has a socket");
+    };
     assert_eq!(socket.value, PathBuf::from("/run/waf.sock"));
     for (allow, bundle) in [
         (

@@ -49,6 +49,7 @@ pub use worker::active_plan::{ActivePlan, UpstreamConnectors};
 pub use worker::challenge_tokens::ChallengeTokens;
 pub use worker::connection_info::{
     ConnectionInfo, ExtendedConnectProtocol, REMOVED_LISTENER, RequestStream, TlsSession,
+    must_close_idle,
 };
 pub use worker::connection_terms::ConnectionTerms;
 pub use worker::shadow_counters::MAX_COPIES;

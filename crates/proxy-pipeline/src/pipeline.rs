@@ -9,8 +9,8 @@ use crate::local::{acme, answers, builtin, files};
 use crate::policy::in_flight::{self, Holders};
 use crate::policy::rate_limit::{self, Checked, Stage};
 use crate::policy::{
-    circuit_breaker, client_certificate, compression, expectation, grpc_timeout, http2_head,
-    max_forwards, misdirected, route_connections,
+    circuit_breaker, client_certificate, compression, credentials, expectation, grpc_timeout,
+    http2_head, max_forwards, misdirected, route_connections,
 };
 use crate::response::body::Body;
 use crate::response::upgradable_response::Reply;
@@ -72,6 +72,12 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         Box::pin(rate_limit::check_shared(exchange, route.index, stage)).await?;
     }
     expectation::check(&exchange.head.headers)?;
+    if let Some(auth) = &route.basic_auth
+        && !matches!(outcome, Outcome::Refuse(_))
+    {
+        // Boxed: most routes ask for no password.
+        Box::pin(credentials::check(exchange, route, auth)).await?;
+    }
     let compression = compression::negotiate(exchange, route);
     let now = admit(exchange, route, &outcome, end_by).await?;
     let response = match &route.agents {

@@ -8,6 +8,7 @@ pub(crate) mod connection_terms;
 pub(crate) mod date;
 pub(crate) mod disk;
 pub(crate) mod head_recording;
+pub(crate) mod password_checks;
 pub(crate) mod plan_parts;
 pub(crate) mod removed_parts;
 pub(crate) mod shadow_counters;

@@ -16,6 +16,7 @@ mod drift;
 mod fleet;
 mod forger;
 mod large_rollouts;
+mod late_bodies;
 mod lifecycle;
 mod locations;
 mod makers;

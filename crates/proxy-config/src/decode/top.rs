@@ -3,7 +3,7 @@
 
 mod work;
 
-use super::agents::agent;
+use super::agents::{agent, check_upstreams};
 use super::block::Block;
 use super::config_tests::{config_test, prohibition};
 use super::decoder::Decoder;
@@ -52,6 +52,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     no_listener_at_admin(d, &model);
     acme::check(d, &model);
     no_default_route_elsewhere(d, &model);
+    check_upstreams(d, &model);
     no_https_test_without_tls(d, &model);
     work::check(d, &model);
     model

@@ -92,7 +92,10 @@ fn beside(block: &str, inner: &str) -> String {
         }
         "upstreams.upstream" => &["target \"127.0.0.1:9000\""],
         "agents.agent" if inner.starts_with("transport") => &["failure-mode \"open\""],
-        "agents.agent" if inner.starts_with("request-path") || inner.starts_with("copy-") => &[
+        "agents.agent" if inner.starts_with("upstream ") => {
+            &["protocol \"forward-auth\"", "failure-mode \"open\""]
+        }
+        "agents.agent" if inner.starts_with("request-") || inner.starts_with("copy-") => &[
             "protocol \"forward-auth\"",
             "unix-socket \"/run/x.sock\"",
             "failure-mode \"open\"",
@@ -149,6 +152,9 @@ fn beside_of_route(block: &str, inner: &str) -> &'static [&'static str] {
         "routes.route.respond" if is("content-type") => &["body \"x\""],
         "routes.route.policies.cors" if !is("allow-origins") => {
             &["allow-origins \"https://a.test\""]
+        }
+        "routes.route.policies.basic-auth" if !is("user ") => {
+            &["user \"ann\" \"$2y$04$abcdefghijklmnopqrstuu5Eib6dQmcaRkU2y9cEEtmnhcGHVBJfm\""]
         }
         "routes.route.policies.rewrite" if is("location") || is("cookies") => &["path \"/x\""],
         "routes.route.policies.rate-limit" if is("store-timeout-") => {

@@ -21,6 +21,7 @@ pub fn all() -> Vec<SettingSpec> {
         policies::rows(),
         policies::access::rows(),
         policies::rewrite::rows(),
+        policies::basic_auth::rows(),
         policies::cors::rows(),
         circuit_breaker::rows(),
         upstreams::rows(),

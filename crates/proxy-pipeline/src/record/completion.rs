@@ -16,6 +16,7 @@ use agent_protocol::Completion;
 use http::{HeaderValue, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_health::BreakerPermit;
+use proxy_http1::VerbatimFields;
 use proxy_model::RetryCause;
 use proxy_pool::{ConnectionPermit, SendError, Tunnel};
 use proxy_telemetry::{AccessLogHead, AccessRecord, Outcome, Protocol};
@@ -55,8 +56,10 @@ pub(crate) struct ExchangeRecord {
     pub(crate) upload: Option<Rc<Progress>>,
     pub(crate) problem: Option<Box<Problem>>,
     pub(crate) permits: RequestPermits,
+    /// Fields of the target's response that are not in its map.
+    pub(crate) verbatim: Option<VerbatimFields>,
     /// Values of the `X-RateLimit-*` fields, if a limit applies.
-    pub(crate) rate: Option<Box<RateLimitStatus>>,
+    pub(crate) rate: Option<RateLimitStatus>,
     /// Counts this request as active at its target; `None` if the balancer ignores load.
     pub(crate) load: Option<ActiveRequest>,
     /// Permit of the route's breaker, until the result is reported.
@@ -123,6 +126,7 @@ impl ExchangeRecord {
             upload: None,
             problem: None,
             permits: RequestPermits::default(),
+            verbatim: None,
             rate: None,
             load: None,
             breaker: None,

@@ -45,16 +45,13 @@ pub(crate) enum HandshakeError {
     Validated,
 }
 
-/// Performs the handshake with the client of `stream`.
+/// Performs the handshake with the client of `stream`, which has sent a byte.
 pub(crate) async fn accept_tls(
     worker: &Worker,
     tls: &Arc<ServerTls>,
     stream: ClientSocket,
-    time: Duration,
-    timeout: ConnectionDeadline<'_>,
 ) -> Result<Negotiated, HandshakeError> {
-    let begun = timeout.within(Timer::Handshake, time, handshake(tls, stream));
-    let stream = begun.await.unwrap_or(Err(HandshakeError::TimedOut(time)))?;
+    let stream = handshake(tls, stream).await?;
     worker.metrics.handshakes_completed.add(1);
     let (_, connection) = stream.get_ref();
     if connection.alpn_protocol() == Some(CHALLENGE_PROTOCOL) {
@@ -91,7 +88,6 @@ async fn handshake(
     stream: ClientSocket,
 ) -> Result<TlsStream<ClientSocket>, HandshakeError> {
     let mut first = [0];
-    // Until the client sends, the connection holds only its socket.
     let count = stream.peek(&mut first).await.map_err(HandshakeError::Io)?;
     if count == 0 {
         return Err(HandshakeError::NothingSent);

@@ -9,6 +9,7 @@ use crate::error::apply_error::ApplyError;
 use crate::observe::limit_uses::LimitUses;
 use crate::observe::logs::OpenLogs;
 use crate::observe::memory_watch::{self, MemoryWatch};
+use crate::reload::former_plans::FormerPlans;
 use crate::reload::limit_registry::LimitRegistry;
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock::now;
@@ -73,6 +74,7 @@ pub(crate) struct Server {
     breakers: BreakerStates,
     prober: Prober,
     plan: Arc<Plan>,
+    former_plans: FormerPlans,
 }
 
 impl Server {
@@ -149,6 +151,7 @@ impl Server {
             breakers: BreakerStates::default(),
             prober,
             plan,
+            former_plans: FormerPlans::default(),
         };
         let transaction = server.open(prepared, arranged).await?;
         relieve_predecessor().await;
@@ -195,7 +198,7 @@ impl Server {
         self.prober.apply(&plan, loaded_tls);
         TargetHealth::extend_overrides(&self.plan, &plan);
         self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
-        self.plan = plan;
+        self.replace_plan(plan);
         self.show_limits();
         let update = || Command::ApplyAddresses(Box::new(update.clone()));
         self.workers.send_all(update);
@@ -342,12 +345,22 @@ impl Server {
         self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
         self.prober.apply(&plan, self.certificates.loaded());
         self.breakers = BreakerStates::new(&plan, &self.common.registry);
-        self.plan = plan;
+        self.replace_plan(plan);
         self.show_limits();
         self.workers.publish(plan_updates).await;
         self.workers.scale_down(count);
         // The listeners answer challenges now.
         self.acme.apply(self.plan.model());
+    }
+
+    fn replace_plan(&mut self, plan: Arc<Plan>) {
+        let former = std::mem::replace(&mut self.plan, plan);
+        self.former_plans.keep(former);
+    }
+
+    /// Frees replaced plans that no request uses any more.
+    pub(crate) fn free_former_plans(&mut self) {
+        self.former_plans.free(&self.disk);
     }
 
     /// Shows the limits of the active plan in statistics and metrics.
