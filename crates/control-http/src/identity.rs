@@ -2,9 +2,12 @@
 
 use crate::rate::{RateClass, client_ip};
 use axum::http::Extensions;
-use control_app::{Allowance, App, Error, Presented};
-use control_domain::Actor;
-use jiff::Timestamp;
+use control_app::{Allowance, App, Error, Presented, StoreError};
+use control_domain::{Access, Actor};
+use jiff::{SignedDuration, Timestamp};
+
+/// A request that waits longer than this for its body, or for news, is authenticated again.
+const MAX_WAIT_UNCHECKED: SignedDuration = SignedDuration::from_millis(20);
 
 /// The actor, after a token was taken from the bucket of the actor, or else of the address.
 ///
@@ -43,4 +46,30 @@ pub async fn identify(
         None => address.take(app, now).await?,
     };
     Ok((allowance, actor))
+}
+
+/// Authenticates an actor admitted at `since` again, if its request has waited: its credential may have been
+/// revoked, or its rights changed, since then. Takes no token of a rate limit.
+///
+/// # Errors
+///
+/// [`Error::Unauthenticated`] for a credential that is not accepted any more, [`Error::Refused`] without the right
+/// to `access`, [`StoreError::Stale`] with other rights than before.
+pub async fn check_again(
+    app: &App,
+    presented: Option<Presented<'_>>,
+    request: &Extensions,
+    (actor, access, since): (&Actor, Access, Timestamp),
+) -> Result<(), Error> {
+    let now = app.now();
+    if now.duration_since(since) < MAX_WAIT_UNCHECKED {
+        return Ok(());
+    }
+    let presented = presented.ok_or(Error::Unauthenticated)?;
+    let found = app.authenticate(presented, client_ip(request), now).await?;
+    found.holds(access)?;
+    if found.has_rights_of(actor) {
+        return Ok(());
+    }
+    Err(StoreError::Stale.into())
 }

@@ -125,6 +125,7 @@ impl Process {
     fn look_after_workers(&mut self) -> Option<usize> {
         self.server.end_ejections();
         self.server.count_evictions();
+        self.server.free_former_plans();
         self.server.check_workers()
     }
 

@@ -2,12 +2,14 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::bundle::signing_key::web_key;
+use crate::request::admission::check_again;
 use crate::request::extract::{Body, Caller, Path, Query, if_none_match};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use control_app::{App, RegisteredNode, desired_tag};
 use control_domain::Refusal;
 use control_wire::{
@@ -116,15 +118,16 @@ pub(crate) async fn desired(
     Caller(call): Caller,
     Path(node): Path<NodeId>,
     Query(WaitQuery { wait }): Query<WaitQuery>,
-    headers: HeaderMap,
+    request: Parts,
 ) -> Result<Resource<DesiredState>, Problem> {
     let wait = wait.unwrap_or_default();
     if MAX_WAIT_SECS < wait {
         return Err(Problem::bad_query("wait: is not 0 to 30"));
     }
-    let (known, wait) = (if_none_match(&headers), Duration::from_secs(wait));
+    let (known, wait) = (if_none_match(&request.headers), Duration::from_secs(wait));
     let _counted = (!wait.is_zero()).then(LongPoll::begin);
     let state = app.desired(&call, node, &known, wait).await?;
+    check_again(&request).await?;
     let tag = desired_tag(&state);
     Ok(Resource::tagged(tag, state))
 }

@@ -26,6 +26,36 @@ use std::sync::Arc;
 
 const NODE_KEY: HeaderName = HeaderName::from_static("x-service-node-key");
 
+/// The admission of a request by its credential.
+#[derive(Clone)]
+struct Admitted {
+    app: Arc<App>,
+    access: Access,
+    actor: Actor,
+    at: Timestamp,
+}
+
+/// Checks the credential of a request again that has waited for its body or for news.
+///
+/// # Errors
+///
+/// 401, 403 or 404 as at its admission, 409 if the rights of the credential changed.
+pub(crate) async fn check_again(request: &Parts) -> Result<(), Problem> {
+    let Some(admitted) = request.extensions.get::<Admitted>() else {
+        return Ok(());
+    };
+    let Admitted {
+        app,
+        access,
+        actor,
+        at,
+    } = admitted;
+    let presented = presented(&request.headers, &request.extensions);
+    let checked =
+        control_http::check_again(app, presented, &request.extensions, (actor, *access, *at));
+    Ok(checked.await?)
+}
+
 /// Stands before every handler, with its row of the table.
 pub(crate) async fn admit(
     State((app, route)): State<(Arc<App>, &'static Route)>,
@@ -49,7 +79,17 @@ pub(crate) async fn admit(
         }
         None if route.access == Access::Public => visit(route, now, request, next).await,
         None => Err(Error::Unauthenticated.into()),
-        Some(actor) => enter(&app, route, call(actor, now, &request), request, next).await,
+        Some(actor) => {
+            let call = call(actor, now, &request);
+            let mut request = request;
+            request.extensions_mut().insert(Admitted {
+                app: Arc::clone(&app),
+                access: route.access,
+                actor: call.actor.clone(),
+                at: now,
+            });
+            enter(&app, route, call, request, next).await
+        }
     };
     let mut response = outcome.into_response();
     if let Some(problem) = response.extensions_mut().get_mut::<Problem>() {
@@ -129,6 +169,10 @@ async fn enter(
     }
     refuse_other_sites(&request)?;
     call.if_match = extract::if_match(request.headers());
+    if call.if_match.is_some() && !route.is_versioned {
+        // No version of a resource is compared, so none matches. [RFC 9110 §13.1.1]
+        return Err(Error::Precondition.into());
+    }
     let (mut parts, body) = request.into_parts();
     let project = id_in_path(&mut parts, "project").await;
     match body_place(app, (route, project), &call, body.size_hint().upper()).await {

@@ -1,5 +1,6 @@
 //! Extractors of handlers.
 
+use crate::request::admission;
 use crate::request::body::{self, BodyLimit, MAX_SMALL_BYTES};
 use crate::response::problem::Problem;
 use crate::response::wording::reworded;
@@ -81,6 +82,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<App>> for Body<T> {
         let limit = parts.extensions.get::<BodyLimit>().copied();
         let limit = limit.unwrap_or(BodyLimit(0));
         let bytes = limit.read(&parts, body).await?;
+        admission::check_again(&parts).await?;
         let bytes = match bytes.is_empty() {
             _ if is_json => bytes,
             true => Bytes::from_static(b"{}"),
@@ -159,12 +161,15 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 
 /// The versions in `If-Match`; `None` for no field, or `*`. A tag that is not ours matches nothing.
 pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i64>> {
-    let value = headers.get(header::IF_MATCH)?;
-    let text = value.to_str().unwrap_or_default();
-    if text.trim() == "*" {
+    let lines = headers.get_all(header::IF_MATCH).iter();
+    let lines: Vec<&str> = lines
+        .map(|line| line.to_str().unwrap_or_default())
+        .collect();
+    if lines.is_empty() || lines.iter().any(|line| line.trim() == "*") {
         return None;
     }
-    Some(text.split(',').filter_map(version).collect())
+    let tags = lines.iter().flat_map(|line| line.split(','));
+    Some(tags.filter_map(version).collect())
 }
 
 /// The version of a tag; the suffix behind a hyphen is not compared.

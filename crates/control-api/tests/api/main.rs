@@ -17,6 +17,7 @@ mod fleet;
 mod forger;
 mod hostile_walk;
 mod large_rollouts;
+mod late_bodies;
 mod lifecycle;
 mod locations;
 mod makers;

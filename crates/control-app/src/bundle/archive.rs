@@ -52,9 +52,11 @@ impl fmt::Debug for Archive {
 }
 
 impl Verification {
-    /// Whether nothing was found to be wrong.
+    /// Whether nothing was found to be wrong. A signature by a deactivated key proves nothing: the key may have
+    /// leaked.
     pub fn is_valid(&self) -> bool {
-        self.digest_matches && self.signature_matches && self.fault.is_none()
+        let is_trusted = self.signing_key.deactivated_at.is_none();
+        is_trusted && self.digest_matches && self.signature_matches && self.fault.is_none()
     }
 }
 

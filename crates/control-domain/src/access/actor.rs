@@ -89,6 +89,18 @@ pub enum NodeCredential {
 }
 
 impl Actor {
+    /// Whether it is the same actor with the same rights; the age of its proof of identity does not count.
+    pub fn has_rights_of(&self, other: &Self) -> bool {
+        let aged = |actor: &Self| {
+            let mut actor = actor.clone();
+            if let Self::User { is_fresh, .. } = &mut actor {
+                *is_fresh = false;
+            }
+            actor
+        };
+        aged(self) == aged(other)
+    }
+
     /// The kind of actor, for the audit log.
     pub fn kind(&self) -> &'static str {
         match self {
