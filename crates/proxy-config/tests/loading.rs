@@ -515,6 +515,39 @@ fn the_default_route_is_not_called_unreachable() {
 }
 
 #[test]
+fn a_route_behind_one_for_every_listener_is_unreachable() {
+    let found = |listeners: &str, conditions: &str| {
+        let text = format!(
+            "listeners {{
+                 listener \"a\" {{ address \"127.0.0.1:1\" }}
+                 listener \"b\" {{ address \"127.0.0.1:2\" }}
+             }}
+             routes {{
+                 route \"all\" {{
+                     service-type \"builtin\"; builtin-handler \"health\"
+                     listeners {listeners}
+                     priority 60
+                 }}
+                 route \"rest\" {{
+                     service-type \"builtin\"; builtin-handler \"not-found\"
+                     {conditions}
+                 }}
+             }}"
+        );
+        codes(&parse(&text, "x.kdl").unwrap().warnings)
+    };
+    let unreachable = [DiagnosticCode::UnreachableRoute];
+    assert_eq!(found(r#""a" "b""#, ""), unreachable);
+    assert_eq!(
+        found(r#""b" "a""#, r#"matches { host "x.example" }"#),
+        unreachable
+    );
+    assert_eq!(found(r#""a" "b""#, r#"listeners "b""#), unreachable);
+    assert_eq!(found(r#""a""#, ""), []);
+    assert_eq!(found(r#""a""#, r#"listeners "a" "b""#), []);
+}
+
+#[test]
 fn a_control_plane_without_tls_off_loopback_is_allowed_by_name_only() {
     let faults = |url: &str, allow: &str| {
         let text = format!("control-plane {{\n    url \"{url}\"\n    {allow}\n}}\n");
