@@ -4,10 +4,12 @@
 //! returns a [`Loaded`] model with warnings, or a [`Report`] of all faults.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod aliases;
 mod diagnostic;
 mod diagnostic_code;
 mod diagnostics;
 mod document;
+mod edits;
 mod files;
 mod foreign_format;
 mod format;
