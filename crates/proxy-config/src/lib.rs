@@ -9,7 +9,6 @@ mod diagnostic;
 mod diagnostic_code;
 mod diagnostics;
 mod document;
-mod edits;
 mod files;
 mod foreign_format;
 mod format;

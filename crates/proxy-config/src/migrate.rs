@@ -51,17 +51,15 @@ pub fn migrate(text: &str, name: &str) -> Result<Migrated, Report> {
     let found = aliases::replace(&mut root, Mode::Text);
     let has_aliases = !found.is_empty();
     let aliases = found.iter().map(|it| (it.at.start(), aliases::note(it)));
-    let migrated = match replace(&converted.text, &deprecated, has_aliases) {
-        Some((migrated, replaced)) => {
-            notes.extend(replaced);
-            notes.extend(aliases);
-            migrated
-        }
-        None => {
-            notes.extend(deprecated.into_iter().map(by_hand));
-            notes.extend(found.iter().map(|it| (it.at.start(), aliases::by_hand(it))));
-            converted.text.to_string()
-        }
+    let replaced = replace(&converted.text, &deprecated, has_aliases);
+    let migrated = if let Some((migrated, replaced)) = replaced {
+        notes.extend(replaced);
+        notes.extend(aliases);
+        migrated
+    } else {
+        notes.extend(deprecated.into_iter().map(by_hand));
+        notes.extend(found.iter().map(|it| (it.at.start(), aliases::by_hand(it))));
+        converted.text.to_string()
     };
     Ok(Migrated {
         text: migrated,

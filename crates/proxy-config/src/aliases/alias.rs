@@ -82,6 +82,14 @@ impl Argument {
     pub(crate) fn text(text: &str) -> Self {
         Self::plain(Value::Text(text.into()))
     }
+
+    /// The value, if it is text.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::Null => None,
+        }
+    }
 }
 
 impl Written<'_> {
@@ -95,9 +103,12 @@ impl Written<'_> {
 
     /// The only argument as a word in lower case with `_` for `-`.
     pub(crate) fn word(&self) -> Option<String> {
-        match self.value()? {
-            Value::Text(text) => Some(text.to_lowercase().replace('-', "_")),
-            Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::Null => None,
+        match self.arguments {
+            [argument @ Argument { name: None, .. }] => {
+                let text = argument.as_text()?;
+                Some(text.to_lowercase().replace('-', "_"))
+            }
+            _ => None,
         }
     }
 

@@ -247,9 +247,9 @@ pub(super) fn builtin_handler(written: &Written<'_>) -> Converted {
 /// A route's mode for agents that fail; here each agent has its own.
 pub(super) fn failure_mode(written: &Written<'_>) -> Converted {
     let agents = (written.stated)("agents").into_iter().flatten();
-    let mut modes = agents.map(|agent| match &agent.value {
-        Value::Text(name) => written.failure_modes.get(&**name).cloned(),
-        _ => None,
+    let mut modes = agents.map(|agent| {
+        let mode = written.failure_modes.get(agent.as_text()?);
+        mode.cloned()
     });
     let word = written.word();
     if !written.has("filters") && modes.all(|mode| mode == word) {
@@ -275,14 +275,12 @@ pub(super) fn max_attempts(written: &Written<'_>) -> Converted {
 pub(super) fn retry_statuses(written: &Written<'_>) -> Converted {
     let mut on = vec![Argument::text("connect-failure"), Argument::text("reset")];
     for argument in written.arguments {
-        match &argument.value {
-            Value::Integer(status @ 502..=504) => on.push(Argument::text(&status.to_string())),
-            _ => {
-                return Converted::Refused(
-                    "leave the others out: requests are sent again after 502, 503 and 504 only",
-                );
-            }
-        }
+        let Value::Integer(status @ 502..=504) = &argument.value else {
+            return Converted::Refused(
+                "leave the others out: requests are sent again after 502, 503 and 504 only",
+            );
+        };
+        on.push(Argument::text(&status.to_string()));
     }
     Converted::Arguments(on)
 }

@@ -4,7 +4,6 @@ use super::alias::Anchor;
 use super::filters;
 use super::replace::{Context, Found, Mode, in_anchor};
 use super::tree::Tree;
-use crate::kdl::Value;
 use std::collections::HashMap;
 
 /// Replaces the aliases in the nodes of `root`, a node that holds a file's nodes.
@@ -48,14 +47,12 @@ fn failure_modes<T: Tree>(root: &T) -> HashMap<String, String> {
         .iter()
         .filter(|node| node.name() == "agents");
     let modes = blocks.flat_map(Tree::children).filter_map(|agent| {
-        let text = |value: &Value| match value {
-            Value::Text(text) => Some(text.to_string()),
-            _ => None,
-        };
-        let name = text(&agent.arguments().first()?.value)?;
+        let arguments = agent.arguments();
+        let name = arguments.first()?.as_text()?.to_owned();
         let settings = agent.children().iter();
         let mut modes = settings.filter(|node| node.name() == "failure-mode");
-        let mode = text(&modes.next()?.arguments().first()?.value)?;
+        let arguments = modes.next()?.arguments();
+        let mode = arguments.first()?.as_text()?;
         Some((name, mode.to_lowercase()))
     });
     modes.collect()

@@ -6,7 +6,7 @@ use super::alias::{Alias, Anchor, Change};
 use super::replace::{Found, Mode, Outcome, insert_at};
 use super::table;
 use super::tree::Tree;
-use definition::{Definition, Settings, definition, text};
+use definition::{Definition, Settings, definition};
 use std::collections::HashMap;
 
 /// Replaces the `filters` of routes by the settings that they stand for, and removes the block `filters`
@@ -49,7 +49,7 @@ fn definitions<T: Tree>(root: &T) -> HashMap<String, Definition> {
     let filters = filters.filter(|node| node.name() == "filter");
     let named = filters.filter_map(|filter| {
         let arguments = filter.arguments();
-        let name = text(arguments.first()?)?.to_owned();
+        let name = arguments.first()?.as_text()?.to_owned();
         Some((name, definition(root, filter)))
     });
     named.collect()
@@ -102,7 +102,7 @@ fn settings<T: Tree>(
     let mut settings = Vec::new();
     let mut agents = Vec::new();
     for argument in filters.arguments() {
-        let name = text(&argument).unwrap_or_default();
+        let name = argument.as_text().unwrap_or_default();
         let definition = definitions.get(name);
         let definition = definition.ok_or("define the filter, or leave its name out")?;
         for (path, arguments) in definition.clone()? {

@@ -130,7 +130,7 @@ fn moved(
         let path = alias.resolved(path);
         path != alias.from && (written.stated)(&path).iter().any(|it| it == entries)
     };
-    if !written.has_block && paths.iter().all(|path| is_stated(path)) {
+    if !written.has_block && paths.iter().all(is_stated) {
         return Some((Edit::Remove, Outcome::Removed));
     }
     let is_in_place = paths.iter().any(|path| alias.resolved(path) == alias.from);

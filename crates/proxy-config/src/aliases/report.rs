@@ -72,12 +72,12 @@ fn diagnostic(found: &Found, place: Place) -> Diagnostic {
                 .label("an alias")
                 .help(with_remark("`config migrate` rewrites it"))
         }
-        Outcome::Refused(cure) => refused(format!("`{name}`"), cure, place),
-        Outcome::RefusedValue(entries, cure) => refused(format!("`{name}{entries}`"), cure, place),
+        Outcome::Refused(cure) => refused(&format!("`{name}`"), cure, place),
+        Outcome::RefusedValue(entries, cure) => refused(&format!("`{name}{entries}`"), cure, place),
     }
 }
 
-fn refused(setting: String, cure: &str, place: Place) -> Diagnostic {
+fn refused(setting: &str, cure: &str, place: Place) -> Diagnostic {
     let message = format!("{setting} has no counterpart here");
     Diagnostic::new(DiagnosticCode::NoCounterpart, place, message)
         .label("cannot be taken over")
@@ -115,6 +115,8 @@ pub(crate) fn by_hand(found: &Found) -> String {
 fn instead(alias: &Alias) -> String {
     alias.target().unwrap_or_else(|| match alias.change {
         Change::Group => "several settings".to_owned(),
-        _ => "nothing".to_owned(),
+        Change::Moved(..) | Change::Completed(..) | Change::Spread(_) | Change::Missing => {
+            "nothing".to_owned()
+        }
     })
 }

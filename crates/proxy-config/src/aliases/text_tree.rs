@@ -2,7 +2,9 @@
 
 use super::alias::Argument;
 use super::tree::Tree;
-use crate::edits::{append, insert_first, nest, open_block, remove_node, remove_property};
+use crate::document::edits::{
+    append, insert_first, nest, open_block, remove_node, remove_property,
+};
 use crate::kdl::{Span, Value};
 use kdl::{KdlEntry, KdlEntryFormat, KdlIdentifier, KdlNode, KdlNodeFormat, KdlValue};
 

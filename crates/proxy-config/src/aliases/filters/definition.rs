@@ -41,7 +41,10 @@ impl<'t, T: Tree> Filter<'t, T> {
 
     fn word(&mut self, name: &str) -> Option<String> {
         let arguments = self.arguments(name)?;
-        text(arguments.first()?).map(|word| word.to_lowercase().replace('-', "_"))
+        arguments
+            .first()?
+            .as_text()
+            .map(|word| word.to_lowercase().replace('-', "_"))
     }
 
     /// Nothing else may be written.
@@ -151,7 +154,7 @@ fn agent<T: Tree>(root: &T, mut filter: Filter<'_, T>) -> Definition {
     let sees_bodies = Filter::new(agent)
         .arguments("events")
         .is_some_and(|events| {
-            let mut events = events.iter().filter_map(text);
+            let mut events = events.iter().filter_map(Argument::as_text);
             events.any(|event| event.replace('-', "_") == "request_body")
         });
     if inspects == Some(vec![Argument::plain(Value::Flag(true))]) && !sees_bodies {
@@ -164,7 +167,11 @@ fn compress<T: Tree>(mut filter: Filter<'_, T>) -> Definition {
     let listed = filter.arguments("algorithms");
     let listed = listed.unwrap_or_else(|| vec![Argument::text("gzip,br")]);
     let mut codings = Vec::new();
-    for word in listed.iter().filter_map(text).flat_map(|it| it.split(',')) {
+    for word in listed
+        .iter()
+        .filter_map(Argument::as_text)
+        .flat_map(|it| it.split(','))
+    {
         match word.trim() {
             "br" | "brotli" => codings.push(Argument::text("br")),
             word @ ("gzip" | "zstd") => codings.push(Argument::text(word)),
@@ -240,12 +247,4 @@ fn timeout<T: Tree>(mut filter: Filter<'_, T>) -> Definition {
         settings.extend(filter.arguments(from).map(|entries| (to, entries)));
     }
     filter.end(settings)
-}
-
-/// The text of an argument.
-pub(super) fn text(argument: &Argument) -> Option<&str> {
-    match &argument.value {
-        Value::Text(text) => Some(text),
-        Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::Null => None,
-    }
 }

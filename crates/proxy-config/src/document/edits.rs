@@ -71,7 +71,7 @@ pub(crate) fn insert_first(block: &mut KdlDocument, mut node: KdlNode) {
 pub(crate) fn append(document: &mut KdlDocument, mut node: KdlNode) {
     let mut format = layout(&node);
     format.leading = String::new();
-    format.terminator = "\n".to_owned();
+    "\n".clone_into(&mut format.terminator);
     if let Some(last) = document.nodes_mut().last_mut()
         && !ends_line(last)
     {
