@@ -79,6 +79,7 @@ pub(crate) async fn run(
         SessionCookie::Tls
     };
     let rendered = Router::new().route("/metrics", get(async move || metrics.render()));
+    let rendered = control_api::answering(&app, rendered);
     let (local, metrics_task) = match metrics_server {
         None => (Some(rendered), None),
         Some(listener) => {

@@ -32,6 +32,7 @@ impl Tls {
             cert_file,
             key_file,
             held: None,
+            is_obtained: false,
             ocsp_file: None,
             server_names: Vec::new(),
         };
@@ -88,6 +89,7 @@ fn read(
         max_version: TlsVersion::V1_3,
         client_auth: ClientAuth::None,
         alpn: vec![Alpn::Http1],
+        challenges: None,
     };
     ServerTls::load(settings, tickets, now).map_err(|errors| {
         let told: Vec<String> = errors.iter().map(ToString::to_string).collect();

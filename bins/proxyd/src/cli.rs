@@ -53,11 +53,25 @@ pub(crate) enum Subcommands {
     Agent(AgentCommand),
     /// Write a first configuration with comments.
     Init(Init),
+    /// Check limits, ports, names and targets of this machine against a configuration.
+    Doctor(Doctor),
     /// Print a script that completes `proxyd` in a shell.
     Completions {
         /// The shell.
         shell: Shell,
     },
+}
+
+/// The configuration to check the machine against; it is not served. Exit code 0: no fault, maybe warnings;
+/// 1: a fault.
+#[derive(Args, Debug)]
+pub(crate) struct Doctor {
+    /// The configuration file; by default the built-in configuration.
+    #[arg(short, long, value_name = "FILE", env = "PROXYD_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print the findings as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// A first configuration: one listener, one route, one upstream.

@@ -3,6 +3,7 @@
 mod agent;
 mod config_test;
 mod diff;
+mod doctor;
 mod fmt;
 mod init;
 mod plan_file;
@@ -59,6 +60,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Some(Subcommands::Diff(arguments)) => diff::run(&arguments),
         Some(Subcommands::Replay(arguments)) => replay::run(&arguments),
         Some(Subcommands::Agent(AgentCommand::Check(arguments))) => agent::check(arguments),
+        Some(Subcommands::Doctor(arguments)) => doctor::run(&arguments),
         Some(Subcommands::Init(arguments)) => init::run(&arguments),
         Some(Subcommands::Completions { shell }) => {
             say(crate::cli::completions(shell).trim_end());
@@ -103,6 +105,7 @@ fn serve(config: Option<PathBuf>) -> ExitCode {
                 StartError::Apply(_)
                 | StartError::TakeOver(_)
                 | StartError::WorkerLost(_)
+                | StartError::Rehearsal(_)
                 | StartError::AdminLost
                 | StartError::Io(_) => {
                     format!("proxyd: {fault}")

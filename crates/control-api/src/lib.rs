@@ -25,4 +25,4 @@ mod rollout;
 
 pub use reference::{access_md, reference_md};
 pub use route::Route;
-pub use routes::{ROUTES, description, router};
+pub use routes::{ROUTES, answering, description, router};

@@ -26,6 +26,8 @@ pub struct Route {
     pub max_body_bytes: usize,
     /// The path below `/api/v1` of what it creates: the `Location` of its answer.
     pub creates: Option<&'static str>,
+    /// Whether `If-Match` is compared with the version of the resource. Other writes refuse it.
+    pub is_versioned: bool,
     pub(crate) handler: fn() -> UtoipaMethodRouter<Arc<App>>,
 }
 
@@ -43,6 +45,7 @@ pub(crate) const fn row(
         rate: RateClass::General,
         max_body_bytes: BODY_BYTES,
         creates: None,
+        is_versioned: false,
         handler,
     }
 }
@@ -70,6 +73,12 @@ impl Route {
     /// Creates a resource with a path of its own.
     pub(crate) const fn creates(mut self, path: &'static str) -> Self {
         self.creates = Some(path);
+        self
+    }
+
+    /// Compares `If-Match` with the version of the resource.
+    pub(crate) const fn versioned(mut self) -> Self {
+        self.is_versioned = true;
         self
     }
 

@@ -7,7 +7,7 @@ use crate::bundle::{archive as bundle_archive, signing_key};
 use crate::definition::{certificate, service, upstream};
 use crate::node::{drift, enrolment_token, session as node_session};
 use crate::org::{member, security};
-use crate::project::role as project_role;
+use crate::project::{role as project_role, webhook};
 use crate::reference::{docs, openapi};
 use crate::request::{admission, answer};
 use crate::route::{PREFIX, Route, row};
@@ -17,7 +17,7 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use axum::{Extension, Router};
-use control_app::App;
+use control_app::{App, MAX_REPORT_BYTES};
 use control_domain::Access;
 use control_http::SessionCookie;
 use serde_json::Value;
@@ -25,8 +25,6 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// 500 routes with their counters, and 100 diagnostics.
-const HEARTBEAT_BYTES: usize = 512 * 1024;
 /// An address with a password or a code.
 const SIGN_IN_BYTES: usize = 16 * 1024;
 
@@ -68,14 +66,14 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/orgs", Access::InstanceAdmin, || routes!(org::create))
         .creates("/orgs/{org}"),
     row(GET, "/orgs/{org}", Access::READ_ORG, || routes!(org::view)),
-    row(PATCH, "/orgs/{org}", Access::ADMINISTER, || routes!(org::rename)),
-    row(DELETE, "/orgs/{org}", Access::CONTROL, || routes!(org::delete)),
+    row(PATCH, "/orgs/{org}", Access::ADMINISTER, || routes!(org::rename)).versioned(),
+    row(DELETE, "/orgs/{org}", Access::CONTROL, || routes!(org::delete)).versioned(),
     row(GET, "/orgs/{org}/limits", Access::READ_ORG, || routes!(org::limits::view)),
 
     row(GET, "/orgs/{org}/members", Access::ADMINISTER, || routes!(member::list)),
     row(GET, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::view)),
-    row(PATCH, "/orgs/{org}/members/{user}", Access::CONTROL, || routes!(member::change_role)),
-    row(DELETE, "/orgs/{org}/members/{user}", Access::CONTROL, || routes!(member::remove)),
+    row(PATCH, "/orgs/{org}/members/{user}", Access::CONTROL, || routes!(member::change_role)).versioned(),
+    row(DELETE, "/orgs/{org}/members/{user}", Access::CONTROL, || routes!(member::remove)).versioned(),
 
     row(GET, "/orgs/{org}/members/{user}/sessions", Access::CONTROL, || routes!(member_sign_in::sessions)),
     row(DELETE, "/orgs/{org}/members/{user}/sessions", Access::CONTROL, || routes!(member_sign_in::end_sessions)),
@@ -84,13 +82,13 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/password-resets/use", Access::Public, || routes!(member_sign_in::use_reset)).strict().with_body(SIGN_IN_BYTES),
 
     row(GET, "/orgs/{org}/security", Access::ADMINISTER, || routes!(security::view)),
-    row(PUT, "/orgs/{org}/security", Access::CONTROL, || routes!(security::update)),
+    row(PUT, "/orgs/{org}/security", Access::CONTROL, || routes!(security::update)).versioned(),
 
     row(GET, "/orgs/{org}/invitations", Access::ADMINISTER, || routes!(invitation::list)),
     row(POST, "/orgs/{org}/invitations", Access::CONTROL, || routes!(invitation::create))
         .creates("/orgs/{org}/invitations/{invitation}"),
     row(GET, "/orgs/{org}/invitations/{invitation}", Access::ADMINISTER, || routes!(invitation::view)),
-    row(DELETE, "/orgs/{org}/invitations/{invitation}", Access::CONTROL, || routes!(invitation::delete)),
+    row(DELETE, "/orgs/{org}/invitations/{invitation}", Access::CONTROL, || routes!(invitation::delete)).versioned(),
     row(POST, "/invitations/accept", Access::Invitee, || routes!(invitation::accept)).strict()
         .creates("/orgs/{org}/members/{user}"),
     row(POST, "/invitations/join", Access::Session, || routes!(invitation::join)).strict()
@@ -100,48 +98,58 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/orgs/{org}/audit/export", Access::ADMINISTER, || routes!(audit::export)),
 
     row(GET, "/orgs/{org}/sso", Access::ADMINISTER, || routes!(sso::view)),
-    row(PUT, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::update)),
-    row(DELETE, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::delete)),
+    row(PUT, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::update)).versioned(),
+    row(DELETE, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::delete)).versioned(),
     row(PUT, "/orgs/{org}/sso/domains", Access::InstanceAdmin, || routes!(sso::set_domains)),
 
     row(GET, "/orgs/{org}/signing-keys", Access::READ_ORG, || routes!(signing_key::list)),
     row(POST, "/orgs/{org}/signing-keys", Access::CONTROL, || routes!(signing_key::create)),
     row(POST, "/orgs/{org}/signing-keys/rotate", Access::CONTROL, || routes!(signing_key::rotate)),
-    row(POST, "/orgs/{org}/signing-keys/{signing_key}/deactivate", Access::CONTROL, || routes!(signing_key::deactivate)),
+    row(POST, "/orgs/{org}/signing-keys/{signing_key}/deactivate", Access::CONTROL, || routes!(signing_key::deactivate)).versioned(),
     row(GET, "/orgs/{org}/jwks.json", Access::Public, || routes!(signing_key::jwks)),
 
     row(GET, "/orgs/{org}/projects", Access::READ_ORG, || routes!(project::list)),
     row(POST, "/orgs/{org}/projects", Access::WRITE_PROJECTS, || routes!(project::create))
         .creates("/projects/{project}"),
     row(GET, "/projects/{project}", Access::READ_ORG, || routes!(project::view)),
-    row(PATCH, "/projects/{project}", Access::WRITE_PROJECTS, || routes!(project::rename)),
-    row(DELETE, "/projects/{project}", Access::CONTROL, || routes!(project::delete)),
-    row(PUT, "/projects/{project}/policy", Access::ADMINISTER, || routes!(project::set_policy)),
+    row(PATCH, "/projects/{project}", Access::WRITE_PROJECTS, || routes!(project::rename)).versioned(),
+    row(DELETE, "/projects/{project}", Access::CONTROL, || routes!(project::delete)).versioned(),
+    row(PUT, "/projects/{project}/policy", Access::ADMINISTER, || routes!(project::set_policy)).versioned(),
 
     row(GET, "/projects/{project}/roles", Access::ADMINISTER, || routes!(project_role::list)),
     row(GET, "/projects/{project}/roles/{user}", Access::ADMINISTER, || routes!(project_role::view)),
-    row(PUT, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::give)),
-    row(DELETE, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::take)),
+    row(PUT, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::give)).versioned(),
+    row(DELETE, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::take)).versioned(),
+
+    row(GET, "/projects/{project}/webhooks", Access::ADMINISTER, || routes!(webhook::list)),
+    row(POST, "/projects/{project}/webhooks", Access::CONTROL, || routes!(webhook::create))
+        .creates("/projects/{project}/webhooks/{webhook}"),
+    row(GET, "/projects/{project}/webhooks/{webhook}", Access::ADMINISTER, || routes!(webhook::view)),
+    row(PUT, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::update)),
+    row(DELETE, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::delete)),
+    row(POST, "/projects/{project}/webhooks/{webhook}/rotate-secret", Access::CONTROL, || routes!(webhook::rotate_secret)),
+    row(POST, "/projects/{project}/webhooks/{webhook}/test", Access::CONTROL, || routes!(webhook::test)),
+    row(GET, "/projects/{project}/webhooks/{webhook}/deliveries", Access::ADMINISTER, || routes!(webhook::deliveries)),
 
     row(GET, "/projects/{project}/enrolment-tokens", Access::READ_NODES, || routes!(enrolment_token::list)),
     row(POST, "/projects/{project}/enrolment-tokens", Access::WRITE_NODES, || routes!(enrolment_token::create)),
-    row(PATCH, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::rename)),
-    row(DELETE, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::delete)),
-    row(POST, "/projects/{project}/enrolment-tokens/{enrolment_token}/revoke", Access::WRITE_NODES, || routes!(enrolment_token::revoke)),
+    row(PATCH, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::rename)).versioned(),
+    row(DELETE, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::delete)).versioned(),
+    row(POST, "/projects/{project}/enrolment-tokens/{enrolment_token}/revoke", Access::WRITE_NODES, || routes!(enrolment_token::revoke)).versioned(),
 
     row(GET, "/projects/{project}/nodes", Access::READ_NODES, || routes!(node::list)),
     row(GET, "/projects/{project}/nodes/stats", Access::READ_NODES, || routes!(node::stats)),
     row(GET, "/projects/{project}/nodes/{node}", Access::READ_NODES, || routes!(node::view)),
-    row(PATCH, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::update)),
-    row(DELETE, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::delete)),
-    row(POST, "/projects/{project}/nodes/{node}/approve", Access::WRITE_NODES, || routes!(node::approve)),
-    row(POST, "/projects/{project}/nodes/{node}/rotate-key", Access::WRITE_NODES, || routes!(node::rotate_key)),
+    row(PATCH, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::update)).versioned(),
+    row(DELETE, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::delete)).versioned(),
+    row(POST, "/projects/{project}/nodes/{node}/approve", Access::WRITE_NODES, || routes!(node::approve)).versioned(),
+    row(POST, "/projects/{project}/nodes/{node}/rotate-key", Access::WRITE_NODES, || routes!(node::rotate_key)).versioned(),
     row(GET, "/projects/{project}/nodes/{node}/events", Access::READ_NODES, || routes!(node::events)),
 
     row(POST, "/projects/{project}/nodes/register", Access::Enrolment, || routes!(node_session::register)).strict()
         .creates("/projects/{project}/nodes/{node}"),
     row(POST, "/nodes/{node}/token", Access::OwnNodeKey, || routes!(node_session::token)).strict(),
-    row(POST, "/nodes/{node}/heartbeat", Access::OwnNode, || routes!(node_session::heartbeat)).with_body(HEARTBEAT_BYTES),
+    row(POST, "/nodes/{node}/heartbeat", Access::OwnNode, || routes!(node_session::heartbeat)).with_body(MAX_REPORT_BYTES),
     row(GET, "/nodes/{node}/desired", Access::OwnNode, || routes!(node_session::desired)),
     row(POST, "/nodes/{node}/events", Access::OwnNode, || routes!(node_session::events)),
     row(GET, "/nodes/{node}/certificates/{certificate}", Access::OwnNode, || routes!(node_session::certificate)),
@@ -154,10 +162,10 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/projects/{project}/bundles/preview", Access::READ_BUNDLES, || routes!(bundle::preview::preview))
         .with_body(bundle::MAX_BODY_BYTES),
     row(GET, "/projects/{project}/bundles/{bundle}", Access::READ_BUNDLES, || routes!(bundle::view)),
-    row(PATCH, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::rename)),
-    row(DELETE, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::delete)),
-    row(POST, "/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || routes!(bundle::revoke)),
-    row(POST, "/projects/{project}/bundles/{bundle}/assign", Access::WRITE_BUNDLES, || routes!(bundle::assign)),
+    row(PATCH, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::rename)).versioned(),
+    row(DELETE, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::delete)).versioned(),
+    row(POST, "/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || routes!(bundle::revoke)).versioned(),
+    row(POST, "/projects/{project}/bundles/{bundle}/assign", Access::WRITE_BUNDLES, || routes!(bundle::assign)).versioned(),
     row(GET, "/projects/{project}/bundles/{bundle}/download", Access::READ_BUNDLES, || routes!(bundle_archive::download)),
     row(GET, "/projects/{project}/bundles/{bundle}/verify", Access::READ_BUNDLES, || routes!(bundle_archive::verify)),
     row(GET, "/projects/{project}/bundles/{bundle}/sbom", Access::READ_BUNDLES, || routes!(bundle_archive::sbom)),
@@ -168,48 +176,53 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/projects/{project}/rollouts", Access::WRITE_ROLLOUTS, || routes!(rollout::create))
         .creates("/projects/{project}/rollouts/{rollout}"),
     row(GET, "/projects/{project}/rollouts/{rollout}", Access::READ_ROLLOUTS, || routes!(rollout::view)),
-    row(DELETE, "/projects/{project}/rollouts/{rollout}", Access::WRITE_ROLLOUTS, || routes!(rollout::delete)),
+    row(DELETE, "/projects/{project}/rollouts/{rollout}", Access::WRITE_ROLLOUTS, || routes!(rollout::delete)).versioned(),
     row(GET, "/projects/{project}/rollouts/{rollout}/nodes", Access::READ_ROLLOUTS, || routes!(rollout::nodes)),
-    row(POST, "/projects/{project}/rollouts/{rollout}/start", Access::WRITE_ROLLOUTS, || routes!(rollout::start)),
-    row(POST, "/projects/{project}/rollouts/{rollout}/approve", Access::WRITE_ROLLOUTS, || routes!(rollout::approve)),
-    row(POST, "/projects/{project}/rollouts/{rollout}/pause", Access::WRITE_ROLLOUTS, || routes!(rollout::pause)),
-    row(POST, "/projects/{project}/rollouts/{rollout}/resume", Access::WRITE_ROLLOUTS, || routes!(rollout::resume)),
-    row(POST, "/projects/{project}/rollouts/{rollout}/cancel", Access::WRITE_ROLLOUTS, || routes!(rollout::cancel)),
-    row(POST, "/projects/{project}/rollouts/{rollout}/rollback", Access::WRITE_ROLLOUTS, || routes!(rollout::rollback)),
+    row(POST, "/projects/{project}/rollouts/{rollout}/start", Access::WRITE_ROLLOUTS, || routes!(rollout::start)).versioned(),
+    row(POST, "/projects/{project}/rollouts/{rollout}/approve", Access::WRITE_ROLLOUTS, || routes!(rollout::approve)).versioned(),
+    row(POST, "/projects/{project}/rollouts/{rollout}/pause", Access::WRITE_ROLLOUTS, || routes!(rollout::pause)).versioned(),
+    row(POST, "/projects/{project}/rollouts/{rollout}/resume", Access::WRITE_ROLLOUTS, || routes!(rollout::resume)).versioned(),
+    row(POST, "/projects/{project}/rollouts/{rollout}/cancel", Access::WRITE_ROLLOUTS, || routes!(rollout::cancel)).versioned(),
+    row(POST, "/projects/{project}/rollouts/{rollout}/rollback", Access::WRITE_ROLLOUTS, || routes!(rollout::rollback)).versioned(),
 
     row(GET, "/projects/{project}/drift", Access::READ_NODES, || routes!(drift::list)),
     row(GET, "/projects/{project}/drift/{drift}", Access::READ_NODES, || routes!(drift::view)),
-    row(POST, "/projects/{project}/drift/{drift}/resolve", Access::WRITE_NODES, || routes!(drift::resolve)),
+    row(POST, "/projects/{project}/drift/{drift}/resolve", Access::WRITE_NODES, || routes!(drift::resolve)).versioned(),
 
     row(GET, "/projects/{project}/services", Access::READ_SERVICES, || routes!(service::list)),
     row(POST, "/projects/{project}/services", Access::WRITE_SERVICES, || routes!(service::create))
         .creates("/projects/{project}/services/{service}"),
     row(GET, "/projects/{project}/services/{service}", Access::READ_SERVICES, || routes!(service::view)),
-    row(PUT, "/projects/{project}/services/{service}", Access::WRITE_SERVICES, || routes!(service::update)),
-    row(DELETE, "/projects/{project}/services/{service}", Access::WRITE_SERVICES, || routes!(service::delete)),
+    row(PUT, "/projects/{project}/services/{service}", Access::WRITE_SERVICES, || routes!(service::update)).versioned(),
+    row(DELETE, "/projects/{project}/services/{service}", Access::WRITE_SERVICES, || routes!(service::delete)).versioned(),
 
     row(GET, "/projects/{project}/upstreams", Access::READ_SERVICES, || routes!(upstream::list)),
     row(POST, "/projects/{project}/upstreams", Access::WRITE_SERVICES, || routes!(upstream::create))
         .creates("/projects/{project}/upstreams/{upstream}"),
     row(GET, "/projects/{project}/upstreams/{upstream}", Access::READ_SERVICES, || routes!(upstream::view)),
-    row(PUT, "/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || routes!(upstream::update)),
-    row(DELETE, "/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || routes!(upstream::delete)),
+    row(PUT, "/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || routes!(upstream::update)).versioned(),
+    row(DELETE, "/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || routes!(upstream::delete)).versioned(),
 
     row(GET, "/projects/{project}/certificates", Access::READ_SERVICES, || routes!(certificate::list)),
     row(POST, "/projects/{project}/certificates", Access::WRITE_SERVICES, || routes!(certificate::create))
         .creates("/projects/{project}/certificates/{certificate}"),
     row(GET, "/projects/{project}/certificates/{certificate}", Access::READ_SERVICES, || routes!(certificate::view)),
-    row(PUT, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::update)),
-    row(DELETE, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::delete)),
+    row(PUT, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::update)).versioned(),
+    row(DELETE, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::delete)).versioned(),
 
     row(GET, "/api-keys", Access::READ_API_KEYS, || routes!(api_key::list)),
     row(POST, "/api-keys", Access::WRITE_API_KEYS, || routes!(api_key::create))
         .creates("/api-keys/{api_key}"),
     row(GET, "/api-keys/{api_key}", Access::READ_API_KEYS, || routes!(api_key::view)),
-    row(PATCH, "/api-keys/{api_key}", Access::WRITE_API_KEYS, || routes!(api_key::rename)),
-    row(POST, "/api-keys/{api_key}/revoke", Access::WRITE_API_KEYS, || routes!(api_key::revoke)),
-    row(DELETE, "/api-keys/{api_key}", Access::WRITE_API_KEYS, || routes!(api_key::delete)),
+    row(PATCH, "/api-keys/{api_key}", Access::WRITE_API_KEYS, || routes!(api_key::rename)).versioned(),
+    row(POST, "/api-keys/{api_key}/revoke", Access::WRITE_API_KEYS, || routes!(api_key::revoke)).versioned(),
+    row(DELETE, "/api-keys/{api_key}", Access::WRITE_API_KEYS, || routes!(api_key::delete)).versioned(),
 ];
+
+/// `router` with the log line, correlation ID and bodies of failures that the interface has.
+pub fn answering(app: &Arc<App>, router: Router) -> Router {
+    router.layer(from_fn_with_state(Arc::clone(app), answer::answer))
+}
 
 /// The description of the interface, as `/api/v1/openapi.json` serves it.
 pub fn description() -> Value {
@@ -238,12 +251,12 @@ pub fn router(app: &Arc<App>, beside: Router, cookie: SessionCookie) -> Router {
         .with_state(Arc::clone(app));
     let (router, document) = api.split_for_parts();
     let document = openapi::complete(&document, ROUTES);
-    router
+    let router = router
         .merge(docs::router(&document))
         .merge(sso_browser::router(app))
         // Not a fallback: merged with other routers, that would be theirs or ours for all paths.
         .route("/api/v1/{*path}", any(async || StatusCode::NOT_FOUND))
         .merge(beside)
-        .layer(Extension(cookie))
-        .layer(from_fn_with_state(Arc::clone(app), answer::answer))
+        .layer(Extension(cookie));
+    answering(app, router)
 }

@@ -48,4 +48,12 @@ impl Call {
             _ => Ok(()),
         }
     }
+
+    /// [`Error::Precondition`] if `If-Match` names a version: the resource does not exist yet.
+    pub(crate) fn expect_no_version(&self) -> Result<(), Error> {
+        match self.if_match {
+            Some(_) => Err(Error::Precondition),
+            None => Ok(()),
+        }
+    }
 }

@@ -11,6 +11,7 @@ use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use crate::node::private_keys::{require_credential, require_labels};
+use crate::node::session::end_of_tokens;
 use control_auth::Secret;
 use control_domain::{Access, Actor, Labels, NewNode, Node, QuotaKind, Refusal, SigningKey};
 use control_store::{NodeCounts, NodeFilter, Page, Transaction, Versioned};
@@ -104,8 +105,8 @@ impl App {
         let found = find(&mut tx, project, id).await?;
         let key = self.new_secret();
         let (tenant, hash) = (found.value.tenant, key.hash());
-        tx.reset_node_key(id, &hash, (call.now, found.version))
-            .await?;
+        let since = end_of_tokens(&mut tx, call, id).await?;
+        tx.reset_node_key(id, &hash, (since, found.version)).await?;
         let signing_keys = tx.verifying_signing_keys(tenant.org).await?;
         self.commit(tx, call, "node.registered_again", tenant, id.0)
             .await?;
@@ -223,7 +224,10 @@ impl App {
         let (hash, version) = (key.hash(), found.version);
         let version = match rotation {
             KeyRotation::AtFirstUse => tx.add_node_key(id, &hash, version).await?,
-            KeyRotation::Immediate => tx.reset_node_key(id, &hash, (call.now, version)).await?,
+            KeyRotation::Immediate => {
+                let since = end_of_tokens(&mut tx, call, id).await?;
+                tx.reset_node_key(id, &hash, (since, version)).await?
+            }
         };
         let tenant = found.value.tenant;
         self.commit(tx, call, "node.key_rotated", tenant, id.0)

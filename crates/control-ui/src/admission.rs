@@ -15,10 +15,13 @@ use axum::http::uri::Authority;
 use axum::http::{Extensions, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use control_app::{Call, Presented, metric};
+use control_app::{Call, Error, Presented, metric};
 use control_auth::Secret;
 use control_domain::{Access, Actor};
-use control_http::{CorrelationId, browser, client_ip, cookie, identify, is_same_origin};
+use control_http::{
+    CorrelationId, browser, check_again, client_ip, cookie, identify, is_same_origin,
+    write_allowance,
+};
 use metrics::counter;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -63,6 +66,9 @@ pub(crate) async fn admit(
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
         response = render(&ui, failure, &visit, caller.as_ref()).await;
     }
+    if let Some(allowance) = &visit.refused_by {
+        write_allowance(allowance, response.headers_mut());
+    }
     let shown = visit.note.as_ref();
     let shown = shown.filter(|_| response.status() != StatusCode::SEE_OTHER);
     let fields = [
@@ -102,6 +108,7 @@ fn look(ui: &Ui, request: Request) -> (Request, Visit) {
         pending: secret(&ui.cookie.named(PENDING)),
         query: Fields::parse(query.as_bytes()),
         csrf: String::new(),
+        refused_by: None,
         theme: Theme::from_request(request.headers(), ui.cookie),
         note: Note::from_request(request.headers(), ui.cookie),
     };
@@ -141,7 +148,7 @@ async fn enter(
         read_form(page, request).await?;
     }
     let credential = credential(ui, page, request, (visit, before));
-    let actor = actor(ui, page, request.extensions(), (&credential, visit)).await?;
+    let actor = actor(ui, page, request.extensions(), (&credential, &mut *visit)).await?;
     let call = match actor {
         None if page.access == Access::Public => None,
         None => return Err(without_actor(page, visit)),
@@ -157,6 +164,15 @@ async fn enter(
     visit.csrf = csrf_token(credential.secret());
     if is_form && !page.is_linked() {
         read_form(page, request).await?;
+        if let Some(call) = &call {
+            let presented = credential.presented(visit.is_live);
+            let admitted = (&call.actor, page.access, visit.now);
+            let checked = check_again(&ui.app, presented, request.extensions(), admitted).await;
+            match checked {
+                Err(Error::Unauthenticated) => return Err(without_actor(page, visit)),
+                checked => checked?,
+            }
+        }
     }
     if let Some(fields) = request.extensions().get::<Fields>() {
         fields.check_csrf(&visit.csrf)?;
@@ -208,7 +224,7 @@ async fn actor(
     ui: &Ui,
     page: &Page,
     extensions: &Extensions,
-    (credential, visit): (&Credential, &Visit),
+    (credential, visit): (&Credential, &mut Visit),
 ) -> Result<Option<Actor>, Failure> {
     let presented = credential.presented(visit.is_live);
     let found = identify(&ui.app, page.rate, presented, extensions, visit.now, |_| {
@@ -218,7 +234,9 @@ async fn actor(
     let (allowance, actor) = found?;
     if !allowance.admitted {
         counter!(metric::RATE_LIMITED, "class" => page.rate.name()).increment(1);
-        return Err(Failure::rate_limited(allowance.retry_after_secs));
+        let seconds = allowance.retry_after_secs;
+        visit.refused_by = Some(allowance);
+        return Err(Failure::rate_limited(seconds));
     }
     Ok(actor)
 }

@@ -1,9 +1,10 @@
 //! The body of `/admin/agents`.
 
 use proxy_health::BreakerState;
-use proxy_plan::{AgentPlan, Plan};
+use proxy_plan::{AgentEndpointAddress, AgentPlan, Plan};
 use proxy_telemetry::{AgentTotal, Snapshot};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 pub(crate) fn document(plan: &Plan, snapshot: &Snapshot) -> Value {
@@ -25,9 +26,13 @@ fn agent(agent: &AgentPlan, total: &AgentTotal, snapshot: &Snapshot) -> Value {
     let breaker = agent.state.breaker.as_ref();
     let breaker = breaker.map(|breaker| BreakerState::name(breaker.state()));
     let mode = if agent.fails_open { "open" } else { "closed" };
+    let (address_kind, address) = match &agent.endpoint.address {
+        AgentEndpointAddress::Socket(path) => ("unix_socket", path.to_string_lossy()),
+        AgentEndpointAddress::Upstream(name) => ("upstream", Cow::from(&**name)),
+    };
     json!({
         "protocol": agent.endpoint.protocol.to_string(),
-        "unix_socket": agent.endpoint.socket.to_string_lossy(),
+        address_kind: address,
         "failure_mode": mode,
         "circuit_breaker": breaker,
         "queue_depth": agent.state.queue.held(),

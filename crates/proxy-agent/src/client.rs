@@ -4,6 +4,7 @@ use crate::call_context::CallContext;
 use crate::error::CallError;
 use crate::ext_authz::ExtAuthzClient;
 use crate::forward_auth::ForwardAuthClient;
+use crate::link::AgentUpstream;
 use crate::native::NativeClient;
 use crate::session::HeadAnswer;
 use agent_protocol::RequestHeaders;
@@ -45,7 +46,7 @@ impl AgentClient {
     }
 
     /// Asks about the head of a request, at the time `now` since the worker's start. `head` has the id
-    /// and the number of events replaced. A call that fails or is dropped leaves a denial that stands
+    /// and the number of events replaced. `upstream` is that of an agent without a Unix socket. A call that fails or is dropped leaves a denial that stands
     /// all the same in `context`.
     ///
     /// # Errors
@@ -55,12 +56,16 @@ impl AgentClient {
         now: Duration,
         head: RequestHeaders<'_>,
         context: &CallContext,
+        upstream: Option<AgentUpstream<'_>>,
     ) -> Result<HeadAnswer, CallError> {
-        let denial = &context.denial;
         let decision = match &self.protocol {
             Protocol::Native(client) => return client.begin(now, head, context).await,
-            Protocol::ForwardAuth(client) => client.decide(&head, denial).await?,
-            Protocol::ExtAuthz(client) => client.decide(&head, denial).await?,
+            Protocol::ForwardAuth(client) => {
+                client
+                    .decide(&head, (now, upstream), &context.denial)
+                    .await?
+            }
+            Protocol::ExtAuthz(client) => client.decide(&head, upstream, context).await?,
         };
         Ok(HeadAnswer::from(decision))
     }

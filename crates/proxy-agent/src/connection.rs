@@ -1,11 +1,14 @@
 //! A connection to an agent, shared by the requests of one worker.
 
+pub(crate) mod driver;
+mod outbox;
+
 use crate::error::CallError;
-use crate::outbox::Outbox;
 use agent_protocol::{
     AgentMessage, BODY_PARTS, Block, BodyMode, Cancel, Decision, DecisionPrefix, Encoding,
     ErrorCode, ErrorMessage, Hello, PROTOCOL_VERSION, ProxyMessage, RequestId, Wants, Welcome,
 };
+use outbox::Outbox;
 use proxy_model::AgentEncoding;
 use proxy_plan::AgentEndpoint;
 use std::cell::RefCell;

@@ -3,12 +3,14 @@
 mod messages;
 mod prefix;
 
+use crate::call_context::CallContext;
 use crate::early_denial::EarlyDenial;
 use crate::error::CallError;
+use crate::link::{self, AgentLink, AgentUpstream};
 use agent_protocol::{Allow, Decision, HeaderEdit, RequestHeaders, is_protected};
 use bytes::{BufMut, Bytes};
 use http::header::{CONTENT_TYPE, HeaderMap, TE};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
@@ -17,11 +19,12 @@ use hyper_util::rt::TokioIo;
 use messages::{CheckRequest, CheckResponse, HeaderValueOption, HttpResponse, OkHttpResponse};
 use prost::Message;
 use proxy_plan::AgentEndpoint;
-use std::cell::RefCell;
+use proxy_upstream::TargetId;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use tokio::net::UnixStream;
+use std::time::Duration;
 
-const METHOD: &str = "http://localhost/envoy.service.auth.v3.Authorization/Check";
+const METHOD: &str = "/envoy.service.auth.v3.Authorization/Check";
 /// Bytes before a message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
@@ -29,7 +32,34 @@ const PREFIX_BYTES: usize = 5;
 #[derive(Debug)]
 pub(crate) struct ExtAuthzClient {
     endpoint: Arc<AgentEndpoint>,
-    connection: RefCell<Option<http2::SendRequest<Full<Bytes>>>>,
+    connection: RefCell<Option<GrpcConnection>>,
+    /// Connections opened so far.
+    opened: Cell<usize>,
+}
+
+/// A connection, shared by all calls of the worker.
+#[derive(Clone, Debug)]
+struct GrpcConnection {
+    sender: http2::SendRequest<Full<Bytes>>,
+    /// The target; `None` for a Unix socket.
+    target: Option<TargetId>,
+    /// URL of the method.
+    method: Uri,
+}
+
+/// A call without an answer. Dropped because its time was over, it leaves the connection, which may be
+/// dead, to the calls that are on it.
+struct PendingCall<'c> {
+    client: &'c ExtAuthzClient,
+    context: &'c CallContext,
+}
+
+impl Drop for PendingCall<'_> {
+    fn drop(&mut self) {
+        if self.context.has_expired.get() {
+            self.client.connection.take();
+        }
+    }
 }
 
 /// Runs the tasks of a connection on its own thread.
@@ -50,6 +80,7 @@ impl ExtAuthzClient {
         Self {
             endpoint,
             connection: RefCell::default(),
+            opened: Cell::default(),
         }
     }
 
@@ -58,25 +89,40 @@ impl ExtAuthzClient {
     pub(crate) async fn decide(
         &self,
         head: &RequestHeaders<'_>,
-        denial: &EarlyDenial,
+        upstream: Option<AgentUpstream<'_>>,
+        context: &CallContext,
     ) -> Result<Decision, CallError> {
+        let denial = &context.denial;
+        let _pending = PendingCall {
+            client: self,
+            context,
+        };
         let message = CheckRequest::from(head);
         let known = self.connection.borrow().clone();
-        if let Some(connection) = known.filter(|connection| !connection.is_closed())
-            && let Ok(response) = send(connection, &message).await
+        if let Some(connection) = known.filter(|connection| connection.is_usable(upstream))
+            && let Ok(response) = connection.send(&message).await
         {
             return self.read(head, response, denial).await;
         }
-        let connection = self.connect().await?;
+        let connection = self.connect(upstream).await?;
         self.connection.replace(Some(connection.clone()));
-        let response = send(connection, &message).await;
+        let response = connection.send(&message).await;
         let response = response.map_err(|_| CallError::Closed)?;
         self.read(head, response, denial).await
     }
 
-    async fn connect(&self) -> Result<http2::SendRequest<Full<Bytes>>, CallError> {
-        let stream = UnixStream::connect(&self.endpoint.socket).await;
-        let stream = stream.map_err(|error| CallError::Unreachable(error.to_string()))?;
+    async fn connect(
+        &self,
+        upstream: Option<AgentUpstream<'_>>,
+    ) -> Result<GrpcConnection, CallError> {
+        let turn = self.opened.replace(self.opened.get().wrapping_add(1));
+        let AgentLink {
+            stream,
+            target,
+            origin,
+        } = link::connect(&self.endpoint, upstream, turn).await?;
+        let method = format!("{origin}{METHOD}").parse();
+        let method = method.map_err(|_| CallError::Unreachable(format!("no host: {origin}")))?;
         let (sender, connection) = http2::handshake(LocalExecutor, TokioIo::new(stream))
             .await
             .map_err(|error| CallError::Unreachable(error.to_string()))?;
@@ -84,7 +130,11 @@ impl ExtAuthzClient {
             // The request that fails with it tells the cause.
             connection.await.unwrap_or_default();
         });
-        Ok(sender)
+        Ok(GrpcConnection {
+            sender,
+            target,
+            method,
+        })
     }
 
     /// Reads the message and, unless it denies, the gRPC status behind it.
@@ -155,25 +205,30 @@ impl Drop for IncomingMessage<'_> {
     }
 }
 
-async fn send(
-    mut connection: http2::SendRequest<Full<Bytes>>,
-    message: &CheckRequest,
-) -> hyper::Result<Response<Incoming>> {
-    connection.ready().await?;
-    let mut body = Vec::with_capacity(PREFIX_BYTES + message.encoded_len());
-    body.put_u8(0);
-    body.put_u32(u32::try_from(message.encoded_len()).unwrap_or(u32::MAX));
-    body.extend_from_slice(&message.encode_to_vec());
-    let mut request = Request::new(Full::new(Bytes::from(body)));
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = http::Uri::from_static(METHOD);
-    let headers = request.headers_mut();
-    headers.insert(
-        CONTENT_TYPE,
-        http::HeaderValue::from_static("application/grpc"),
-    );
-    headers.insert(TE, http::HeaderValue::from_static("trailers"));
-    connection.send_request(request).await
+impl GrpcConnection {
+    /// Whether a call may use it: its target is still one of `upstream`.
+    fn is_usable(&self, upstream: Option<AgentUpstream<'_>>) -> bool {
+        let is_kept = |target| upstream.is_some_and(|one| one.keeps(target, Duration::ZERO));
+        !self.sender.is_closed() && self.target.is_none_or(is_kept)
+    }
+
+    async fn send(mut self, message: &CheckRequest) -> hyper::Result<Response<Incoming>> {
+        self.sender.ready().await?;
+        let mut body = Vec::with_capacity(PREFIX_BYTES + message.encoded_len());
+        body.put_u8(0);
+        body.put_u32(u32::try_from(message.encoded_len()).unwrap_or(u32::MAX));
+        body.extend_from_slice(&message.encode_to_vec());
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.method;
+        let headers = request.headers_mut();
+        headers.insert(
+            CONTENT_TYPE,
+            http::HeaderValue::from_static("application/grpc"),
+        );
+        headers.insert(TE, http::HeaderValue::from_static("trailers"));
+        self.sender.send_request(request).await
+    }
 }
 
 fn check_status(headers: &HeaderMap, trailers: Option<&HeaderMap>) -> Result<(), CallError> {

@@ -5,6 +5,7 @@ use crate::early_denial::EarlyDenial;
 use crate::error::CallError;
 use crate::guarded_stream::{AnswerGuard, GuardedStream};
 use crate::http_answer::{HttpAnswer, limited_body};
+use crate::link::{self, AgentLink, AgentUpstream};
 use agent_protocol::{Allow, Decision, Header, HeaderEdit, RequestHeaders, is_protected};
 use bytes::Bytes;
 use http::header::{CONNECTION, HOST, HeaderMap};
@@ -14,10 +15,11 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use proxy_plan::AgentEndpoint;
-use std::cell::RefCell;
+use proxy_upstream::TargetId;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::net::UnixStream;
+use std::time::Duration;
 
 /// Idle connections that are kept.
 const MAX_IDLE: usize = 16;
@@ -29,12 +31,18 @@ const MIN_BUFFER_BYTES: usize = 8_192;
 pub(crate) struct ForwardAuthClient {
     endpoint: Arc<AgentEndpoint>,
     idle: RefCell<Vec<HttpConnection>>,
+    /// Connections opened so far.
+    opened: Cell<usize>,
 }
 
 #[derive(Debug)]
 struct HttpConnection {
     sender: http1::SendRequest<Empty<Bytes>>,
     guard: Rc<AnswerGuard>,
+    /// The target; `None` for a Unix socket.
+    target: Option<TargetId>,
+    /// Begin of its last request, since the worker's start.
+    used_at: Duration,
 }
 
 /// A head that may not arrive whole. Dropped before, its status alone denies.
@@ -63,14 +71,16 @@ impl ForwardAuthClient {
         Self {
             endpoint,
             idle: RefCell::default(),
+            opened: Cell::default(),
         }
     }
 
-    /// Asks about the head of a request. A request on an idle connection that ends under it is sent
-    /// again, on a new one.
+    /// Asks about the head of a request, at the time `now`. A request on an idle connection that ends under
+    /// it is sent again, on a new one.
     pub(crate) async fn decide(
         &self,
         head: &RequestHeaders<'_>,
+        (now, upstream): (Duration, Option<AgentUpstream<'_>>),
         denial: &EarlyDenial,
     ) -> Result<Decision, CallError> {
         loop {
@@ -78,9 +88,11 @@ impl ForwardAuthClient {
             let Some(mut connection) = idle else {
                 break;
             };
-            if connection.sender.ready().await.is_err() {
+            let is_usable = connection.is_usable(now, upstream);
+            if !is_usable || connection.sender.ready().await.is_err() {
                 continue;
             }
+            connection.used_at = now;
             match connection.send(self.request(head), denial).await {
                 Ok(response) => return self.finish(connection, response, denial).await,
                 Err(error @ (CallError::BadReply(_) | CallError::TooLarge(_))) => {
@@ -90,14 +102,22 @@ impl ForwardAuthClient {
                 Err(_) => {}
             }
         }
-        let mut connection = self.connect().await?;
+        let mut connection = self.connect(now, upstream).await?;
         let response = connection.send(self.request(head), denial).await?;
         self.finish(connection, response, denial).await
     }
 
-    async fn connect(&self) -> Result<HttpConnection, CallError> {
-        let stream = UnixStream::connect(&self.endpoint.socket).await;
-        let stream = stream.map_err(|error| CallError::Unreachable(error.to_string()))?;
+    async fn connect(
+        &self,
+        now: Duration,
+        upstream: Option<AgentUpstream<'_>>,
+    ) -> Result<HttpConnection, CallError> {
+        let turn = self.opened.replace(self.opened.get().wrapping_add(1));
+        let AgentLink {
+            stream,
+            target,
+            origin: _,
+        } = link::connect(&self.endpoint, upstream, turn).await?;
         let limit = usize::try_from(self.endpoint.max_response_bytes).unwrap_or(usize::MAX);
         let limit = limit.max(MIN_BUFFER_BYTES);
         let guard = Rc::new(AnswerGuard::new(limit));
@@ -114,7 +134,12 @@ impl ForwardAuthClient {
             // The request that fails with it tells the cause.
             connection.await.unwrap_or_default();
         });
-        Ok(HttpConnection { sender, guard })
+        Ok(HttpConnection {
+            sender,
+            guard,
+            target,
+            used_at: now,
+        })
     }
 
     async fn finish(
@@ -141,7 +166,7 @@ impl ForwardAuthClient {
         }
         drop(idle);
         if head.status.is_success() {
-            return Ok(allow(&self.endpoint.copy_headers, &head.headers));
+            return Ok(allow(&self.endpoint, &head.headers));
         }
         match answer(body).into_denial() {
             Decision::Block(block) if !denies => Err(CallError::ServerError(Box::new(block))),
@@ -188,27 +213,32 @@ impl ForwardAuthClient {
                 headers.insert(HeaderName::from_static(name), value);
             }
         }
-        let host = HeaderValue::from_bytes(authority);
+        let host = self.endpoint.request_host.clone();
+        let host = host.or_else(|| HeaderValue::from_bytes(authority).ok());
         let local = HeaderValue::from_static("localhost");
-        let host = host.ok().filter(|host| !host.is_empty()).unwrap_or(local);
+        let host = host.filter(|host| !host.is_empty()).unwrap_or(local);
         headers.insert(HOST, host);
         request
     }
 }
 
-/// Sets the fields of `names` that the answer has, and removes the rest: the client's own are not to
-/// pass for the agent's.
-fn allow(names: &[HeaderName], answered: &HeaderMap) -> Decision {
-    let mut edits = Vec::new();
-    for name in names {
-        edits.extend(HeaderEdit::remove(name.as_str().to_owned()).ok());
+/// Sets the copied fields that the answer has, and removes the rest: the client's own are not to pass for
+/// the agent's. Fields of the response are added.
+fn allow(endpoint: &AgentEndpoint, answered: &HeaderMap) -> Decision {
+    let added = |name: &HeaderName| {
         let values = answered.get_all(name).iter();
-        let added =
-            values.filter_map(|value| HeaderEdit::add(name.as_str().to_owned(), text(value)).ok());
-        edits.extend(added);
+        let edit = |value| HeaderEdit::add(name.as_str().to_owned(), text(value)).ok();
+        values.filter_map(edit).collect::<Vec<_>>()
+    };
+    let mut edits = Vec::new();
+    for name in &endpoint.copy_headers {
+        edits.extend(HeaderEdit::remove(name.as_str().to_owned()).ok());
+        edits.extend(added(name));
     }
+    let of_response = endpoint.copy_response_headers.iter().flat_map(added);
     Decision::Allow(Allow {
         request_headers: edits,
+        response_headers: of_response.collect(),
         ..Allow::default()
     })
 }
@@ -237,6 +267,15 @@ fn text(value: &HeaderValue) -> agent_protocol::Text<'static> {
 }
 
 impl HttpConnection {
+    /// Whether the next request may use it: its target is still one of `upstream`.
+    fn is_usable(&self, now: Duration, upstream: Option<AgentUpstream<'_>>) -> bool {
+        let Some(target) = self.target else {
+            return true;
+        };
+        let idle = now.saturating_sub(self.used_at);
+        upstream.is_some_and(|upstream| upstream.keeps(target, idle))
+    }
+
     async fn send(
         &mut self,
         request: Request<Empty<Bytes>>,

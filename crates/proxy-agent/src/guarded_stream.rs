@@ -1,6 +1,7 @@
 //! The guard before the HTTP library: an agent's answers are held to the framing of RFC 9112.
 
 use crate::error::CallError;
+use crate::link::AgentStream;
 use proxy_framing::{FramingError, HeadLimits, RequestKind, ResponseValidator, Stop};
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -8,7 +9,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::UnixStream;
 
 /// The most field lines of an answer, as the HTTP library has it too.
 const MAX_HEADER_COUNT: u32 = 100;
@@ -84,7 +84,7 @@ impl AnswerGuard {
 /// A connection to an agent, of which only legal answers are read.
 #[derive(Debug)]
 pub(crate) struct GuardedStream {
-    pub(crate) stream: UnixStream,
+    pub(crate) stream: AgentStream,
     pub(crate) guard: Rc<AnswerGuard>,
 }
 

@@ -1,4 +1,4 @@
-//! Calls external agents, which decide about requests, over Unix sockets.
+//! Calls external agents, which decide about requests, over Unix sockets, TCP and TLS.
 //!
 //! An [`AgentClient`] keeps the connections of one worker to one agent. A [`Session`] is one request on
 //! one connection. Deadlines are the caller's: a call that is dropped is given up.
@@ -6,15 +6,14 @@
 mod call_context;
 mod client;
 mod connection;
-mod driver;
 mod early_denial;
 mod error;
 mod ext_authz;
 mod forward_auth;
 mod guarded_stream;
 mod http_answer;
+mod link;
 mod native;
-mod outbox;
 mod outcome;
 mod session;
 
@@ -22,5 +21,6 @@ pub use call_context::CallContext;
 pub use client::AgentClient;
 pub use early_denial::EarlyDenial;
 pub use error::CallError;
+pub use link::AgentUpstream;
 pub use outcome::{AgentOutcome, BreakerResult, outcomes_page};
 pub use session::{HeadAnswer, Session};

@@ -1,8 +1,7 @@
 //! The connections of one worker to an agent that speaks the proxy's own protocol.
 
 use crate::call_context::CallContext;
-use crate::connection::Connection;
-use crate::driver;
+use crate::connection::{Connection, driver};
 use crate::error::CallError;
 use crate::session::{HeadAnswer, Session};
 use agent_protocol::{EventKind, ProxyMessage, RequestHeaders};

@@ -7,9 +7,9 @@ use crate::diagnostics::Diagnostics;
 use crate::files::Files;
 use crate::read::{BundleFiles, outside};
 use proxy_model::{
-    Access, Agent, Allow, BindAddress, Certificate, Host, Listener, ListenerTls, Model, NamedPath,
-    PeerFault, PeerRule, Place, Policies, Route, Service, Setting, Sources, StaticFiles,
-    TargetAddress, Upstream, UpstreamTls,
+    Access, Acme, Agent, AgentAddress, Allow, BindAddress, Certificate, ExternalAccount, Host,
+    Listener, ListenerTls, Model, NamedPath, PeerFault, PeerRule, Place, Policies, Route, Service,
+    Setting, Sources, StaticFiles, TargetAddress, Upstream, UpstreamTls,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub(crate) fn check(
         peers,
         faults,
     };
-    for listener in &model.listeners {
+    for listener in &mut model.listeners {
         reach.listener(listener);
     }
     for route in &mut model.routes {
@@ -69,7 +69,7 @@ struct Reach<'a, 'f> {
 }
 
 impl Reach<'_, '_> {
-    fn listener(&mut self, listener: &Listener) {
+    fn listener(&mut self, listener: &mut Listener) {
         let address = &listener.address;
         let is_allowed = match &address.value {
             BindAddress::Tcp(own) if own.port() == 0 || own.port() > LAST_PRIVILEGED_PORT => true,
@@ -84,12 +84,13 @@ impl Reach<'_, '_> {
             self.ask(address.place(), message, &cure);
         }
         self.access(&listener.access);
-        let Some(tls) = &listener.tls else {
+        let Some(tls) = &mut listener.tls else {
             return;
         };
         let ListenerTls {
             place: _,
             certificates,
+            acme,
             min_version: _,
             max_version: _,
             alpn: _,
@@ -107,6 +108,86 @@ impl Reach<'_, '_> {
             self.file(ocsp_file.as_ref());
         }
         self.file(client_auth.as_ref().map(|auth| &auth.ca_file));
+        for acme in acme {
+            self.acme(acme);
+        }
+    }
+
+    /// A certificate is obtained in a folder of the node, with a program of the node, by their names or paths.
+    fn acme(&mut self, acme: &mut Acme) {
+        let Acme {
+            place,
+            hosts: _,
+            directory,
+            directory_ca_file,
+            email: _,
+            terms_agreed: _,
+            challenge: _,
+            dns_command,
+            dns_command_timeout: _,
+            eab,
+            key_type: _,
+            storage,
+        } = acme;
+        self.file(directory_ca_file.as_ref());
+        if let Some(ExternalAccount {
+            key_id,
+            key_file: _,
+        }) = eab
+        {
+            let place = key_id.place().unwrap_or(*place);
+            let message = "the key of an external account is a secret".to_owned();
+            self.refuse(
+                place,
+                message,
+                "let the node's own file obtain the first certificate",
+            );
+        }
+        let written = match storage.place() {
+            Some(place) => self.name_as_written(&storage.value.to_string_lossy(), place),
+            None => storage.value.to_string_lossy().into_owned(),
+        };
+        let storage_place = storage.place().or(Some(*place));
+        let storage_of_node = self.allowed_path(&written, |it| &it.acme_storages);
+        if let Some(path) = storage_of_node {
+            storage.value = path;
+        } else {
+            let message = format!(
+                "certificates from {} are stored in `{written}`",
+                **directory
+            );
+            self.ask(
+                storage_place,
+                message,
+                &suggested("acme-storages", &written),
+            );
+        }
+        let Some(command) = dns_command else {
+            return;
+        };
+        let place = command.place().or(Some(*place));
+        let written = match command.place() {
+            Some(place) => self.name_as_written(&command.value.to_string_lossy(), place),
+            None => String::new(),
+        };
+        let command_of_node = self.allowed_path(&written, |it| &it.dns_commands);
+        if let Some(path) = command_of_node {
+            command.value = path;
+        } else {
+            let message = format!("the program `{written}` is one of the machine's");
+            self.ask(place, message, &suggested("dns-commands", &written));
+        }
+    }
+
+    /// The path that the node allows under `name`.
+    fn allowed_path(
+        &self,
+        name: &str,
+        list: impl Fn(&Allow) -> &Vec<Setting<NamedPath>>,
+    ) -> Option<PathBuf> {
+        let mut paths = self.allowed(list);
+        let found = paths.find(|path| path.name == name || path.path == Path::new(name));
+        found.map(|path| path.path.clone())
     }
 
     fn route(&mut self, route: &mut Route) {
@@ -114,9 +195,15 @@ impl Reach<'_, '_> {
             self.static_root(files);
         }
         let Policies {
-            rate_limit, access, ..
+            rate_limit,
+            access,
+            basic_auth,
+            ..
         } = &route.policies;
         self.access(access);
+        for file in basic_auth.iter().flat_map(|auth| &auth.users_files) {
+            self.path(&file.path, file.place());
+        }
         let store = rate_limit.as_ref().and_then(|limit| limit.store.as_ref());
         let Some(store) = store else {
             return;
@@ -246,8 +333,12 @@ impl Reach<'_, '_> {
     }
 
     fn agent(&mut self, agent: &mut Agent) {
-        let place = agent.unix_socket.place().unwrap_or(agent.place);
-        if !agent.unix_socket.as_os_str().is_empty() {
+        // The targets of its upstream are checked like those of other upstreams.
+        let AgentAddress::Socket(written) = &mut agent.address else {
+            return;
+        };
+        let place = written.place().unwrap_or(agent.place);
+        if !written.as_os_str().is_empty() {
             let message = format!(
                 "the socket of agent \"{}\" stands in the bundle",
                 agent.name
@@ -260,7 +351,7 @@ impl Reach<'_, '_> {
             .allowed(|it| &it.agents)
             .find(|socket| socket.name == agent.name);
         if let Some(path) = socket.map(|socket| socket.path.clone()) {
-            agent.unix_socket.value = path;
+            written.value = path;
             return;
         }
         let message = format!("agent \"{}\" is one of the machine's", agent.name);
@@ -327,6 +418,15 @@ impl Reach<'_, '_> {
         let fault = Diagnostic::new(DiagnosticCode::BundleReach, place, message);
         self.faults
             .push(fault.label("never in a bundle").help(help));
+    }
+}
+
+/// The setting of the `allow` block that allows `name`, which may be a path.
+fn suggested(list: &str, name: &str) -> String {
+    if name.starts_with('/') {
+        format!("{list} \"{name}\"")
+    } else {
+        format!("{list} \"{name}=/path\"")
     }
 }
 

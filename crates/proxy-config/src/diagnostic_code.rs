@@ -176,6 +176,8 @@ fault_codes! {
     /// A certificate serves fewer clients than intended: it is not valid yet, names no host, or its
     /// OCSP response is stale.
     DoubtfulCertificate = "doubtful-certificate", Warning;
+    /// The authority of an `acme` block connects to port 80 or 443, where no listener of the file is bound.
+    ChallengePort = "challenge-port", Warning;
 }
 
 impl fmt::Display for DiagnosticCode {

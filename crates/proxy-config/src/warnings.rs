@@ -1,5 +1,6 @@
 //! Warnings about a valid configuration.
 
+mod acme;
 mod ambiguous_paths;
 mod foreign;
 
@@ -7,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use crate::files::Files;
-use proxy_model::{Model, Route, Service, Upstream};
+use proxy_model::{AgentAddress, Model, Route, Service, Upstream};
 use proxy_routing::{Because, NarrowerLoser, PathPattern, Router};
 use std::collections::HashSet;
 
@@ -18,6 +19,7 @@ pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
     weights_of_zero(model, faults);
     plaintext_to_tls_ports(model, faults);
     regexes_that_could_be_plain(model, faults);
+    acme::find(model, faults);
     foreign::find(model, files, faults);
 }
 
@@ -98,9 +100,15 @@ fn unused_upstreams(model: &Model, faults: &mut Diagnostics) {
         Some(shadow.upstream.position())
     };
     let routes = model.routes.iter();
-    let used: HashSet<usize> = routes
-        .flat_map(|route| named(route).into_iter().chain(copied(route)))
-        .collect();
+    let routed = routes.flat_map(|route| named(route).into_iter().chain(copied(route)));
+    let called = model
+        .agents
+        .iter()
+        .filter_map(|agent| match &agent.address {
+            AgentAddress::Upstream(index) => Some(index.position()),
+            AgentAddress::Socket(_) => None,
+        });
+    let used: HashSet<usize> = routed.chain(called).collect();
     for (index, upstream) in model.upstreams.iter().enumerate() {
         if !used.contains(&index) {
             let message = format!("no route names upstream \"{}\"", upstream.name);

@@ -3,7 +3,7 @@
 
 use proxy_config::{Files, Loaded, Report, load_bundle, load_over};
 use proxy_model::registry::{self, MachinePart};
-use proxy_model::{PeerRule, Service};
+use proxy_model::{AgentAddress, PeerRule, Service};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -98,6 +98,19 @@ fn listener_tls(settings: &str) -> String {
     ))
 }
 
+/// An `acme` block of a listener that answers by TLS-ALPN-01 unless `settings` say otherwise.
+fn acme(settings: &str) -> String {
+    let challenge = if settings.contains("challenge") {
+        ""
+    } else {
+        "challenge \"tls-alpn-01\"; "
+    };
+    format!(
+        "acme {{ hosts \"a.test\"; email \"a@b.test\"; terms-agreed #true; directory \"https://ca.test/d\"; \
+         {challenge}{settings} }}"
+    )
+}
+
 fn agent(settings: &str) -> String {
     format!(
         "upstreams {{ upstream \"app\" {{ target \"10.0.0.1:80\" }} }}\n\
@@ -137,6 +150,10 @@ fn each_setting_that_names_a_part_of_the_machine_is_refused_in_a_bundle() {
         ),
         ("routes.route.policies.allow-file", route("allow-file \"/etc/hosts\"")),
         ("routes.route.policies.deny-file", route("deny-file \"/etc/hosts\"")),
+        (
+            "routes.route.policies.basic-auth.users-file",
+            route("basic-auth { users-file \"/etc/hosts\" }"),
+        ),
         ("routes.route.static-files.root", site("/etc")),
         ("routes.route.policies.rate-limit.store", store("redis://127.0.0.1:6379")),
         ("upstreams.upstream.targets.target.address", target("127.0.0.1:80")),
@@ -172,6 +189,11 @@ fn each_setting_that_names_a_part_of_the_machine_is_refused_in_a_bundle() {
                 "client-auth.ca-file",
                 format!("cert-file \"a.pem\"; key-file \"a.key\"; client-auth \"optional\" {{ ca-file \"{pem}\" }}"),
             ),
+            ("acme.directory", acme("")),
+            ("acme.storage", acme("storage \"/srv/acme\"")),
+            ("acme.directory-ca-file", acme(&format!("directory-ca-file \"{pem}\""))),
+            ("acme.dns-command", acme("challenge \"dns-01\"; dns-command \"/usr/bin/dns\"")),
+            ("acme.eab.key-file", acme(&format!("eab {{ key-id \"a\"; key-file \"{pem}\" }}"))),
         ]
         .map(|(name, settings)| (format!("{CERT}{name}"), listener_tls(&settings))),
     )
@@ -272,7 +294,9 @@ fn a_bundle_uses_what_the_machine_allows() {
     let loaded = machine
         .load("agents \"waf=/run/waf.sock\"", &agent(""))
         .unwrap();
-    let socket = &loaded.model.agents[0].unix_socket;
+    let AgentAddress::Socket(socket) = &loaded.model.agents[0].address else {
+        panic!("it has a socket");
+    };
     assert_eq!(socket.value, PathBuf::from("/run/waf.sock"));
     for (allow, bundle) in [
         (
@@ -286,6 +310,16 @@ fn a_bundle_uses_what_the_machine_allows() {
         (
             "listeners \"unix:/run/a.sock\"",
             listener("address \"unix:/run/a.sock\""),
+        ),
+        (
+            "acme-storages \"/srv/acme\"",
+            listener_tls(&acme("storage \"/srv/acme\"")),
+        ),
+        (
+            "acme-storages \"acme=/srv/acme\"; dns-commands \"dns=/usr/bin/dns\"",
+            listener_tls(&acme(
+                "storage \"acme\"; challenge \"dns-01\"; dns-command \"dns\"",
+            )),
         ),
         ("upstreams-on-loopback #true", target("127.0.0.1:80")),
         ("upstreams-on-loopback #true", target("localhost:80")),
@@ -353,6 +387,16 @@ fn what_is_allowed_allows_nothing_else() {
         (
             "rate-limit-stores \"cache:6379\"",
             store("redis://cache:6380"),
+        ),
+        (
+            "acme-storages \"/srv/acme\"",
+            listener_tls(&acme("storage \"/srv/other\"")),
+        ),
+        (
+            "acme-storages \"acme=/srv/acme\"",
+            listener_tls(&acme(
+                "storage \"acme\"; challenge \"dns-01\"; dns-command \"dns\"",
+            )),
         ),
     ] {
         assert_eq!(

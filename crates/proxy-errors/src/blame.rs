@@ -121,6 +121,7 @@ impl Reason {
             | Self::ClientRateLimit
             | Self::RouteRateLimit
             | Self::PolicyRateLimit
+            | Self::CredentialAttempts
             | Self::ClientCertificateMissing
             | Self::ClientCertificateInvalid
             | Self::ClientTlsFailed
@@ -137,6 +138,7 @@ impl Reason {
             | Self::InFlightShare
             | Self::QueueFull
             | Self::QueueTimeout
+            | Self::CredentialChecksBusy
             | Self::ConfigError
             | Self::RedirectLoop
             | Self::AgentTimeout

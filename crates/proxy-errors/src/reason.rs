@@ -140,6 +140,7 @@ impl Reason {
             Self::ClientRateLimit => Some("limits.max-requests-per-second-per-client"),
             Self::RouteRateLimit => Some("limits.max-requests-per-second-per-route"),
             Self::PolicyRateLimit => Some("routes.route.policies.rate-limit"),
+            Self::CredentialAttempts => Some("routes.route.policies.basic-auth.attempts"),
             _ => None,
         }
     }

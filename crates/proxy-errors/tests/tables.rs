@@ -45,6 +45,7 @@ const OWN_STATUSES: &[(&str, u16)] = &[
     ("in_flight_limit", 503),
     ("in_flight_share", 503),
     ("queue_full", 503),
+    ("credential_checks_busy", 503),
     ("queue_timeout", 503),
     ("agent_timeout", 504),
     ("agent_unreachable", 503),

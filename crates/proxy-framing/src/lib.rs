@@ -84,6 +84,7 @@ pub use hops::client_of;
 pub use limits::HeadLimits;
 pub use lines::{FieldLine, Lines};
 pub use measured::SizeMeter;
+pub use names::is_name;
 pub use proxy_header::{ProxyHeader, proxy_header};
 pub use request::RequestValidator;
 pub use response::{RequestKind, ResponseValidator};

@@ -42,17 +42,33 @@ pub(crate) fn known(name: &[u8]) -> Known {
     }
 }
 
+/// Whether `name`, of an accepted field, is `lower` when case is ignored. `lower` must consist of lower-case
+/// letters, digits and `-`.
+#[inline]
+#[must_use]
+pub fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
+    same(name, lower)
+}
+
 /// Whether `text`, which has no control bytes, equals `lower` when case is ignored.
 ///
-/// `lower` must consist of lower-case letters and `-`: only a control byte could become one of
+/// `lower` must consist of lower-case letters, digits and `-`: only a control byte could become one of
 /// these by setting the bit that distinguishes lower from upper case.
 #[inline]
+#[expect(
+    clippy::indexing_slicing,
+    reason = "both arrays have N bytes; the compiler unrolls this loop and no iterator's"
+)]
 pub(crate) fn same<const N: usize>(text: &[u8], lower: &[u8; N]) -> bool {
     let Ok(text) = <&[u8; N]>::try_from(text) else {
         return false;
     };
-    let differ = |differ, (a, b): (&u8, &u8)| differ | ((a | 0x20) ^ b);
-    text.iter().zip(lower).fold(0, differ) == 0
+    let (mut differ, mut at) = (0, 0);
+    while at < N {
+        differ |= (text[at] | 0x20) ^ lower[at];
+        at += 1;
+    }
+    differ == 0
 }
 
 const SPELLINGS: [(&[u8], Known); 6] = [

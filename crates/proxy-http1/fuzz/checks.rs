@@ -2,10 +2,13 @@
 //! corpora.
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Version};
 use httparse::EMPTY_HEADER;
 use proxy_framing::{HeadLimits, Lines, RequestKind, RequestValidator, ResponseValidator};
-use proxy_http1::{BodyDecoder, BodyLength, Head, read_request, read_response};
+use proxy_http1::{
+    BodyDecoder, BodyLength, Head, ResponseContext, VerbatimFields, read_request, read_response,
+    read_verbatim, write_response,
+};
 
 const LIMITS: HeadLimits = HeadLimits {
     max_head_bytes: 8192,
@@ -73,6 +76,39 @@ pub(crate) fn response(data: &[u8]) {
     if !read.response.status().is_informational() {
         same_body(read.extent, &unread);
     }
+    let again = Head::take(&mut BytesMut::from(accepted), Lines::new()).expect("as before");
+    if let Ok((verbatim, fields)) = read_verbatim(again, kind) {
+        assert_eq!(verbatim.extent, read.extent);
+        assert_eq!(verbatim.keeps, read.keeps);
+        let BodyLength::Length(length) = read.extent else {
+            unreachable!("its length is known");
+        };
+        let passed = written(verbatim.response, Some(&fields), length);
+        assert_eq!(passed, written(read.response, None, length));
+    }
+}
+
+/// The lines of the head for a client, in alphabetical order.
+fn written(response: Response<()>, verbatim: Option<&VerbatimFields>, length: u64) -> Vec<String> {
+    let (head, ()) = response.into_parts();
+    let id = HeaderValue::from_static("an-id");
+    let to = ResponseContext {
+        method: &Method::GET,
+        version: Version::HTTP_11,
+        keeps: true,
+        takes_trailers: false,
+        date: &HeaderValue::from_static("now"),
+        field: Some((HeaderName::from_static("x-correlation-id"), &id)),
+        verbatim,
+        numbers: &[(HeaderName::from_static("x-ratelimit-limit"), 7)],
+        length: Some(length),
+    };
+    let mut out = Vec::new();
+    write_response(&head, &to, &mut out);
+    let lines = out.split(|byte| *byte == b'\n');
+    let mut lines: Vec<_> = lines.map(|line| line.escape_ascii().to_string()).collect();
+    lines.sort();
+    lines
 }
 
 /// The head at the beginning of `unread`, with its lines at the positions that the validator

@@ -107,12 +107,15 @@ impl Fields {
 
     /// Reads the `lines` of `bytes`; `None` if one is not a field line.
     pub(crate) fn take(&mut self, bytes: &Bytes, lines: &Lines) -> Option<()> {
-        for &FieldLine { from, colon, end } in &lines.fields {
-            let name = names::name(bytes.get(from..)?, colon - from)?;
-            let (from, to) = trimmed(bytes, colon + 1, end);
-            let value = HeaderValue::from_maybe_shared(bytes.slice(from..to));
-            self.add(name, value.ok()?);
-        }
+        names::with_cache(|names| {
+            for &FieldLine { from, colon, end } in &lines.fields {
+                let name = names.name(bytes.get(from..)?, colon - from)?;
+                let (from, to) = trimmed(bytes, colon + 1, end);
+                let value = HeaderValue::from_maybe_shared(bytes.slice(from..to));
+                self.add(name, value.ok()?);
+            }
+            Some(())
+        })?;
         buffer_pool::bound_map(&mut self.headers);
         Some(())
     }
@@ -171,7 +174,7 @@ pub(crate) fn lists(list: &HeaderValue, wanted: &str) -> bool {
 
 /// The range of the text between `from` and `to` without the white space around it.
 #[inline]
-fn trimmed(line: &[u8], from: usize, to: usize) -> (usize, usize) {
+pub(crate) fn trimmed(line: &[u8], from: usize, to: usize) -> (usize, usize) {
     match line.get(from..to) {
         // The common form: one space before it and a CR behind it.
         Some([b' ', b'!'..=b'~', .., b'!'..=b'~', b'\r']) => (from + 1, to - 1),

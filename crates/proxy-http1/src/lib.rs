@@ -17,6 +17,7 @@ mod request;
 mod response;
 mod response_head_writer;
 mod splice;
+mod verbatim;
 
 pub use body_decoder::BodyDecoder;
 pub use body_length::BodyLength;
@@ -25,6 +26,7 @@ pub use fields::{Head, write_line};
 pub use message_writer::{Framing, MessageWriter, WriteError};
 pub use read_strategy::{ReadStrategy, limit_large_reads, poll_hang_up};
 pub use request::{RawTarget, RequestHead, read_request, write_request};
-pub use response::{ResponseHead, read_response};
+pub use response::{ResponseHead, read_response, read_verbatim};
 pub use response_head_writer::{ResponseContext, Written, write_response};
 pub use splice::{Pipe, SpliceFrom, SpliceTo, close_idle_pipes};
+pub use verbatim::VerbatimFields;

@@ -14,40 +14,52 @@ const CACHED_NAMES: usize = 128;
 const MAX_NAME_BYTES: usize = size_of::<u128>();
 
 thread_local! {
-    static NAMES: RefCell<Vec<Option<Known>>> = const { RefCell::new(Vec::new()) };
+    static NAMES: RefCell<Names> = const { RefCell::new(Names(Vec::new())) };
 }
+
+/// The cached names of one thread, by the hash of their spelling.
+#[derive(Debug)]
+pub(crate) struct Names(Vec<Option<Known>>);
 
 /// A name with the bytes it was sent as.
 #[derive(Clone, Debug)]
 struct Known {
     spelt: u128,
+    len: usize,
     name: HeaderName,
 }
 
-/// The name of `len` bytes at the beginning of `line`; `None` if it is invalid.
-pub(crate) fn name(line: &[u8], len: usize) -> Option<HeaderName> {
-    let Some(spelt) = spelling(line, len) else {
-        return HeaderName::from_bytes(line.get(..len)?).ok();
-    };
-    NAMES.with_borrow_mut(|names| {
-        if let Some(Some(known)) = names.get(place(spelt))
+/// Lends the cache of this thread, once for all names of a head.
+#[inline]
+pub(crate) fn with_cache<T>(read: impl FnOnce(&mut Names) -> T) -> T {
+    NAMES.with_borrow_mut(read)
+}
+
+impl Names {
+    /// The name of `len` bytes at the beginning of `line`; `None` if it is invalid.
+    #[inline]
+    pub(crate) fn name(&mut self, line: &[u8], len: usize) -> Option<HeaderName> {
+        let Some(spelt) = spelling(line, len) else {
+            return HeaderName::from_bytes(line.get(..len)?).ok();
+        };
+        if let Some(Some(known)) = self.0.get(place(spelt))
             && known.spelt == spelt
-            && known.name.as_str().len() == len
+            && known.len == len
         {
             return Some(known.name.clone());
         }
-        let name = HeaderName::from_bytes(line.get(..len)?).ok()?;
-        remember(names, spelt, &name);
-        Some(name)
-    })
-}
+        self.remember(line, len, spelt)
+    }
 
-#[cold]
-fn remember(names: &mut Vec<Option<Known>>, spelt: u128, name: &HeaderName) {
-    names.resize(CACHED_NAMES, None);
-    if let Some(place) = names.get_mut(place(spelt)) {
-        let name = name.clone();
-        *place = Some(Known { spelt, name });
+    #[cold]
+    fn remember(&mut self, line: &[u8], len: usize, spelt: u128) -> Option<HeaderName> {
+        let name = HeaderName::from_bytes(line.get(..len)?).ok()?;
+        self.0.resize(CACHED_NAMES, None);
+        if let Some(place) = self.0.get_mut(place(spelt)) {
+            let name = name.clone();
+            *place = Some(Known { spelt, len, name });
+        }
+        Some(name)
     }
 }
 
@@ -57,8 +69,27 @@ fn spelling(line: &[u8], len: usize) -> Option<u128> {
     if !(1..=MAX_NAME_BYTES).contains(&len) {
         return None;
     }
-    let bytes = u128::from_le_bytes(*line.first_chunk()?);
+    let bytes = match line.first_chunk() {
+        Some(bytes) => u128::from_le_bytes(*bytes),
+        None => padded(line),
+    };
     Some(bytes & (u128::MAX >> (8 * (MAX_NAME_BYTES - len))))
+}
+
+/// Fewer than 16 bytes as a number, filled with zeros: the end of a head whose last line is short.
+fn padded(line: &[u8]) -> u128 {
+    let from = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    };
+    match line.split_first_chunk() {
+        Some((low, rest)) => {
+            u128::from(u64::from_le_bytes(*low)) | u128::from(from(rest)) << u64::BITS
+        }
+        None => u128::from(from(line)),
+    }
 }
 
 #[inline]
@@ -76,6 +107,10 @@ fn place(spelt: u128) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn name(line: &[u8], len: usize) -> Option<HeaderName> {
+        with_cache(|names| names.name(line, len))
+    }
 
     #[test]
     fn a_name_is_the_same_the_second_time() {
@@ -106,6 +141,17 @@ mod tests {
     }
 
     #[test]
+    fn a_short_line_at_the_end_of_a_head_is_cached_too() {
+        for len in 1..=15 {
+            let line = &b"abcdefghijklmno"[..len];
+            let expected = HeaderName::from_bytes(line).unwrap();
+            assert_eq!(name(line, len).unwrap(), expected);
+            assert_eq!(spelling(line, len), spelling(b"abcdefghijklmnopq", len));
+            assert_eq!(name(b"abcdefghijklmnopq", len).unwrap(), expected);
+        }
+    }
+
+    #[test]
     fn what_is_no_name_stays_none() {
         assert!(name(b"a: 0123456789 0123", 1).is_some());
         for (line, len) in [
@@ -126,6 +172,6 @@ mod tests {
             assert_eq!(name(line.as_bytes(), len).unwrap(), line[..len]);
         }
 
-        NAMES.with_borrow(|names| assert_eq!(names.len(), CACHED_NAMES));
+        NAMES.with_borrow(|names| assert_eq!(names.0.len(), CACHED_NAMES));
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::body_length::BodyLength;
 use crate::buffer_pool;
-use crate::fields::{Fields, Head};
+use crate::fields::{Fields, Head, trimmed};
 use crate::response_head_writer::Reason;
+use crate::verbatim::VerbatimFields;
 use http::{Response, StatusCode, Version};
-use proxy_framing::RequestKind;
+use proxy_framing::{RequestKind, is_name};
 
 /// Length of `HTTP/1.x SSS`, which the validator has found to be present.
 const STATUS_END: usize = 12;
@@ -34,23 +35,11 @@ impl Head {
 pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
     let Head { bytes: head, lines } = whole;
     let status = whole.status()?;
-    let is_new = head.get(7) == Some(&b'1');
+    let (mut response, is_new) = start(whole, status);
     let mut read = Fields::new(buffer_pool::map(), is_new);
     read.take(head, lines)?;
     let keeps = read.keeps();
-    let mut response = Response::new(());
-    *response.status_mut() = status;
-    *response.version_mut() = if is_new {
-        Version::HTTP_11
-    } else {
-        Version::HTTP_10
-    };
     *response.headers_mut() = read.headers;
-    if let Some(reason) =
-        Reason::uncommon(head, STATUS_END + 1..lines.start.saturating_sub(2), status)
-    {
-        response.extensions_mut().insert(reason);
-    }
     let bodiless = kind == RequestKind::Head
         || status.is_informational()
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -63,6 +52,89 @@ pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
         },
         keeps,
     })
+}
+
+/// Reads an accepted head without its fields, if it is a final response with a body of known length and has
+/// no hop-by-hop field; returns any other head, for [`read_response`].
+///
+/// # Errors
+/// The head, if its fields must be read.
+pub fn read_verbatim(
+    head: Head,
+    kind: RequestKind,
+) -> Result<(ResponseHead, VerbatimFields), Head> {
+    match summary(&head, kind) {
+        Some(read) => Ok((read, VerbatimFields(head))),
+        None => Err(head),
+    }
+}
+
+fn summary(head: &Head, kind: RequestKind) -> Option<ResponseHead> {
+    let status = head.status()?;
+    let is_usual = matches!(status.as_u16(), 200..=203 | 206..=303 | 305..=599);
+    if !is_usual || kind != RequestKind::Other {
+        return None;
+    }
+    let mut length = None;
+    for line in &head.lines.fields {
+        let name = head.bytes.get(line.from..line.colon)?;
+        match name.len() {
+            14 if is_name(name, b"content-length") => {
+                let (from, to) = trimmed(&head.bytes, line.colon + 1, line.end);
+                length = Some(number(head.bytes.get(from..to)?)?);
+            }
+            2 | 6 | 7 | 10 | 14 | 16 | 17 if is_hop_by_hop(name) => return None,
+            _ => {}
+        }
+    }
+    let (response, keeps) = start(head, status);
+    Some(ResponseHead {
+        response,
+        extent: BodyLength::Length(length?),
+        keeps,
+    })
+}
+
+/// Whether the field of this name ends at the proxy, or says which fields do.
+fn is_hop_by_hop(name: &[u8]) -> bool {
+    match name.len() {
+        2 => is_name(name, b"te"),
+        6 => is_name(name, b"expect"),
+        7 => is_name(name, b"upgrade") || is_name(name, b"trailer"),
+        10 => is_name(name, b"connection") || is_name(name, b"keep-alive"),
+        14 => is_name(name, b"http2-settings"),
+        16 => is_name(name, b"proxy-connection"),
+        17 => is_name(name, b"transfer-encoding"),
+        _ => false,
+    }
+}
+
+/// A decimal number of 1 to 18 digits.
+fn number(text: &[u8]) -> Option<u64> {
+    if !matches!(text.len(), 1..=18) {
+        return None;
+    }
+    text.iter().try_fold(0, |value, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit < 10).then_some(value * 10 + u64::from(digit))
+    })
+}
+
+/// The response without its fields, and whether its version keeps connections open by default.
+fn start(head: &Head, status: StatusCode) -> (Response<()>, bool) {
+    let is_new = head.bytes.get(7) == Some(&b'1');
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.version_mut() = if is_new {
+        Version::HTTP_11
+    } else {
+        Version::HTTP_10
+    };
+    let phrase = STATUS_END + 1..head.lines.start.saturating_sub(2);
+    if let Some(reason) = Reason::uncommon(&head.bytes, phrase, status) {
+        response.extensions_mut().insert(reason);
+    }
+    (response, is_new)
 }
 
 #[cfg(test)]
@@ -118,5 +190,52 @@ mod tests {
             let none = read(none, RequestKind::Other);
             assert!(none.response.extensions().is_empty());
         }
+    }
+
+    fn read_passing(head: &str, kind: RequestKind) -> Result<(ResponseHead, VerbatimFields), Head> {
+        let head = Head::take(&mut BytesMut::from(head), Lines::new()).unwrap();
+        read_verbatim(head, kind)
+    }
+
+    #[test]
+    fn a_head_that_says_more_than_its_length_is_read() {
+        const LENGTH: &str = "Content-Length: 5\r\n";
+        for (status, fields, kind) in [
+            ("204 No Content", "", RequestKind::Other),
+            ("304 Not Modified", "", RequestKind::Other),
+            ("103 Early Hints", "", RequestKind::Other),
+            ("200 OK", "", RequestKind::Head),
+            ("200 OK", "", RequestKind::Upgrade),
+            (
+                "200 OK",
+                "Connection: x-a\r\nX-A: 1\r\n",
+                RequestKind::Other,
+            ),
+            ("200 OK", "keep-Alive: 5\r\n", RequestKind::Other),
+            ("200 OK", "Upgrade: h2c\r\n", RequestKind::Other),
+            ("200 OK", "TE: trailers\r\n", RequestKind::Other),
+        ] {
+            let head = format!("HTTP/1.1 {status}\r\n{fields}{LENGTH}\r\n");
+            let head = read_passing(&head, kind).unwrap_err();
+            assert!(
+                head.as_bytes().starts_with(b"HTTP/1.1 "),
+                "{status} {fields}"
+            );
+        }
+        assert!(read_passing("HTTP/1.1 200 OK\r\nx: 1\r\n\r\n", RequestKind::Other).is_err());
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert!(read_passing(chunked, RequestKind::Other).is_err());
+    }
+
+    #[test]
+    fn a_target_of_http_1_0_does_not_keep_the_connection() {
+        let (read, _) = read(
+            "HTTP/1.0 404 Gone Away\r\ncontent-length: 0\r\n\r\n",
+            RequestKind::Other,
+        )
+        .unwrap();
+        assert!(!read.keeps);
+        assert_eq!(read.response.status(), 404);
+        assert!(!read.response.extensions().is_empty());
     }
 }

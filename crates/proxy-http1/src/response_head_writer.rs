@@ -2,11 +2,12 @@
 
 use crate::fields;
 use crate::message_writer::Framing;
+use crate::verbatim::VerbatimFields;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::response::Parts;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Version};
-use std::io::Write;
+use proxy_framing::is_name;
 use std::ops::Range;
 
 /// A reason phrase that is not the usual one for its status.
@@ -37,6 +38,10 @@ pub struct ResponseContext<'r> {
     pub date: &'r HeaderValue,
     /// A field that replaces all fields of its name.
     pub field: Option<(HeaderName, &'r HeaderValue)>,
+    /// Fields of the head that are not in its map.
+    pub verbatim: Option<&'r VerbatimFields>,
+    /// Numeric fields, each of which replaces all fields of its name.
+    pub numbers: &'r [(HeaderName, u64)],
     /// Length of the body in bytes; `None` if it is unknown.
     pub length: Option<u64>,
 }
@@ -57,11 +62,24 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
     status_line(head, to.version, out);
     let (mut keeps, mut dated, mut measured) = (to.keeps, false, false);
     let is_own = |name: &HeaderName, length| {
-        let own = to.field.as_ref();
-        own.is_some_and(|(own, _)| own.as_str().len() == length && own == name)
+        let is_same = |own: &HeaderName| own.as_str().len() == length && own == name;
+        to.field.as_ref().is_some_and(|(own, _)| is_same(own))
+            || to.numbers.iter().any(|(own, _)| is_same(own))
     };
     let bare = head.status == StatusCode::NO_CONTENT || head.status.is_informational();
     let may_measure = !bare && matches!(framing, Some(Framing::Length(_)) | None);
+    if let Some(fields) = to.verbatim {
+        fields.write(out, |name| match name.len() {
+            4 if is_name(name, b"date") => {
+                dated = true;
+                true
+            }
+            14 if is_name(name, b"content-length") => {
+                may_measure && !std::mem::replace(&mut measured, true)
+            }
+            _ => !is_replaced(name, to),
+        });
+    }
     for (name, value) in &head.headers {
         match name.as_str().len() {
             4 if *name == DATE => dated = true,
@@ -79,16 +97,15 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
         }
         fields::write_line(name, value, out);
     }
-    if let Some((name, value)) = &to.field {
-        fields::write_line(name, value, out);
-    }
+    write_own(to, out);
     if !dated {
         fields::write_line(&DATE, to.date, out);
     }
     match framing {
         Some(Framing::Length(length)) if !measured => {
-            // Writing to a Vec never fails.
-            write!(out, "content-length: {length}\r\n").unwrap_or_default();
+            out.extend_from_slice(b"content-length: ");
+            out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+            out.extend_from_slice(b"\r\n");
         }
         Some(Framing::Chunked { .. }) => {
             out.extend_from_slice(b"transfer-encoding: chunked\r\n");
@@ -106,6 +123,29 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
     }
     out.extend_from_slice(b"\r\n");
     Written { framing, keeps }
+}
+
+/// Appends the fields of `to` that replace others.
+fn write_own(to: &ResponseContext<'_>, out: &mut Vec<u8>) {
+    if let Some((name, value)) = &to.field {
+        fields::write_line(name, value, out);
+    }
+    for (name, number) in to.numbers {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Whether a field of `to` replaces the one of this name, in any case.
+fn is_replaced(name: &[u8], to: &ResponseContext<'_>) -> bool {
+    let is_same = |own: &HeaderName| {
+        let own = own.as_str();
+        own.len() == name.len() && name.eq_ignore_ascii_case(own.as_bytes())
+    };
+    to.field.as_ref().is_some_and(|(own, _)| is_same(own))
+        || to.numbers.iter().any(|(own, _)| is_same(own))
 }
 
 fn status_line(head: &Parts, version: Version, out: &mut Vec<u8>) {
@@ -168,6 +208,8 @@ mod tests {
             takes_trailers: false,
             date: &date,
             field: None,
+            verbatim: None,
+            numbers: &[],
             length: None,
         };
         change(&mut to);
@@ -262,6 +304,8 @@ mod tests {
             takes_trailers: false,
             date: &value,
             field: Some((name, &value)),
+            verbatim: None,
+            numbers: &[],
             length: Some(0),
         };
         let mut out = Vec::new();
@@ -270,6 +314,38 @@ mod tests {
 
         assert_eq!(text.matches("x-id").count(), 1);
         assert!(text.contains("x-id: b\r\n"));
+    }
+
+    #[test]
+    fn a_number_takes_the_place_of_the_fields_of_its_name() {
+        let response = Response::builder()
+            .header("x-left", "a")
+            .header("x-other", "b")
+            .header("x-left", "c");
+        let numbers = [
+            (HeaderName::from_static("x-left"), 0),
+            (HeaderName::from_static("x-limit"), u64::MAX),
+        ];
+        let (head, ()) = response.body(()).unwrap().into_parts();
+        let to = ResponseContext {
+            method: &Method::GET,
+            version: Version::HTTP_11,
+            keeps: true,
+            takes_trailers: false,
+            date: &HeaderValue::from_static("now"),
+            field: None,
+            verbatim: None,
+            numbers: &numbers,
+            length: Some(105),
+        };
+        let mut out = Vec::new();
+        write_response(&head, &to, &mut out);
+
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "HTTP/1.1 200 OK\r\nx-other: b\r\nx-left: 0\r\nx-limit: 18446744073709551615\r\n\
+             date: now\r\ncontent-length: 105\r\n\r\n"
+        );
     }
 
     #[test]

@@ -1,20 +1,21 @@
 //! External agents that decide about requests.
 
+use crate::index::UpstreamIndex;
 use crate::place::{Place, Setting};
 use http::HeaderName;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// An external agent, reached over a Unix socket.
+/// An external agent.
 #[derive(Clone, Debug)]
 pub struct Agent {
     /// Name, unique among agents.
     pub name: String,
     /// Place of the block.
     pub place: Place,
-    /// Path of its Unix socket.
-    pub unix_socket: Setting<PathBuf>,
+    /// Its address.
+    pub address: AgentAddress,
     /// Treatment of requests while the agent is unavailable.
     pub failure_mode: Setting<FailureMode>,
     /// The protocol that it speaks.
@@ -25,14 +26,27 @@ pub struct Agent {
     pub on_oversize: Setting<OversizeMode>,
     /// The path of the request to a `forward-auth` agent.
     pub request_path: Setting<String>,
+    /// The `Host` of the request to a `forward-auth` agent; `None` sends the client's.
+    pub request_host: Option<Setting<String>>,
     /// Headers of a `forward-auth` agent's answer that are copied to the request.
     pub copy_headers: Vec<Setting<HeaderName>>,
+    /// Headers of a `forward-auth` agent's answer that are copied to the response.
+    pub copy_response_headers: Vec<Setting<HeaderName>>,
     /// Maximum time for one decision.
     pub timeout: Setting<Duration>,
     /// Encoding offered to the agent.
     pub encoding: Setting<AgentEncoding>,
     /// Limits after which the agent is no longer called; `None` never stops.
     pub circuit_breaker: Option<AgentBreaker>,
+}
+
+/// The address of an agent.
+#[derive(Clone, Debug)]
+pub enum AgentAddress {
+    /// Path of a Unix socket.
+    Socket(Setting<PathBuf>),
+    /// An upstream, over TCP or TLS; not for [`AgentProtocol::Native`].
+    Upstream(Setting<UpstreamIndex>),
 }
 
 /// Treatment of requests while an agent is unavailable.

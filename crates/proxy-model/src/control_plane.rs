@@ -44,6 +44,10 @@ pub struct Allow {
     pub listeners: Vec<Setting<BindAddress>>,
     /// Servers of shared rate limits, as host and port.
     pub rate_limit_stores: Vec<Setting<String>>,
+    /// Folders for certificates that listeners obtain by ACME.
+    pub acme_storages: Vec<Setting<NamedPath>>,
+    /// Programs that publish records for ACME.
+    pub dns_commands: Vec<Setting<NamedPath>>,
     /// Whether targets may have loopback addresses.
     pub upstreams_on_loopback: Setting<bool>,
 }

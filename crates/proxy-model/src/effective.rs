@@ -1,5 +1,6 @@
 //! The effective settings with their origins, as `/admin/config` and `explain` list them.
 
+mod credentials;
 mod limits;
 mod list;
 mod listener;
@@ -60,7 +61,7 @@ pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
     }
     for agent in agents {
         let block = named("agents.agent", &agent.name);
-        list.within(&block, |list| process::agent(list, agent));
+        list.within(&block, |list| process::agent(list, model, agent));
     }
     part(&mut list, model, Part::Limits);
     list.within("admin", |list| process::admin(list, admin));

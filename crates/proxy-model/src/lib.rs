@@ -33,8 +33,8 @@ pub mod registry;
 pub use address::{AddressError, BindAddress, Host, TargetAddress};
 pub use admin::Admin;
 pub use agent::{
-    Agent, AgentBreaker, AgentEncoding, AgentEventKind, AgentProtocol, AgentTransport, FailureMode,
-    OversizeMode,
+    Agent, AgentAddress, AgentBreaker, AgentEncoding, AgentEventKind, AgentProtocol,
+    AgentTransport, FailureMode, OversizeMode,
 };
 pub use compression::{Compression, MediaRange, MediaRangeError};
 pub use config_test::{
@@ -46,8 +46,9 @@ pub use health::{HealthCheck, HealthCheckKind, HealthCheckType, OutlierDetection
 pub use index::{AgentIndex, RouteIndex, UpstreamIndex};
 pub use limits::Limits;
 pub use listener::{
-    Access, Alpn, Certificate, ClientAuth, ClientAuthMode, Listener, ListenerProtocol,
-    ListenerTimeouts, ListenerTls, NetworkFile, PathPolicy, TlsVersion,
+    Access, Acme, AcmeChallenge, AcmeKeyType, Alpn, Certificate, ClientAuth, ClientAuthMode,
+    ExternalAccount, Listener, ListenerProtocol, ListenerTimeouts, ListenerTls, NetworkFile,
+    PathPolicy, TlsVersion,
 };
 pub use matches::Matches;
 pub use model::Model;
@@ -58,9 +59,10 @@ pub use observability::{
 pub use peer_rule::{PeerFault, PeerRule};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
 pub use policies::{
-    Cors, HeaderEdits, HeaderField, HeaderPreset, OriginPattern, Policies, PrefixReplacement,
-    RateKey, RateKeyError, RateLimit, RequestRate, RequestValue, RequestValues, Retry, RetryCause,
-    Rewrite, RouteTimeouts, Shadow, UnknownValue, UrlScheme, ValueTemplate,
+    BasicAuth, BasicUser, Cors, HeaderEdits, HeaderField, HeaderPreset, OriginPattern, Policies,
+    PrefixReplacement, RateKey, RateKeyError, RateLimit, RequestRate, RequestValue, RequestValues,
+    Retry, RetryCause, Rewrite, RouteTimeouts, Shadow, UnknownValue, UrlScheme, UsersFile,
+    ValueTemplate,
 };
 pub use route::{
     BuiltinHandler, CircuitBreaker, FixedResponse, Redirect, RedirectStatus, RedirectTarget, Route,

@@ -1,8 +1,10 @@
 //! Listeners: address, protocol, TLS and client timeouts.
 
 mod access;
+mod acme;
 
 pub use access::{Access, NetworkFile};
+pub use acme::{Acme, AcmeChallenge, AcmeKeyType, ExternalAccount};
 
 use crate::address::BindAddress;
 use crate::index::RouteIndex;
@@ -98,6 +100,8 @@ pub struct ListenerTls {
     pub place: Place,
     /// Certificates; the first is the default for server names that no certificate covers.
     pub certificates: Vec<Certificate>,
+    /// Certificates obtained by ACME, after the others.
+    pub acme: Vec<Acme>,
     /// Lowest accepted version.
     pub min_version: Setting<TlsVersion>,
     /// Highest accepted version.

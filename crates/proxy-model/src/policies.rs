@@ -1,5 +1,6 @@
 //! Policies of a route.
 
+mod basic_auth;
 mod cors;
 mod header_preset;
 mod prefix_replacement;
@@ -7,6 +8,7 @@ mod request_rate;
 mod request_value;
 mod rewrite;
 
+pub use basic_auth::{BasicAuth, BasicUser, UsersFile};
 pub use cors::{Cors, OriginPattern};
 pub use header_preset::HeaderPreset;
 pub use prefix_replacement::PrefixReplacement;
@@ -35,6 +37,8 @@ pub struct Policies {
     pub max_body_size: Option<Setting<u64>>,
     /// Networks of clients.
     pub access: Access,
+    /// Users and passwords; `None` asks for none.
+    pub basic_auth: Option<BasicAuth>,
     /// Requests of pages of other origins; `None` leaves them to the upstream.
     pub cors: Option<Cors>,
     /// Rate limit; `None` is unlimited.

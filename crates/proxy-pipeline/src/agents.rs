@@ -14,9 +14,11 @@ use crate::headers::forwarding_claims::remove_alike;
 use crate::headers::hop_by_hop;
 use crate::record::agent_record::AgentSession;
 use crate::response::body::Body;
+use crate::worker::active_plan::ActivePlan;
 use agent_protocol::{Allow, Decision, EventKind, ProxyMessage};
 use call::{AgentCall, CallOutcome};
 use http::Response;
+use proxy_agent::AgentUpstream;
 use proxy_clock::RequestTimers;
 use proxy_errors::Problem;
 use proxy_plan::{AgentPlan, RouteAgents, RoutePlan};
@@ -127,9 +129,10 @@ async fn ask_about_request(
     let outcome = {
         let worker = exchange.worker();
         let head = event::request_head(exchange, agent);
+        let upstream = upstream_of(agent, &active);
         let asked = call.client().map(async |client| {
             let now = worker.time.elapsed();
-            let answer = client.begin(now, head, call.context()).await?;
+            let answer = client.begin(now, head, call.context(), upstream).await?;
             edits::check(&answer.decision).map(|()| answer)
         });
         call.run(worker, timers, asked).await
@@ -153,6 +156,14 @@ async fn ask_about_request(
         });
     }
     Ok(decision)
+}
+
+fn upstream_of<'p>(agent: &AgentPlan, active: &'p ActivePlan) -> Option<AgentUpstream<'p>> {
+    let index = agent.upstream?;
+    Some(AgentUpstream {
+        upstream: active.plan.upstreams().get(index)?,
+        connectors: &active.upstreams.get(index)?.connectors.targets,
+    })
 }
 
 /// The decision about the response's head; `None` if the agent failed and the response goes on without

@@ -8,6 +8,7 @@ use crate::headers::inbound_head::{InboundHead, LoggedHead};
 use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
 use crate::headers::{names, trace_context};
 use crate::health::{outlier, reachability};
+use crate::policy::credentials;
 use crate::record::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
 use crate::response::body::Body;
 use crate::response::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
@@ -18,7 +19,7 @@ use crate::worker::connection_info::{ConnectionInfo, RequestStream};
 use crate::worker::head_recording::HeadRecording;
 use crate::worker::plan_parts::Origin;
 use crate::worker::state::Worker;
-use http::header::{ACCEPT, HOST};
+use http::header::{ACCEPT, HOST, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{
@@ -56,6 +57,8 @@ pub(crate) struct Exchange {
     service: ServiceForm,
     /// The route's edits of headers with the values of this request; `None` if they have none.
     pub(crate) edits: Option<Rc<FilledEdits>>,
+    /// The user that the route let in; `None` if it asks for none.
+    user: Option<Box<str>>,
     /// Scheme and host as the client wrote them; `None` unless the route rewrites paths.
     pub(crate) client_origin: Option<Box<str>>,
     /// `Accept`, if it mentions HTML; kept for error responses after the head has gone upstream.
@@ -123,6 +126,7 @@ impl Exchange {
             forwarded: None,
             service: ServiceForm::Unsaid,
             edits: None,
+            user: None,
             client_origin: None,
             accept: accept.flatten(),
             stream,
@@ -164,6 +168,7 @@ impl Exchange {
             forwarded: None,
             service: self.service,
             edits: self.edits.clone(),
+            user: self.user.clone(),
             client_origin: None,
             accept: None,
             stream: RequestStream {
@@ -286,6 +291,14 @@ impl Exchange {
         }
     }
 
+    /// Records the user of the request, whose password was right.
+    pub(crate) fn set_user(&mut self, route: &RoutePlan, user: Box<str>) {
+        self.user = Some(user);
+        if route.has_values {
+            self.edits = Some(Rc::new(self.filled_edits(route)));
+        }
+    }
+
     /// The timers of this exchange; `total` is its maximum time.
     pub(crate) fn timers(&self, total: Option<Duration>) -> RequestTimers {
         let clock = Rc::clone(&self.completion.worker.clock);
@@ -396,6 +409,11 @@ impl Exchange {
         {
             let edits = header_edits::of_response(self.edits.as_deref(), route);
             header_edits::apply(edits, response.headers_mut());
+            let challenge = credentials::challenge(route, problem.reason());
+            if let Some(challenge) = challenge.filter(|_| form != ResponseForm::Grpc) {
+                let headers = response.headers_mut();
+                headers.insert(WWW_AUTHENTICATE, challenge.clone());
+            }
         }
         let agents = self.completion.record.agents.as_mut();
         if let Some(reply) = agents.and_then(|agents| agents.reply.take())
@@ -407,8 +425,9 @@ impl Exchange {
             self.completion.record.error_head = self.error_head().map(Box::new);
         }
         let record = &mut self.completion.record;
-        // A tunnel that was about to begin ends here: its response is not sent.
+        // A tunnel that was about to begin ends here: the target's response is not sent.
         record.upgrade = None;
+        record.verbatim = None;
         record.problem = Some(Box::new(problem));
         response
     }
@@ -424,6 +443,7 @@ impl Exchange {
         let head = self.request_head();
         let record = &self.completion.record;
         let session = self.completion.client.session.as_deref();
+        let certificate = session.and_then(|session| session.verdict.certificate());
         let values = RequestValues {
             client_ip: record.client_ip,
             host: head.host,
@@ -439,6 +459,10 @@ impl Exchange {
             tls_server_name: session
                 .and_then(|one| one.server_name.as_deref())
                 .unwrap_or_default(),
+            tls_client_subject: certificate.map_or("", |(subject, _)| subject),
+            tls_client_fingerprint: certificate.map_or("", |(_, sha256)| sha256),
+            time: Some(self.worker().time.unix(record.began)),
+            user: self.user.as_deref().unwrap_or_default(),
         };
         let response = route.response_headers.filled(&values);
         let cors = route.cors.as_ref();

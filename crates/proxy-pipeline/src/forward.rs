@@ -38,7 +38,7 @@ use proxy_errors::{Blame, Detail, Problem, Reason};
 use proxy_framing::RequestKind;
 use proxy_http1::keep_map;
 use proxy_plan::{RoutePlan, UpstreamPlan, UpstreamStates};
-use proxy_pool::ResponseBody;
+use proxy_pool::{ExpectedResponse, ResponseBody};
 use proxy_upstream::LoadBalancer;
 use request_head::Length;
 use std::rc::Rc;
@@ -69,7 +69,13 @@ pub(crate) async fn send(
         (None, _) => Length::None,
     };
     let (headers, requested) = request_head::apply(exchange, to, length);
-    let kind = kind(&exchange.head.method, requested.is_some());
+    let expected = ExpectedResponse {
+        to: kind(&exchange.head.method, requested.is_some()),
+        // Over HTTP/2 the client gets a map.
+        is_verbatim: to.route.is_plain()
+            && exchange.client().exclusive
+            && to.upstream.balancing.sticky.is_none(),
+    };
     let replayable = may_repeat(&exchange.head.method, body.is_some());
     let (body, upload) = match body {
         Some(body) => {
@@ -92,7 +98,7 @@ pub(crate) async fn send(
         pool,
         to,
         timers,
-        kind,
+        expected,
         replayable,
         upload,
         tried: Vec::new(),
@@ -181,8 +187,14 @@ impl Attempts<'_, '_> {
                     self.send_http2(stream_slot, requested).await
                 }
             };
-            let tried = if let AttemptOutcome::Answered(answered) = outcome {
-                self.judge(answered)
+            // Judged by its status, since a response is large to be handed on and back.
+            let is_retried = if let AttemptOutcome::Answered(answered) = &outcome {
+                self.takes_retry_after(answered.status())
+            } else {
+                false
+            };
+            let tried = if is_retried {
+                AttemptOutcome::RetryNext
             } else {
                 outcome
             };
@@ -309,7 +321,8 @@ impl Attempts<'_, '_> {
         }
         let (mut head, body) = match answered {
             Answered::Http1(response, PooledConnection { connection, .. }) => {
-                let (head, ()) = response.into_parts();
+                let (head, fields) = response.into_parts();
+                self.exchange.record().verbatim = fields;
                 if head.status == StatusCode::SWITCHING_PROTOCOLS {
                     if !connection.has_sent_all() {
                         // The rest of the body would be taken for bytes of the tunnel.

@@ -46,8 +46,10 @@ pub use upload::client_body::{
 };
 pub use upload::request_body::{RequestBody, RequestBodyError};
 pub use worker::active_plan::{ActivePlan, UpstreamConnectors};
+pub use worker::challenge_tokens::ChallengeTokens;
 pub use worker::connection_info::{
     ConnectionInfo, ExtendedConnectProtocol, REMOVED_LISTENER, RequestStream, TlsSession,
+    must_close_idle,
 };
 pub use worker::connection_terms::ConnectionTerms;
 pub use worker::shadow_counters::MAX_COPIES;

@@ -5,12 +5,12 @@ use crate::failure::panic;
 use crate::forward::destination::Destination;
 use crate::forward::shadow;
 use crate::headers::header_edits;
-use crate::local::{answers, builtin, files};
+use crate::local::{acme, answers, builtin, files};
 use crate::policy::in_flight::{self, Holders};
 use crate::policy::rate_limit::{self, Checked, Stage};
 use crate::policy::{
-    circuit_breaker, client_certificate, compression, expectation, grpc_timeout, http2_head,
-    max_forwards, misdirected, route_connections,
+    circuit_breaker, client_certificate, compression, credentials, expectation, grpc_timeout,
+    http2_head, max_forwards, misdirected, route_connections,
 };
 use crate::response::body::Body;
 use crate::response::upgradable_response::Reply;
@@ -52,6 +52,9 @@ pub fn handle(
 }
 
 async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
+    if let Some(response) = acme::answer(exchange) {
+        return Ok(response);
+    }
     // A request keeps the plan of its beginning, even across a reload.
     let active = Rc::clone(exchange.active());
     let adapted = http2_head::apply(exchange);
@@ -69,6 +72,12 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         Box::pin(rate_limit::check_shared(exchange, route.index, stage)).await?;
     }
     expectation::check(&exchange.head.headers)?;
+    if let Some(auth) = &route.basic_auth
+        && !matches!(outcome, Outcome::Refuse(_))
+    {
+        // Boxed: most routes ask for no password.
+        Box::pin(credentials::check(exchange, route, auth)).await?;
+    }
     let compression = compression::negotiate(exchange, route);
     let now = admit(exchange, route, &outcome, end_by).await?;
     let response = match &route.agents {

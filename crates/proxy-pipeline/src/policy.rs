@@ -3,6 +3,7 @@
 pub(crate) mod circuit_breaker;
 pub(crate) mod client_certificate;
 pub(crate) mod compression;
+pub(crate) mod credentials;
 pub(crate) mod expectation;
 pub(crate) mod grpc_timeout;
 pub(crate) mod http2_head;

@@ -2,11 +2,13 @@
 
 pub(crate) mod active_plan;
 pub(crate) mod balancer_view;
+pub(crate) mod challenge_tokens;
 pub(crate) mod connection_info;
 pub(crate) mod connection_terms;
 pub(crate) mod date;
 pub(crate) mod disk;
 pub(crate) mod head_recording;
+pub(crate) mod password_checks;
 pub(crate) mod plan_parts;
 pub(crate) mod removed_parts;
 pub(crate) mod shadow_counters;

@@ -2,11 +2,11 @@
 
 use crate::agent_state::{AgentIdentity, AgentState};
 use crate::targets::TargetTransaction;
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 use proxy_health::BreakerSettings;
 use proxy_model::{
-    Agent, AgentBreaker, AgentEncoding, AgentEventKind, AgentIndex, AgentProtocol, FailureMode,
-    Limits, Model, OversizeMode, Setting,
+    Agent, AgentAddress, AgentBreaker, AgentEncoding, AgentEventKind, AgentIndex, AgentProtocol,
+    FailureMode, Limits, Model, OversizeMode, Setting,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub struct AgentPlan {
     pub index: usize,
     /// The agent's name.
     pub name: Arc<str>,
+    /// Index of its upstream among the plan's upstreams; `None` for a Unix socket.
+    pub upstream: Option<usize>,
     /// The settings that its connections depend on: plans with equal settings share them.
     pub endpoint: Arc<AgentEndpoint>,
     /// State shared by all workers.
@@ -42,8 +44,8 @@ pub struct AgentPlan {
 pub struct AgentEndpoint {
     /// The agent's name.
     pub name: Arc<str>,
-    /// Path of its socket.
-    pub socket: PathBuf,
+    /// Its address.
+    pub address: AgentEndpointAddress,
     /// The protocol.
     pub protocol: AgentProtocol,
     /// Encoding offered to it.
@@ -56,8 +58,21 @@ pub struct AgentEndpoint {
     pub max_response_bytes: u64,
     /// The path of the request to a `forward-auth` agent.
     pub request_path: String,
+    /// The `Host` of the request to a `forward-auth` agent; `None` sends the client's.
+    pub request_host: Option<HeaderValue>,
     /// Headers of a `forward-auth` agent's answer that are copied to the request.
     pub copy_headers: Vec<HeaderName>,
+    /// Headers of a `forward-auth` agent's answer that are copied to the response.
+    pub copy_response_headers: Vec<HeaderName>,
+}
+
+/// The address of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AgentEndpointAddress {
+    /// Path of a Unix socket.
+    Socket(PathBuf),
+    /// Name of an upstream.
+    Upstream(Arc<str>),
 }
 
 /// The agents of a route.
@@ -114,46 +129,55 @@ impl AgentPlan {
     pub(crate) fn compile(
         index: usize,
         agent: &Agent,
-        limits: &Limits,
+        model: &Model,
         transaction: &mut TargetTransaction,
     ) -> Self {
         let Agent {
             name,
             place: _,
-            unix_socket,
+            address,
             failure_mode,
             protocol,
             events,
             on_oversize,
             request_path,
+            request_host,
             copy_headers,
+            copy_response_headers,
             timeout,
             encoding,
             circuit_breaker,
         } = agent;
+        let limits = &model.limits;
         let name: Arc<str> = name.as_str().into();
         let events = event_set(events);
         let (max_body_bytes, max_body_setting) = max_body(limits);
         let identity = AgentIdentity {
             name: name.as_ref().to_owned(),
-            socket: unix_socket.value.clone(),
+            address: endpoint_address(address, model),
             breaker: circuit_breaker.as_ref().map(breaker_settings),
             max_queue_depth: *limits.max_agent_queue_depth,
         };
         Self {
             index,
-            state: transaction.agent(identity),
+            upstream: match address {
+                AgentAddress::Upstream(upstream) => Some(upstream.position()),
+                AgentAddress::Socket(_) => None,
+            },
             endpoint: Arc::new(AgentEndpoint {
                 name: Arc::clone(&name),
-                socket: unix_socket.value.clone(),
+                address: identity.address.clone(),
                 protocol: **protocol,
                 encoding: **encoding,
                 events,
                 max_event_bytes: max_event_bytes(max_body_bytes, *limits.max_header_size_bytes),
                 max_response_bytes: *limits.max_agent_response_bytes,
                 request_path: request_path.value.clone(),
-                copy_headers: copy_headers.iter().map(|name| name.value.clone()).collect(),
+                request_host: request_host.as_ref().and_then(|host| host.parse().ok()),
+                copy_headers: values(copy_headers),
+                copy_response_headers: values(copy_response_headers),
             }),
+            state: transaction.agent(identity),
             name,
             timeout: **timeout,
             fails_open: **failure_mode == FailureMode::Open,
@@ -194,9 +218,22 @@ pub(crate) fn compile_all(
     transaction: &mut TargetTransaction,
 ) -> Vec<Arc<AgentPlan>> {
     let agents = model.agents.iter().enumerate();
-    let agents =
-        agents.map(|(index, agent)| AgentPlan::compile(index, agent, &model.limits, transaction));
+    let agents = agents.map(|(index, agent)| AgentPlan::compile(index, agent, model, transaction));
     agents.map(Arc::new).collect()
+}
+
+fn endpoint_address(address: &AgentAddress, model: &Model) -> AgentEndpointAddress {
+    match address {
+        AgentAddress::Socket(path) => AgentEndpointAddress::Socket(path.value.clone()),
+        AgentAddress::Upstream(index) => {
+            let name = model.upstream(**index).map(|upstream| &*upstream.name);
+            AgentEndpointAddress::Upstream(name.unwrap_or_default().into())
+        }
+    }
+}
+
+fn values(names: &[Setting<HeaderName>]) -> Vec<HeaderName> {
+    names.iter().map(|name| name.value.clone()).collect()
 }
 
 /// The smaller of the two limits on a body, and its setting.

@@ -1,8 +1,8 @@
 //! State of agents that outlives plans.
 
+use crate::agent::AgentEndpointAddress;
 use proxy_health::{BreakerSettings, CircuitBreaker};
 use proxy_limits::FairLimit;
-use std::path::PathBuf;
 
 /// State of an agent that all workers share, kept from plan to plan while its settings stay the same.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct AgentState {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AgentIdentity {
     pub(crate) name: String,
-    pub(crate) socket: PathBuf,
+    pub(crate) address: AgentEndpointAddress,
     pub(crate) breaker: Option<BreakerSettings>,
     pub(crate) max_queue_depth: u32,
 }

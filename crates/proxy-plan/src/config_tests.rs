@@ -281,6 +281,7 @@ impl Asked<'_> {
         } else {
             UrlScheme::Http
         };
+        let asks_for_user = self.route().is_some_and(|route| route.basic_auth.is_some());
         let if_tls = |value: &'static str| if *is_tls { value } else { "" };
         edits.filled(&RequestValues {
             client_ip: client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
@@ -295,6 +296,10 @@ impl Asked<'_> {
             protocol: "{protocol}",
             tls_version: if_tls("{tls_version}"),
             tls_server_name: if_tls("{tls_server_name}"),
+            tls_client_subject: if_tls("{tls_client_subject}"),
+            tls_client_fingerprint: if_tls("{tls_client_fingerprint}"),
+            time: None,
+            user: if asks_for_user { "{user}" } else { "" },
         })
     }
 

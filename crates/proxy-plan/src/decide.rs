@@ -5,6 +5,7 @@ use crate::plan::Plan;
 use crate::route::{FixedResponsePlan, Redirection, RequestUrl, RoutePlan, Service};
 use crate::upstream::UpstreamPlan;
 use crate::upstream_states::UpstreamStates;
+use http::header::AUTHORIZATION;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 use proxy_errors::{Detail, Problem, Reason};
@@ -109,10 +110,14 @@ impl Plan {
         {
             return Decision::refuse(Some(route), denied("route", &route.id));
         }
+        if route.basic_auth.is_some() && route.lacks_credentials(head) {
+            let problem = Problem::new(Reason::CredentialsMissing, Detail::None);
+            return Decision::refuse(Some(route), problem);
+        }
         self.decide_on(route, head, states, now)
     }
 
-    /// Decides on a request of a client that `allow` and `deny` admit everywhere.
+    /// Decides on a request of a client that `allow` and `deny` admit everywhere, and that has credentials.
     pub(crate) fn decide_for_admitted<'p>(
         &'p self,
         head: &RequestHead<'_>,
@@ -354,6 +359,25 @@ impl<'a> NormalizedHead<'a> {
             query: self.query,
             headers: head.headers,
         }
+    }
+}
+
+impl RoutePlan {
+    /// Whether the request needs credentials and has none. Preflight requests need none. [Fetch standard,
+    /// CORS protocol and credentials]
+    fn lacks_credentials(&self, head: &RequestHead<'_>) -> bool {
+        let has_none = self
+            .basic_auth
+            .as_ref()
+            .is_some_and(|_| !head.headers.contains_key(AUTHORIZATION));
+        has_none && !self.is_preflight(head)
+    }
+
+    /// Whether `cors` of the route answers the request as a preflight request.
+    #[must_use]
+    pub fn is_preflight(&self, head: &RequestHead<'_>) -> bool {
+        let cors = self.cors.as_ref();
+        cors.is_some_and(|cors| cors.preflight(head.method, head.headers).is_some())
     }
 }
 

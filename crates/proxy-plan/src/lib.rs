@@ -27,7 +27,7 @@ mod upstream;
 mod upstream_states;
 
 pub use access::AccessPlan;
-pub use agent::{AgentEndpoint, AgentPlan, EventSet, RouteAgents};
+pub use agent::{AgentEndpoint, AgentEndpointAddress, AgentPlan, EventSet, RouteAgents};
 pub use agent_state::AgentState;
 pub use balancing::{BalancingPlan, StickyPlan};
 pub use config_tests::certificates::{
@@ -46,8 +46,8 @@ pub use registry::{StateRegistry, StateTransaction};
 pub use resolution::{NameResolution, Resolution};
 pub use retry::RetryPlan;
 pub use route::{
-    CompressionPlan, CorsPlan, FixedResponsePlan, RedirectPlan, Redirection, RewritePlan,
-    RoutePlan, RouteTimes, Service, ShadowPlan,
+    BasicAuthPlan, CompressionPlan, CorsPlan, FixedResponsePlan, RedirectPlan, Redirection,
+    ResponseFields, RewritePlan, RoutePlan, RouteTimes, Service, ShadowPlan,
 };
 pub use targets::{TargetIdentity, TargetRegistry, TargetTransaction};
 pub use upstream::{TargetPlan, UpstreamPlan};

@@ -1,11 +1,13 @@
 //! The compiled form of a route.
 
 mod cors;
+mod credentials;
 mod fixed_response;
 mod redirect;
 mod rewrite;
 
 pub use cors::CorsPlan;
+pub use credentials::BasicAuthPlan;
 pub use fixed_response::FixedResponsePlan;
 pub(crate) use redirect::RequestUrl;
 pub use redirect::{RedirectPlan, Redirection};
@@ -48,6 +50,8 @@ pub struct RoutePlan {
     pub max_body_buffer_bytes: u64,
     /// Networks of clients; `None` admits all.
     pub access: Option<Box<AccessPlan>>,
+    /// Users and passwords; `None` asks for none.
+    pub basic_auth: Option<Box<BasicAuthPlan>>,
     /// Ambiguous paths are refused; `None` takes the listener's setting.
     pub strict_paths: Option<bool>,
     /// The path that the upstream gets; `None` is the client's.
@@ -68,6 +72,8 @@ pub struct RoutePlan {
     pub cors: Option<Box<CorsPlan>>,
     /// Whether edits of headers depend on the request.
     pub has_values: bool,
+    /// Treatment of the fields of responses.
+    pub response_fields: ResponseFields,
     /// Edits of the request headers sent upstream.
     pub request_headers: HeaderEdits,
     /// Edits of the response headers sent to the client.
@@ -111,6 +117,15 @@ pub enum Service {
     Respond(Box<FixedResponsePlan>),
 }
 
+/// The treatment of the fields of responses by a route, apart from those of every proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseFields {
+    /// Nothing of the route reads or edits them: the route is plain.
+    Passed,
+    /// They are read into a map.
+    Read,
+}
+
 /// Timeouts of an exchange: the route's own, else its upstream's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteTimes {
@@ -139,6 +154,13 @@ impl Service {
 }
 
 impl RoutePlan {
+    /// Whether the fields of responses pass the route as they come.
+    #[inline]
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.response_fields == ResponseFields::Passed
+    }
+
     pub(crate) fn compile(
         index: usize,
         route: &model::Route,
@@ -177,6 +199,11 @@ impl RoutePlan {
             buffer_responses: *policies.buffer_responses,
             max_body_buffer_bytes: *limits.max_body_buffer_bytes,
             access: AccessPlan::compile(&policies.access),
+            basic_auth: policies
+                .basic_auth
+                .as_ref()
+                .map(BasicAuthPlan::compile)
+                .map(Box::new),
             strict_paths: policies
                 .path_policy
                 .map(|policy| *policy == PathPolicy::Strict),
@@ -199,9 +226,23 @@ impl RoutePlan {
             has_values: policies.cors.is_some()
                 || policies.request_headers.has_values()
                 || policies.response_headers.has_values(),
+            response_fields: ResponseFields::compile(route),
             request_headers: policies.request_headers.clone(),
             response_headers: policies.response_headers.clone(),
         }
+    }
+}
+
+impl ResponseFields {
+    fn compile(route: &model::Route) -> Self {
+        let policies = &route.policies;
+        let is_plain = policies.response_headers.is_empty()
+            && policies.cors.is_none()
+            && policies.rewrite.is_none()
+            && policies.compression.is_none()
+            && !*policies.buffer_responses
+            && route.agents.is_empty();
+        if is_plain { Self::Passed } else { Self::Read }
     }
 }
 

@@ -77,6 +77,12 @@ impl TargetPlan {
 }
 
 impl UpstreamPlan {
+    /// The targets that get new requests, with their positions.
+    pub fn ready_targets(&self) -> impl Iterator<Item = (usize, &TargetPlan)> {
+        let targets = self.targets.iter().enumerate();
+        targets.filter(|(_, target)| target.state.causes().is_healthy() && !target.is_kept_idle())
+    }
+
     /// The problem if no target is usable: a lack of addresses, or an operator's wish, if that is the only
     /// reason.
     #[cold]

@@ -25,8 +25,11 @@ pub struct ConnectSettings {
     pub limit: Option<Arc<ConnectionLimit>>,
 }
 
-/// Connects to `address`, without a time limit.
-pub(crate) async fn attempt(
+/// Connects to `address` once, without a time limit: TCP and, by `settings`, TLS.
+///
+/// # Errors
+/// [`ConnectError`] of this attempt.
+pub async fn connect_once(
     address: SocketAddr,
     settings: &ConnectSettings,
 ) -> Result<UpstreamStream, ConnectError> {

@@ -3,16 +3,17 @@
 use crate::error::SendError;
 use crate::http2::Tunnel;
 use crate::limit::{ConnectionPermit, IdleMark};
-use crate::response_reader::ResponseReader;
+use crate::response_reader::{AnswerHead, ExpectedResponse, ResponseReader};
 use crate::upstream_stream::UpstreamStream;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{Deadline, Tick};
-use proxy_framing::{HeadLimits, RequestKind};
+use proxy_framing::HeadLimits;
 use proxy_http1::{
-    Framing, MessageWriter, Pipe, SpliceFrom, WriteError, poll_hang_up, write_request,
+    Framing, MessageWriter, Pipe, SpliceFrom, VerbatimFields, WriteError, poll_hang_up,
+    write_request,
 };
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
@@ -125,18 +126,19 @@ impl<B> Connection<B> {
 
 impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
     /// Sends `request`, taking its body out, with the field lines that `more` appends, and waits
-    /// for the head of the response. `notice` gets the raw heads of preceding 1xx responses.
+    /// for the head of the response, with its fields if they are not in its map. `notice` gets the
+    /// raw heads of preceding 1xx responses.
     ///
     /// # Errors
     /// [`SendError`]; the connection cannot be used any more. The request is still complete after
     /// [`SendError::UnsentRequest`], and after any error and any response if it has no body.
     pub async fn send(
         &mut self,
-        kind: RequestKind,
+        expected: ExpectedResponse,
         (request, more): (&mut Request<B>, impl Fn(&mut Vec<u8>)),
         deadline: &Deadline,
         mut notice: impl FnMut(&[u8]),
-    ) -> Result<Response<()>, SendError> {
+    ) -> Result<Response<Option<VerbatimFields>>, SendError> {
         let mut begun = false;
         let talk = &mut *self.talk;
         let answer = poll_fn(|cx| {
@@ -145,7 +147,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
                 if poll_hang_up(cx, &mut talk.transport).is_ready() {
                     return Poll::Ready(Err(SendError::UnsentRequest));
                 }
-                talk.incoming.expect(kind);
+                talk.incoming.expect(expected);
                 talk.begin(request, &more);
                 talk.poll_upload(cx)?;
                 if !talk.is_unheard() {
@@ -228,7 +230,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Talk<B> {
         &mut self,
         cx: &mut Context<'_>,
         notice: &mut impl FnMut(&[u8]),
-    ) -> Poll<Result<Response<()>, SendError>> {
+    ) -> Poll<Result<AnswerHead, SendError>> {
         if !self.outgoing.is_done() {
             self.poll_upload(cx)?;
             if self.is_unheard() && !self.took_body {

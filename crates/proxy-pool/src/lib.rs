@@ -22,7 +22,7 @@ mod upstream_stream;
 mod waiting;
 
 pub use body::ResponseBody;
-pub use connect::ConnectSettings;
+pub use connect::{ConnectSettings, connect_once};
 pub use connection::Connection;
 pub use error::{ConnectError, Http2RequestError, SendError};
 pub use http2::{
@@ -34,6 +34,7 @@ pub use limit::{ConnectionLimit, ConnectionPermit};
 pub use pool::Pool;
 pub use pool_settings::PoolSettings;
 pub use race::{Candidate, Dialed, connect};
+pub use response_reader::ExpectedResponse;
 pub use stream_pair::StreamPair;
 pub use tls_stream::UpstreamTlsStream;
 pub use upstream_stream::UpstreamStream;

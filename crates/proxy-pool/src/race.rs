@@ -1,6 +1,6 @@
 //! Connecting to one of several addresses of a target, in parallel where one is slow. [RFC 8305]
 
-use crate::connect::{ConnectSettings, attempt};
+use crate::connect::{ConnectSettings, connect_once};
 use crate::error::ConnectError;
 use crate::limit::ConnectionPermit;
 use crate::upstream_stream::UpstreamStream;
@@ -91,7 +91,7 @@ async fn dial(candidate: Candidate) -> (u16, Result<Dialed, ConnectError>) {
         permit,
     } = candidate;
     let connected = match address {
-        Some(address) => attempt(address, &settings).await,
+        Some(address) => connect_once(address, &settings).await,
         None => Err(ConnectError::NoAddress),
     };
     let dialed = connected.map(|transport| Dialed {

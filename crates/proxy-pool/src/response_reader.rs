@@ -7,13 +7,26 @@ use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use proxy_framing::{FramingError, HeadLimits, Lines, RequestKind, ResponseValidator, Scan, Stop};
 use proxy_http1::{
-    self as http1, BodyDecoder, BodyLength, Head, Pipe, ReadStrategy, read_response,
+    self as http1, BodyDecoder, BodyLength, Head, Pipe, ReadStrategy, VerbatimFields,
+    read_response, read_verbatim,
 };
 use std::io;
 use std::task::{Context, Poll, ready};
 
 /// Maximum size of a read, in bytes.
 const MAX_READ_BYTES: usize = 256 * 1024;
+
+/// The response to a request that is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct ExpectedResponse {
+    /// The kind of the request.
+    pub to: RequestKind,
+    /// Nothing reads or edits its fields: they may be left out of its map.
+    pub is_verbatim: bool,
+}
+
+/// A response head, and its fields if they are not in its map.
+pub(crate) type AnswerHead = Response<Option<VerbatimFields>>;
 
 /// The reading side of one connection.
 #[derive(Debug)]
@@ -24,7 +37,7 @@ pub(crate) struct ResponseReader {
     /// Line positions of the head at the beginning of `unread`, as recorded by the validator.
     lines: Lines,
     strategy: ReadStrategy,
-    kind: RequestKind,
+    expected: ExpectedResponse,
     heads_taken: u64,
     received: u64,
     /// `None` until the head was read.
@@ -39,7 +52,10 @@ impl ResponseReader {
             unread: BytesMut::new(),
             lines: Lines::new(),
             strategy: ReadStrategy::up_to(MAX_READ_BYTES),
-            kind: RequestKind::Other,
+            expected: ExpectedResponse {
+                to: RequestKind::Other,
+                is_verbatim: false,
+            },
             heads_taken: 0,
             received: 0,
             body: Some(BodyDecoder::new(BodyLength::Length(0))),
@@ -47,10 +63,10 @@ impl ResponseReader {
         }
     }
 
-    /// Announces a request of this kind.
-    pub(crate) fn expect(&mut self, kind: RequestKind) {
-        self.guard.expect(kind);
-        self.kind = kind;
+    /// Announces a request.
+    pub(crate) fn expect(&mut self, expected: ExpectedResponse) {
+        self.guard.expect(expected.to);
+        self.expected = expected;
         self.received = 0;
         self.body = None;
     }
@@ -96,7 +112,7 @@ impl ResponseReader {
         cx: &mut Context<'_>,
         transport: &mut UpstreamStream,
         notice: &mut impl FnMut(&[u8]),
-    ) -> Poll<Result<Response<()>, SendError>> {
+    ) -> Poll<Result<AnswerHead, SendError>> {
         loop {
             while self.heads_taken < self.guard.heads_seen() {
                 let head = self.take_head().ok_or(UNPARSABLE_HEAD)?;
@@ -104,7 +120,7 @@ impl ResponseReader {
                     // Dropped, because this proxy answers `Expect` itself.
                     StatusCode::CONTINUE => {}
                     status if is_interim(status) => notice(head.as_bytes()),
-                    _ => return Poll::Ready(self.begin_body(&head)),
+                    _ => return Poll::Ready(self.begin_body(head)),
                 }
             }
             if ready!(self.poll_fill(cx, transport)).map_err(SendError::from)? == 0 {
@@ -127,11 +143,20 @@ impl ResponseReader {
         Head::take(&mut self.unread, std::mem::take(&mut self.lines))
     }
 
-    fn begin_body(&mut self, head: &Head) -> Result<Response<()>, SendError> {
-        let head = read_response(head, self.kind).ok_or(UNPARSABLE_HEAD)?;
+    fn begin_body(&mut self, head: Head) -> Result<AnswerHead, SendError> {
+        let ExpectedResponse { to, is_verbatim } = self.expected;
+        let read = if is_verbatim {
+            read_verbatim(head, to)
+        } else {
+            Err(head)
+        };
+        let (head, fields) = match read {
+            Ok((head, fields)) => (head, Some(fields)),
+            Err(head) => (read_response(&head, to).ok_or(UNPARSABLE_HEAD)?, None),
+        };
         self.keeps = head.keeps && head.extent != BodyLength::UntilClose && self.keeps;
         self.body = Some(BodyDecoder::new(head.extent));
-        Ok(head.response)
+        Ok(head.response.map(|()| fields))
     }
 
     /// The rest of a body with a known length, if all of it has arrived.

@@ -78,12 +78,30 @@ pub enum HostError {
 /// # Errors
 /// The text is invalid for the reason in [`HostError`].
 pub fn normal_host(text: &str) -> Result<Host<'_>, HostError> {
+    if is_normal_name(text) {
+        return Ok(Host {
+            name: Cow::Borrowed(text),
+            port: None,
+        });
+    }
     let (name, port) = split(text)?;
     let name = match name.strip_prefix('[') {
         Some(inner) => literal(name, inner)?,
         None => registered_name(name)?,
     };
     Ok(Host { name, port })
+}
+
+/// Whether `text` is a registered name in normal form, without a port: one pass over most hosts.
+#[inline]
+fn is_normal_name(text: &str) -> bool {
+    let (mut before, mut odd) = (DOT, 0);
+    for byte in text.bytes() {
+        let class = CLASSES.get(usize::from(byte)).copied().unwrap_or(ALIEN);
+        odd |= class & (before | CAPITAL | ALIEN);
+        before = class;
+    }
+    odd == 0 && before != DOT && text.len() <= MAX_NAME_BYTES
 }
 
 fn split(text: &str) -> Result<(&str, Option<u16>), HostError> {

@@ -56,7 +56,10 @@ impl Router {
     /// than 1 000 rules the first 1 000 are compared.
     #[must_use]
     pub fn narrower_losers(&self) -> Vec<NarrowerLoser> {
-        let found = self.compared().filter_map(|(loser, low)| {
+        let any_host = self.compared().any(|(_, rule)| !rule.hosts.is_empty());
+        let may_lose = |low: &Rule| any_host || !low.is_bare();
+        let losers = self.compared().filter(|(_, low)| may_lose(low));
+        let found = losers.filter_map(|(loser, low)| {
             let mut winners = self.compared().filter(|(at, _)| *at != loser);
             winners.find_map(|(winner, high)| {
                 let (because, narrower, shared) = narrower_loser(high, low)?;
@@ -100,7 +103,9 @@ fn narrower_loser<'r>(
         ConditionKind::Header,
         ConditionKind::Query,
     ];
-    if high.priority != low.priority || !meet(high, low) {
+    // A rule wins by its host if it has one, or by its path if the loser has a further condition.
+    let may_win = !high.hosts.is_empty() || !low.is_bare();
+    if high.priority != low.priority || !may_win || !meet(high, low) {
         return None;
     }
     shared_requests(high, low).find_map(|shared| {

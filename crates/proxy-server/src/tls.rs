@@ -1,5 +1,6 @@
 //! Certificates, keys and roots of the active configuration, kept across reloads and renewed.
 
+mod acme;
 mod faults;
 mod loaded;
 mod loader;
@@ -15,6 +16,7 @@ use proxy_model::Model;
 use proxy_plan::{CertificateFailure, ShownCertificate, failed_certificate_tests};
 use std::time::SystemTime;
 
+pub(crate) use acme::AcmeTasks;
 pub(crate) use loaded::{LoadedTls, LoadedUpstreamTls};
 pub(crate) use manager::{CertificateLoad, CertificateManager};
 pub(crate) use watching::CertificateChanges;

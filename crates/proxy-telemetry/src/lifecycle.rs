@@ -1,15 +1,22 @@
 //! The state of the process: start, configuration, and readiness for traffic.
 
+mod certificates;
+mod time;
+
+pub use certificates::{ObtainedCertificate, ObtainingFailure};
+pub use time::timestamp;
+
 use crate::exposition::{Build, Format, Scrape};
 use crate::metrics::Gauge;
 use crate::names;
 use crate::process::Process;
 use crate::registry::Registry;
-use jiff::Timestamp;
+use certificates::Certificates;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
+use time::{rfc3339, unix_millis};
 
 /// The state of the process, written by the control thread and read by any thread.
 #[derive(Debug)]
@@ -30,6 +37,7 @@ pub struct Lifecycle {
     listening: AtomicBool,
     draining: AtomicBool,
     silent_workers: AtomicUsize,
+    certificates: Certificates,
 }
 
 /// No reload was attempted yet.
@@ -64,6 +72,7 @@ impl Lifecycle {
             listening: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             silent_workers: AtomicUsize::new(0),
+            certificates: Certificates::default(),
         }
     }
 
@@ -96,6 +105,16 @@ impl Lifecycle {
         self.silent_workers.store(count, Ordering::Release);
     }
 
+    /// Sets the state of the certificate in `file`, which the process obtains itself.
+    pub fn set_certificate(&self, file: &str, certificate: &ObtainedCertificate) {
+        self.certificates.set(file, certificate);
+    }
+
+    /// Removes the certificates in other files.
+    pub fn retain_certificates(&self, is_kept: impl Fn(&str) -> bool) {
+        self.certificates.retain(is_kept);
+    }
+
     /// Whether the process is draining.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
@@ -116,7 +135,7 @@ impl Lifecycle {
             FAILED => json!("failure"),
             _ => Value::Null,
         };
-        json!({
+        let mut status = json!({
             "status": "healthy",
             "version": self.version,
             "uptime_seconds": uptime.as_secs(),
@@ -126,7 +145,13 @@ impl Lifecycle {
             "last_config_reload_result": result,
             "config_generation": self.generation.load(Ordering::Acquire),
             "draining": self.is_draining(),
-        })
+        });
+        if let Some((document, certificates)) =
+            status.as_object_mut().zip(self.certificates.document())
+        {
+            document.insert("certificates".to_owned(), certificates);
+        }
+        status
     }
 
     /// Whether the process takes traffic, with the body of `/ready`.
@@ -143,7 +168,11 @@ impl Lifecycle {
             reasons.push("a worker does not respond");
         }
         if reasons.is_empty() {
-            return (true, json!({"status": "ready"}));
+            let warnings = self.certificates.warnings();
+            if warnings.is_empty() {
+                return (true, json!({"status": "ready"}));
+            }
+            return (true, json!({"status": "ready", "warnings": warnings}));
         }
         (false, json!({"status": "not_ready", "reasons": reasons}))
     }
@@ -166,27 +195,11 @@ impl Lifecycle {
     }
 }
 
-/// A time as RFC 3339 in UTC, with milliseconds.
-#[must_use]
-pub fn timestamp(time: SystemTime) -> String {
-    rfc3339(unix_millis(time))
-}
-
-fn unix_millis(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn rfc3339(unix_millis: u64) -> String {
-    let millis = i64::try_from(unix_millis).unwrap_or(i64::MAX);
-    let time = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH);
-    format!("{time:.3}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::registry::RegistrySettings;
+    use std::time::Duration;
 
     fn lifecycle() -> Lifecycle {
         let settings = RegistrySettings {

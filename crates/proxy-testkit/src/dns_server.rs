@@ -2,8 +2,10 @@
 
 use crate::journal::Journal;
 use std::collections::HashMap;
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::PathBuf;
 #[expect(
     clippy::disallowed_types,
     reason = "a test server has threads and no runtime"
@@ -17,6 +19,7 @@ const MAX_UDP_BYTES: usize = 1232;
 
 const A: u16 = 1;
 const AAAA: u16 = 28;
+const TXT: u16 = 16;
 const SRV: u16 = 33;
 
 const SERVER_FAILURE: u8 = 2;
@@ -44,6 +47,8 @@ pub enum DnsReply {
     Addresses(u32, Vec<IpAddr>),
     /// These SRV records, with this TTL in seconds: priority, weight, port, host.
     Services(u32, Vec<(u16, u16, u16, String)>),
+    /// A TXT record for each line of this file, which a test changes; none without the file.
+    TextsIn(PathBuf),
     /// The server has failed.
     Failure,
     /// No answer.
@@ -159,6 +164,12 @@ impl DnsServer {
                 (0, services.map(|data| record(SRV, ttl, &data)).collect())
             }
             Some(DnsReply::Services(..)) => (0, Vec::new()),
+            Some(DnsReply::TextsIn(file)) if kind == TXT => {
+                let texts = fs::read_to_string(file).unwrap_or_default();
+                let texts = texts.lines().map(text_data);
+                (0, texts.map(|data| record(TXT, 0, &data)).collect())
+            }
+            Some(DnsReply::TextsIn(_)) => (0, Vec::new()),
         };
         let mut answer = header(query, code, false, records.len())?;
         answer.extend_from_slice(question);
@@ -231,6 +242,12 @@ fn address_data(ip: IpAddr, kind: u16) -> Option<Vec<u8>> {
         IpAddr::V6(ip) if kind == AAAA => Some(ip.octets().to_vec()),
         IpAddr::V4(_) | IpAddr::V6(_) => None,
     }
+}
+
+/// A text of at most 255 bytes.
+fn text_data(text: &str) -> Vec<u8> {
+    let length = u8::try_from(text.len()).unwrap_or_default();
+    [&[length], text.as_bytes()].concat()
 }
 
 fn service_data((priority, weight, port, host): &(u16, u16, u16, String)) -> Vec<u8> {

@@ -39,6 +39,7 @@ impl SourceContents {
             cert_file,
             key_file,
             held,
+            is_obtained: _, // Read when they are missing.
             ocsp_file,
             server_names: _, // Read by the listener's index of certificates.
         } = source;
@@ -83,6 +84,7 @@ impl Certificate {
             cert_file,
             key_file,
             held: _, // Its contents have been read.
+            is_obtained: _,
             ocsp_file,
             server_names: _, // Read by the listener's index of certificates.
         } = source;

@@ -45,6 +45,16 @@ pub enum ClientAuthVerdict {
 }
 
 impl ClientAuthVerdict {
+    /// Subject and SHA-256 of a verified certificate.
+    pub fn certificate(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Verified {
+                subject, sha256, ..
+            } => Some((subject, sha256)),
+            Self::NotAsked | Self::Missing { .. } | Self::Rejected { .. } => None,
+        }
+    }
+
     /// Whether the accepted certificate has expired at `now`, since 1970, which can happen while
     /// its connection is open.
     pub fn has_expired(&self, now: Duration) -> bool {

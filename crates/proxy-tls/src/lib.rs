@@ -7,6 +7,7 @@
 
 mod certificate;
 mod certificate_info;
+mod challenges;
 mod classify;
 mod client;
 mod client_auth;
@@ -26,6 +27,7 @@ mod tickets;
 mod watch;
 
 pub use certificate_info::CertificateInfo;
+pub use challenges::{CHALLENGE_PROTOCOL, ChallengeCertificates};
 pub use classify::{TlsFailure, VerifyFailure, classify, classify_io, io_error_text};
 pub use client::own_listener::{days_left, own_listener_config};
 pub use client::{BadServerName, ClientTls, server_name};

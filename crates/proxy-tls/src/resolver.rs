@@ -1,7 +1,9 @@
 //! Selection of the certificate by server name and the client's signature schemes.
 
 use crate::certificate::Certificate;
+use crate::challenges::{self, ChallengeCertificates};
 use crate::leaf::Names;
+use crate::settings::CertificateSource;
 use arc_swap::ArcSwap;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -17,13 +19,22 @@ const MAX_HOST_BYTES: usize = 253;
 #[derive(Debug)]
 pub(crate) struct CertificateStore {
     index: ArcSwap<Index>,
+    challenges: Option<ChallengeCertificates>,
+}
+
+/// A certificate of the configuration; one that is still to be obtained has none.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) source: CertificateSource,
+    pub(crate) certificate: Option<Arc<Certificate>>,
 }
 
 impl CertificateStore {
     /// A store with its first certificate as the default for names that no certificate covers.
-    pub(crate) fn new(certificates: Vec<Arc<Certificate>>) -> Self {
+    pub(crate) fn new(slots: Vec<Slot>, challenges: Option<ChallengeCertificates>) -> Self {
         Self {
-            index: ArcSwap::from_pointee(Index::new(certificates)),
+            index: ArcSwap::from_pointee(Index::new(slots)),
+            challenges,
         }
     }
 
@@ -52,22 +63,31 @@ impl CertificateStore {
     /// The result of `read` for every certificate, in configuration order.
     pub(crate) fn each<T>(&self, read: impl Fn(&Certificate) -> T) -> Vec<T> {
         let index = self.index.load();
-        index.certificates.iter().map(|one| read(one)).collect()
+        let loaded = index.slots.iter();
+        let loaded = loaded.filter_map(|slot| slot.certificate.as_deref());
+        loaded.map(read).collect()
+    }
+
+    /// The files of every certificate, obtained or not, in configuration order.
+    pub(crate) fn sources(&self) -> Vec<CertificateSource> {
+        let index = self.index.load();
+        let slots = index.slots.iter();
+        slots.map(|slot| slot.source.clone()).collect()
     }
 
     pub(crate) fn get(&self, position: usize) -> Option<Arc<Certificate>> {
-        self.index.load().certificates.get(position).cloned()
+        self.index.load().slots.get(position)?.certificate.clone()
     }
 
     /// Replaces a certificate; handshakes in progress keep the old one.
     pub(crate) fn replace(&self, position: usize, next: Certificate) {
         let next = Arc::new(next);
         self.index.rcu(|index| {
-            let mut certificates = index.certificates.clone();
-            if let Some(place) = certificates.get_mut(position) {
-                *place = Arc::clone(&next);
+            let mut slots = index.slots.clone();
+            if let Some(slot) = slots.get_mut(position) {
+                slot.certificate = Some(Arc::clone(&next));
             }
-            Index::new(certificates)
+            Index::new(slots)
         });
     }
 
@@ -84,6 +104,11 @@ impl CertificateStore {
 
 impl ResolvesServerCert for CertificateStore {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if let Some(challenges) = &self.challenges
+            && challenges::is_validation(&hello)
+        {
+            return challenges.certificate(&hello);
+        }
         let index = self.index.load();
         // rustls passes the name in lower case and without a trailing dot.
         let candidates = hello
@@ -103,7 +128,7 @@ impl ResolvesServerCert for CertificateStore {
 /// Certificates by name, those for one name in order of preference.
 #[derive(Debug)]
 struct Index {
-    certificates: Vec<Arc<Certificate>>,
+    slots: Vec<Slot>,
     exact: HashMap<Box<str>, Vec<Arc<Certificate>>>,
     /// Keyed by the name without `*.`.
     wildcard: HashMap<Box<str>, Vec<Arc<Certificate>>>,
@@ -111,9 +136,13 @@ struct Index {
 }
 
 impl Index {
-    fn new(certificates: Vec<Arc<Certificate>>) -> Self {
+    fn new(slots: Vec<Slot>) -> Self {
         let mut exact: HashMap<Box<str>, Vec<Arc<Certificate>>> = HashMap::new();
         let mut wildcard: HashMap<Box<str>, Vec<Arc<Certificate>>> = HashMap::new();
+        let certificates = slots.iter();
+        let certificates: Vec<_> = certificates
+            .filter_map(|slot| slot.certificate.clone())
+            .collect();
         // A configured name has precedence over a name in the certificate itself. The sort is
         // stable: among equals the first configured wins.
         let mut preferred = certificates.clone();
@@ -131,22 +160,36 @@ impl Index {
                 candidates.push(Arc::clone(certificate));
             }
         }
+        // Names of a certificate that is still to be obtained are not served by another one.
+        for slot in slots.iter().filter(|slot| slot.certificate.is_none()) {
+            for name in &slot.source.server_names {
+                let (names, name) = match name.strip_prefix("*.") {
+                    Some(domain) => (&mut wildcard, domain),
+                    None => (&mut exact, &**name),
+                };
+                names.entry(name.into()).or_default();
+            }
+        }
         let default = siblings_of_first(&certificates, preferred);
         Self {
-            certificates,
+            slots,
             exact,
             wildcard,
             default,
         }
     }
 
-    /// Certificates for a name in lower case: exact before wildcard before default.
+    /// Certificates for a name in lower case: exact before wildcard before default. Empty for a name of
+    /// which the certificate is still to be obtained.
     fn for_name(&self, name: &str) -> &[Arc<Certificate>] {
         let parent = || name.split_once('.').map(|(_, parent)| parent);
-        self.exact
-            .get(name)
-            .or_else(|| parent().and_then(|parent| self.wildcard.get(parent)))
-            .unwrap_or(&self.default)
+        let exact = self.exact.get(name);
+        if let Some(exact) = exact.filter(|exact| !exact.is_empty()) {
+            return exact;
+        }
+        let wildcard = parent().and_then(|parent| self.wildcard.get(parent));
+        let wildcard = wildcard.filter(|found| !found.is_empty() || exact.is_none());
+        wildcard.or(exact).unwrap_or(&self.default)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use crate::certificate::Certificate;
 use crate::certificate_info::CertificateInfo;
+use crate::challenges::CHALLENGE_PROTOCOL;
 use crate::client_auth::{ClientAuthVerdict, ClientAuthority};
 use crate::error::{TlsError, TlsWarning};
 use crate::file::Digest;
 use crate::provider;
-use crate::resolver::CertificateStore;
+use crate::resolver::{CertificateStore, Slot};
 use crate::settings::{ServerTlsSettings, TlsVersion};
 use crate::tickets::TicketKeys;
 use arc_swap::ArcSwap;
@@ -55,14 +56,23 @@ impl ServerTls {
             max_version: _,
             client_auth,
             alpn: _,
+            challenges,
         } = &settings;
         let mut loaded = Vec::with_capacity(certificates.len());
         let mut faults = Vec::new();
         for source in certificates {
-            match Certificate::load(source) {
-                Ok(one) => loaded.push(Arc::new(one.without_stale_staple(now).unwrap_or(one))),
-                Err(found) => faults.extend(found),
-            }
+            let certificate = match Certificate::load(source) {
+                Ok(one) => Some(Arc::new(one.without_stale_staple(now).unwrap_or(one))),
+                Err(found) if source.is_awaited(&found) => None,
+                Err(found) => {
+                    faults.extend(found);
+                    continue;
+                }
+            };
+            loaded.push(Slot {
+                source: source.clone(),
+                certificate,
+            });
         }
         if certificates.is_empty() {
             faults.push(TlsError::NoCertificateConfigured);
@@ -74,7 +84,7 @@ impl ServerTls {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let store = Arc::new(CertificateStore::new(loaded));
+        let store = Arc::new(CertificateStore::new(loaded, challenges.clone()));
         let config =
             config(&settings, authority.as_ref(), &store, tickets).map_err(|fault| vec![fault])?;
         Ok(Self {
@@ -182,6 +192,10 @@ fn config(
         .flat_map(|protocol| protocol.accepted())
         .map(|name| name.to_vec())
         .collect();
+    if settings.challenges.is_some() {
+        // Chosen for a client that offers nothing else: an authority that validates a host.
+        config.alpn_protocols.push(CHALLENGE_PROTOCOL.to_vec());
+    }
     config.ignore_client_order = false;
     config.max_early_data_size = 0;
     config.send_half_rtt_data = false;

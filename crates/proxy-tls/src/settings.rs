@@ -1,5 +1,7 @@
 //! TLS settings as parsed values.
 
+use crate::challenges::ChallengeCertificates;
+use crate::error::TlsError;
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 use rustls_pki_types::ServerName;
@@ -23,6 +25,9 @@ pub struct ServerTlsSettings {
     pub client_auth: ClientAuth,
     /// Protocols offered, in order of preference. Empty: no ALPN is negotiated.
     pub alpn: Vec<Alpn>,
+    /// Certificates for TLS-ALPN-01, shown to authorities that validate a host; requires protocols in `alpn`.
+    /// [RFC 8737]
+    pub challenges: Option<ChallengeCertificates>,
 }
 
 /// The `tls` block of an upstream. Verification cannot be turned off.
@@ -50,11 +55,22 @@ pub struct CertificateSource {
     /// The contents in place of those of `cert_file` and `key_file`, which then need not exist: a
     /// certificate that is held in memory only.
     pub held: Option<HeldCertificate>,
+    /// The files may be missing: the certificate is obtained later, and handshakes for its `server_names` are
+    /// refused until then.
+    pub is_obtained: bool,
     /// A DER OCSP response for the leaf, stapled while it is fresh.
     pub ocsp_file: Option<PathBuf>,
     /// The names that a listener serves it for, in lower case, `*.` for one label; empty for the
     /// names in the certificate. Not used by upstreams.
     pub server_names: Vec<String>,
+}
+
+impl CertificateSource {
+    /// Whether these faults only say that a certificate is still to be obtained.
+    pub(crate) fn is_awaited(&self, faults: &[TlsError]) -> bool {
+        let is_missing = |fault: &TlsError| matches!(fault, TlsError::Missing { .. });
+        self.is_obtained && faults.iter().all(is_missing)
+    }
 }
 
 /// A certificate in PEM; its private key is on no disk.

@@ -56,12 +56,13 @@ impl Watcher {
 
     /// Watches every file of a listener.
     pub fn watch_server(&mut self, server: &Arc<ServerTls>) {
-        let sources = server.store().each(|one| one.source().clone());
+        let sources = server.store().sources();
         for (position, source) in sources.into_iter().enumerate() {
             let CertificateSource {
                 cert_file,
                 key_file,
                 held,
+                is_obtained: _,
                 ocsp_file,
                 server_names: _,
             } = source.clone();
@@ -216,15 +217,20 @@ impl Subject {
                 position,
                 source,
             } => {
-                let contents = SourceContents::read(source)?;
-                let Some(current) = store.get(*position) else {
-                    return Ok(false);
+                let current = store.get(*position);
+                let contents = match SourceContents::read(source) {
+                    Err(faults) if current.is_none() && source.is_awaited(&faults) => {
+                        return Ok(false);
+                    }
+                    read => read?,
                 };
-                if contents.digest() == current.digest() {
+                let digest = contents.digest();
+                if current.as_ref().is_some_and(|one| one.digest() == digest) {
                     return Ok(false);
                 }
                 let next = Certificate::parse(source, &contents).map_err(|fault| vec![fault])?;
-                if let Some(fault) = next.worse_than(&current, now) {
+                let worse = current.and_then(|current| next.worse_than(&current, now));
+                if let Some(fault) = worse {
                     return Err(vec![fault]);
                 }
                 store.replace(*position, next.without_stale_staple(now).unwrap_or(next));

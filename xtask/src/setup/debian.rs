@@ -68,6 +68,12 @@ const PACKAGES: &[Package] = &[
         task: Task::Tests,
     },
     Package {
+        name: "pebble",
+        program: "pebble",
+        reason: "the authority of the tests of ACME",
+        task: Task::Tests,
+    },
+    Package {
         name: "oathtool",
         program: "oathtool",
         reason: "the authenticator of the tests of the second factor",

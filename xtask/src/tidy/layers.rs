@@ -35,7 +35,8 @@ const ROWS: &[Row] = &[
         layer: "wire",
         chains: &[
             &["proxy-probe", "proxy-pool", "proxy-tls"],
-            &["proxy-agent"],
+            &["proxy-agent", "proxy-pool"],
+            &["proxy-acme", "proxy-tls"],
             &["proxy-dns"],
             &["proxy-agent-kit"],
             &["agent-check"],
@@ -64,6 +65,7 @@ const ROWS: &[Row] = &[
             &["proxy-errors"],
             &["proxy-framing"],
             &["proxy-clock"],
+            &["proxy-auth"],
             &["control-wire"],
             &["agent-protocol"],
         ],

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use tempfile::TempDir;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
 
 const SETTINGS: &str = "failure-mode \"closed\"; protocol \"ext-authz\"; timeout-ms 30000";
 
@@ -80,7 +81,7 @@ async fn answer(
 
 /// Answers every call of a connection alike.
 async fn serve(
-    stream: UnixStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     (message, status): (Vec<u8>, &'static str),
     calls: Sender<(String, Vec<u8>)>,
 ) {
@@ -153,6 +154,43 @@ fn an_allowing_call_edits_the_request_and_the_response() {
         let is_in = message.windows(part.len()).any(|at| at == part.as_bytes());
         assert!(is_in, "{part}");
     }
+}
+
+/// Answers every call over TCP with a plain allowance. Returns its address and the paths asked for.
+fn tcp_server() -> (std::net::SocketAddr, Receiver<(String, Vec<u8>)>) {
+    let (calls_tx, calls) = channel();
+    let (bound_tx, bound) = channel();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(async move {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+            bound_tx.send(listener.local_addr().unwrap()).unwrap();
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, (field(1, &[]), "0"), calls_tx.clone()));
+            }
+        });
+    });
+    (bound.recv().unwrap(), calls)
+}
+
+#[test]
+fn a_server_behind_an_upstream_is_called_over_tcp() {
+    let upstream = upstream();
+    let (address, calls) = tcp_server();
+    let target = format!("protocol \"h2\"; target \"{address}\"");
+    let proxyd = Setup::to(&upstream)
+        .agent_behind("authz", &target, SETTINGS)
+        .start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..2 {
+        assert_eq!(client.ask(get("/a", &[])).status, 200);
+    }
+
+    let (path, _) = calls.recv().unwrap();
+    assert_eq!(path, "/envoy.service.auth.v3.Authorization/Check");
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod foreign;
 mod forward_auth;
 mod heads;
 mod http2;
+mod login_servers;
 mod observation;
 mod phases;
 mod responses;

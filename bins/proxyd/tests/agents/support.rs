@@ -43,6 +43,19 @@ impl Setup {
         self
     }
 
+    /// The route's next agent, behind an upstream of this name that is `target`.
+    pub(crate) fn agent_behind(mut self, name: &str, target: &str, settings: &str) -> Self {
+        writeln!(
+            self.agents,
+            "agent \"{name}\" {{ upstream \"{name}\"; {settings} }}"
+        )
+        .unwrap();
+        write!(self.names, " \"{name}\"").unwrap();
+        self.top(&format!(
+            "upstreams {{ upstream \"{name}\" {{ {target} }} }}"
+        ))
+    }
+
     /// Settings of the route in place of its upstream.
     pub(crate) fn route(mut self, settings: &str) -> Self {
         settings.clone_into(&mut self.route);

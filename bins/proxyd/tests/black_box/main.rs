@@ -31,6 +31,7 @@ mod connection_limits;
 mod contract;
 mod diff;
 mod dns;
+mod doctor;
 mod events;
 mod health_checks;
 mod limits;

@@ -4,8 +4,8 @@ use crate::support::{Authority, BINARY, GrpcService, Plain, TlsClient, caller, l
 use bytes::Bytes;
 use proxy_model::registry::{self, Presence};
 use proxy_testkit::{
-    AgentProcess, EVENT_TIMEOUT, Launch, Proxyd, RawClient, RedisServer, Reload, Upstream, get, ok,
-    refusal, request,
+    AgentProcess, EVENT_TIMEOUT, Launch, Proxyd, RawClient, RedisServer, Reload, Upstream,
+    closed_port, get, ok, refusal, request,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,9 +20,10 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// The files, in the order of their tests.
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "quickstart.kdl",
     "tls.kdl",
+    "acme.kdl",
     "single-page-app.kdl",
     "websocket-grpc.kdl",
     "health-and-breakers.kdl",
@@ -106,6 +107,30 @@ fn two_hosts_have_a_certificate_and_an_upstream_each() {
         }
         let mut connection = client.connect(proxyd.address(), "www.example.com").await;
         assert_eq!(connection.get("other.example.com", "/").await.0, 404);
+    });
+}
+
+#[test]
+fn a_site_redirects_while_its_certificate_is_not_there_yet() {
+    let directory = "https://acme-staging-v02.api.letsencrypt.org/directory";
+    let away = format!("https://{}/directory", closed_port());
+    let proxyd = Example::read("acme.kdl")
+        .with("0.0.0.0:80", &FREE)
+        .with("0.0.0.0:443", &FREE)
+        .with("127.0.0.1:3000", &closed_port())
+        .with(directory, &away)
+        .with(
+            "terms-agreed #true",
+            &"terms-agreed #true; storage \"acme\"",
+        )
+        .start();
+
+    let answer = proxyd.connect().ask(get("/page", &[]));
+    assert_eq!(answer.status, 308);
+    live(async {
+        let client = TlsClient::trusting(&Authority::new("root"));
+        let refused = client.try_connect(proxyd.addresses()[1], "www.example.com");
+        assert!(refused.await.is_err());
     });
 }
 

@@ -27,6 +27,7 @@ mod http2_websocket;
 mod open_connections;
 mod pages_for_operators;
 mod permits;
+mod silent_connections;
 mod slow_clients;
 mod stalled_streams;
 mod static_files;

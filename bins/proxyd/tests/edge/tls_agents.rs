@@ -1,9 +1,11 @@
 //! TLS facts in events for agents.
 
-use crate::support::{Authority, Identity, TlsClient, live, over_tls};
+use crate::support::{
+    Authority, BINARY, Identity, TlsClient, TlsUpstream, greeting, live, over_tls,
+};
 use agent_protocol::{ProxyMessage, TlsClient as Told, Wants};
 use aws_lc_rs::digest::{SHA256, digest};
-use proxy_testkit::{AgentReply, FakeAgent, Launch, Upstream};
+use proxy_testkit::{AgentReply, FakeAgent, Launch, Upstream, get};
 use std::fmt::Write;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 
@@ -30,7 +32,7 @@ fn told(client: impl FnOnce(&Authority, &Authority) -> TlsClient) -> Told<'stati
         agent.path().display(),
         upstream.address(),
     );
-    let launch = Launch::new(crate::support::BINARY, &kdl);
+    let launch = Launch::new(BINARY, &kdl);
     members.write(launch.folder(), "members.pem");
     servers.issue(&["a.test"]).write(launch.folder(), "site");
     let proxyd = launch.start();
@@ -74,4 +76,44 @@ fn an_agent_is_told_which_certificate_the_client_has_shown() {
         write!(expected, "{byte:02x}").unwrap();
     }
     assert_eq!(told.certificate_sha256.as_deref(), Some(expected.as_str()));
+}
+
+#[test]
+fn a_login_server_over_tls_is_verified() {
+    let root = Authority::new("root");
+    for (names, status) in [(&["auth.test"], 200), (&["other.test"], 503)] {
+        let application = Upstream::saying("served");
+        let server = TlsUpstream::start(greeting(&root.issue(names), None, &["http/1.1"]));
+        let kdl = format!(
+            r#"
+            listeners {{ listener "main" {{ address "127.0.0.1:0" }} }}
+            routes {{ route "all" {{ upstream "u"; agents "auth" }} }}
+            agents {{
+                agent "auth" {{
+                    upstream "auth"
+                    protocol "forward-auth"
+                    failure-mode "closed"
+                    timeout-ms 30000
+                }}
+            }}
+            upstreams {{
+                upstream "u" {{ target "{}" }}
+                upstream "auth" {{
+                    target "{}"
+                    tls {{ sni "auth.test"; ca-file "root.pem" }}
+                }}
+            }}
+            "#,
+            application.address(),
+            server.address,
+        );
+        let launch = Launch::new(BINARY, &kdl);
+        root.write(launch.folder(), "root.pem");
+        let proxyd = launch.start();
+
+        let response = proxyd.connect().ask(get("/", &[]));
+
+        assert_eq!(response.status, status, "{names:?}");
+        assert_eq!(application.requests().len(), usize::from(status == 200));
+    }
 }

@@ -2,12 +2,14 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::bundle::signing_key::web_key;
+use crate::request::admission::check_again;
 use crate::request::extract::{Body, Caller, Path, Query, if_none_match};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use control_app::{App, RegisteredNode, desired_tag};
 use control_domain::Refusal;
 use control_wire::{
@@ -91,7 +93,8 @@ pub(crate) async fn token(
     Ok(Resource::issued(app.issue_token(&call, node).await?))
 }
 
-/// A sign of life.
+/// A sign of life. Heartbeats and events together may have 1 MiB in each heartbeat interval, which is two of the largest
+/// heartbeats: more is answered 429, with the seconds to wait.
 #[utoipa::path(
     post, path = "/nodes/{node}/heartbeat", operation_id = "send_heartbeat", tag = "node",
     request_body = HeartbeatRequest, responses((status = 200, body = HeartbeatResponse))
@@ -115,15 +118,16 @@ pub(crate) async fn desired(
     Caller(call): Caller,
     Path(node): Path<NodeId>,
     Query(WaitQuery { wait }): Query<WaitQuery>,
-    headers: HeaderMap,
+    request: Parts,
 ) -> Result<Resource<DesiredState>, Problem> {
     let wait = wait.unwrap_or_default();
     if MAX_WAIT_SECS < wait {
         return Err(Problem::bad_query("wait: is not 0 to 30"));
     }
-    let (known, wait) = (if_none_match(&headers), Duration::from_secs(wait));
+    let (known, wait) = (if_none_match(&request.headers), Duration::from_secs(wait));
     let _counted = (!wait.is_zero()).then(LongPoll::begin);
     let state = app.desired(&call, node, &known, wait).await?;
+    check_again(&request).await?;
     let tag = desired_tag(&state);
     Ok(Resource::tagged(tag, state))
 }
@@ -142,7 +146,7 @@ pub(crate) async fn certificate(
     Ok(Resource::issued(app.node_certificate(&call, place).await?))
 }
 
-/// Keeps what happened on the node.
+/// Keeps what happened on the node. Counts as bytes of reports, as heartbeats do.
 #[utoipa::path(
     post, path = "/nodes/{node}/events", operation_id = "send_node_events", tag = "node",
     request_body = EventsRequest, responses((status = 204))

@@ -41,7 +41,7 @@ const WRITE_FAILURES: &[(&str, &str)] = &[
     ),
     (
         "412",
-        "The resource has another version than `If-Match` names",
+        "The resource has another version than `If-Match` names, or none",
     ),
     ("408", "The body came too slowly"),
     ("413", "The body is too large"),
@@ -100,6 +100,9 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
         .get_mut("responses")
         .and_then(Value::as_object_mut)
     {
+        for (status, response) in responses.iter_mut() {
+            describe(status, response);
+        }
         for (status, description) in failures_of(route) {
             let failure = json!({
                 "description": description,
@@ -122,6 +125,22 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
     }
     operation.insert("security".to_owned(), security_of(route.access));
     operation.insert("x-access".to_owned(), json!(access_text(route.access)));
+}
+
+/// Gives a response of a handler the description that OpenAPI requires, if it has none.
+fn describe(status: &str, response: &mut Value) {
+    let Some(response) = response.as_object_mut() else {
+        return;
+    };
+    let description = response.entry("description").or_insert_with(|| json!(""));
+    if description == "" {
+        *description = json!(match status {
+            "201" => "It was created",
+            "202" => "It was accepted, and is not complete yet",
+            "204" => "It was done",
+            _ => "The requested data, or the resource after the change",
+        });
+    }
 }
 
 fn location_of(path: &str) -> Value {
@@ -156,8 +175,10 @@ fn parameters_of(route: &Route) -> Vec<Value> {
     if !route.method.is_safe() {
         let repeated = "A request with the same key is carried out once; kept for 24 hours";
         parameters.push(header("Idempotency-Key", repeated));
-        let version = "Carried out only if the resource has this `ETag`";
-        parameters.push(header("If-Match", version));
+        if route.is_versioned {
+            let version = "Carried out only if the resource has this `ETag`";
+            parameters.push(header("If-Match", version));
+        }
     } else if route.method == Method::GET {
         let version = "Answered with 304 if the resource has this `ETag`";
         parameters.push(header("If-None-Match", version));
@@ -168,6 +189,11 @@ fn parameters_of(route: &Route) -> Vec<Value> {
 fn failures_of(route: &Route) -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_public = route.access == Access::Public;
     let is_read = route.method.is_safe();
+    let allowed = move |status: &str| match status {
+        // The credential of a public write is in its body: a password, a code, a link.
+        "401" => !is_public || !is_read,
+        _ => !is_public,
+    };
     let is_of_tenant = matches!(route.access, Access::Member { .. });
     let has_name = is_of_tenant || route.path.contains('{');
     let named = [("404", "It does not exist, or belongs to another tenant")];
@@ -178,7 +204,7 @@ fn failures_of(route: &Route) -> impl Iterator<Item = (&'static str, &'static st
             CREDENTIAL_FAILURES
                 .iter()
                 .copied()
-                .filter(move |_| !is_public),
+                .filter(move |(status, _)| allowed(status)),
         )
         .chain(named.into_iter().filter(move |_| has_name))
         .chain(WRITE_FAILURES.iter().copied().filter(move |_| !is_read))

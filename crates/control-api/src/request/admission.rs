@@ -1,27 +1,60 @@
 //! The way in: limit, authenticate, admit.
 
-use crate::request::body::BodyLimit;
+use crate::request::body::{BodyLimit, is_large};
 use crate::request::{extract, idempotency};
 use crate::response::problem::Problem;
 use crate::route::Route;
+use axum::body::HttpBody;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use control_app::{Allowance, App, Call, Error, Presented, metric};
+use control_app::{
+    Allowance, App, BodyPlace, Call, Error, MAX_REPORT_BYTES, Presented, UploadPlace, metric,
+};
 use control_domain::{Access, Actor};
 use control_http::{
-    CorrelationId, RATE_LIMIT, RateClass, SessionCookie, browser, client_ip, cookie,
-    is_same_origin, write_allowance,
+    AddressBuckets, CorrelationId, RATE_LIMIT, RateClass, SessionCookie, browser, client_ip,
+    cookie, is_same_origin, write_allowance,
 };
-use control_wire::NodeId;
+use control_wire::{NodeId, ProjectId};
 use jiff::Timestamp;
 use metrics::counter;
 use std::str::FromStr;
 use std::sync::Arc;
 
 const NODE_KEY: HeaderName = HeaderName::from_static("x-service-node-key");
+
+/// The admission of a request by its credential.
+#[derive(Clone)]
+struct Admitted {
+    app: Arc<App>,
+    access: Access,
+    actor: Actor,
+    at: Timestamp,
+}
+
+/// Checks the credential of a request again that has waited for its body or for news.
+///
+/// # Errors
+///
+/// 401, 403 or 404 as at its admission, 409 if the rights of the credential changed.
+pub(crate) async fn check_again(request: &Parts) -> Result<(), Problem> {
+    let Some(admitted) = request.extensions.get::<Admitted>() else {
+        return Ok(());
+    };
+    let Admitted {
+        app,
+        access,
+        actor,
+        at,
+    } = admitted;
+    let presented = presented(&request.headers, &request.extensions);
+    let checked =
+        control_http::check_again(app, presented, &request.extensions, (actor, *access, *at));
+    Ok(checked.await?)
+}
 
 /// Stands before every handler, with its row of the table.
 pub(crate) async fn admit(
@@ -46,7 +79,17 @@ pub(crate) async fn admit(
         }
         None if route.access == Access::Public => visit(route, now, request, next).await,
         None => Err(Error::Unauthenticated.into()),
-        Some(actor) => enter(&app, route, call(actor, now, &request), request, next).await,
+        Some(actor) => {
+            let call = call(actor, now, &request);
+            let mut request = request;
+            request.extensions_mut().insert(Admitted {
+                app: Arc::clone(&app),
+                access: route.access,
+                actor: call.actor.clone(),
+                at: now,
+            });
+            enter(&app, route, call, request, next).await
+        }
     };
     let mut response = outcome.into_response();
     if let Some(problem) = response.extensions_mut().get_mut::<Problem>() {
@@ -56,16 +99,16 @@ pub(crate) async fn admit(
     response
 }
 
-/// The response after a token was taken from the bucket of `address`, unless a row of the table took
+/// The response after a token was taken from the buckets of `address`, unless a row of the table took
 /// one: paths without a route, other methods and the description cost as much.
-pub(crate) async fn meter(app: &App, address: &str, response: Response) -> Response {
+pub(crate) async fn meter(app: &App, address: &AddressBuckets, response: Response) -> Response {
     let was_taken = response.headers().contains_key(RATE_LIMIT);
     if was_taken || response.status() == StatusCode::SERVICE_UNAVAILABLE {
         return response;
     }
     let class = RateClass::General;
     // Routes without a need for the database answer while it is down.
-    let taken = app.take_token(address, class.rate(), app.now()).await;
+    let taken = address.take(app, app.now()).await;
     let Ok(allowance) = taken else {
         return response;
     };
@@ -126,21 +169,61 @@ async fn enter(
     }
     refuse_other_sites(&request)?;
     call.if_match = extract::if_match(request.headers());
+    if call.if_match.is_some() && !route.is_versioned {
+        // No version of a resource is compared, so none matches. [RFC 9110 §13.1.1]
+        return Err(Error::Precondition.into());
+    }
     let (mut parts, body) = request.into_parts();
     let project = id_in_path(&mut parts, "project").await;
-    let request = Request::from_parts(parts, body);
-    // An identifier that is none is refused before the body is read.
-    let Some(project) = project.filter(|_| route.is_upload()) else {
-        return idempotency::run(app, route, call, request, next).await;
-    };
-    match app.upload_place(&call.actor, route.access, project).await {
-        Ok(_place) => idempotency::run(app, route, call, request, next).await,
+    match body_place(app, (route, project), &call, body.size_hint().upper()).await {
+        Ok(place) => {
+            if let HeldPlace::Upload(place) = &place {
+                parts.extensions.insert(place.pressure());
+            }
+            let request = Request::from_parts(parts, body);
+            idempotency::run(app, route, call, request, next).await
+        }
         Err(error) => {
-            let (parts, body) = request.into_parts();
             let limit = BodyLimit(route.max_body_bytes);
             limit.discard(&parts.headers, body).await;
             Err(error.into())
         }
+    }
+}
+
+/// A place for a body, held until it is answered.
+enum HeldPlace {
+    Upload(UploadPlace),
+    Large { _place: BodyPlace },
+    Small,
+}
+
+/// Takes what a body of up to `max_bytes` needs before any of it is read: bytes of a node's budget, a place if it is
+/// large.
+async fn body_place(
+    app: &App,
+    (route, project): (&Route, Option<ProjectId>),
+    call: &Call,
+    max_bytes: Option<u64>,
+) -> Result<HeldPlace, Error> {
+    if route.access == Access::OwnNode {
+        // A body without a length counts as the largest.
+        let bytes = max_bytes.unwrap_or(MAX_REPORT_BYTES as u64);
+        if let Err(error) = app.take_report_bytes(&call.actor, bytes, call.now) {
+            counter!(metric::RATE_LIMITED, "class" => "report_bytes").increment(1);
+            return Err(error);
+        }
+    }
+    match project.filter(|_| route.is_upload()) {
+        Some(project) => {
+            let place = app.upload_place(&call.actor, route.access, project).await?;
+            Ok(HeldPlace::Upload(place))
+        }
+        // An identifier that is none is refused before the body is read.
+        None if is_large(max_bytes) => Ok(HeldPlace::Large {
+            _place: app.body_place(&call.actor).await?,
+        }),
+        None => Ok(HeldPlace::Small),
     }
 }
 

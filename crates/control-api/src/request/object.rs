@@ -1,10 +1,28 @@
-//! Bodies as their schemas describe them: serde would also read a struct from an array.
+//! Bodies as their schemas describe them: serde would also read a struct from an array, and take the last of
+//! two entries of a map with the same key.
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::de::value::StringDeserializer;
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess,
+    Unexpected, Visitor,
+};
+use std::collections::HashSet;
 use std::fmt;
 
-/// A deserializer that reads structs from objects only, at every depth.
+/// A deserializer that reads structs from objects only, and refuses a key that stands twice, at every depth.
 pub(crate) struct Objects<D>(pub(crate) D);
+
+/// The entries of an object.
+struct Entries<A> {
+    access: A,
+    keys: HashSet<String>,
+}
+
+/// The seed of a key.
+struct Key<'k, S> {
+    seed: S,
+    keys: &'k mut HashSet<String>,
+}
 
 /// Expected type of a value, named in the error.
 #[derive(Clone, Copy)]
@@ -184,7 +202,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Reader<V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Objects(access))
+        self.0.visit_map(Entries {
+            access,
+            keys: HashSet::new(),
+        })
     }
 
     fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
@@ -211,22 +232,37 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Objects<A> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Objects<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        self.0.next_key_seed(seed)
+        let keys = &mut self.keys;
+        self.access.next_key_seed(Key { seed, keys })
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
-        self.0.next_value_seed(Seed(seed))
+        self.access.next_value_seed(Seed(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
-        self.0.size_hint()
+        self.access.size_hint()
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, S> {
+    type Value = S::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<S::Value, D::Error> {
+        let key = String::deserialize(key)?;
+        if self.keys.contains(&key) {
+            return Err(D::Error::custom(format_args!("duplicate field `{key}`")));
+        }
+        let known: StringDeserializer<D::Error> = key.clone().into_deserializer();
+        self.keys.insert(key);
+        self.seed.deserialize(known)
     }
 }
 
@@ -235,5 +271,27 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Seed<S> {
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<S::Value, D::Error> {
         self.0.deserialize(Objects(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn read<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, String> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        T::deserialize(Objects(&mut reader)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_key_of_a_map_stands_once() {
+        type Files = BTreeMap<String, BTreeMap<String, u8>>;
+        let files: Files = read(r#"{"a": {"b": 1}, "c": {"b": 2}}"#).unwrap();
+        assert_eq!(files["c"]["b"], 2);
+        for text in [r#"{"a": {}, "a": {}}"#, r#"{"x": {"a": 1, "\u0061": 2}}"#] {
+            let error = read::<Files>(text).unwrap_err();
+            assert!(error.starts_with("duplicate field `a`"), "{text}: {error}");
+        }
     }
 }

@@ -527,6 +527,7 @@ async fn verify_says_when_the_signing_key_was_deactivated() {
             before.body
         );
         assert_eq!(before.body["signing_key_deactivated_at"], Value::Null);
+        assert_eq!(before.body["valid"], true);
         let keys = "/orgs/{org}/signing-keys";
         let kid = before.text("kid");
         world
@@ -541,6 +542,7 @@ async fn verify_says_when_the_signing_key_was_deactivated() {
             "{}",
             after.body
         );
+        assert_eq!(after.body["valid"], false, "the key may have leaked");
         let at = after.text("signing_key_deactivated_at");
         assert_eq!(done.text("deactivated_at"), at);
     }

@@ -51,6 +51,14 @@ async fn every_operation_has_a_name_and_its_failures() {
                 "{place}"
             );
         }
+        if is_public && place.starts_with("POST") {
+            let refused = &operation["responses"]["401"];
+            assert!(refused.is_object(), "{place}: its body has a credential");
+        }
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            let description = response["description"].as_str().unwrap_or_default();
+            assert!(!description.is_empty(), "{place}: {status}");
+        }
         let named = place.matches('{').count();
         let parameters = operation["parameters"].as_array().unwrap();
         let in_path = parameters.iter().filter(|each| each["in"] == "path");

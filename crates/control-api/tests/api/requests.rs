@@ -101,6 +101,40 @@ async fn an_older_version_is_not_overwritten() {
 }
 
 #[tokio::test]
+async fn a_version_is_refused_where_none_is_compared() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let invitations = "/orgs/{org}/invitations";
+        let invited = world
+            .post(
+                invitations,
+                &admin,
+                json!({"email": "new@example.test", "role": "reader"}),
+            )
+            .await;
+        assert_eq!(invited.status, StatusCode::CREATED, "{}", invited.body);
+        let invitation = format!("{invitations}/{}", invited.text("id"));
+        let role = format!(
+            "/projects/{{project}}/roles/{}",
+            world.member(Role::Reader).await
+        );
+        let fields = [("if-match", "\"987654\"")];
+        for (method, path, body) in [
+            (Method::POST, "/api-keys", sample("/api-keys")),
+            (Method::PATCH, "/users/me", json!({"name": "other"})),
+            (Method::DELETE, &invitation, Value::Null),
+            (Method::PUT, &role, json!({"role": "operator"})),
+        ] {
+            let refused = world.send(&method, path, &admin, &body, &fields).await;
+            assert_eq!(refused.code(), "PRECONDITION_FAILED", "{method} {path}");
+        }
+        let kept = world.get(&invitation, &admin).await;
+        assert_eq!(kept.status, StatusCode::OK);
+        assert_eq!(world.get(&role, &admin).await.status, StatusCode::NOT_FOUND);
+    }
+}
+
+#[tokio::test]
 async fn a_known_version_is_not_sent_again() {
     for world in worlds().await {
         let full = world.full_key().await;

@@ -91,6 +91,8 @@ impl App {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, (org, id)).await?;
         found.check_delete(&call.actor)?;
+        // An invitation is never changed.
+        call.expect_version(1)?;
         tx.delete_invitation(id).await?;
         let tenant = found.tenant();
         tx.note_change(deleted(&found));

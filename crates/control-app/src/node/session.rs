@@ -6,12 +6,16 @@ use crate::error::Error;
 use crate::metric;
 use control_auth::{Claims, TOKEN_LIFETIME};
 use control_domain::{Access, Node, Refusal, check_events, check_heartbeat};
-use control_store::WrittenHeartbeat;
+use control_store::{PackedHeartbeat, Transaction, WrittenHeartbeat};
 use control_wire::{
-    EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeEventId, NodeId, TokenResponse, Verdict,
+    EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeEventId, NodeId, OrgId, TokenResponse,
+    Verdict,
 };
 use jiff::Timestamp;
 use metrics::counter;
+
+/// Routes whose counters are checked and compressed in less than a millisecond.
+const MAX_SMALL_ROUTES: usize = 32;
 
 impl App {
     /// Exchanges the node's key for a token of 12 hours.
@@ -49,15 +53,15 @@ impl App {
         id: NodeId,
         said: HeartbeatRequest,
     ) -> Result<HeartbeatResponse, Error> {
-        Node::own(&call.actor, Access::OwnNode, id)?;
-        check_heartbeat(&said)?;
+        let tenant = Node::own(&call.actor, Access::OwnNode, id)?;
         let event = NodeEventId::new(call.now, self.random_id());
         let rejected = said.status.as_ref().and_then(|status| {
             let is_rejected = status.verdict == Some(Verdict::Rejected);
             status.active.filter(|_| is_rejected)
         });
-        let at = (call.now, self.heartbeat_interval);
-        let written = self.writes.heartbeat((id, event), said, at).await?;
+        let packed = self.pack(tenant.org, said).await?;
+        let (from, at) = ((id, tenant.org, event), (call.now, self.heartbeat_interval));
+        let written = self.writes.heartbeat(from, packed, at).await?;
         let WrittenHeartbeat {
             order,
             confirmation,
@@ -76,6 +80,21 @@ impl App {
             order: u64::try_from(order).unwrap_or_default(),
             confirmation,
         })
+    }
+
+    /// Checks and packs a heartbeat, a large one beside the threads that serve.
+    async fn pack(&self, org: OrgId, said: HeartbeatRequest) -> Result<PackedHeartbeat, Error> {
+        let is_large =
+            { said.traffic.as_ref() }.is_some_and(|it| MAX_SMALL_ROUTES < it.routes.len());
+        let pack = move || {
+            check_heartbeat(&said)?;
+            Ok::<_, Error>(PackedHeartbeat::new(said)?)
+        };
+        if is_large {
+            self.parse(org.0, pack).await?
+        } else {
+            pack()
+        }
     }
 
     /// Keeps what happened on a node.
@@ -104,8 +123,47 @@ impl App {
     }
 }
 
+/// The time at which all tokens of `node` end when its key is replaced at once.
+pub(crate) async fn end_of_tokens(
+    tx: &mut Transaction,
+    call: &Call,
+    node: NodeId,
+) -> Result<Timestamp, Error> {
+    let before = tx.tokens_since(node).await?;
+    Ok(after_tokens(
+        before.unwrap_or(Timestamp::UNIX_EPOCH),
+        call.now,
+    ))
+}
+
+/// A time at or after `now` whose [`first_second`] is later than that of every token issued so far. Tokens since
+/// a replacement at `before` may be dated into the second after it.
+fn after_tokens(before: Timestamp, now: Timestamp) -> Timestamp {
+    let latest = now.as_second().max(first_second(before));
+    if latest < first_second(now) {
+        return now;
+    }
+    Timestamp::from_second(latest.saturating_add(1)).unwrap_or(now)
+}
+
 /// The first whole second, since 1970, that is not before `since`. Tokens have whole seconds: one of the
 /// second in which a key was replaced may be of either key.
 pub(crate) fn first_second(since: Timestamp) -> i64 {
     since.as_second() + i64::from(since.subsec_nanosecond() > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_end_behind_the_second_of_the_latest() {
+        let at = |millis| Timestamp::from_millisecond(millis).unwrap();
+        let ends = |before, now| first_second(after_tokens(at(before), at(now)));
+
+        assert_eq!(ends(0, 5_300), 6, "tokens of second 5 end");
+        assert_eq!(ends(0, 5_000), 6, "also at its first instant");
+        assert_eq!(ends(5_300, 5_400), 7, "a token after 5.3 s is dated 6");
+        assert_eq!(ends(6_500, 5_400), 8, "a clock that was set back");
+    }
 }

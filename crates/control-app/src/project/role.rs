@@ -52,8 +52,9 @@ impl App {
         tx.lock_org(place.org).await?;
         tx.member(place.org, user).await?.ok_or(Refusal::NotFound)?;
         let before = tx.project_role(project, user).await?;
-        if let Some(before) = &before {
-            call.expect_version(before.version)?;
+        match &before {
+            Some(before) => call.expect_version(before.version)?,
+            None => call.expect_no_version()?,
         }
         let version = tx.put_project_role(&given).await?;
         self.end_project_credentials(&mut tx, call, &given, Some(role))

@@ -83,7 +83,10 @@ impl App {
         };
         let mut tx = self.store.begin().await?;
         match tx.sso_connection(org).await? {
-            None => self.create_sso(tx, call, (org, settings), new_secret).await,
+            None => {
+                call.expect_no_version()?;
+                self.create_sso(tx, call, (org, settings), new_secret).await
+            }
             Some(found) => {
                 call.expect_version(found.version)?;
                 self.change_sso(tx, call, found, (settings, new_secret))

@@ -89,6 +89,18 @@ pub enum NodeCredential {
 }
 
 impl Actor {
+    /// Whether it is the same actor with the same rights; the age of its proof of identity does not count.
+    pub fn has_rights_of(&self, other: &Self) -> bool {
+        let aged = |actor: &Self| {
+            let mut actor = actor.clone();
+            if let Self::User { is_fresh, .. } = &mut actor {
+                *is_fresh = false;
+            }
+            actor
+        };
+        aged(self) == aged(other)
+    }
+
     /// The kind of actor, for the audit log.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -165,6 +177,19 @@ impl Actor {
             (Some(user), _) => user.0,
             (None, Self::ApiKey { tenant, .. }) => tenant.org.0,
             (None, _) => self.id(),
+        }
+    }
+
+    /// Owner of the share of a replica's memory and processors that the actor's requests use: the organization, of a user
+    /// with several the first one; the actor itself if it belongs to none.
+    pub fn share_owner(&self) -> Uuid {
+        match self {
+            Self::User { id, roles, .. } => roles.keys().next().map_or(id.0, |org| org.0),
+            Self::Invitee { tenant, .. }
+            | Self::ApiKey { tenant, .. }
+            | Self::Enrolment { tenant, .. }
+            | Self::Node { tenant, .. } => tenant.org.0,
+            Self::System | Self::SetUp { .. } => self.id(),
         }
     }
 

@@ -7,8 +7,10 @@ use crate::request::path::leading_back;
 use crate::request::visit::{Caller, Visit};
 use crate::ui::Ui;
 use askama::Template;
+use axum::Extension;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use control_http::CorrelationId;
 
 #[derive(Template)]
 #[template(path = "failure.html")]
@@ -35,7 +37,7 @@ pub(crate) async fn render(
     if let Some(cause) = &told.cause {
         tracing::error!(correlation_id, cause, "page failed");
     }
-    let title = told.sentence.trim_end_matches('.').to_owned();
+    let title = heading(&told);
     let (status, retry_after) = (told.status, told.retry_after);
     let page = FailurePage {
         frame: Frame::for_failure(ui, title, visit, caller).await,
@@ -51,8 +53,17 @@ pub(crate) async fn render(
     response
 }
 
+/// The status in words, and the sentence: title and heading of the page.
+fn heading(told: &Told) -> String {
+    let status = told.status.canonical_reason().unwrap_or_default();
+    format!("{status}. {}", told.sentence.trim_end_matches('.'))
+}
+
 /// Answer outside of the table's paths: a page for browsers, nothing for programs.
-pub(crate) async fn no_page(headers: HeaderMap) -> Response {
+pub(crate) async fn no_page(
+    correlation_id: Option<Extension<CorrelationId>>,
+    headers: HeaderMap,
+) -> Response {
     let accepted = headers.get(header::ACCEPT);
     let accepted = accepted.and_then(|value| value.to_str().ok());
     if !accepted.unwrap_or_default().contains("text/html") {
@@ -62,9 +73,9 @@ pub(crate) async fn no_page(headers: HeaderMap) -> Response {
         return StatusCode::NOT_FOUND.into_response();
     };
     let page = FailurePage {
-        frame: Frame::bare("There is nothing at this address", None),
+        frame: Frame::bare(&heading(&told), None),
         told: *told,
-        correlation_id: String::new(),
+        correlation_id: correlation_id.map_or_else(String::new, |Extension(CorrelationId(id))| id),
     };
     let mut response = show(&page);
     *response.status_mut() = StatusCode::NOT_FOUND;

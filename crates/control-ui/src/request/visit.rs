@@ -6,7 +6,7 @@ use crate::request::note::Note;
 use crate::request::theme::Theme;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use control_app::Call;
+use control_app::{Allowance, Call};
 use control_auth::Secret;
 use control_domain::{Access, Actor, Role, Tenant};
 use control_wire::OrgId;
@@ -40,6 +40,8 @@ pub(crate) struct Visit {
     pub(crate) csrf: String,
     /// The theme that this browser chose; `None`: the system's.
     pub(crate) theme: Option<Theme>,
+    /// The rate limit that refused the request.
+    pub(crate) refused_by: Option<Allowance>,
     /// The outcome of the form before this page.
     pub(crate) note: Option<Note>,
 }

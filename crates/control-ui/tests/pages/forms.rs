@@ -15,7 +15,10 @@ async fn a_form_needs_the_token_of_its_session_and_this_site() {
     let fields = [("name", "a"), ("text", ""), ("do", "check")];
     let refused = world.post(path, &admin, "", &fields).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
-    assert_eq!(refused.heading(), "This form is of an earlier sign-in.");
+    assert_eq!(
+        refused.heading(),
+        "Forbidden. This form is of an earlier sign-in."
+    );
     let csrf = world.get(path, &admin).await.csrf().to_owned();
     let request = |site: &str, cookie: &str| {
         Request::post(world.path(path))
@@ -28,7 +31,7 @@ async fn a_form_needs_the_token_of_its_session_and_this_site() {
     let cookie = format!("__Host-session={admin}");
     let other = world.send(request("cross-site", &cookie)).await;
     assert_eq!(other.status, StatusCode::FORBIDDEN);
-    assert_eq!(other.heading(), "Another site sent this form.");
+    assert_eq!(other.heading(), "Forbidden. Another site sent this form.");
     let own = world.send(request("same-origin", &cookie)).await;
     assert_eq!(own.status, StatusCode::OK, "{}", own.text);
     let json = Request::post(world.path(path))
@@ -47,7 +50,7 @@ async fn the_set_up_link_works_once() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let page = world.get("/set-up?token=wrong", "").await;
     assert_eq!(page.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(page.heading(), "This link has ended.");
+    assert_eq!(page.heading(), "Unauthorized. This link has ended.");
     // The world was set up by its link, which is spent.
     assert!(
         world

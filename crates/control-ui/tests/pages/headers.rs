@@ -30,6 +30,7 @@ pub(crate) fn shown_pages(fleet: &Fleet) -> Vec<String> {
         let path = path.replace("{user}", &fleet.member.to_string());
         let path = path.replace("{signing_key}", &fleet.signing_key.to_string());
         let path = path.replace("{certificate}", &fleet.certificate.to_string());
+        let path = path.replace("{webhook}", &fleet.webhook.to_string());
         if path.ends_with("/diff") {
             format!("{path}?before={}", fleet.spring)
         } else {
@@ -111,5 +112,8 @@ async fn files_are_kept_for_ever_and_others_are_not_found() {
         .header(header::ACCEPT, "text/html");
     let lost = world.send(request.body(Body::empty()).unwrap()).await;
     assert_eq!(lost.status, StatusCode::NOT_FOUND);
-    assert_eq!(lost.heading(), "There is nothing at this address.");
+    assert_eq!(
+        lost.heading(),
+        "Not Found. There is nothing at this address."
+    );
 }

@@ -182,7 +182,10 @@ async fn a_sign_in_leads_to_no_other_server_and_needs_its_token() {
     let token = std::mem::take(&mut browser.csrf);
     let refused = browser.post("/sign-in", &fields).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
-    assert_eq!(refused.heading(), "This form is of an earlier sign-in.");
+    assert_eq!(
+        refused.heading(),
+        "Forbidden. This form is of an earlier sign-in."
+    );
     browser.csrf = token;
     let signed_in = browser.post("/sign-in", &fields).await;
     assert_eq!(signed_in.status, StatusCode::SEE_OTHER);
@@ -319,7 +322,10 @@ async fn a_form_of_the_profile_without_its_token_is_refused() {
     ] {
         let refused = browser.post(path, &[]).await;
         assert_eq!(refused.status, StatusCode::FORBIDDEN, "{path}");
-        assert_eq!(refused.heading(), "This form is of an earlier sign-in.");
+        assert_eq!(
+            refused.heading(),
+            "Forbidden. This form is of an earlier sign-in."
+        );
     }
 }
 
@@ -424,7 +430,7 @@ async fn a_link_of_an_administrator_takes_another_password() {
     let fields = [("secret", "abc"), ("password", "another horse battery")];
     let refused = browser.post("/password-resets/use", &fields).await;
     assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(refused.heading(), "This link has ended.");
+    assert_eq!(refused.heading(), "Unauthorized. This link has ended.");
     let user = world.add_member(Role::Reader).await;
     let call = world.call().await;
     let made = world

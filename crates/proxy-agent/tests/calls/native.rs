@@ -230,7 +230,7 @@ async fn ignored(agent: &FakeAgent, client: &Rc<AgentClient>, (count, has_expire
         let ended = Rc::new(CallContext::default());
         let (own, is_late) = (Rc::clone(client), Rc::clone(&ended));
         let call = tokio::task::spawn_local(async move {
-            let asked = own.begin(Duration::ZERO, crate::support::head(false), &is_late);
+            let asked = own.begin(Duration::ZERO, crate::support::head(false), &is_late, None);
             asked.await.map(drop)
         });
         agent

@@ -3,7 +3,7 @@
 use agent_protocol::{BodyChunk, BodyData, RequestHeaders, RequestId};
 use proxy_agent::{AgentClient, CallContext, CallError, HeadAnswer, Session};
 use proxy_model::{AgentEncoding, AgentEventKind, AgentProtocol};
-use proxy_plan::AgentEndpoint;
+use proxy_plan::{AgentEndpoint, AgentEndpointAddress};
 use std::borrow::Cow;
 use std::path::Path;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
 pub(crate) fn client(socket: &Path, protocol: AgentProtocol) -> Rc<AgentClient> {
     Rc::new(AgentClient::new(Arc::new(AgentEndpoint {
         name: "waf".into(),
-        socket: socket.to_owned(),
+        address: AgentEndpointAddress::Socket(socket.to_owned()),
         protocol,
         encoding: AgentEncoding::Json,
         events: [AgentEventKind::RequestBody, AgentEventKind::ResponseHeaders]
@@ -36,7 +36,9 @@ pub(crate) fn client(socket: &Path, protocol: AgentProtocol) -> Rc<AgentClient> 
         max_event_bytes: 2 << 20,
         max_response_bytes: 10_240,
         request_path: "/".to_owned(),
+        request_host: None,
         copy_headers: Vec::new(),
+        copy_response_headers: Vec::new(),
     })))
 }
 
@@ -63,7 +65,12 @@ pub(crate) fn head(has_body: bool) -> RequestHeaders<'static> {
 
 pub(crate) async fn begin(client: &AgentClient, has_body: bool) -> Result<HeadAnswer, CallError> {
     client
-        .begin(Duration::ZERO, head(has_body), &CallContext::default())
+        .begin(
+            Duration::ZERO,
+            head(has_body),
+            &CallContext::default(),
+            None,
+        )
         .await
 }
 

@@ -2,36 +2,55 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
-use super::headers::{Edit, protected_in_requests};
+use super::headers::{Edit, protected_in_requests, protected_in_responses};
+use super::references::Among;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use http::HeaderName;
 use http::header::EXPECT;
 use proxy_model::registry::agents as spec;
-use proxy_model::{Agent, AgentBreaker, AgentEventKind, AgentProtocol, Setting};
+use proxy_model::{
+    Agent, AgentAddress, AgentBreaker, AgentEventKind, AgentProtocol, Model, Setting,
+    UpstreamIndex, UpstreamProtocol,
+};
 use std::path::PathBuf;
 
 pub(super) fn agent<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Agent> {
     let name = b.name(d);
-    let unix_socket = socket(d, b);
+    let address = address(d, b);
     let failure_mode = b.required(d, &spec::FAILURE_MODE);
     let protocol = b.setting(d, &spec::PROTOCOL);
     let events = b.list(d, &spec::EVENTS);
     let on_oversize = b.setting(d, &spec::ON_OVERSIZE);
     let request_path = b.setting(d, &spec::REQUEST_PATH);
+    let request_host = b.optional(d, &spec::REQUEST_HOST);
     let copy_headers = b.list(d, &spec::COPY_HEADERS);
+    let copy_response_headers = b.list(d, &spec::COPY_RESPONSE_HEADERS);
     check_protocol(d, *protocol, &events);
-    check_copied(d, &copy_headers);
+    check_copied(d, &copy_headers, |name| {
+        *name == EXPECT || protected_in_requests(name, Edit::Remove).is_some()
+    });
+    check_copied(d, &copy_response_headers, |name| {
+        protected_in_responses(name, Edit::Add).is_some()
+    });
     let timeout = b.setting(d, &spec::TIMEOUT);
     let encoding = b.setting(d, &spec::ENCODING);
+    let host = request_host.as_ref().and_then(Setting::place);
     let copied = copy_headers.first().and_then(Setting::place);
+    let copied_back = copy_response_headers.first().and_then(Setting::place);
     for (owner, name, place) in [
         (
             AgentProtocol::ForwardAuth,
             "request-path",
             request_path.place(),
         ),
+        (AgentProtocol::ForwardAuth, "request-host", host),
         (AgentProtocol::ForwardAuth, "copy-headers", copied),
+        (
+            AgentProtocol::ForwardAuth,
+            "copy-response-headers",
+            copied_back,
+        ),
         (AgentProtocol::Native, "on-oversize", on_oversize.place()),
         (AgentProtocol::Native, "encoding", encoding.place()),
     ] {
@@ -44,13 +63,15 @@ pub(super) fn agent<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Agent>
     Some(Agent {
         name: name?.value,
         place: b.place(d),
-        unix_socket: unix_socket?,
+        address: address?,
         failure_mode: failure_mode?,
         protocol,
         events,
         on_oversize,
         request_path,
+        request_host,
         copy_headers,
+        copy_response_headers,
         timeout,
         encoding,
         circuit_breaker,
@@ -78,15 +99,72 @@ fn check_protocol(
 }
 
 /// Reports headers that an agent's answer cannot replace: each request would be refused for them.
-fn check_copied(d: &mut Decoder<'_, '_>, names: &[Setting<HeaderName>]) {
+fn check_copied(
+    d: &mut Decoder<'_, '_>,
+    names: &[Setting<HeaderName>],
+    is_protected: impl Fn(&HeaderName) -> bool,
+) {
     for name in names {
-        let is_protected =
-            name.value == EXPECT || protected_in_requests(&name.value, Edit::Remove).is_some();
-        if let Some(place) = name.place().filter(|_| is_protected) {
+        if let Some(place) = name.place().filter(|_| is_protected(&name.value)) {
             let message = format!("no agent may change `{}`", name.value);
             d.fault(DiagnosticCode::ProtectedHeader, place, message);
         }
     }
+}
+
+/// Reports agents that do not speak the protocol of their upstream.
+pub(super) fn check_upstreams(d: &mut Decoder<'_, '_>, model: &Model) {
+    for agent in &model.agents {
+        let AgentAddress::Upstream(index) = &agent.address else {
+            continue;
+        };
+        let Some((upstream, place)) = model.upstream(index.value).zip(index.place()) else {
+            continue;
+        };
+        let needed = match *agent.protocol {
+            AgentProtocol::Native => {
+                let message = "the protocol `native` is spoken over a Unix socket";
+                let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+                d.push(fault.help(
+                    "write `unix-socket`, or `protocol \"forward-auth\"` or `\"ext-authz\"`",
+                ));
+                continue;
+            }
+            AgentProtocol::ForwardAuth => UpstreamProtocol::H1,
+            AgentProtocol::ExtAuthz => UpstreamProtocol::H2,
+        };
+        if *upstream.protocol != needed {
+            let message = format!(
+                "the protocol `{}` needs an upstream with `protocol \"{needed}\"`",
+                agent.protocol.value
+            );
+            let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+            let written = upstream.protocol.place().unwrap_or(upstream.place);
+            d.push(fault.related(written, format!("this one speaks {}", *upstream.protocol)));
+        }
+    }
+}
+
+/// The agent's upstream, or the path of its socket.
+fn address<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<AgentAddress> {
+    if !b.has(spec::UPSTREAM.path) {
+        return socket(d, b).map(AgentAddress::Socket);
+    }
+    let upstream = d.reference(b, &spec::UPSTREAM, Among::Upstreams);
+    for name in [spec::UNIX_SOCKET.path, spec::TRANSPORT.path] {
+        if b.has(name) {
+            let message = "an agent has either a Unix socket or an `upstream`";
+            let place = b.place(d);
+            d.fault(DiagnosticCode::Conflict, place, message);
+            socket(d, b);
+            return None;
+        }
+    }
+    let Setting { value, origin } = upstream?;
+    Some(AgentAddress::Upstream(Setting {
+        value: UpstreamIndex(value),
+        origin,
+    }))
 }
 
 /// The agent's socket path, in any of its three spellings.

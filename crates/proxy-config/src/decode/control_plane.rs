@@ -47,9 +47,17 @@ fn allow<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Allow {
         agents: b.list(d, &spec::AGENTS),
         listeners: b.list(d, &spec::LISTENERS),
         rate_limit_stores: b.list(d, &spec::RATE_LIMIT_STORES),
+        acme_storages: b.list(d, &spec::ACME_STORAGES),
+        dns_commands: b.list(d, &spec::DNS_COMMANDS),
         upstreams_on_loopback: b.setting(d, &spec::UPSTREAMS_ON_LOOPBACK),
     };
-    for paths in [&allow.static_roots, &allow.agents] {
+    let lists = [
+        &allow.static_roots,
+        &allow.agents,
+        &allow.acme_storages,
+        &allow.dns_commands,
+    ];
+    for paths in lists {
         let names = paths.iter();
         let names = names.filter_map(|path| Some(Setting::at(&path.name, path.place()?)));
         for (first, again) in repeated(&names.collect::<Vec<_>>()) {

@@ -1,17 +1,20 @@
 //! The `tls` block of a listener.
 
+pub(super) mod acme;
+
 use super::block::Block;
 use super::decoder::Decoder;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::listener_tls as spec;
-use proxy_model::{Certificate, ClientAuth, ListenerTls};
+use proxy_model::{Acme, Certificate, ClientAuth, ListenerTls};
 
 pub(super) fn listener_tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ListenerTls> {
     let b = b.inner(d, &spec::TLS)?;
     let has_files = b.has(spec::CERT_FILE.path) || b.has(spec::KEY_FILE.path);
     let first = first_certificate(d, &b);
     let blocks = b.each(d, &spec::CERTIFICATE);
-    if !has_files && blocks.is_empty() {
+    let acme_blocks = b.each(d, &spec::acme::ACME);
+    if !has_files && blocks.is_empty() && acme_blocks.is_empty() {
         b.missing(d, "cert-file");
     }
     let further = blocks.into_iter().filter_map(|block| {
@@ -20,9 +23,16 @@ pub(super) fn listener_tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option
         certificate
     });
     let further: Vec<Certificate> = further.collect();
+    let obtained = acme_blocks.into_iter().filter_map(|block| {
+        let acme = acme::acme(d, &block);
+        block.close(d);
+        acme
+    });
+    let obtained: Vec<Acme> = obtained.collect();
     let tls = ListenerTls {
         place: b.place(d),
         certificates: first.into_iter().chain(further).collect(),
+        acme: obtained,
         min_version: b.setting(d, &spec::MIN_VERSION),
         max_version: b.setting(d, &spec::MAX_VERSION),
         alpn: b.list(d, &spec::ALPN),

@@ -195,7 +195,10 @@ fn agents_static_files_and_the_control_plane_are_decoded() {
     let sockets: Vec<_> = model
         .agents
         .iter()
-        .map(|agent| agent.unix_socket.to_str())
+        .map(|agent| match &agent.address {
+            AgentAddress::Socket(path) => path.to_str(),
+            AgentAddress::Upstream(_) => None,
+        })
         .collect();
     assert_eq!(
         sockets,

@@ -1,6 +1,7 @@
 //! The `policies` block of a route.
 
 pub(super) mod access;
+mod basic_auth;
 mod cors;
 mod rewrite;
 
@@ -39,6 +40,7 @@ pub(super) fn policies<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Policies {
         timeouts: timeouts(d, &b),
         max_body_size: b.optional(d, &spec::MAX_BODY_SIZE),
         access: access::access(d, &b, &access::ROUTE),
+        basic_auth: basic_auth::basic_auth(d, &b),
         cors: cors::cors(d, &b),
         rate_limit: rate_limit(d, &b),
         request_headers: edits(d, &b, &REQUEST_HEADER_ROWS),

@@ -3,10 +3,11 @@
 
 mod work;
 
-use super::agents::agent;
+use super::agents::{agent, check_upstreams};
 use super::block::Block;
 use super::config_tests::{config_test, prohibition};
 use super::decoder::Decoder;
+use super::listener_tls::acme;
 use super::listeners::{listener, no_listener_at_admin, no_two_alike};
 use super::names::Names;
 use super::routes::route;
@@ -49,7 +50,9 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     };
     no_two_alike(d, &model.listeners);
     no_listener_at_admin(d, &model);
+    acme::check(d, &model);
     no_default_route_elsewhere(d, &model);
+    check_upstreams(d, &model);
     no_https_test_without_tls(d, &model);
     work::check(d, &model);
     model

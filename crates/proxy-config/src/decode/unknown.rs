@@ -12,18 +12,15 @@ const MAX_NAMES: usize = 12;
 
 /// Features of other servers that are not offered here, by their names there, each with the nearest
 /// substitute.
-const NOT_OFFERED: &[(&str, &str)] = &[
-    ("basic-auth", ""),
-    ("basic_auth", ""),
-    ("basicauth", ""),
-    ("auth-basic", ""),
-    ("auth_basic", ""),
-    ("cache", ""),
-];
+const NOT_OFFERED: &[(&str, &str)] = &[("cache", "")];
 
 /// Names in other servers of settings that stand here under another name, each with the way to
 /// write it.
 const OTHER_NAMES: &[(&str, &str)] = &[
+    ("basic_auth", BASIC_AUTH),
+    ("basicauth", BASIC_AUTH),
+    ("auth-basic", BASIC_AUTH),
+    ("auth_basic", BASIC_AUTH),
     ("gzip", COMPRESSION),
     ("brotli", COMPRESSION),
     ("compress", COMPRESSION),
@@ -34,6 +31,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("uri", REWRITE),
 ];
 
+const BASIC_AUTH: &str = "write `basic-auth { user \"NAME\" \"HASH\" }` in a route";
 const REWRITE: &str = "write `rewrite { strip-prefix \"/api\" }` in a route";
 const ANSWERS: &str = "write `redirect` or `respond` in a route";
 

@@ -34,6 +34,10 @@ pub(crate) const fn is_forbidden(c: char) -> bool {
 }
 
 pub(super) const fn is_bare_char(c: char, dialect: Dialect) -> bool {
+    // Most characters of a configuration.
+    if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
+        return true;
+    }
     let special = match dialect {
         Dialect::V1 => matches!(
             c,

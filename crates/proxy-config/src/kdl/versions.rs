@@ -48,6 +48,10 @@ pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxError>> {
 pub(crate) fn forbidden(text: &str) -> Option<Span> {
     let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
     let rest = text.get(start..)?;
+    let is_usual = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t');
+    if rest.as_bytes().iter().all(is_usual) {
+        return None;
+    }
     let (at, c) = rest.char_indices().find(|(_, c)| is_forbidden(*c))?;
     Some(Span::new(start + at, start + at + c.len_utf8()))
 }

@@ -27,6 +27,8 @@ pub(crate) fn with(path: &str, value: &str) -> String {
     let route = "routes { route \"other\" { upstream \"other\" } }";
     let listener = if path == "routes.route.listeners" {
         "listeners { listener \"http\" { address \"127.0.0.1:8080\" } }\n"
+    } else if path.starts_with("listeners.listener.tls.acme") {
+        "listeners { listener \"http\" { address \"127.0.0.1:80\" } }\n"
     } else {
         ""
     };
@@ -90,7 +92,10 @@ fn beside(block: &str, inner: &str) -> String {
         }
         "upstreams.upstream" => &["target \"127.0.0.1:9000\""],
         "agents.agent" if inner.starts_with("transport") => &["failure-mode \"open\""],
-        "agents.agent" if inner.starts_with("request-path") || inner.starts_with("copy-") => &[
+        "agents.agent" if inner.starts_with("upstream ") => {
+            &["protocol \"forward-auth\"", "failure-mode \"open\""]
+        }
+        "agents.agent" if inner.starts_with("request-") || inner.starts_with("copy-") => &[
             "protocol \"forward-auth\"",
             "unix-socket \"/run/x.sock\"",
             "failure-mode \"open\"",
@@ -103,6 +108,15 @@ fn beside(block: &str, inner: &str) -> String {
         "listeners.listener" if inner.starts_with("protocol \"https\"") => {
             &["tls { cert-file \"a.pem\"; key-file \"a.key\" }"]
         }
+        "listeners.listener.tls.acme" if inner.starts_with("dns-command") => &[
+            "challenge \"dns-01\"",
+            "dns-command \"/usr/bin/dns\"",
+            "hosts \"a.test\"",
+        ],
+        "listeners.listener.tls.acme" if inner.contains("dns-01") => {
+            &["dns-command \"/usr/bin/dns\"", "hosts \"a.test\""]
+        }
+        "listeners.listener.tls.acme" => &["hosts \"a.test\""],
         "listeners.listener.tls" => &["cert-file \"a.pem\"", "key-file \"a.key\""],
         "upstreams.upstream.tls" if inner.starts_with("cert-file") => &["key-file \"a.key\""],
         "upstreams.upstream.tls" if inner.starts_with("key-file") => &["cert-file \"a.pem\""],
@@ -138,6 +152,9 @@ fn beside_of_route(block: &str, inner: &str) -> &'static [&'static str] {
         "routes.route.respond" if is("content-type") => &["body \"x\""],
         "routes.route.policies.cors" if !is("allow-origins") => {
             &["allow-origins \"https://a.test\""]
+        }
+        "routes.route.policies.basic-auth" if !is("user ") => {
+            &["user \"ann\" \"$2y$04$abcdefghijklmnopqrstuu5Eib6dQmcaRkU2y9cEEtmnhcGHVBJfm\""]
         }
         "routes.route.policies.rewrite" if is("location") || is("cookies") => &["path \"/x\""],
         "routes.route.policies.rate-limit" if is("store-timeout-") => {

@@ -125,6 +125,8 @@ reasons! {
     QueueFull "queue_full" LimitExceeded(QueueDepth) => 503, "http_request_denied", "request queue full";
     /// The request was queued for `max-queue-wait-secs` without a place among those in flight.
     QueueTimeout "queue_timeout" LimitExceeded(InFlightRequests) => 503, "http_request_denied", "waited too long in the queue";
+    /// As many passwords as one worker takes are being compared with their hashes.
+    CredentialChecksBusy "credential_checks_busy" LimitExceeded(QueueDepth) => 503, "http_request_denied", "too many credentials to check";
     /// The peer resets or opens HTTP/2 streams, or sends control frames, at an excessive rate.
     Http2Flood "http2_flood" LimitExceeded(RequestRate), "http_request_denied", "too many HTTP/2 frames";
 
@@ -136,6 +138,8 @@ reasons! {
     RouteRateLimit "route_rate_limit" RateLimit, "http_request_denied", "too many requests";
     /// The route's `rate-limit` policy is exceeded for this key.
     PolicyRateLimit "policy_rate_limit" RateLimit, "http_request_denied", "too many requests";
+    /// The client has sent wrong passwords faster than `attempts` of `basic-auth` allows.
+    CredentialAttempts "credential_attempts" RateLimit, "http_request_denied", "too many failed attempts";
 
     /// The client sent no certificate although the listener requires one.
     ClientCertificateMissing "client_certificate_missing" Tls, "http_request_denied", "client certificate required";

@@ -1,8 +1,11 @@
 //! The settings of a listener.
 
 use crate::effective::list::{List, path, plain, text};
-use crate::listener::{Certificate, ClientAuth, Listener, ListenerTimeouts, ListenerTls};
+use crate::listener::{
+    Acme, Certificate, ClientAuth, ExternalAccount, Listener, ListenerTimeouts, ListenerTls,
+};
 use crate::model::Model;
+use crate::registry::listener_tls::acme as acme_spec;
 use crate::registry::policies::access as access_spec;
 use crate::registry::{listener_tls as tls_spec, listeners as spec};
 
@@ -78,6 +81,7 @@ fn tls(list: &mut List, tls: &ListenerTls) {
     let ListenerTls {
         place: _,
         certificates,
+        acme,
         min_version,
         max_version,
         alpn,
@@ -98,6 +102,9 @@ fn tls(list: &mut List, tls: &ListenerTls) {
             list.put_all(&tls_spec::SERVER_NAME, server_names, text);
         });
     }
+    for (index, acme) in acme.iter().enumerate() {
+        list.within(&format!("acme[{index}]"), |list| self::acme(list, acme));
+    }
     list.put(&tls_spec::MIN_VERSION, min_version, text);
     list.put(&tls_spec::MAX_VERSION, max_version, text);
     list.put_all(&tls_spec::ALPN, alpn, text);
@@ -107,4 +114,38 @@ fn tls(list: &mut List, tls: &ListenerTls) {
             list.put(&tls_spec::CLIENT_AUTH_MODE, mode, text);
         });
     }
+}
+
+fn acme(list: &mut List, acme: &Acme) {
+    let Acme {
+        place: _,
+        hosts,
+        directory,
+        directory_ca_file,
+        email,
+        terms_agreed,
+        challenge,
+        dns_command,
+        dns_command_timeout,
+        eab,
+        key_type,
+        storage,
+    } = acme;
+    list.put_all(&acme_spec::HOSTS, hosts, text);
+    list.put(&acme_spec::DIRECTORY, directory, text);
+    let ca_file = directory_ca_file.as_ref();
+    list.put_any(&acme_spec::DIRECTORY_CA_FILE, ca_file, path);
+    list.put(&acme_spec::EMAIL, email, text);
+    list.put(&acme_spec::TERMS_AGREED, terms_agreed, plain);
+    list.put(&acme_spec::CHALLENGE, challenge, text);
+    list.put_any(&acme_spec::DNS_COMMAND, dns_command.as_ref(), path);
+    list.time(&acme_spec::DNS_COMMAND_TIMEOUT, dns_command_timeout);
+    if let Some(ExternalAccount { key_id, key_file }) = eab {
+        list.within("eab", |list| {
+            list.put(&acme_spec::EAB_KEY_ID, key_id, text);
+            list.put(&acme_spec::EAB_KEY_FILE, key_file, path);
+        });
+    }
+    list.put(&acme_spec::KEY_TYPE, key_type, text);
+    list.put(&acme_spec::STORAGE, storage, path);
 }

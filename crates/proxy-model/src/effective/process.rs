@@ -1,9 +1,10 @@
 //! The settings of the process, its interfaces and its agents.
 
 use crate::admin::Admin;
-use crate::agent::{Agent, AgentBreaker};
+use crate::agent::{Agent, AgentAddress, AgentBreaker};
 use crate::control_plane::{Allow, ControlPlane};
 use crate::effective::list::{List, path, plain, text};
+use crate::model::Model;
 use crate::observability::{AccessLog, ErrorLog, Observability, Recording, TraceContext};
 use crate::registry::{
     admin as admin_spec, agents as agent_spec, control_plane as control_spec,
@@ -97,28 +98,42 @@ pub(super) fn observability(list: &mut List, observability: &Observability) {
     });
 }
 
-pub(super) fn agent(list: &mut List, agent: &Agent) {
+pub(super) fn agent(list: &mut List, model: &Model, agent: &Agent) {
     let Agent {
         name: _,
         place: _,
-        unix_socket,
+        address,
         failure_mode,
         protocol,
         events,
         on_oversize,
         request_path,
+        request_host,
         copy_headers,
+        copy_response_headers,
         timeout,
         encoding,
         circuit_breaker,
     } = agent;
-    list.put(&agent_spec::UNIX_SOCKET, unix_socket, path);
+    match address {
+        AgentAddress::Socket(socket) => list.put(&agent_spec::UNIX_SOCKET, socket, path),
+        AgentAddress::Upstream(index) => list.put(&agent_spec::UPSTREAM, index, |index| {
+            let upstream = model.upstream(*index);
+            upstream.map(|upstream| upstream.name.clone()).into()
+        }),
+    }
     list.put(&agent_spec::FAILURE_MODE, failure_mode, text);
     list.put(&agent_spec::PROTOCOL, protocol, text);
     list.put_all(&agent_spec::EVENTS, events, text);
     list.put(&agent_spec::ON_OVERSIZE, on_oversize, text);
     list.put(&agent_spec::REQUEST_PATH, request_path, text);
+    list.put_any(&agent_spec::REQUEST_HOST, request_host.as_ref(), text);
     list.put_all(&agent_spec::COPY_HEADERS, copy_headers, text);
+    list.put_all(
+        &agent_spec::COPY_RESPONSE_HEADERS,
+        copy_response_headers,
+        text,
+    );
     list.time(&agent_spec::TIMEOUT, timeout);
     list.put(&agent_spec::ENCODING, encoding, text);
     let Some(breaker) = circuit_breaker else {
@@ -175,12 +190,16 @@ fn allowed(list: &mut List, allow: &Allow) {
         agents,
         listeners,
         rate_limit_stores,
+        acme_storages,
+        dns_commands,
         upstreams_on_loopback,
     } = allow;
     list.put_all(&control_spec::STATIC_ROOTS, static_roots, text);
     list.put_all(&control_spec::AGENTS, agents, text);
     list.put_all(&control_spec::LISTENERS, listeners, text);
     list.put_all(&control_spec::RATE_LIMIT_STORES, rate_limit_stores, text);
+    list.put_all(&control_spec::ACME_STORAGES, acme_storages, text);
+    list.put_all(&control_spec::DNS_COMMANDS, dns_commands, text);
     list.put(
         &control_spec::UPSTREAMS_ON_LOOPBACK,
         upstreams_on_loopback,

@@ -1,6 +1,7 @@
 //! The settings of a route.
 
 use crate::compression::Compression;
+use crate::effective::credentials;
 use crate::effective::list::{List, path, plain, text};
 use crate::matches::Matches;
 use crate::model::Model;
@@ -149,6 +150,7 @@ fn policies(list: &mut List, model: &Model, policies: &Policies) {
         timeouts,
         max_body_size,
         access,
+        basic_auth,
         cors,
         rate_limit,
         request_headers,
@@ -168,6 +170,9 @@ fn policies(list: &mut List, model: &Model, policies: &Policies) {
         (&access_spec::ALLOW, &access_spec::DENY),
         (&access_spec::ALLOW_FILE, &access_spec::DENY_FILE),
     );
+    if let Some(auth) = basic_auth {
+        list.within("basic-auth", |list| credentials::basic_auth(list, auth));
+    }
     if let Some(cors) = cors {
         list.within("cors", |list| self::cors(list, cors));
     }

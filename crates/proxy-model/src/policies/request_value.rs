@@ -3,6 +3,7 @@
 use http::HeaderValue;
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// A value of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +34,14 @@ pub enum RequestValue {
     TlsVersion,
     /// The server name of the client in TLS; empty without one.
     TlsServerName,
+    /// The subject of the client's certificate that was verified; empty without one.
+    TlsClientSubject,
+    /// SHA-256 of that certificate, in hexadecimal digits; empty without one.
+    TlsClientFingerprint,
+    /// The time at which the request began. [RFC 3339]
+    Time,
+    /// The user that `basic-auth` of the route let in; empty without one.
+    User,
 }
 
 /// The scheme of a URL.
@@ -71,6 +80,14 @@ pub struct RequestValues<'a> {
     pub tls_version: &'a str,
     /// The server name in TLS, or nothing.
     pub tls_server_name: &'a str,
+    /// The subject of the client's certificate, or nothing.
+    pub tls_client_subject: &'a str,
+    /// SHA-256 of the client's certificate, or nothing.
+    pub tls_client_fingerprint: &'a str,
+    /// Beginning of the request, since 1970; `None` leaves `{time}` as it is.
+    pub time: Option<Duration>,
+    /// The user, or nothing.
+    pub user: &'a str,
 }
 
 /// The value of a header field with values of the request in it.
@@ -111,7 +128,7 @@ impl UrlScheme {
 
 impl RequestValue {
     /// All values, in the order of the reference.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 17] = [
         Self::ClientIp,
         Self::Host,
         Self::Scheme,
@@ -125,6 +142,10 @@ impl RequestValue {
         Self::Protocol,
         Self::TlsVersion,
         Self::TlsServerName,
+        Self::TlsClientSubject,
+        Self::TlsClientFingerprint,
+        Self::Time,
+        Self::User,
     ];
 
     /// The word in braces.
@@ -144,6 +165,10 @@ impl RequestValue {
             Self::Protocol => "protocol",
             Self::TlsVersion => "tls_version",
             Self::TlsServerName => "tls_server_name",
+            Self::TlsClientSubject => "tls_client_subject",
+            Self::TlsClientFingerprint => "tls_client_fingerprint",
+            Self::Time => "time",
+            Self::User => "user",
         }
     }
 
@@ -223,6 +248,10 @@ impl RequestValues<'_> {
             protocol,
             tls_version,
             tls_server_name,
+            tls_client_subject,
+            tls_client_fingerprint,
+            time,
+            user,
         } = *self;
         let part = match value {
             RequestValue::ClientIp => {
@@ -238,6 +267,13 @@ impl RequestValues<'_> {
                 }
                 return;
             }
+            RequestValue::Time => {
+                match time {
+                    Some(time) => write_time(time, text),
+                    None => text.push_str("{time}"),
+                }
+                return;
+            }
             RequestValue::Host => host,
             RequestValue::Scheme => scheme.name(),
             RequestValue::Method => method,
@@ -249,9 +285,40 @@ impl RequestValues<'_> {
             RequestValue::Protocol => protocol,
             RequestValue::TlsVersion => tls_version,
             RequestValue::TlsServerName => tls_server_name,
+            RequestValue::TlsClientSubject => tls_client_subject,
+            RequestValue::TlsClientFingerprint => tls_client_fingerprint,
+            RequestValue::User => user,
         };
         text.push_str(part);
     }
+}
+
+/// Writes `since_1970` in UTC, in milliseconds. [RFC 3339]
+fn write_time(since_1970: Duration, text: &mut String) {
+    let (secs, millis) = (since_1970.as_secs(), since_1970.subsec_millis());
+    let (days, of_day) = (secs / 86_400, secs % 86_400);
+    let (year, month, day) = date_of_day(days);
+    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    // A `String` takes every text.
+    _ = write!(
+        text,
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z"
+    );
+}
+
+/// Year, month and day of a day since 1970, in the Gregorian calendar. Years begin in March, so that the leap
+/// day is their last.
+fn date_of_day(days: u64) -> (u64, u64, u64) {
+    const DAYS_OF_400_YEARS: u64 = 146_097;
+    // Since 1 March of the year 0.
+    let days = days + 719_468;
+    let (era, of_era) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12 + 1;
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
 /// The name in the braces at the beginning of `text`, and the text behind them.
@@ -282,6 +349,10 @@ mod tests {
         protocol: "HTTP/1.1",
         tls_version: "",
         tls_server_name: "",
+        tls_client_subject: "CN=ann",
+        tls_client_fingerprint: "ab12",
+        time: Some(Duration::from_millis(951_827_696_789)),
+        user: "ann",
     };
 
     fn filled(text: &str) -> String {
@@ -305,6 +376,12 @@ mod tests {
                 "site/main/HTTP/1.1/id-1",
             ),
             ("{tls_version}", ""),
+            ("{user}", "ann"),
+            (
+                "{tls_client_subject} {tls_client_fingerprint}",
+                "CN=ann ab12",
+            ),
+            ("{time}", "2000-02-29T12:34:56.789Z"),
             ("{{host}}", "{a.test:8080}"),
         ] {
             assert_eq!(filled(text), expected, "{text}");
@@ -328,6 +405,21 @@ mod tests {
         }
         let unknown = ValueTemplate::parse("{host}{remote_addr}");
         assert_eq!(unknown, Err(UnknownValue("remote_addr".to_owned())));
+    }
+
+    #[test]
+    fn days_have_their_dates() {
+        for (days, date) in [
+            (0, (1970, 1, 1)),
+            (59, (1970, 3, 1)),
+            (11_016, (2000, 2, 29)),
+            (11_017, (2000, 3, 1)),
+            (19_782, (2024, 2, 29)),
+            (47_540, (2100, 2, 28)),
+            (47_541, (2100, 3, 1)),
+        ] {
+            assert_eq!(date_of_day(days), date, "{days}");
+        }
     }
 
     #[test]

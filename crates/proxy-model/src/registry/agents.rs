@@ -4,7 +4,7 @@ use super::kind::Block;
 use super::number::{Integer, Time};
 use super::spec::{Given, MachinePart, Many, Required, Unset};
 use super::table::{
-    block, choice, file, integer, named, origin_path, settings, text, time, word, written,
+    block, choice, file, integer, named, origin_path, settings, text, time, word, words, written,
 };
 use super::text::{Text, Written};
 use super::word::{Choice, Meaning};
@@ -12,6 +12,7 @@ use crate::agent::{
     AgentEncoding, AgentEventKind, AgentProtocol, AgentTransport, FailureMode, OversizeMode,
 };
 use http::HeaderName;
+use http::uri::Authority;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,12 +39,12 @@ const PROTOCOLS: &[Meaning<AgentProtocol>] = &[
     word(
         "ext-authz",
         AgentProtocol::ExtAuthz,
-        "`envoy.service.auth.v3.Authorization/Check`, gRPC over the socket",
+        "`envoy.service.auth.v3.Authorization/Check`, gRPC over HTTP/2",
     ),
     word(
         "forward-auth",
         AgentProtocol::ForwardAuth,
-        "a GET over the socket: 2xx allows, any other answer is the client's",
+        "a GET over HTTP/1.1: 2xx allows, any other answer is the client's",
     ),
 ];
 
@@ -94,19 +95,35 @@ fn header_name(text: &str) -> Result<HeaderName, String> {
     HeaderName::from_bytes(text.as_bytes()).map_err(|error| error.to_string())
 }
 
+/// A host, with a port if it is not the scheme's own.
+fn host(text: &str) -> Result<String, String> {
+    match text.parse::<Authority>() {
+        Ok(_) if !text.contains('@') => Ok(text.to_owned()),
+        Ok(_) => Err("`Host` has no user".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 settings! {
     /// An external agent.
     AGENT: Block, Many = named("agents.agent", "a name").many().enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_goes_on");
     /// The agent's socket: `unix-socket "/run/waf.sock"` or `unix-socket path="/run/waf.sock"`.
     UNIX_SOCKET: Text<PathBuf>, Unset =
         file("agents.agent.unix-socket", "a socket", "/run/waf.sock")
-            .optional("there must be a `transport`")
+            .optional("there must be a `transport` or an `upstream`")
             .names(MachinePart::Socket)
             .enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_goes_on");
     /// The agent's socket, in the form `transport "unix_socket" { path "/run/waf.sock" }`.
     TRANSPORT: Choice<AgentTransport>, Unset = choice("agents.agent.transport", TRANSPORTS)
-        .optional("there must be a `unix-socket`")
+        .optional("there must be a `unix-socket` or an `upstream`")
         .enforced("proxy-pipeline", "a_transport_is_another_spelling_of_the_socket");
+    /// The upstream whose targets are the agent, over TCP or, with its `tls` block, over TLS: in place of a
+    /// Unix socket, for `forward-auth` and `ext-authz`. Targets that its health checks find unhealthy are
+    /// not called, and connections are kept for its `idle-timeout-secs`. `ext-authz` needs its
+    /// `protocol "h2"`.
+    UPSTREAM: Text<String>, Unset = words("agents.agent.upstream", "the name of an upstream", "other")
+        .optional("there must be a `unix-socket`")
+        .enforced("proxy-agent", "an_agent_behind_an_upstream_is_called_over_tcp");
     /// Path of the agent's socket.
     PATH: Text<PathBuf>, Required = file("agents.agent.transport.path", "a socket", "/run/waf.sock")
         .also(&["agents.agent.unix-socket"])
@@ -138,12 +155,23 @@ settings! {
         origin_path("agents.agent.request-path", "/verify")
             .or(written("/", || "/".to_owned()))
             .enforced("proxy-agent", "a_2xx_allows_and_its_named_headers_replace_the_clients");
+    /// The `Host` of the request to a `forward-auth` agent, for one that other hosts share an address with.
+    REQUEST_HOST: Text<String>, Unset =
+        text("agents.agent.request-host", "a host", "auth.example.com", host)
+            .optional("the client's `Host`")
+            .enforced("proxy-agent", "an_agent_gets_the_host_that_is_written");
     /// The headers of a `forward-auth` agent's 2xx answer that replace those of the request. A client's
     /// own are removed, whether the agent sends them or not.
     COPY_HEADERS: Text<HeaderName>, Many =
         text("agents.agent.copy-headers", "a header name", "x-user", header_name)
             .many()
             .enforced("proxy-agent", "a_2xx_allows_and_its_named_headers_replace_the_clients");
+    /// The headers of a `forward-auth` agent's 2xx answer that are added to the response, such as
+    /// `Set-Cookie` of a session that the agent renews.
+    COPY_RESPONSE_HEADERS: Text<HeaderName>, Many =
+        text("agents.agent.copy-response-headers", "a header name", "set-cookie", header_name)
+            .many()
+            .enforced("proxy-agent", "a_renewed_session_cookie_reaches_the_client");
     /// Maximum time for one decision, kept to a tenth of a second. Then 504.
     TIMEOUT: Time, Given<Duration> = time("agents.agent.timeout-ms", Duration::from_mins(1))
         .or(Duration::from_secs(1))

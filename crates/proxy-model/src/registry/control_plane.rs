@@ -157,6 +157,19 @@ settings! {
             .many()
             .names(MachinePart::PeerAddress)
             .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+    /// Folders in which listeners of a bundle may obtain certificates by ACME, as `name=/path` or `/path`. A bundle
+    /// has the name or the path as the `storage` of an `acme` block; its keys are made on the node and stay there.
+    ACME_STORAGES: Text<NamedPath>, Many =
+        text("control-plane.allow.acme-storages", "a folder, as `name=/path`", "acme=/var/lib/proxyd/acme", named_path)
+            .many()
+            .names(MachinePart::Folder)
+            .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+    /// Programs that listeners of a bundle may run as the `dns-command` of an `acme` block, as `name=/path` or `/path`.
+    DNS_COMMANDS: Text<NamedPath>, Many =
+        text("control-plane.allow.dns-commands", "a program, as `name=/path`", "dns=/usr/local/lib/proxyd/dns-record", named_path)
+            .many()
+            .names(MachinePart::File)
+            .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
     /// Whether targets may have loopback addresses, also by DNS. The admin interface and link-local addresses
     /// are never targets of a bundle.
     UPSTREAMS_ON_LOOPBACK: Flag, Given<bool> = flag("control-plane.allow.upstreams-on-loopback")

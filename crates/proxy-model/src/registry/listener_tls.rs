@@ -1,5 +1,7 @@
 //! The `tls` block of a listener.
 
+pub mod acme;
+
 use super::kind::Block;
 use super::spec::{Given, Many, Required, Unset};
 use super::table::{block, choice, file, settings, text, word};
@@ -62,12 +64,12 @@ settings! {
     /// certificate covers.
     CERT_FILE: Text<PathBuf>, Unset =
         file("listeners.listener.tls.cert-file", "a certificate file", "cert.pem")
-            .optional("there must be a `certificate` block")
+            .optional("there must be a `certificate` or an `acme` block")
             .enforced("proxy-server", "https_is_spoken_with_the_listeners_certificate");
     /// The private key of `cert-file`, PEM.
     KEY_FILE: Text<PathBuf>, Unset =
         file("listeners.listener.tls.key-file", "a key file", "key.pem")
-            .optional("there must be a `certificate` block")
+            .optional("there must be a `certificate` or an `acme` block")
             .enforced("proxy-server", "https_is_spoken_with_the_listeners_certificate");
     /// An OCSP response for `cert-file`, DER. It is stapled while it is fresh, and read again when
     /// the file changes.

@@ -1,6 +1,7 @@
 //! The `policies` block of a route. Its settings may also be written in the route itself.
 
 pub mod access;
+pub mod basic_auth;
 pub mod cors;
 pub mod rewrite;
 
@@ -185,8 +186,8 @@ settings! {
         .enforced("proxy-config", "every_block_is_decoded");
     /// Replaces all fields of a name: `set "X-Env" "beta"` or `set { "X-Env" "beta" }`. A value may hold values
     /// of the request: `{client_ip}`, `{host}`, `{scheme}`, `{method}`, `{path}`, `{query}`, `{uri}` (path and
-    /// query), `{route}`, `{listener}`, `{correlation_id}`, `{protocol}`, `{tls_version}`, `{tls_server_name}`.
-    /// A field with an empty value is not sent. A raw text, `#"{host}"#`, is sent as it is.
+    /// query), `{route}`, `{listener}`, `{correlation_id}`, `{protocol}`, `{tls_version}`, `{tls_server_name}`,
+    /// `{tls_client_subject}`, `{tls_client_fingerprint}`, `{time}`, `{user}`. A field with an empty value is not sent. A raw text, `#"{host}"#`, is sent as it is.
     SET_REQUEST: Pair, Many = pair(
         "routes.route.policies.request-headers.set",
         "a header name and a value",

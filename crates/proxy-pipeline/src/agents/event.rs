@@ -40,7 +40,7 @@ pub(super) fn request_head<'e>(exchange: &'e Exchange, agent: &AgentPlan) -> Req
             .filter(|_| client.peer.ip == record.client_ip),
         tls: client.peer.tls.then(|| tls(exchange)),
         method: head.method.as_str().into(),
-        scheme: if client.peer.tls { "https" } else { "http" }.into(),
+        scheme: exchange.request_head().scheme().name().into(),
         authority: authority.unwrap_or_default().into(),
         target: target.into(),
         http_version: version(head.version).into(),

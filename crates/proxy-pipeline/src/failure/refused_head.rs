@@ -1,7 +1,8 @@
 //! Parsing of the readable parts of a refused head, for its records.
 
 use crate::failure::framing_problem;
-use proxy_errors::Problem;
+use http::Method;
+use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_framing::FramingError;
 use proxy_telemetry::AccessLogRequest;
 
@@ -50,6 +51,21 @@ pub(crate) fn facts(head: &[u8]) -> AccessLogRequest<'_> {
         path: target.get(..MAX_TARGET_BYTES_IN_RECORD).unwrap_or(target),
         user_agent: value(fields, b"user-agent"),
         ..nothing
+    }
+}
+
+/// The form of the response: by `Accept`, if that line was read, since a refused head has no route.
+pub(crate) fn response_form(head: &[u8]) -> ResponseForm {
+    let accept = value(split(head).1, b"accept");
+    ResponseForm::choose(ServiceForm::Unsaid, accept, None)
+}
+
+/// HEAD, whose response has no body, or GET for any other method.
+pub(crate) fn method(head: &[u8]) -> &'static Method {
+    if facts(head).method == b"HEAD" {
+        &Method::HEAD
+    } else {
+        &Method::GET
     }
 }
 
@@ -147,6 +163,19 @@ mod tests {
             ),
         ] {
             assert_eq!(read(head), told, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn a_complete_accept_line_chooses_the_form() {
+        for (fields, form) in [
+            ("Accept: text/html\r\nX", ResponseForm::Html),
+            ("Accept: text/html", ResponseForm::Json),
+            ("Accept: application/json\r\n", ResponseForm::Json),
+            ("", ResponseForm::Json),
+        ] {
+            let head = format!("GET / HTTP/1.1\r\n{fields}");
+            assert_eq!(response_form(head.as_bytes()), form, "{fields:?}");
         }
     }
 

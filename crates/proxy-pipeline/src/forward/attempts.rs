@@ -11,9 +11,9 @@ use h2::RecvStream;
 use http::{HeaderMap, Request, Response, StatusCode, Version};
 use proxy_clock::{RequestTimers, Tick, Timer};
 use proxy_errors::Problem;
-use proxy_framing::RequestKind;
+use proxy_http1::VerbatimFields;
 use proxy_plan::UpstreamStates;
-use proxy_pool::{Http2Request, Pool, SendError, Tunnel};
+use proxy_pool::{ExpectedResponse, Http2Request, Pool, SendError, Tunnel};
 use std::rc::Rc;
 
 /// State of all attempts to send one request.
@@ -25,7 +25,7 @@ pub(super) struct Attempts<'e, 'p> {
     pub(super) pool: Rc<Pool<RequestBody>>,
     pub(super) to: Destination<'p>,
     pub(super) timers: RequestTimers,
-    pub(super) kind: RequestKind,
+    pub(super) expected: ExpectedResponse,
     pub(super) replayable: bool,
     pub(super) upload: Option<Rc<Progress>>,
     pub(super) tried: Vec<u16>,
@@ -51,7 +51,7 @@ pub(super) enum AttemptOutcome {
 
 /// The response, by protocol.
 pub(super) enum Answered {
-    Http1(Response<()>, PooledConnection),
+    Http1(Response<Option<VerbatimFields>>, PooledConnection),
     Http2(Response<RecvStream>, Box<Http2Request<RequestBody>>),
     Tunnel(Response<()>, Tunnel),
     /// The target's refusal of a tunnel.
@@ -61,9 +61,8 @@ pub(super) enum Answered {
 impl Answered {
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::Http1(response, _) | Self::Tunnel(response, _) | Self::Refusal(response) => {
-                response.status()
-            }
+            Self::Http1(response, _) => response.status(),
+            Self::Tunnel(response, _) | Self::Refusal(response) => response.status(),
             Self::Http2(response, _) => response.status(),
         }
     }

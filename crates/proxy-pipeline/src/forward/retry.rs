@@ -1,6 +1,6 @@
 //! Whether a request is sent again, and where.
 
-use super::attempts::{Answered, AttemptOutcome, Attempts};
+use super::attempts::Attempts;
 use http::StatusCode;
 use proxy_clock::{TICK, Timer};
 use proxy_errors::Problem;
@@ -63,21 +63,20 @@ impl Attempts<'_, '_> {
         upstream.retry_budget.try_retry(percent, now_ns)
     }
 
-    /// The outcome of an attempt with a response: forward it, or try another target.
-    pub(super) fn judge(&mut self, answered: Answered) -> AttemptOutcome {
-        let status = answered.status();
+    /// Whether a response with `status` is dropped for one of another target.
+    pub(super) fn takes_retry_after(&mut self, status: StatusCode) -> bool {
         let cause = match status {
             StatusCode::BAD_GATEWAY => RetryCause::BadGateway,
             StatusCode::SERVICE_UNAVAILABLE => RetryCause::ServiceUnavailable,
             StatusCode::GATEWAY_TIMEOUT => RetryCause::GatewayTimeout,
-            _ => return AttemptOutcome::Answered(answered),
+            _ => return false,
         };
         if !self.keeps_request() || !self.take_retry(cause) {
-            return AttemptOutcome::Answered(answered);
+            return false;
         }
         self.record_retry();
         self.exchange.observe_outcome(self.to.upstream, true);
-        AttemptOutcome::RetryNext
+        true
     }
 
     /// Whether the request is kept whole until its response was judged.

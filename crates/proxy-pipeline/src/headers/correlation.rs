@@ -53,7 +53,11 @@ impl IdSource {
     /// A new ID for the time `unix_time`. [RFC 9562 §5.7]
     pub(crate) fn next(&self, unix_time: Duration) -> HeaderValue {
         let millis = u64::try_from(unix_time.as_millis()).unwrap_or(u64::MAX);
-        let text = text(uuid(millis, self.random(), self.random()));
+        let [random, more] = {
+            let mut source = self.random.borrow_mut();
+            [source.next_u64(), source.next_u64()]
+        };
+        let text = text(uuid(millis, random, more));
         HeaderValue::from_maybe_shared(self.keep(&text))
             .unwrap_or_else(|_| HeaderValue::from_static("00000000-0000-7000-8000-000000000000"))
     }
@@ -104,34 +108,32 @@ pub fn random_key<const N: usize>() -> io::Result<[u8; N]> {
 fn uuid(millis: u64, random: u64, more: u64) -> [u32; 4] {
     const VERSION: u64 = 0x7000;
     const VARIANT: u64 = 0x8000_0000;
-    let words = [
-        millis >> 16,
-        (millis << 16) | VERSION | (random & 0xFFF),
-        VARIANT | ((random >> 12) & 0x3FFF_FFFF),
-        more,
-    ];
     #[expect(clippy::cast_possible_truncation, reason = "a word has 32 bits")]
-    words.map(|word| word as u32)
+    let low = |word: u64| word as u32;
+    [
+        low(millis >> 16),
+        low((millis << 16) | VERSION | (random & 0xFFF)),
+        low(VARIANT | ((random >> 12) & 0x3FFF_FFFF)),
+        low(more),
+    ]
 }
 
 /// The words in hexadecimal, with a hyphen after the 8th, 12th, 16th and 20th digit.
 fn text([a, b, c, d]: [u32; 4]) -> [u8; TEXT_LENGTH] {
     let [a, b, c, d] = [digits(a), digits(b), digits(c), digits(d)];
-    let ([b1, b2, b3, b4, b5, b6, b7, b8], [c1, c2, c3, c4, c5, c6, c7, c8]) = (b, c);
     let mut text = [b'-'; TEXT_LENGTH];
-    let middle = [b1, b2, b3, b4, b'-', b5, b6, b7, b8];
-    let last = [c1, c2, c3, c4, b'-', c5, c6, c7, c8];
-    let parts: [(usize, &[u8]); 4] = [(0, &a), (9, &middle), (19, &last), (28, &d)];
-    for (at, part) in parts {
-        for (place, byte) in text.iter_mut().skip(at).zip(part) {
-            *place = *byte;
-        }
-    }
+    text[..8].copy_from_slice(&a);
+    text[9..13].copy_from_slice(&b[..4]);
+    text[14..18].copy_from_slice(&b[4..]);
+    text[19..23].copy_from_slice(&c[..4]);
+    text[24..28].copy_from_slice(&c[4..]);
+    text[28..].copy_from_slice(&d);
     text
 }
 
 /// Eight hexadecimal digits, computed at once: each gets a byte, then those above 9 the distance to
 /// `a`.
+#[inline]
 fn digits(word: u32) -> [u8; 8] {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let spread = u64::from(word);

@@ -13,6 +13,11 @@ use proxy_http1::write_line;
 use std::cell::Cell;
 use std::net::IpAddr;
 
+/// Beginnings of lines: each is written with one copy.
+const FORWARDED_FOR_LINE: &[u8] = b"x-forwarded-for: ";
+const FORWARDED_HOST_LINE: &[u8] = b"x-forwarded-host: ";
+const CORRELATION_ID_LINE: &[u8] = b"x-correlation-id: ";
+
 const HTTP: HeaderValue = HeaderValue::from_static("http");
 const HTTPS: HeaderValue = HeaderValue::from_static("https");
 
@@ -65,7 +70,7 @@ impl Peer {
 
     /// Revokes the trust unless the peer is in one of `trusted`.
     #[cold]
-    pub(crate) fn update_trust(&self, trusted: &[IpNet]) {
+    pub fn update_trust(&self, trusted: &[IpNet]) {
         let before = self.trusted.get();
         self.trusted.set(before && is_trusted(self.ip, trusted));
     }
@@ -110,19 +115,27 @@ pub(crate) struct ForwardedHeaders {
 impl ForwardedHeaders {
     /// Appends the field lines.
     pub(crate) fn write(&self, peer: &Peer, correlation_id: &HeaderValue, out: &mut Vec<u8>) {
-        let scheme = if peer.tls { HTTPS } else { HTTP };
         if let Some(host) = self.host.as_ref().filter(|_| self.lacks_host) {
             write_line(&HOST, host, out);
         }
-        write_line(&names::FORWARDED_FOR, &peer.ip_value, out);
-        write_line(&names::FORWARDED_PROTO, &scheme, out);
+        out.extend_from_slice(FORWARDED_FOR_LINE);
+        out.extend_from_slice(peer.ip_value.as_bytes());
+        out.extend_from_slice(if peer.tls {
+            b"\r\nx-forwarded-proto: https\r\n"
+        } else {
+            b"\r\nx-forwarded-proto: http\r\n"
+        });
         if let Some(host) = &self.host {
-            write_line(&names::FORWARDED_HOST, host, out);
+            out.extend_from_slice(FORWARDED_HOST_LINE);
+            out.extend_from_slice(host.as_bytes());
+            out.extend_from_slice(b"\r\n");
         }
         if let Some(via) = &self.via {
             write_line(&VIA, via, out);
         }
-        write_line(&names::CORRELATION_ID, correlation_id, out);
+        out.extend_from_slice(CORRELATION_ID_LINE);
+        out.extend_from_slice(correlation_id.as_bytes());
+        out.extend_from_slice(b"\r\n");
     }
 }
 
@@ -227,6 +240,41 @@ mod tests {
         let (peer, trusted) = peer(peer_ip);
         let headers = IndexedHeaders::from(head(lines));
         client_ip(&peer, &headers, &trusted).to_string()
+    }
+
+    #[test]
+    fn the_lines_for_an_http_1_target_are_those_of_the_map_for_any_other() {
+        for (tls, lacks_host, has_host, has_via) in [
+            (false, false, true, false),
+            (true, true, true, true),
+            (false, false, false, true),
+        ] {
+            let peer = Peer::new("192.0.2.1".parse().unwrap(), tls, &[]);
+            let host = has_host.then(|| HeaderValue::from_static("a.test"));
+            let via = has_via.then(|| via(Version::HTTP_11));
+            let id = HeaderValue::from_static("an-id");
+            let mut lines = Vec::new();
+            let forwarded = ForwardedHeaders {
+                via: via.clone(),
+                host: host.clone(),
+                lacks_host,
+            };
+            forwarded.write(&peer, &id, &mut lines);
+            let mut map = HeaderMap::new();
+            if let Some(host) = host.as_ref().filter(|_| lacks_host) {
+                map.insert(HOST, host.clone());
+            }
+            apply(&peer, &mut map, false, via, host);
+            map.insert(names::CORRELATION_ID, id);
+            let mut expected = Vec::new();
+            for (name, value) in &map {
+                write_line(name, value, &mut expected);
+            }
+            assert_eq!(
+                lines.escape_ascii().to_string(),
+                expected.escape_ascii().to_string()
+            );
+        }
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct RouteLimits {
     pub connections: Option<ConcurrencyLimit>,
     /// In order of evaluation: after the first refusal no token is taken from the rest.
     pub rates: Vec<RateRule>,
+    /// Wrong passwords by client; `None` for routes without `basic-auth`.
+    pub attempts: Option<Arc<KeyedBuckets>>,
 }
 
 /// One rate limit.
@@ -130,15 +132,24 @@ impl RateLimitStatus {
         }
     }
 
-    /// Puts the fields in place of those that the target may have sent.
-    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+    /// The fields, which replace those that the target may have sent.
+    pub(crate) fn fields(&self) -> [(HeaderName, u64); 3] {
         let Self {
             limit,
             remaining,
             reset,
         } = *self;
-        headers.insert(names::RATE_LIMIT_LIMIT, HeaderValue::from(limit));
-        headers.insert(names::RATE_LIMIT_REMAINING, HeaderValue::from(remaining));
-        headers.insert(names::RATE_LIMIT_RESET, HeaderValue::from(reset));
+        [
+            (names::RATE_LIMIT_LIMIT, u64::from(limit)),
+            (names::RATE_LIMIT_REMAINING, u64::from(remaining)),
+            (names::RATE_LIMIT_RESET, reset),
+        ]
+    }
+
+    /// Puts the fields in place of those that the target may have sent.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        for (name, number) in self.fields() {
+            headers.insert(name, HeaderValue::from(number));
+        }
     }
 }

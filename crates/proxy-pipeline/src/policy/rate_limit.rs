@@ -3,7 +3,6 @@
 use crate::exchange::Exchange;
 use crate::limits::route_limits::{RateLimitStatus, RateRule, RateSubject};
 use crate::record::error_log::{ErrorContext, note_observed};
-use crate::worker::time::Time;
 use http::uri::PathAndQuery;
 use proxy_errors::{Detail, Problem};
 use proxy_limits::{ClientKey, RateDecision};
@@ -49,7 +48,12 @@ pub(crate) fn check(
     if of_stage.any(|rule| rule.shared.is_some()) {
         return Ok(Checked::NotShared);
     }
-    take_tokens(exchange, (route, stage), None)?;
+    // Nothing has waited since the request began, before agents.
+    let now = match stage {
+        Stage::BeforeAgents => exchange.began(),
+        Stage::AfterAgents => exchange.worker().time.elapsed(),
+    };
+    take_tokens(exchange, (route, stage), now, None)?;
     Ok(Checked::Whole)
 }
 
@@ -72,7 +76,8 @@ pub(crate) async fn check_shared(
         Some(answer) => answer.await,
         None => None,
     };
-    take_tokens(exchange, (route, stage), decided)
+    let now = exchange.worker().time.elapsed();
+    take_tokens(exchange, (route, stage), now, decided)
 }
 
 fn path(exchange: &Exchange) -> Cow<'_, str> {
@@ -93,10 +98,12 @@ fn subject<'a>(exchange: &'a Exchange, path: &'a str) -> RateSubject<'a> {
     }
 }
 
-/// `decided` is the decision of a store about the limit that it holds.
+/// Takes the tokens at `now`, since the worker's start. `decided` is the decision of a store about the limit
+/// that it holds.
 fn take_tokens(
     exchange: &mut Exchange,
     (route, stage): (usize, Stage),
+    now: Duration,
     decided: Option<RateDecision>,
 ) -> Result<(), Problem> {
     let active = Rc::clone(exchange.active());
@@ -105,7 +112,7 @@ fn take_tokens(
         .get(route)
         .map_or(&[][..], |limits| &limits.rates);
     let worker = Rc::clone(exchange.worker());
-    let now_ns = Time::shared_ns(&worker.shared.clock);
+    let now_ns = worker.time.shared_at(&worker.shared.clock, now);
     let path = path(exchange);
     let subject = subject(exchange, &path);
     let mut nearest: Option<RateDecision> = None;
@@ -128,7 +135,7 @@ fn take_tokens(
             break;
         }
     }
-    let unix = worker.time.unix(worker.time.elapsed());
+    let unix = worker.time.unix(now);
     for problem in observed {
         let record = &exchange.completion.record;
         let context = ErrorContext {
@@ -149,7 +156,7 @@ fn take_tokens(
         let status = RateLimitStatus::new(decision, unix);
         let told = &mut exchange.record().rate;
         if told.as_ref().is_none_or(|told| !told.is_nearer(&status)) {
-            *told = Some(Box::new(status));
+            *told = Some(status);
         }
     }
     refusal.map_or(Ok(()), Err)

@@ -16,6 +16,7 @@ use agent_protocol::Completion;
 use http::{HeaderValue, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_health::BreakerPermit;
+use proxy_http1::VerbatimFields;
 use proxy_model::RetryCause;
 use proxy_pool::{ConnectionPermit, SendError, Tunnel};
 use proxy_telemetry::{AccessLogHead, AccessRecord, Outcome, Protocol};
@@ -55,8 +56,10 @@ pub(crate) struct ExchangeRecord {
     pub(crate) upload: Option<Rc<Progress>>,
     pub(crate) problem: Option<Box<Problem>>,
     pub(crate) permits: RequestPermits,
+    /// Fields of the target's response that are not in its map.
+    pub(crate) verbatim: Option<VerbatimFields>,
     /// Values of the `X-RateLimit-*` fields, if a limit applies.
-    pub(crate) rate: Option<Box<RateLimitStatus>>,
+    pub(crate) rate: Option<RateLimitStatus>,
     /// Counts this request as active at its target; `None` if the balancer ignores load.
     pub(crate) load: Option<ActiveRequest>,
     /// Permit of the route's breaker, until the result is reported.
@@ -123,6 +126,7 @@ impl ExchangeRecord {
             upload: None,
             problem: None,
             permits: RequestPermits::default(),
+            verbatim: None,
             rate: None,
             load: None,
             breaker: None,
@@ -393,6 +397,7 @@ mod tests {
     use crate::response::upgradable_response::Reply;
     use crate::upload::client_body::ClientBody;
     use crate::worker::active_plan::{ActivePlan, UpstreamConnectors};
+    use crate::worker::challenge_tokens::ChallengeTokens;
     use crate::worker::connection_info::RequestStream;
     use crate::worker::state::{Logs, Shared};
     use crate::worker::time::Time;
@@ -447,6 +452,7 @@ mod tests {
             clients: ConnectionsByClient::new(10, KeySeed { low: 1, high: 2 }),
             memory: Arc::default(),
             clock: ProcessClock::starting_at(0, Duration::ZERO),
+            challenges: ChallengeTokens::default(),
             lifecycle: Arc::new(lifecycle),
         };
         let metrics = registry.worker(0);

@@ -23,7 +23,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use proxy_clock::RequestTimers;
 use proxy_coding::{Coding, CompressionLevels, Encoder};
-use proxy_http1::{Pipe, SpliceFrom};
+use proxy_http1::{Pipe, SpliceFrom, VerbatimFields};
 use proxy_pool::ResponseBody;
 use source::{CompressedBody, InspectedBody, Source};
 use std::io;
@@ -118,6 +118,26 @@ impl Body {
     pub fn correlation_field(&self) -> Option<(HeaderName, &HeaderValue)> {
         let completion = self.completion.as_ref()?;
         Some((names::CORRELATION_ID, &completion.record.correlation_id))
+    }
+
+    /// Fields of the response head that are not in its map.
+    #[must_use]
+    pub fn verbatim_fields(&self) -> Option<&VerbatimFields> {
+        self.completion.as_ref()?.record.verbatim.as_ref()
+    }
+
+    /// Drops those fields, which were written.
+    pub fn drop_verbatim_fields(&mut self) {
+        if let Some(completion) = &mut self.completion {
+            completion.record.verbatim = None;
+        }
+    }
+
+    /// The `X-RateLimit-*` fields, for a response head that does not have them yet.
+    #[must_use]
+    pub fn rate_fields(&self) -> Option<[(HeaderName, u64); 3]> {
+        let rate = self.completion.as_ref()?.record.rate.as_ref()?;
+        Some(rate.fields())
     }
 
     /// Reads a body from upstream into `buffer` from now on.

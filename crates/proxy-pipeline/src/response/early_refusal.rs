@@ -4,7 +4,7 @@
 use crate::failure::{refused_head, waited};
 use crate::headers::correlation::is_acceptable;
 use crate::record::completion::{CompletionGuard, ExchangeRecord};
-use crate::response::local_reply::{RawAnswer, raw_answer};
+use crate::response::local_reply::{RawAnswer, ReplyFormat, raw_answer};
 use crate::worker::active_plan::ActivePlan;
 use crate::worker::connection_info::ConnectionInfo;
 use crate::worker::plan_parts::Origin;
@@ -48,8 +48,13 @@ pub fn refuse_unread(
         problem
     };
     let listener = active.plan.listeners().get(client.listener.get());
-    let expose = listener.is_some_and(|listener| listener.expose_reasons);
-    let answer = raw_answer(&problem, &correlation_id, expose, UNIX_EPOCH + unix_time);
+    let format = ReplyFormat {
+        form: refused_head::response_form(unread.head),
+        correlation_id: &correlation_id,
+        method: refused_head::method(unread.head),
+        expose_reason: listener.is_some_and(|listener| listener.expose_reasons),
+    };
+    let answer = raw_answer(&problem, format, UNIX_EPOCH + unix_time);
     client.in_flight.set(client.in_flight.get() + 1);
     worker.metrics.requests_in_flight.add(1);
     worker.metrics.request(Protocol::Http11);

@@ -163,28 +163,21 @@ pub struct RawAnswer {
 
 /// The response to unreadable input. The connection must be closed after it.
 #[must_use]
-pub(crate) fn raw_answer(
-    problem: &Problem,
-    correlation_id: &HeaderValue,
-    expose_reason: bool,
-    now: SystemTime,
-) -> RawAnswer {
-    let format = ReplyFormat {
-        form: ResponseForm::Json,
-        correlation_id,
-        method: &Method::GET,
-        expose_reason,
-    };
+pub(crate) fn raw_answer(problem: &Problem, format: ReplyFormat<'_>, now: SystemTime) -> RawAnswer {
     let mut reply = reply(problem, format);
     let date = httpdate::fmt_http_date(now);
     reply
         .headers
-        .insert(names::CORRELATION_ID, correlation_id.clone());
+        .insert(names::CORRELATION_ID, format.correlation_id.clone());
     if let Ok(date) = HeaderValue::try_from(date) {
         reply.headers.insert(DATE, date);
     }
+    let mut bytes = reply.to_closing_message();
+    if *format.method == Method::HEAD {
+        bytes.truncate(bytes.len().saturating_sub(reply.body.len()));
+    }
     RawAnswer {
-        bytes: reply.to_closing_message(),
+        bytes,
         status: reply.status,
     }
 }

@@ -43,7 +43,10 @@ impl Reply {
         if client.exclusive && (client.should_close(worker) || client.close.get()) {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        if let Some(rate) = record.rate.take() {
+        // HTTP/1.x takes these from the body too.
+        if !(client.exclusive && agreed.is_none())
+            && let Some(rate) = record.rate.take()
+        {
             rate.write(headers);
         }
         if record.parts.upstream.is_none() {

@@ -6,9 +6,10 @@ use crate::upload::request_body::RequestBody;
 use crate::worker::head_recording::HeadRecording;
 use crate::worker::shadow_counters::ShadowCounters;
 use proxy_agent::AgentClient;
+use proxy_auth::CredentialCache;
 use proxy_files::Directory;
 use proxy_framing::HeadLimits;
-use proxy_limits::RetryBudget;
+use proxy_limits::{KeySeed, RetryBudget};
 use proxy_model::{AccessLogFormat, Observability, Route, Service, StaticFiles, TraceContext};
 use proxy_plan::{Plan, TargetIdentity, UpstreamPlan};
 use proxy_pool::{ConnectSettings, Pool};
@@ -18,7 +19,7 @@ use proxy_telemetry::{
 };
 use proxy_upstream::{ActiveRequest, HealthyTargets, Rotation, TargetState};
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -50,6 +51,8 @@ pub struct ActivePlan {
     pub(crate) response_limits: HeadLimits,
     /// By index of the route; `None` for routes without static files.
     pub(crate) folders: Vec<Option<Arc<Directory>>>,
+    /// By index of the route, created when a request brings credentials.
+    credential_caches: RefCell<HashMap<usize, Rc<RefCell<CredentialCache>>>>,
     /// Created when a stream of an older plan needs it.
     route_ids: OnceCell<HashSet<Arc<str>>>,
     target_identities: OnceCell<HashSet<Arc<TargetIdentity>>>,
@@ -138,6 +141,7 @@ impl ActivePlan {
             route_fields,
             response_limits: RESPONSE_LIMITS,
             folders: model.routes.iter().map(folder).collect(),
+            credential_caches: RefCell::default(),
             route_ids: OnceCell::new(),
             target_identities: OnceCell::new(),
             plan,
@@ -165,6 +169,21 @@ impl ActivePlan {
                 own.client = Rc::clone(known);
             }
         }
+    }
+
+    /// The right credentials of a route, for as long as this plan is active. `seed` is random.
+    pub(crate) fn credential_cache(
+        &self,
+        route: usize,
+        seed: impl FnOnce() -> KeySeed,
+    ) -> Rc<RefCell<CredentialCache>> {
+        let mut caches = self.credential_caches.borrow_mut();
+        let cache = caches.entry(route).or_insert_with(|| {
+            let KeySeed { low, high } = seed();
+            let secret = [low.to_be_bytes(), high.to_be_bytes()].concat();
+            Rc::new(RefCell::new(CredentialCache::new(&secret)))
+        });
+        Rc::clone(cache)
     }
 
     /// The position in the limits of requests without a route.

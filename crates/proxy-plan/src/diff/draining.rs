@@ -85,7 +85,10 @@ pub(super) fn drained(
                 upstream: upstream.clone(),
                 address: address.clone(),
             },
-            Part::Certificate { .. } | Part::Upstream(_) | Part::Agent(_) => return None,
+            Part::Certificate { .. }
+            | Part::ObtainedHost { .. }
+            | Part::Upstream(_)
+            | Part::Agent(_) => return None,
         };
         Some(Drained {
             connections,

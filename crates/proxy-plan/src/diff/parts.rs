@@ -28,6 +28,13 @@ pub enum Part {
         /// The file of the chain; relative to the configuration if it is inside its folder.
         file: String,
     },
+    /// A host of which a listener obtains the certificate by ACME.
+    ObtainedHost {
+        /// The listener's name.
+        listener: String,
+        /// The host.
+        host: String,
+    },
     /// A route, by its id.
     Route(String),
     /// An upstream, by its name.
@@ -73,9 +80,16 @@ fn parts(model: &Model) -> BTreeSet<Part> {
             listener: listener.name.clone(),
             file: relative(model, &certificate.cert_file),
         });
+        let obtained = listener.tls.iter().flat_map(|tls| &tls.acme);
+        let obtained = obtained.flat_map(|acme| &acme.hosts);
+        let obtained = obtained.map(|host| Part::ObtainedHost {
+            listener: listener.name.clone(),
+            host: host.value.clone(),
+        });
         [Part::Listener(listener.name.clone())]
             .into_iter()
             .chain(certificates)
+            .chain(obtained)
     });
     let upstreams = model.upstreams.iter().flat_map(|upstream| {
         let targets = upstream.targets.iter().map(|target| Part::Target {
@@ -119,6 +133,9 @@ impl fmt::Display for Part {
             Self::Listener(name) => write!(f, "listener {name}"),
             Self::Certificate { listener, file } => {
                 write!(f, "certificate {file} of listener {listener}")
+            }
+            Self::ObtainedHost { listener, host } => {
+                write!(f, "certificate by ACME for {host} of listener {listener}")
             }
             Self::Route(id) => write!(f, "route {id}"),
             Self::Upstream(name) => write!(f, "upstream {name}"),

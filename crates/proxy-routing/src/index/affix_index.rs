@@ -142,6 +142,9 @@ impl AffixIndex {
     }
 
     fn longest_suffix_id(&self, host: &str) -> Option<u32> {
+        if self.links.is_empty() {
+            return None;
+        }
         let mut hash = Hash::new();
         let mut found = self.id(hash, "").filter(|_| !host.is_empty());
         for (length, byte) in (1..host.len()).zip(host.bytes().rev()) {

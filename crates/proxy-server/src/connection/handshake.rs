@@ -16,7 +16,7 @@ use proxy_pipeline::{
     ConnectionInfo, TlsSession, UnreadRequest, Worker, log_connection_problem, refuse_unread,
     timeout_problem,
 };
-use proxy_tls::ServerTls;
+use proxy_tls::{CHALLENGE_PROTOCOL, ServerTls};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -41,20 +41,22 @@ pub(crate) enum HandshakeError {
     TooManyOfClient(LimitReached, Option<ClientSocket>),
     /// The handshake exceeded this time.
     TimedOut(Duration),
+    /// A certificate authority has validated a host: there is nothing to say in its protocol.
+    Validated,
 }
 
-/// Performs the handshake with the client of `stream`.
+/// Performs the handshake with the client of `stream`, which has sent a byte.
 pub(crate) async fn accept_tls(
     worker: &Worker,
     tls: &Arc<ServerTls>,
     stream: ClientSocket,
-    time: Duration,
-    timeout: ConnectionDeadline<'_>,
 ) -> Result<Negotiated, HandshakeError> {
-    let begun = timeout.within(Timer::Handshake, time, handshake(tls, stream));
-    let stream = begun.await.unwrap_or(Err(HandshakeError::TimedOut(time)))?;
+    let stream = handshake(tls, stream).await?;
     worker.metrics.handshakes_completed.add(1);
     let (_, connection) = stream.get_ref();
+    if connection.alpn_protocol() == Some(CHALLENGE_PROTOCOL) {
+        return Err(HandshakeError::Validated);
+    }
     let now = UNIX_EPOCH + worker.time.unix(worker.time.elapsed());
     let session = TlsSession {
         server: Arc::clone(tls),
@@ -86,7 +88,6 @@ async fn handshake(
     stream: ClientSocket,
 ) -> Result<TlsStream<ClientSocket>, HandshakeError> {
     let mut first = [0];
-    // Until the client sends, the connection holds only its socket.
     let count = stream.peek(&mut first).await.map_err(HandshakeError::Io)?;
     if count == 0 {
         return Err(HandshakeError::NothingSent);
@@ -109,7 +110,7 @@ impl HandshakeError {
         timeout: ConnectionDeadline<'_>,
     ) {
         let problem = match self {
-            Self::NothingSent => return,
+            Self::NothingSent | Self::Validated => return,
             Self::TimedOut(time) => timeout_problem(Timer::Handshake, time),
             Self::BadProxyHeader(why) => {
                 let problem = Problem::new(Reason::BadProxyProtocol, Detail::text(why));

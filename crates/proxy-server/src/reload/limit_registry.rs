@@ -5,7 +5,7 @@ use proxy_limits::{
     ConcurrencyLimit, DEFAULT_KEY_CAPACITY, KeySeed, KeyedBuckets, Rate, RateError,
     RateLimitSettings, TokenBucket,
 };
-use proxy_model::{Limits, RateKey, RateLimit};
+use proxy_model::{BasicAuth, Limits, RateKey, RateLimit};
 use proxy_pipeline::{RateBuckets, RateRule, RouteLimits, SharedLimit};
 use proxy_plan::{Plan, RoutePlan, Service, StateRegistry, StateTransaction};
 use proxy_redis::{SharedBuckets, SharedRate, StoreSettings};
@@ -47,6 +47,8 @@ enum Scope {
     PerClient,
     PerRoute(Arc<str>),
     Policy(Arc<str>, RateKey),
+    /// Wrong passwords.
+    Attempts(Arc<str>),
 }
 
 #[derive(Debug)]
@@ -110,12 +112,14 @@ impl LimitRegistry {
             RouteLimits {
                 connections: is_served.then(own).map(|limit| limit.as_ref().clone()),
                 rates: builder.rules(route, model.policies.rate_limit.as_ref()),
+                attempts: builder.attempts(route, model.policies.basic_auth.as_ref()),
             }
         });
         let mut routes: Vec<_> = routes.collect();
         routes.push(RouteLimits {
             connections: None,
             rates: builder.common(None),
+            attempts: None,
         });
         transaction.routes = routes.into();
         transaction
@@ -225,7 +229,7 @@ impl Scope {
     fn route(&self) -> Option<&str> {
         match self {
             Self::Global | Self::PerClient => None,
-            Self::PerRoute(route) | Self::Policy(route, _) => Some(route),
+            Self::PerRoute(route) | Self::Policy(route, _) | Self::Attempts(route) => Some(route),
         }
     }
 }
@@ -304,6 +308,23 @@ impl Builder<'_> {
         })
     }
 
+    /// The wrong passwords of each client.
+    fn attempts(
+        &mut self,
+        route: &RoutePlan,
+        auth: Option<&BasicAuth>,
+    ) -> Option<Arc<KeyedBuckets>> {
+        let rate = &auth?.attempts;
+        let settings = RateLimitSettings {
+            rate: Rate::per(rate.events, rate.period_secs).ok()?,
+            burst: rate.events,
+        };
+        match self.buckets(Scope::Attempts(Arc::clone(&route.id)), settings)? {
+            RateBuckets::Client(table) => Some(table),
+            RateBuckets::One(_) | RateBuckets::Header(..) | RateBuckets::Path(_) => None,
+        }
+    }
+
     /// The limit in its store. Without a thread for the store, the buckets of the process decide.
     fn shared(&mut self, route: &RoutePlan, policy: &RateLimit) -> Option<SharedLimit> {
         let store = policy.store.as_ref()?;
@@ -367,6 +388,7 @@ fn new_state(
     let is_keyed = match scope {
         Scope::Global | Scope::PerRoute(_) | Scope::Policy(_, RateKey::Route) => false,
         Scope::PerClient
+        | Scope::Attempts(_)
         | Scope::Policy(_, RateKey::ClientIp | RateKey::Header(_) | RateKey::Path) => true,
     };
     Ok(if is_keyed {

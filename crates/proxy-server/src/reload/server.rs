@@ -9,6 +9,7 @@ use crate::error::apply_error::ApplyError;
 use crate::observe::limit_uses::LimitUses;
 use crate::observe::logs::OpenLogs;
 use crate::observe::memory_watch::{self, MemoryWatch};
+use crate::reload::former_plans::FormerPlans;
 use crate::reload::limit_registry::LimitRegistry;
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock::now;
@@ -22,7 +23,7 @@ use crate::targets::pools::ConnectionLimits;
 use crate::targets::probes::Prober;
 use crate::targets::target_health::TargetHealth;
 use crate::targets::{connectors, reconnection};
-use crate::tls::{CertificateChanges, CertificateManager, LoadedTls};
+use crate::tls::{AcmeTasks, CertificateChanges, CertificateManager, LoadedTls};
 use crate::worker::worker_pool::{WorkerHealth, WorkerPool, worker_count};
 use crate::worker::{
     AddressUpdate, Command, Common, HandedConnection, ListenerUpdate, PlanUpdate, heartbeat,
@@ -67,28 +68,40 @@ pub(crate) struct Server {
     /// The recorded heads.
     recording: Arc<LineRing>,
     certificates: CertificateManager,
+    /// `None` in a rehearsal: a challenge is answered by the listeners that serve.
+    acme: Option<AcmeTasks>,
     inherited: InheritedSockets,
     health: TargetHealth,
     breakers: BreakerStates,
     prober: Prober,
     plan: Arc<Plan>,
+    former_plans: FormerPlans,
+}
+
+/// The use of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Clients are served.
+    Serving,
+    /// The live tests of a bundle are sent, and no client knows it.
+    Rehearsal,
 }
 
 impl Server {
     /// Adds every listener to `listeners` and starts the workers, all or nothing. `relieve_predecessor`
     /// runs between the last step that can fail and the first accept. `knowledge` is empty
-    /// unless this process replaces another one.
+    /// unless this process replaces another one. `keys` are private keys held in memory.
     pub(crate) async fn start(
-        model: Arc<Model>,
-        registry: Arc<Registry>,
-        lifecycle: Arc<Lifecycle>,
+        (model, keys): (Arc<Model>, &PrivateKeys),
+        purpose: Purpose,
+        (registry, lifecycle): (Arc<Registry>, Arc<Lifecycle>),
         (disk, mut inherited, listeners): (DiskThread, InheritedSockets, ListenerSet),
         knowledge: Knowledge,
         relieve_predecessor: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyError> {
         let certificates = CertificateManager::new();
         let loading = certificates.begin_load();
-        let loaded_tls = loading.run(&model, &PrivateKeys::default(), now()).await;
+        let loaded_tls = loading.run(&model, keys, now()).await;
         let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
         let sticky_key = StickyKey(random_key().map_err(ApplyError::Random)?);
         let (targets, limits) = (TargetRegistry::new(sticky_key), ConnectionLimits::default());
@@ -111,6 +124,12 @@ impl Server {
         let route_limits = LimitRegistry::new(ids.key_seed());
         let memory = MemoryWatch::new(Arc::clone(&shared.memory), &registry);
         let now_ns = Time::shared_ns(&shared.clock);
+        let acme = AcmeTasks::new(
+            shared.challenges.clone(),
+            certificates.challenges().clone(),
+            (Arc::clone(&registry), Arc::clone(&shared.lifecycle)),
+        );
+        let acme = (purpose == Purpose::Serving).then_some(acme);
         let common = Common {
             shared: Arc::new(shared),
             registry,
@@ -137,11 +156,13 @@ impl Server {
             logs,
             recording,
             certificates,
+            acme,
             inherited,
             health: TargetHealth::default(),
             breakers: BreakerStates::default(),
             prober,
             plan,
+            former_plans: FormerPlans::default(),
         };
         let transaction = server.open(prepared, arranged).await?;
         relieve_predecessor().await;
@@ -188,7 +209,7 @@ impl Server {
         self.prober.apply(&plan, loaded_tls);
         TargetHealth::extend_overrides(&self.plan, &plan);
         self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
-        self.plan = plan;
+        self.replace_plan(plan);
         self.show_limits();
         let update = || Command::ApplyAddresses(Box::new(update.clone()));
         self.workers.send_all(update);
@@ -335,10 +356,30 @@ impl Server {
         self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
         self.prober.apply(&plan, self.certificates.loaded());
         self.breakers = BreakerStates::new(&plan, &self.common.registry);
-        self.plan = plan;
+        self.replace_plan(plan);
         self.show_limits();
         self.workers.publish(plan_updates).await;
         self.workers.scale_down(count);
+        // The listeners answer challenges now.
+        if let Some(acme) = &mut self.acme {
+            acme.apply(self.plan.model());
+        }
+    }
+
+    fn stop_acme(&mut self) {
+        if let Some(acme) = &mut self.acme {
+            acme.stop();
+        }
+    }
+
+    fn replace_plan(&mut self, plan: Arc<Plan>) {
+        let former = std::mem::replace(&mut self.plan, plan);
+        self.former_plans.keep(former);
+    }
+
+    /// Frees replaced plans that no request uses any more.
+    pub(crate) fn free_former_plans(&mut self) {
+        self.former_plans.free(&self.disk);
     }
 
     /// Shows the limits of the active plan in statistics and metrics.
@@ -469,6 +510,7 @@ impl Server {
     /// Stops accepting, and lets workers end with their last connection.
     pub(crate) async fn drain(&mut self) {
         self.common.shared.lifecycle.drain();
+        self.stop_acme();
         self.listeners.close();
         self.inherited = InheritedSockets::default();
         self.workers.stop_accepting().await;
@@ -479,6 +521,7 @@ impl Server {
     /// affected.
     pub(crate) fn hand_over(&mut self) {
         self.common.shared.lifecycle.drain();
+        self.stop_acme();
         self.listeners.keep_files(true);
         self.listeners.close();
         self.inherited = InheritedSockets::default();

@@ -6,7 +6,7 @@ use super::settings;
 use crate::config::delivery::PrivateKeys;
 use proxy_config::Diagnostic;
 use proxy_model::Model;
-use proxy_tls::{ClientTls, PlatformRoots, ServerTls, TicketKeys};
+use proxy_tls::{ChallengeCertificates, ClientTls, PlatformRoots, ServerTls, TicketKeys};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -19,6 +19,8 @@ pub(super) struct Loader {
     /// Created when the first listener needs them, because their entropy takes a tenth of a second.
     pub(super) tickets: Arc<OnceLock<Arc<TicketKeys>>>,
     pub(super) platform: Arc<PlatformRoots>,
+    /// Validations of hosts under way.
+    pub(super) challenges: ChallengeCertificates,
     pub(super) held: LoadedTls,
 }
 
@@ -27,6 +29,7 @@ impl Loader {
         Self {
             tickets: Arc::default(),
             platform: Arc::new(PlatformRoots::new()),
+            challenges: ChallengeCertificates::default(),
             held: LoadedTls::default(),
         }
     }
@@ -50,7 +53,7 @@ impl Loader {
         let (mut loaded, mut found) = (LoadedTls::default(), Vec::new());
         for listener in &model.listeners {
             let server = listener.tls.as_ref().and_then(|tls| {
-                let settings = settings::listener_settings(tls, keys);
+                let settings = settings::listener_settings(tls, keys, &self.challenges);
                 let known = self.held.server(&settings).or(loaded.server(&settings));
                 if let Some(known) = known {
                     return Some(Arc::clone(known));

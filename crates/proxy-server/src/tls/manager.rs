@@ -8,6 +8,7 @@ use crate::config::delivery::PrivateKeys;
 use proxy_config::Diagnostic;
 use proxy_model::Model;
 use proxy_telemetry::{Gauge, Registry, names};
+use proxy_tls::ChallengeCertificates;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::task::{JoinError, spawn_blocking};
@@ -55,6 +56,11 @@ impl CertificateManager {
     /// Begins a load that keeps the values in use where their settings are unchanged.
     pub(crate) fn begin_load(&self) -> CertificateLoad {
         CertificateLoad(self.loader.clone())
+    }
+
+    /// Validations of hosts by certificate authorities under way.
+    pub(crate) fn challenges(&self) -> &ChallengeCertificates {
+        &self.loader.challenges
     }
 
     /// The active certificates, keys and roots.

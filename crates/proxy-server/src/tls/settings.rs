@@ -1,21 +1,29 @@
 //! Conversion of TLS settings to the types of `proxy-tls`.
 
+use super::acme::acme_settings;
 use crate::config::delivery::PrivateKeys;
+use proxy_acme::Storage;
 use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{
-    Certificate, ClientAuth, ClientAuthMode, ListenerTls, Target, Upstream, UpstreamProtocol,
-    UpstreamTls,
+    Acme, AcmeChallenge, Certificate, ClientAuth, ClientAuthMode, ListenerTls, Target, Upstream,
+    UpstreamProtocol, UpstreamTls,
 };
 use proxy_tls::{
-    Alpn, CertificateSource, ClientTlsSettings, ServerTlsSettings, TlsVersion, server_name,
+    Alpn, CertificateSource, ChallengeCertificates, ClientTlsSettings, ServerTlsSettings,
+    TlsVersion, server_name,
 };
 use rustls_pki_types::ServerName;
 
 /// The settings of a listener.
-pub(super) fn listener_settings(tls: &ListenerTls, keys: &PrivateKeys) -> ServerTlsSettings {
+pub(super) fn listener_settings(
+    tls: &ListenerTls,
+    keys: &PrivateKeys,
+    challenges: &ChallengeCertificates,
+) -> ServerTlsSettings {
     let ListenerTls {
         place: _,
         certificates,
+        acme,
         min_version,
         max_version,
         alpn,
@@ -25,8 +33,14 @@ pub(super) fn listener_settings(tls: &ListenerTls, keys: &PrivateKeys) -> Server
         .iter()
         .map(|protocol| offered(protocol.value))
         .collect();
+    let provided = certificates.iter().map(|one| source(one, keys));
+    let is_validated_here = |acme: &Acme| acme.challenge.value == AcmeChallenge::TlsAlpn01;
     ServerTlsSettings {
-        certificates: certificates.iter().map(|one| source(one, keys)).collect(),
+        certificates: provided.chain(acme.iter().map(obtained)).collect(),
+        challenges: acme
+            .iter()
+            .any(is_validated_here)
+            .then(|| challenges.clone()),
         min_version: version(min_version.value),
         max_version: version(max_version.value),
         client_auth: asked(client_auth.as_ref()),
@@ -67,6 +81,7 @@ pub(super) fn upstream_settings(
                 cert_file: cert.value.clone(),
                 key_file: key.value.clone(),
                 held: None,
+                is_obtained: false,
                 ocsp_file: None,
                 server_names: Vec::new(),
             }),
@@ -105,8 +120,23 @@ fn source(certificate: &Certificate, keys: &PrivateKeys) -> CertificateSource {
         cert_file: cert_file.value.clone(),
         held: keys.get(&key_file.value),
         key_file: key_file.value.clone(),
+        is_obtained: false,
         ocsp_file: ocsp_file.as_ref().map(|file| file.value.clone()),
         server_names: names.map(|name| name.value.to_ascii_lowercase()).collect(),
+    }
+}
+
+/// A certificate that is obtained by ACME: key and chain are in one file.
+fn obtained(acme: &Acme) -> CertificateSource {
+    let settings = acme_settings(acme);
+    let file = Storage::new(&settings).certificate_file();
+    CertificateSource {
+        cert_file: file.clone(),
+        key_file: file,
+        held: None,
+        is_obtained: true,
+        ocsp_file: None,
+        server_names: settings.hosts,
     }
 }
 

@@ -11,10 +11,14 @@ use crate::connection::ready_connection::{ConnectionGuard, ReadyConnection};
 use crate::connection::settings::ConnectionSettings;
 use crate::connection::timeout::ConnectionDeadline;
 use crate::connection::{http2, preface, proxy_protocol};
+use ipnet::IpNet;
 use proxy_clock::{Deadline, Tick, Timer};
-use proxy_pipeline::{ConnectionInfo, Peer, Worker};
+use proxy_pipeline::{ActivePlan, ConnectionInfo, Peer, Worker, must_close_idle};
 use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 /// An accepted connection: its peer and its listener.
 #[derive(Debug)]
@@ -69,11 +73,11 @@ impl Accepted {
 
 async fn negotiate(mut accepted: Accepted, mut stream: ClientSocket) {
     let deadline = Rc::clone(&accepted.guard.deadline);
-    let (worker, settings) = (Rc::clone(&accepted.worker), Rc::clone(&accepted.settings));
+    let worker = Rc::clone(&accepted.worker);
     let read = read_proxy_header(&mut accepted, &mut stream).await;
     let negotiated = match read {
-        Ok(()) => establish(&worker, &settings, stream, &deadline).await,
-        Err(HandshakeError::TooManyOfClient(full, _)) if settings.tls.is_none() => {
+        Ok(()) => establish(&mut accepted, stream, &deadline).await,
+        Err(HandshakeError::TooManyOfClient(full, _)) if accepted.settings.tls.is_none() => {
             Err(HandshakeError::TooManyOfClient(full, Some(stream)))
         }
         Err(error) => Err(error),
@@ -84,6 +88,7 @@ async fn negotiate(mut accepted: Accepted, mut stream: ClientSocket) {
         }
         Ok(negotiated) => http2::serve(accepted.into_ready(negotiated)).await,
         Err(error) => {
+            let settings = accepted.settings;
             let terms = Rc::clone(&settings.terms);
             let client = Rc::new(ConnectionInfo::new(
                 accepted.listener,
@@ -101,74 +106,127 @@ async fn negotiate(mut accepted: Accepted, mut stream: ClientSocket) {
     }
 }
 
-/// Reads the PROXY protocol header, if the listener requires one.
+/// Waits for the client's first byte, then applies the settings in force to the connection: those of its
+/// accept may be outdated.
+///
+/// # Errors
+/// The client closed, or the connection has to close, as an idle one, before the byte came.
+async fn await_first_byte(
+    accepted: &mut Accepted,
+    stream: &ClientSocket,
+) -> Result<(), HandshakeError> {
+    let mut first = [0];
+    let mut peek = pin!(stream.peek(&mut first));
+    // The deadline of the connection wakes the task when the worker drains or a listener is removed.
+    let count = poll_fn(|cx| match peek.as_mut().poll(cx) {
+        Poll::Ready(count) => Poll::Ready(count.map_err(HandshakeError::Io)),
+        Poll::Pending if must_close_idle(&accepted.worker, accepted.listener.get()) => {
+            Poll::Ready(Err(HandshakeError::NothingSent))
+        }
+        Poll::Pending => Poll::Pending,
+    });
+    if count.await? == 0 {
+        return Err(HandshakeError::NothingSent);
+    }
+    accepted.settings = Rc::clone(accepted.settings.in_force());
+    Ok(())
+}
+
+/// Reads the PROXY protocol header, if the listener requires one. The peer must be trusted when the header
+/// is complete, by the plan that is active then.
 async fn read_proxy_header(
     accepted: &mut Accepted,
     stream: &mut ClientSocket,
 ) -> Result<(), HandshakeError> {
-    let settings = &accepted.settings;
-    if !settings.proxy_protocol {
+    if !accepted.settings.proxy_protocol {
         return Ok(());
     }
-    let active = accepted.worker.active();
-    let listener = active.plan.listeners().get(accepted.listener.get());
-    let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
-    if !accepted.peer.trusted.get() {
-        return Err(HandshakeError::BadProxyHeader(
-            "the peer is not among trusted-proxies",
-        ));
-    }
+    check_trust(accepted)?;
+    let worker = Rc::clone(&accepted.worker);
+    let deadline = Rc::clone(&accepted.guard.deadline);
     let timeout = ConnectionDeadline {
-        clock: &accepted.worker.clock,
-        deadline: &accepted.guard.deadline,
+        clock: &worker.clock,
+        deadline: &deadline,
     };
-    let time = settings.handshake_time;
-    let read = timeout.within(Timer::Handshake, time, proxy_protocol::read(stream));
+    let time = accepted.settings.handshake_time;
+    let read = timeout.within(Timer::Handshake, time, async {
+        await_first_byte(accepted, stream).await?;
+        proxy_protocol::read(stream).await
+    });
     let named = read.await.unwrap_or(Err(HandshakeError::TimedOut(time)))?;
+    check_trust(accepted)?;
     accepted.peer = match named {
-        Some(client) => Peer::new(client.ip(), accepted.peer.tls, trusted).with_port(client.port()),
+        Some(client) => {
+            let active = worker.active();
+            let trusted = trusted_proxies(&active, accepted);
+            Peer::new(client.ip(), accepted.peer.tls, trusted).with_port(client.port())
+        }
         // The address remains the balancer's, without its trust, which is for the clients that it
         // names.
         None => accepted.peer.clone().without_trust(),
     };
     if let Some(client) = named {
-        let permit = ClientPermit::take(&accepted.worker.shared, client.ip());
+        let permit = ClientPermit::take(&worker.shared, client.ip());
         let permit = permit.map_err(|full| HandshakeError::TooManyOfClient(full, None))?;
         accepted.guard.set_client(permit);
     }
     Ok(())
 }
 
+fn check_trust(accepted: &Accepted) -> Result<(), HandshakeError> {
+    let active = accepted.worker.active();
+    accepted
+        .peer
+        .update_trust(trusted_proxies(&active, accepted));
+    if accepted.peer.trusted.get() {
+        return Ok(());
+    }
+    Err(HandshakeError::BadProxyHeader(
+        "the peer is not among trusted-proxies",
+    ))
+}
+
+/// Networks of the trusted peers of the connection's listener; none if the active plan lacks it.
+fn trusted_proxies<'p>(active: &'p ActivePlan, accepted: &Accepted) -> &'p [IpNet] {
+    let listener = active.plan.listeners().get(accepted.listener.get());
+    listener.map_or(&[][..], |listener| &listener.trusted_proxies)
+}
+
 async fn establish(
-    worker: &Worker,
-    settings: &ConnectionSettings,
+    accepted: &mut Accepted,
     stream: ClientSocket,
     deadline: &Deadline,
 ) -> Result<Negotiated, HandshakeError> {
+    let worker = Rc::clone(&accepted.worker);
     let timeout = ConnectionDeadline {
         clock: &worker.clock,
         deadline,
     };
-    match &settings.tls {
-        Some(tls) => {
-            let time = settings.handshake_time;
-            handshake::accept_tls(worker, tls, stream, time, timeout).await
+    let settings = &accepted.settings;
+    let (timer, time) = match settings.tls {
+        Some(_) => (Timer::Handshake, settings.handshake_time),
+        None if settings.h2c => (Timer::RequestHeader, settings.header_time),
+        None => return Ok(Negotiated::plain_http1(stream)),
+    };
+    let negotiated = timeout.within(timer, time, async {
+        await_first_byte(accepted, &stream).await?;
+        match &accepted.settings.tls {
+            Some(tls) => handshake::accept_tls(&worker, tls, stream).await,
+            None if accepted.settings.h2c => read_preface(stream).await,
+            None => Ok(Negotiated::plain_http1(stream)),
         }
-        None if settings.h2c => read_preface(settings, stream, timeout).await,
-        None => Ok(Negotiated::plain_http1(stream)),
-    }
+    });
+    let too_late = if timer == Timer::Handshake {
+        HandshakeError::TimedOut(time)
+    } else {
+        HandshakeError::NothingSent
+    };
+    negotiated.await.unwrap_or(Err(too_late))
 }
 
-async fn read_preface(
-    settings: &ConnectionSettings,
-    mut stream: ClientSocket,
-    timeout: ConnectionDeadline<'_>,
-) -> Result<Negotiated, HandshakeError> {
-    let time = settings.header_time;
-    let read = timeout.within(Timer::RequestHeader, time, preface::read(&mut stream));
-    let Some(Ok((version, early))) = read.await else {
-        return Err(HandshakeError::NothingSent);
-    };
+async fn read_preface(mut stream: ClientSocket) -> Result<Negotiated, HandshakeError> {
+    let read = preface::read(&mut stream).await;
+    let (version, early) = read.map_err(|_| HandshakeError::NothingSent)?;
     Ok(Negotiated {
         version,
         session: None,

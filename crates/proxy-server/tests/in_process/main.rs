@@ -22,6 +22,7 @@ mod aborts;
 mod access;
 mod agent_fields;
 mod answers;
+mod basic_auth;
 mod blame;
 mod bodies;
 mod buffers;

@@ -1,7 +1,7 @@
 //! Metrics of connections from clients.
 
 use crate::exposition::workers;
-use crate::metric::{GaugeOf, Metric};
+use crate::metric::{CounterOf, GaugeOf, Metric};
 
 /// All client connections.
 pub const OPEN_CONNECTIONS: Metric = Metric::gauge(
@@ -43,4 +43,28 @@ pub const TLS_CERTIFICATE_EXPIRY_SECONDS: GaugeOf<1> = GaugeOf::new(
     "proxy_tls_certificate_expiry_seconds",
     &["certificate"],
     "Unix time at which a served certificate expires.",
+);
+/// Attempts to obtain a certificate.
+pub const ACME_ORDERS_TOTAL: CounterOf<2> = CounterOf::new(
+    "proxy_acme_orders_total",
+    &["certificate", "result"],
+    "Attempts to obtain a certificate by ACME, by result: success or failure.",
+);
+/// Failed attempts since the last certificate.
+pub const ACME_CONSECUTIVE_FAILURES: GaugeOf<1> = GaugeOf::new(
+    "proxy_acme_consecutive_failures",
+    &["certificate"],
+    "Failed attempts to obtain a certificate by ACME since the last success.",
+);
+/// Time of the last failed attempt.
+pub const ACME_LAST_FAILURE_TIMESTAMP_SECONDS: GaugeOf<1> = GaugeOf::new(
+    "proxy_acme_last_failure_timestamp_seconds",
+    &["certificate"],
+    "Unix time of the last failed attempt to obtain a certificate by ACME; 0 without one.",
+);
+/// Time of the next attempt.
+pub const ACME_NEXT_ATTEMPT_TIMESTAMP_SECONDS: GaugeOf<1> = GaugeOf::new(
+    "proxy_acme_next_attempt_timestamp_seconds",
+    &["certificate"],
+    "Unix time of the next renewal of a certificate by ACME, or of the next attempt after a failure.",
 );

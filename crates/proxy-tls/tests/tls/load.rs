@@ -68,6 +68,7 @@ fn certificate_and_key_may_share_a_file() {
         cert_file: both.clone(),
         key_file: both,
         held: None,
+        is_obtained: false,
         ocsp_file: None,
         server_names: Vec::new(),
     };
@@ -83,6 +84,7 @@ fn every_missing_file_is_named_at_once() {
         cert_file: cert_file.clone(),
         key_file: key_file.clone(),
         held: None,
+        is_obtained: false,
         ocsp_file: Some(ocsp_file.clone()),
         server_names: Vec::new(),
     };
@@ -201,6 +203,7 @@ fn a_key_of_another_certificate_is_refused() {
         cert_file,
         key_file,
         held: _,
+        is_obtained: _,
         ocsp_file: _,
         server_names: _,
     } = source.clone();

@@ -8,6 +8,7 @@
 mod client_auth;
 mod expiry;
 mod load;
+mod obtained;
 mod profile;
 mod resumption;
 mod sni;

@@ -34,6 +34,7 @@ pub(crate) fn server_settings(certificates: Vec<CertificateSource>) -> ServerTls
         max_version: TlsVersion::V1_3,
         client_auth: ClientAuth::None,
         alpn: vec![Alpn::H2, Alpn::Http1],
+        challenges: None,
     }
 }
 

@@ -199,6 +199,7 @@ fn every_missing_file_of_an_upstream_is_named_at_once() {
             cert_file: cert_file.clone(),
             key_file: key_file.clone(),
             held: None,
+            is_obtained: false,
             ocsp_file: None,
             server_names: Vec::new(),
         }),

@@ -132,6 +132,7 @@ fn a_key_that_never_fits_is_said_once() {
         cert_file,
         key_file,
         held: _,
+        is_obtained: _,
         ocsp_file: _,
         server_names: _,
     } = watched.source.clone();
@@ -207,6 +208,7 @@ fn files_behind_a_link_are_swapped_by_the_link() {
         cert_file: dir.path("tls.crt"),
         key_file: dir.path("tls.key"),
         held: None,
+        is_obtained: false,
         ocsp_file: None,
         server_names: Vec::new(),
     };

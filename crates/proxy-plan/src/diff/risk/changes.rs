@@ -5,7 +5,7 @@ use super::requests::region_risks;
 use super::{Compared, Risk};
 use crate::diff::parts::{Change, Part, PartChange};
 use crate::diff::setting_change::{SettingChange, SettingOwner};
-use proxy_model::registry::policies::{access, rewrite};
+use proxy_model::registry::policies::{access, basic_auth, rewrite};
 use proxy_model::registry::{agents, limits, listener_tls, listeners, policies, routes, upstreams};
 use proxy_model::{Model, RequestRate};
 use serde_json::Value;
@@ -130,6 +130,7 @@ fn classified(change: &SettingChange) -> Option<(RiskClass, String)> {
         return Some((RiskClass::RequestsMoved, text));
     }
     access_risk(change)
+        .or_else(|| credentials_risk(change))
         .or_else(|| tls_risk(change))
         .or_else(|| limit_risk(change))
 }
@@ -171,6 +172,42 @@ fn access_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
         shown(&change.before)
     );
     Some((class, text))
+}
+
+/// The risk of other users, and of a password that is needed now or no more.
+fn credentials_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
+    if change.row == basic_auth::BASIC_REALM.path {
+        return match change.change {
+            Change::Added => {
+                let text = "asks for a password".to_owned();
+                Some((RiskClass::RequestsRefused, text))
+            }
+            Change::Removed => {
+                let text = "asks for no password any more".to_owned();
+                Some((RiskClass::AccessWidened, text))
+            }
+            Change::Changed => None,
+        };
+    }
+    let rows = [
+        basic_auth::BASIC_USER.path,
+        basic_auth::BASIC_USERS_FILE.path,
+    ];
+    if !rows.contains(&change.row) {
+        return None;
+    }
+    let (gone, new) = (missing(change), added(change));
+    let class = if new.is_empty() {
+        RiskClass::RequestsRefused
+    } else {
+        RiskClass::AccessWidened
+    };
+    let text = format!(
+        "users: {} instead of {}",
+        shown(&change.after),
+        shown(&change.before)
+    );
+    (!gone.is_empty() || !new.is_empty()).then_some((class, text))
 }
 
 fn tls_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
@@ -254,7 +291,9 @@ fn part_risk(change: &PartChange) -> Option<Risk> {
     let (class, text) = match (&change.part, change.change) {
         (Part::Listener(_), Change::Removed) => (RiskClass::ListenerRemoved, "is gone"),
         (Part::Listener(_), _) => (RiskClass::Unlisted, "is new"),
-        (Part::Certificate { .. }, Change::Removed) => (RiskClass::TlsWeakened, "is gone"),
+        (Part::Certificate { .. } | Part::ObtainedHost { .. }, Change::Removed) => {
+            (RiskClass::TlsWeakened, "is gone")
+        }
         _ => return None,
     };
     Some(Risk {

@@ -61,7 +61,7 @@ impl Connection {
             early,
         } = ready;
         let begun = !early.is_empty();
-        let reader = begun.then(|| RequestReader::new(settings.limits, early));
+        let reader = begun.then(|| RequestReader::new(settings.in_force().limits, early));
         Self {
             client,
             reader: RefCell::new(reader.map(Box::new)),
@@ -119,7 +119,14 @@ impl Connection {
     }
 
     /// Interim responses to be written before the next response.
+    #[inline]
     pub(crate) fn take_interim(&self) -> Option<Vec<u8>> {
+        let is_any = self.send_continue.get() || self.client.has_interim();
+        is_any.then(|| self.gather_interim()).flatten()
+    }
+
+    #[cold]
+    fn gather_interim(&self) -> Option<Vec<u8>> {
         let send_continue = self.send_continue.take().then(|| CONTINUE.to_vec());
         match (send_continue, self.client.take_interim()) {
             (Some(send_continue), Some(heads)) => Some([send_continue, heads].concat()),

@@ -9,7 +9,7 @@ use crate::connection::http1::exchange::exchange;
 use crate::connection::linger;
 use crate::connection::ready_connection::ConnectionGuard;
 use proxy_clock::Timer;
-use proxy_http1::{MessageWriter, RequestHead};
+use proxy_http1::MessageWriter;
 use proxy_pipeline::{UnreadRequest, refuse_unread, refused_head_problem, timeout_problem};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -107,12 +107,10 @@ async fn finish(conn: &Rc<Connection>, end: End) {
 async fn serve_requests(conn: &Rc<Connection>) -> End {
     let mut writer = MessageWriter::default();
     loop {
-        let head = poll_fn(|cx| poll_request(conn, cx)).await;
-        let head = match head {
-            Ok(head) => head,
-            Err(end) => return end,
-        };
-        if let Some(end) = exchange(conn, &mut writer, head).await {
+        if let Err(end) = poll_fn(|cx| poll_request(conn, cx)).await {
+            return end;
+        }
+        if let Some(end) = exchange(conn, &mut writer).await {
             return end;
         }
         // After its first request a connection hibernates at once, because thousands may send no
@@ -123,20 +121,23 @@ async fn serve_requests(conn: &Rc<Connection>) -> End {
     }
 }
 
-/// The next request's head, or the reason why there is none.
-fn poll_request(conn: &Connection, cx: &mut Context<'_>) -> Poll<Result<RequestHead, End>> {
+/// Ready when the next request's head is complete, or with the reason why there is none.
+fn poll_request(conn: &Connection, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
     conn.guard.deadline.watch(cx.waker());
     if conn.client.terms.is_retired() {
         // Further input is validated by the limits of the current settings.
         conn.release_reader();
     }
     loop {
-        let head = conn.reader().take_request();
-        if let Some(head) = head {
+        let (has_request, fault) = {
+            let reader = conn.reader();
+            (reader.has_request(), reader.fault())
+        };
+        if has_request {
             conn.guard.deadline.stop();
-            return Poll::Ready(Ok(head));
+            return Poll::Ready(Ok(()));
         }
-        if let Some(fault) = conn.reader().fault() {
+        if let Some(fault) = fault {
             return Poll::Ready(Err(End::Malformed(fault)));
         }
         match conn.poll_fill(cx) {

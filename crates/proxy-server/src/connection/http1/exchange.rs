@@ -4,12 +4,10 @@ use crate::connection::http1::connection::{Connection, ConnectionIo};
 use crate::connection::http1::end::End;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body as _;
-use proxy_http1::{
-    Framing, MessageWriter, RequestHead, ResponseContext, Written, keep_map, write_response,
-};
+use proxy_http1::{Framing, MessageWriter, ResponseContext, Written, keep_map, write_response};
 use proxy_pipeline::{Body, Reply, RequestStream, handle};
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -21,25 +19,38 @@ struct RequestInfo {
     takes_trailers: bool,
 }
 
-/// Serves the request of `head`. Returns the reason why no further request can follow, if any.
+/// Serves the request with a complete head. Returns the reason why no further request can follow, if any.
 pub(crate) async fn exchange(
     conn: &Rc<Connection>,
     writer: &mut MessageWriter<Body>,
-    head: RequestHead,
 ) -> Option<End> {
-    let request = RequestInfo {
-        method: head.request.method().clone(),
-        version: head.request.version(),
-        // After `CONNECT` no HTTP follows, whatever the response.
-        keeps: head.keeps && *head.request.method() != Method::CONNECT,
-        takes_trailers: head.takes_trailers,
+    let (handled, request) = {
+        // Taken here, and not passed in: each future that passes a head on holds a copy of it.
+        let taken = conn.reader().take_request();
+        let Some(head) = taken else {
+            let fault = conn.reader().fault();
+            return Some(fault.map_or(End::Closed, End::Malformed));
+        };
+        let request = RequestInfo {
+            method: head.request.method().clone(),
+            version: head.request.version(),
+            // After `CONNECT` no HTTP follows, whatever the response.
+            keeps: head.keeps && *head.request.method() != Method::CONNECT,
+            takes_trailers: head.takes_trailers,
+        };
+        let stream = RequestStream {
+            client: Rc::clone(&conn.client),
+            deadline: Rc::clone(&conn.guard.deadline),
+        };
+        let body = conn.body(&head);
+        let (head, ()) = head.request.into_parts();
+        let mut handling = pin!(handle(Rc::clone(&conn.guard.worker), stream, head, body));
+        let handled = poll_fn(|cx| poll_handling(conn, writer, handling.as_mut(), cx)).await;
+        (handled, request)
     };
-    let Reply { response, upgrade } = match handle_request(conn, writer, head).await {
-        Ok(reply) => reply,
-        Err(end) => {
-            conn.guard.deadline.clear();
-            return Some(end);
-        }
+    let Ok(Reply { response, upgrade }) = handled else {
+        conn.guard.deadline.clear();
+        return Some(End::Closed);
     };
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let closes = poll_fn(|cx| Poll::Ready(conn.is_to_close(cx, &response))).await;
@@ -47,7 +58,8 @@ pub(crate) async fn exchange(
         keeps: request.keeps && !closes,
         ..request
     };
-    let written = start_response(writer, response, &request, &conn.guard.worker.date());
+    let worker = &conn.guard.worker;
+    let written = worker.with_date(|date| start_response(writer, response, &request, date));
     let end = poll_fn(|cx| poll_response(conn, writer, cx)).await;
     conn.write_unblocked();
     conn.guard.deadline.clear();
@@ -67,38 +79,30 @@ pub(crate) async fn exchange(
     None
 }
 
+/// The client closed the connection.
+struct ClientLeft;
+
 /// Runs the pipeline, and writes interim responses meanwhile.
-async fn handle_request(
+fn poll_handling(
     conn: &Rc<Connection>,
     writer: &mut MessageWriter<Body>,
-    head: RequestHead,
-) -> Result<Reply, End> {
-    let stream = RequestStream {
-        client: Rc::clone(&conn.client),
-        deadline: Rc::clone(&conn.guard.deadline),
-    };
-    let body = conn.body(&head);
-    let (head, ()) = head.request.into_parts();
-    let mut handling = pin!(handle(Rc::clone(&conn.guard.worker), stream, head, body));
-    poll_fn(|cx| {
-        conn.guard.deadline.watch(cx.waker());
-        if let Poll::Ready(reply) = handling.as_mut().poll(cx) {
-            if let Some(heads) = conn.take_interim() {
-                writer.text().extend_from_slice(&heads);
-            }
-            return Poll::Ready(Ok(reply));
-        }
-        if let Some(heads) = conn.take_interim() {
-            writer.text().extend_from_slice(&heads);
-        }
-        if writer.is_blocked()
-            && let Poll::Ready(Err(_)) = writer.poll(cx, &mut ConnectionIo(Rc::clone(conn)))
-        {
-            return Poll::Ready(Err(End::Closed));
-        }
-        conn.poll_disconnect(cx).map(|()| Err(End::Closed))
-    })
-    .await
+    handling: Pin<&mut impl Future<Output = Reply>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Reply, ClientLeft>> {
+    conn.guard.deadline.watch(cx.waker());
+    let handled = handling.poll(cx);
+    if let Some(heads) = conn.take_interim() {
+        writer.text().extend_from_slice(&heads);
+    }
+    if let Poll::Ready(reply) = handled {
+        return Poll::Ready(Ok(reply));
+    }
+    if writer.is_blocked()
+        && let Poll::Ready(Err(_)) = writer.poll(cx, &mut ConnectionIo(Rc::clone(conn)))
+    {
+        return Poll::Ready(Err(ClientLeft));
+    }
+    conn.poll_disconnect(cx).map(|()| Err(ClientLeft))
 }
 
 /// Writes the head of `response`, followed by its body.
@@ -108,7 +112,8 @@ fn start_response(
     request: &RequestInfo,
     date: &HeaderValue,
 ) -> Written {
-    let (head, body) = response.into_parts();
+    let (head, mut body) = response.into_parts();
+    let numbers = body.rate_fields();
     let to = ResponseContext {
         method: &request.method,
         version: request.version,
@@ -116,9 +121,12 @@ fn start_response(
         takes_trailers: request.takes_trailers,
         date,
         field: body.correlation_field(),
+        verbatim: body.verbatim_fields(),
+        numbers: numbers.as_ref().map_or(&[], |numbers| numbers),
         length: body.size_hint().exact(),
     };
     let written = write_response(&head, &to, writer.text());
+    body.drop_verbatim_fields();
     keep_map(head.headers);
     writer.begin(written.framing.map(|framing| (body, framing)));
     written

@@ -106,11 +106,14 @@ impl RequestReader {
         [self.unread.split(), self.deferred.split()].concat()
     }
 
-    /// The next request's head, if it is complete.
+    /// Whether the next request's head is complete.
+    #[inline]
+    pub(crate) fn has_request(&self) -> bool {
+        self.heads_taken != self.validator.heads_seen()
+    }
+
+    /// The next request's head; `None` with [`Self::fault`] set if it cannot be parsed.
     pub(crate) fn take_request(&mut self) -> Option<RequestHead> {
-        if self.heads_taken == self.validator.heads_seen() {
-            return None;
-        }
         self.heads_taken += 1;
         while let Some(b'\r' | b'\n') = self.unread.first() {
             self.unread.advance(1);

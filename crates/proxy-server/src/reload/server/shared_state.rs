@@ -2,7 +2,7 @@
 
 use crate::runtime::descriptors;
 use proxy_limits::{ConcurrencyLimit, ConnectionsByClient, KeySeed};
-use proxy_pipeline::{InFlightLimit, Shared, Time};
+use proxy_pipeline::{ChallengeTokens, InFlightLimit, Shared, Time};
 use proxy_plan::Plan;
 use proxy_telemetry::Lifecycle;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ pub(super) fn new(
         clock: Time::process_clock(),
         health_changes,
         target_changes: Arc::default(),
+        challenges: ChallengeTokens::default(),
         lifecycle,
     }
 }
@@ -38,6 +39,7 @@ pub(super) fn set_limits(shared: &Shared, plan: &Plan) {
         health_changes: _,
         target_changes: _,
         clients,
+        challenges: _,
         lifecycle: _,
         memory: _,
         clock: _,

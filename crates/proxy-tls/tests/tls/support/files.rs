@@ -125,6 +125,7 @@ impl Dir {
             cert_file: self.write(&format!("{stem}.crt"), &issued.cert),
             key_file: self.write(&format!("{stem}.key"), issued.key.serialize_pem()),
             held: None,
+            is_obtained: false,
             ocsp_file: None,
             server_names: Vec::new(),
         }

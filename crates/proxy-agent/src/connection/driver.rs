@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, bad};
 use crate::error::CallError;
+use crate::link::connect_socket;
 use agent_protocol::{
     AgentMessage, DecisionPrefix, Encoding, Frame, FrameError, FrameType, LENGTH_BYTES, read_frame,
 };
@@ -11,7 +12,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 
 /// Bytes read at once.
@@ -84,7 +84,7 @@ pub(crate) async fn run(connection: Rc<Connection>) {
 }
 
 async fn serve(connection: &Connection) -> CallError {
-    let stream = match UnixStream::connect(&connection.endpoint.socket).await {
+    let stream = match connect_socket(&connection.endpoint).await {
         Ok(stream) => stream,
         Err(error) => return CallError::Unreachable(error.to_string()),
     };

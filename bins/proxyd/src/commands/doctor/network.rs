@@ -1,0 +1,161 @@
+//! Checks of the addresses of listeners and targets.
+
+use super::Finding;
+use proxy_model::{BindAddress, Host, Listener, Model, TargetAddress};
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Maximum time of one connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Maximum time of one look-up: the resolver's own timeout can be half a minute.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) fn check(model: &Model) -> Vec<Finding> {
+    let mut findings: Vec<_> = model.listeners.iter().filter_map(listener).collect();
+    let mut checked = BTreeSet::new();
+    for upstream in &model.upstreams {
+        for target in &upstream.targets {
+            let address = &*target.address;
+            if checked.insert(subject(address)) {
+                findings.extend(check_target(address));
+            }
+        }
+    }
+    findings
+}
+
+/// Binds the address and gives it back. Unix sockets are not tried: one that exists is replaced at start.
+fn listener(listener: &Listener) -> Option<Finding> {
+    let BindAddress::Tcp(address) = &*listener.address else {
+        return None;
+    };
+    let subject = format!("listener {}", listener.name);
+    Some(match TcpListener::bind(address) {
+        Ok(_) => Finding::ok(subject, format!("{address} can be bound")),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Finding::warning(
+            subject,
+            format!("{address} is in use"),
+            format!(
+                "right if proxyd runs; else `ss -ltnp 'sport = :{}'` names the program",
+                address.port()
+            ),
+        ),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Finding::fault(
+            subject,
+            format!("{address}: {error}"),
+            "give the unit AmbientCapabilities=CAP_NET_BIND_SERVICE or a socket unit, or use a port from 1024",
+        ),
+        Err(error) => Finding::fault(
+            subject,
+            format!("{address}: {error}"),
+            "`ip address` lists the addresses of this machine",
+        ),
+    })
+}
+
+fn subject(address: &TargetAddress) -> String {
+    let TargetAddress { host, port } = address;
+    match host {
+        Host::Ip(ip) => format!("target {}", SocketAddr::new(*ip, *port)),
+        Host::Name(name) => format!("target {name}:{port}"),
+        Host::Service(name) => format!("target {name}"),
+    }
+}
+
+/// Looks the name up and connects to each address. SRV records are not looked up: the system's resolver has
+/// no such call.
+fn check_target(address: &TargetAddress) -> Vec<Finding> {
+    let subject = subject(address);
+    let port = address.port;
+    match &address.host {
+        Host::Ip(ip) => vec![connect(subject, SocketAddr::new(*ip, port))],
+        Host::Service(_) => vec![Finding::ok(subject, "SRV records are not checked")],
+        Host::Name(name) => match look_up(name, port) {
+            Ok(addresses) => {
+                let each = addresses.into_iter();
+                each.map(|found| connect(format!("{subject} ({found})"), found))
+                    .collect()
+            }
+            Err(problem) => vec![Finding::warning(
+                subject,
+                problem,
+                format!("`getent hosts {name}` asks the same resolver; see /etc/resolv.conf"),
+            )],
+        },
+    }
+}
+
+fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    let (sender, receiver) = mpsc::channel();
+    let host = name.to_owned();
+    // The thread of a look-up without an answer ends with the program.
+    thread::spawn(move || {
+        let found = (host.as_str(), port).to_socket_addrs();
+        drop(sender.send(found.map(Iterator::collect::<Vec<_>>)));
+    });
+    match receiver.recv_timeout(LOOKUP_TIMEOUT) {
+        Ok(Ok(addresses)) if addresses.is_empty() => Err("the name has no address".to_owned()),
+        Ok(Ok(addresses)) => Ok(addresses),
+        Ok(Err(error)) => Err(format!("the name is not resolved: {error}")),
+        Err(_) => Err(format!(
+            "the name is not resolved in {} s",
+            LOOKUP_TIMEOUT.as_secs()
+        )),
+    }
+}
+
+fn connect(subject: String, address: SocketAddr) -> Finding {
+    match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+        Ok(_) => Finding::ok(subject, "accepts connections"),
+        Err(error) => Finding::warning(
+            subject,
+            error.to_string(),
+            "start it, or open the firewall; requests for it are answered by other targets, or 503",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Severity;
+    use super::*;
+
+    #[test]
+    fn a_target_is_tried_once() {
+        let target = TcpListener::bind("127.0.0.1:0").unwrap();
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+        let closed_address = closed.local_addr().unwrap();
+        drop(closed);
+        let open = target.local_addr().unwrap();
+        let text = format!(
+            "upstreams {{ upstream \"a\" {{ target \"{open}\"; target \"{closed_address}\" }}; \
+             upstream \"b\" {{ target \"{open}\" }} }}\n\
+             listeners {{ listener \"l\" {{ address \"{open}\" }} }}"
+        );
+        let model = proxy_config::parse(&text, "test.kdl").unwrap().model;
+
+        let found: Vec<_> = check(&model)
+            .into_iter()
+            .map(|finding| (finding.severity, finding.subject))
+            .collect();
+
+        let expected = [
+            (Severity::Warning, "listener l".to_owned()),
+            (Severity::Ok, format!("target {open}")),
+            (Severity::Warning, format!("target {closed_address}")),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_name_without_addresses_is_told() {
+        let problem = look_up("no-such-name.invalid", 80).unwrap_err();
+
+        assert!(problem.contains("not resolved"), "{problem}");
+    }
+}

@@ -1,0 +1,66 @@
+//! A client that verifies what a listener shows: curl.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What curl received, or why it received nothing.
+pub(crate) struct Answer {
+    pub(crate) body: Result<String, String>,
+    /// The chain that the server showed, in PEM with a description of each certificate.
+    pub(crate) certificates: String,
+}
+
+/// Asks for `/` of `host` at `port` of this machine, trusting `roots` only.
+#[track_caller]
+pub(crate) fn https(host: &str, port: u16, roots: &Path) -> Answer {
+    let output = Command::new("curl")
+        .args(["--silent", "--show-error", "--max-time", "20"])
+        .args(["--resolve", &format!("{host}:{port}:127.0.0.1")])
+        .arg("--cacert")
+        .arg(roots)
+        .args(["--write-out", "\n=====\n%{certs}"])
+        .arg(format!("https://{host}:{port}/"))
+        .output();
+    let Ok(output) = output else {
+        panic!("curl is missing: `cargo xtask setup` installs it");
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (body, certificates) = text.split_once("\n=====\n").unwrap();
+    Answer {
+        body: if output.status.success() {
+            Ok(body.to_owned())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
+        },
+        certificates: certificates.to_owned(),
+    }
+}
+
+/// Asks for a path of `port` of this machine without TLS; status and body.
+#[track_caller]
+pub(crate) fn http(port: u16, path: &str) -> (u16, String) {
+    let output = Command::new("curl")
+        .args(["--silent", "--show-error", "--max-time", "20"])
+        .args(["--write-out", "\n%{http_code}"])
+        .arg(format!("http://127.0.0.1:{port}{path}"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (body, status) = text.rsplit_once('\n').unwrap();
+    (status.parse().unwrap(), body.to_owned())
+}
+
+/// Fetches a file over HTTPS.
+#[track_caller]
+pub(crate) fn fetch(url: &str, roots: &Path) -> String {
+    let output = Command::new("curl")
+        .args(["--silent", "--show-error", "--fail", "--max-time", "20"])
+        .arg("--cacert")
+        .arg(roots)
+        .arg(url)
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

@@ -1,0 +1,108 @@
+//! Failures: what an operator sees, and what clients still get.
+
+use crate::client::http;
+use crate::pebble::{Pebble, Policy};
+use crate::site::{Site, wait_for_certificate, wait_for_failure};
+use std::fs;
+
+#[test]
+fn a_host_that_cannot_be_reached_is_told_with_what_to_do() {
+    let pebble = Pebble::start(Policy::USUAL);
+    let site = Site::new(&pebble);
+    let proxyd = site.start(&site.block("\"unknown.test\"", ""));
+    let failure = wait_for_failure(&proxyd);
+    // Pebble has no type of its own for names that do not resolve.
+    let problem = failure.text("problem");
+    assert!(
+        ["dns", "connection", "malformed", "unauthorized"].contains(&problem),
+        "{problem}"
+    );
+    assert!(
+        failure.text("detail").contains("unknown.test"),
+        "{failure:?}"
+    );
+    assert!(!failure.text("advice").is_empty());
+    assert_eq!(failure.text("stored_until"), "none");
+
+    // Without a certificate there is no handshake, and the process is ready for the others.
+    let refused = site.ask("unknown.test", &pebble.server_roots()).body;
+    assert!(refused.unwrap_err().contains("alert"));
+    let admin = proxyd.admin_address().port();
+    let (status, ready) = http(admin, "/ready");
+    assert_eq!(status, 200);
+    assert!(
+        ready.contains("unknown.test has no certificate yet"),
+        "{ready}"
+    );
+    let (_, metrics) = http(admin, "/metrics");
+    let failures = metrics
+        .lines()
+        .find(|line| line.starts_with("proxy_acme_consecutive_failures{") && line.ends_with(" 1"));
+    assert!(failures.is_some(), "{metrics}");
+}
+
+#[test]
+fn a_failing_authority_leaves_the_old_certificate() {
+    let mut pebble = Pebble::start(Policy {
+        validity_secs: 30,
+        ..Policy::USUAL
+    });
+    pebble.resolve("a.test");
+    let site = Site::new(&pebble);
+    let block = site.block("\"a.test\"", "");
+    let mut proxyd = site.start(&block);
+    wait_for_certificate(&proxyd);
+    let roots = pebble.issued_roots();
+    let first = site.ask("a.test", &roots).certificates;
+    pebble.stop();
+    proxyd.terminate();
+    assert!(proxyd.wait().success());
+
+    // Another kind of key needs another certificate, which the authority does not give.
+    let proxyd = site.start(&site.block("\"a.test\"", "key-type \"ecdsa-p384\""));
+    let failure = wait_for_failure(&proxyd);
+    assert_eq!(failure.text("problem"), "unreachable");
+    assert_eq!(site.ask("a.test", &roots).certificates, first);
+}
+
+#[test]
+fn an_account_with_another_key_is_told() {
+    let pebble = Pebble::start(Policy::USUAL);
+    pebble.resolve("a.test");
+    let [site, other] = [(); 2].map(|()| {
+        let site = Site::new(&pebble);
+        let mut proxyd = site.start(&site.block("\"a.test\"", ""));
+        wait_for_certificate(&proxyd);
+        proxyd.terminate();
+        proxyd.wait();
+        site
+    });
+    let key = |site: &Site| {
+        let account = fs::read_to_string(site.file("account.json")).unwrap();
+        let key = account.split("\"key_pkcs8\":\"").nth(1).unwrap();
+        key.split('"').next().unwrap().to_owned()
+    };
+    let account = fs::read_to_string(site.file("account.json")).unwrap();
+    let mixed = account.replace(&key(&site), &key(&other));
+    fs::write(site.file("account.json"), mixed).unwrap();
+    fs::remove_file(site.file(".pem")).unwrap();
+
+    let proxyd = site.start(&site.block("\"a.test\"", ""));
+    let failure = wait_for_failure(&proxyd);
+    assert_eq!(failure.text("problem"), "malformed", "{failure:?}");
+    let advice = failure.text("advice");
+    assert!(advice.contains("account.json"), "{advice}");
+}
+
+#[test]
+fn an_authority_with_an_unknown_root_is_not_asked() {
+    let [pebble, other] = [(); 2].map(|()| Pebble::start(Policy::USUAL));
+    pebble.resolve("a.test");
+    let site = Site::new(&pebble);
+    let block = site.block("\"a.test\"", "");
+    let roots = |pebble: &Pebble| pebble.server_roots().display().to_string();
+    let proxyd = site.start(&block.replace(&roots(&pebble), &roots(&other)));
+    // Written as `directory-ca-file`.
+    let failure = wait_for_failure(&proxyd);
+    assert_eq!(failure.text("problem"), "unreachable", "{failure:?}");
+}

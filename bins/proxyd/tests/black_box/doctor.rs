@@ -1,0 +1,107 @@
+//! `proxyd doctor`.
+
+use crate::support::BINARY;
+use proxy_testkit::Upstream;
+use serde_json::Value;
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Command, Output};
+
+fn doctor(kdl: &str, more: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("proxyd.kdl");
+    fs::write(&file, kdl).unwrap();
+    let mut command = Command::new(BINARY);
+    command.env_remove("PROXYD_CONFIG").arg("doctor");
+    command.arg("--config").arg(&file).args(more);
+    command.output().unwrap()
+}
+
+fn configuration(listener: &str, target: &str) -> String {
+    format!(
+        r#"
+        listeners {{ listener "main" {{ address "{listener}"; backlog 100 }} }}
+        routes {{ route "all" {{ upstream "app" }} }}
+        upstreams {{ upstream "app" {{ target "{target}" }} }}
+        limits {{ max-total-connections 100 }}
+        "#
+    )
+}
+
+/// The findings of a subject, as `severity: state`.
+fn findings(output: &Output, subject: &str) -> Vec<String> {
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = report["findings"].as_array().unwrap().iter();
+    let own = all.filter(|finding| finding["subject"] == subject);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    own.map(|finding| {
+        format!(
+            "{}: {}",
+            text(&finding["severity"]),
+            text(&finding["state"])
+        )
+    })
+    .collect()
+}
+
+#[test]
+fn a_machine_that_can_serve_has_no_fault() {
+    let upstream = Upstream::saying("hello");
+    let target = upstream.address().to_string();
+
+    let output = doctor(&configuration("127.0.0.1:0", &target), &["--json"]);
+
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(
+        findings(&output, &format!("target {target}")),
+        ["ok: accepts connections"]
+    );
+    assert_eq!(
+        findings(&output, "listener main"),
+        ["ok: 127.0.0.1:0 can be bound"]
+    );
+}
+
+#[test]
+fn a_port_in_use_and_a_dead_target_are_warnings() {
+    let dead = TcpListener::bind("127.0.0.1:0").unwrap();
+    let dead_address = dead.local_addr().unwrap().to_string();
+    drop(dead);
+    let busy = Upstream::saying("");
+    let address = busy.address().to_string();
+
+    let output = doctor(&configuration(&address, &dead_address), &[]);
+
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains(&format!("warning  listener main: {address} is in use")));
+    let dead = format!("warning  target {dead_address}: Connection refused");
+    assert!(said.contains(&dead), "{said}");
+    assert!(said.contains("0 faults, "), "{said}");
+}
+
+#[test]
+fn an_address_of_another_machine_is_a_fault() {
+    let upstream = Upstream::saying("hello");
+    let target = upstream.address().to_string();
+
+    let output = doctor(&configuration("192.0.2.1:8080", &target), &["--json"]);
+
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let found = findings(&output, "listener main");
+    assert!(
+        found
+            .iter()
+            .any(|found| found.starts_with("fault: 192.0.2.1:8080: ")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn an_invalid_configuration_is_reported_alone() {
+    let output = doctor("listeners { listener \"a\" }", &["--json"]);
+
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("proxyd.kdl"));
+}

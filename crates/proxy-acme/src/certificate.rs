@@ -1,0 +1,119 @@
+//! The parsed fields of a stored certificate.
+
+use crate::error::AcmeError;
+use crate::renewal::Validity;
+use crate::settings::AcmeSettings;
+use aws_lc_rs::digest::{SHA256, digest};
+use instant_acme::CertificateIdentifier;
+use proxy_model::AcmeKeyType;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, Der};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
+use x509_parser::prelude::FromDer;
+use x509_parser::public_key::PublicKey;
+use x509_parser::time::ASN1Time;
+
+/// The parsed fields of a stored certificate.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StoredCertificate {
+    pub(crate) validity: Validity,
+    /// Its DNS names, in lower case.
+    names: Vec<String>,
+    /// `None` for a kind that is not configured here.
+    key_type: Option<AcmeKeyType>,
+    /// Key identifier of its issuer, and its serial number, as in renewal information. [RFC 9773 §4.1]
+    renewal_id: Option<(Vec<u8>, Vec<u8>)>,
+    /// A number from 0 to 1 that differs between certificates.
+    pub(crate) spread: f64,
+}
+
+impl StoredCertificate {
+    /// Parses the leaf of a PEM chain.
+    pub(crate) fn parse(pem: &[u8]) -> Result<Self, AcmeError> {
+        let bad = |why: &str| AcmeError::BadCertificate(why.to_owned());
+        let leaf = CertificateDer::from_pem_slice(pem).map_err(|_| bad("is not in PEM"))?;
+        let (_, parsed) =
+            X509Certificate::from_der(&leaf).map_err(|_| bad("is not an X.509 certificate"))?;
+        let validity = parsed.validity();
+        Ok(Self {
+            validity: Validity {
+                not_before: system_time(validity.not_before),
+                not_after: system_time(validity.not_after),
+            },
+            names: names(&parsed),
+            key_type: key_type(&parsed),
+            renewal_id: renewal_id(&parsed),
+            spread: spread(&leaf),
+        })
+    }
+
+    /// Whether it is a certificate for these settings.
+    pub(crate) fn fits(&self, settings: &AcmeSettings) -> bool {
+        let (hosts, key_type) = (&settings.hosts, settings.key_type);
+        self.key_type == Some(key_type) && hosts.iter().all(|host| self.names.contains(host))
+    }
+
+    /// Checks a certificate that the authority has issued.
+    pub(crate) fn check(&self, settings: &AcmeSettings, now: SystemTime) -> Result<(), AcmeError> {
+        let bad = |why: &str| Err(AcmeError::BadCertificate(why.to_owned()));
+        if !self.fits(settings) {
+            return bad("is not for the hosts or the key that were asked for");
+        }
+        if self.validity.not_after <= now {
+            return bad("has expired already");
+        }
+        Ok(())
+    }
+
+    /// Its identifier in renewal information. [RFC 9773 §4.1]
+    pub(crate) fn renewal_id(&self) -> Option<CertificateIdentifier<'static>> {
+        let (issuer, serial) = self.renewal_id.as_ref()?;
+        let id = CertificateIdentifier::new(Der::from_slice(issuer), Der::from_slice(serial));
+        Some(id.into_owned())
+    }
+}
+
+fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
+    let Ok(Some(extension)) = certificate.subject_alternative_name() else {
+        return Vec::new();
+    };
+    let names = extension.value.general_names.iter();
+    let names = names.filter_map(|name| match name {
+        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+        _ => None,
+    });
+    names.collect()
+}
+
+fn key_type(certificate: &X509Certificate<'_>) -> Option<AcmeKeyType> {
+    match certificate.public_key().parsed().ok()? {
+        PublicKey::EC(point) if point.key_size() == 256 => Some(AcmeKeyType::EcdsaP256),
+        PublicKey::EC(point) if point.key_size() == 384 => Some(AcmeKeyType::EcdsaP384),
+        PublicKey::RSA(_) => Some(AcmeKeyType::Rsa2048),
+        _ => None,
+    }
+}
+
+fn renewal_id(certificate: &X509Certificate<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut extensions = certificate.iter_extensions();
+    let issuer = extensions.find_map(|extension| match extension.parsed_extension() {
+        ParsedExtension::AuthorityKeyIdentifier(issuer) => issuer.key_identifier.as_ref(),
+        _ => None,
+    });
+    Some((issuer?.0.to_vec(), certificate.raw_serial().to_vec()))
+}
+
+/// A number from 0 to 1 by the digest of the certificate.
+fn spread(leaf: &CertificateDer<'_>) -> f64 {
+    let digest = digest(&SHA256, leaf);
+    let first = digest.as_ref().first().copied().unwrap_or_default();
+    f64::from(first) / f64::from(u8::MAX)
+}
+
+fn system_time(time: ASN1Time) -> SystemTime {
+    let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
+    let since = Duration::from_secs(seconds);
+    UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
+}

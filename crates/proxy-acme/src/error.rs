@@ -1,0 +1,237 @@
+//! The reasons why there is no new certificate, with what to do.
+
+use crate::settings::AcmeSettings;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Prefix of the problem types of ACME. [RFC 8555 §6.7]
+const TYPE_PREFIX: &str = "urn:ietf:params:acme:error:";
+/// Length of a text of the authority in messages, in characters.
+const MAX_TEXT_CHARS: usize = 500;
+
+/// The reason why there is no new certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum AcmeError {
+    /// A file or folder of the storage cannot be used.
+    #[error("`{}`: {error}", path.display())]
+    Storage {
+        /// Path of the file or folder.
+        path: PathBuf,
+        /// The error.
+        error: io::Error,
+    },
+    /// The stored account is damaged.
+    #[error("`{}` is no ACME account", path.display())]
+    BadAccount {
+        /// Path of the account.
+        path: PathBuf,
+    },
+    /// The key of the external account cannot be used.
+    #[error("`{}` {why}", path.display())]
+    BadExternalKey {
+        /// Path of the key.
+        path: PathBuf,
+        /// The fault.
+        why: String,
+    },
+    /// The roots for the authority's server cannot be used.
+    #[error("the roots for the authority's server: {0}")]
+    BadRoots(String),
+    /// The authority does not answer, or not by ACME.
+    #[error("the authority does not answer: {0}")]
+    Unreachable(String),
+    /// The authority did not decide in time.
+    #[error("the authority did not decide in time")]
+    TimedOut,
+    /// The authority refused.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The authority does not offer the challenge.
+    #[error("the authority does not offer `{challenge}` for {host}")]
+    NotOffered {
+        /// The host.
+        host: String,
+        /// The challenge that is configured.
+        challenge: &'static str,
+    },
+    /// The program of DNS-01 failed.
+    #[error("the `dns-command` for {name} {why}")]
+    DnsCommand {
+        /// Name of the record.
+        name: String,
+        /// The fault.
+        why: String,
+    },
+    /// A key or a signing request cannot be made.
+    #[error("cannot make a key: {0}")]
+    Key(String),
+    /// The authority's certificate cannot be used.
+    #[error("the authority's certificate {0}")]
+    BadCertificate(String),
+}
+
+/// A refusal by the authority.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// The host that it is about; `None` for the whole order or account.
+    pub host: Option<String>,
+    /// The problem's type, without the prefix of ACME. [RFC 8555 §6.7]
+    pub kind: String,
+    /// The authority's explanation.
+    pub detail: String,
+    /// Time after which the authority takes the next attempt, if it said so.
+    pub retry_after: Option<Duration>,
+}
+
+impl AcmeError {
+    /// A short name of the cause: the authority's problem type, or one of our own.
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Storage { .. } => "storage",
+            Self::BadAccount { .. } => "bad_account",
+            Self::BadExternalKey { .. } => "bad_external_key",
+            Self::BadRoots(_) => "bad_roots",
+            Self::Unreachable(_) => "unreachable",
+            Self::TimedOut => "timed_out",
+            Self::Refused(refusal) => &refusal.kind,
+            Self::NotOffered { .. } => "not_offered",
+            Self::DnsCommand { .. } => "dns_command",
+            Self::Key(_) => "key",
+            Self::BadCertificate(_) => "bad_certificate",
+        }
+    }
+
+    /// What an operator can do about it.
+    pub fn advice(&self, settings: &AcmeSettings) -> String {
+        let fixed = match self {
+            Self::Storage { .. } => "let the process write to `storage`",
+            Self::BadAccount { path } => {
+                let path = path.display();
+                return format!("restore `{path}`, or remove it so that a new account is made");
+            }
+            Self::BadExternalKey { .. } => "write the key as the authority gave it, in base64url",
+            Self::BadRoots(_) => "check `directory-ca-file`",
+            Self::Unreachable(_) => "check `directory`, and that this machine reaches it",
+            Self::TimedOut => "wait: it is tried again",
+            Self::Refused(refusal) => return refusal.advice(settings),
+            Self::NotOffered { .. } => "choose another `challenge`; wildcards need `dns-01`",
+            Self::DnsCommand { .. } => "run the program by hand with the same arguments",
+            Self::Key(_) => "choose another `key-type`",
+            Self::BadCertificate(_) => "ask the authority; the certificate in use stays",
+        };
+        fixed.to_owned()
+    }
+
+    /// Time after which the authority takes the next attempt, if it said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(refusal) => refusal.retry_after,
+            _ => None,
+        }
+    }
+}
+
+impl Refusal {
+    /// A refusal with the problem document of the authority.
+    pub(crate) fn new(host: Option<String>, problem: &instant_acme::Problem) -> Self {
+        let kind = problem.r#type.as_deref().unwrap_or("about:blank");
+        let detail = problem.detail.as_deref().unwrap_or_default();
+        let mut detail = readable(detail);
+        for part in &problem.subproblems {
+            detail.push_str("; ");
+            detail.push_str(&readable(&part.to_string()));
+        }
+        Self {
+            host,
+            kind: readable(kind.strip_prefix(TYPE_PREFIX).unwrap_or(kind)),
+            detail,
+            retry_after: None,
+        }
+    }
+
+    fn advice(&self, settings: &AcmeSettings) -> String {
+        let host = self.host.as_deref();
+        let host = host.unwrap_or("the host");
+        let challenge = settings.challenge.name();
+        match &*self.kind {
+            "dns" => format!("publish the records of {host} in DNS; `{challenge}` needs them"),
+            "connection" | "tls" => format!(
+                "let the authority reach {host} for `{challenge}`: address records, firewall, port {}",
+                if challenge == "http-01" { 80 } else { 443 }
+            ),
+            "unauthorized" if self.host.is_some() => {
+                format!("another server answers for {host}: check its address records")
+            }
+            "unauthorized" | "malformed" | "accountDoesNotExist" => {
+                "the authority does not know the stored account or its key: restore `account.json`, or \
+                 remove it so that a new account is made"
+                    .to_owned()
+            }
+            "incorrectResponse" => {
+                format!("another server or an old record answers for {host}")
+            }
+            "caa" => format!("let a CAA record of {host} name this authority"),
+            "rateLimited" => {
+                "wait; use the authority's staging directory for trials".to_owned()
+            }
+            "rejectedIdentifier" | "unsupportedIdentifier" => {
+                format!("the authority issues nothing for {host}: remove it from `hosts`")
+            }
+            "externalAccountRequired" => "write `eab` with the authority's key".to_owned(),
+            "userActionRequired" => "agree to the authority's new terms on its site".to_owned(),
+            "invalidContact" | "unsupportedContact" => "correct `email`".to_owned(),
+            "badCSR" | "badPublicKey" | "badSignatureAlgorithm" => {
+                "choose another `key-type`".to_owned()
+            }
+            _ => "read the authority's explanation; it is tried again".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            host,
+            kind,
+            detail,
+            retry_after: _,
+        } = self;
+        match host {
+            Some(host) => write!(f, "the authority refuses {host}: {kind}: {detail}"),
+            None => write!(f, "the authority refuses: {kind}: {detail}"),
+        }
+    }
+}
+
+/// A text of the authority on one line of bounded length.
+pub(crate) fn readable(text: &str) -> String {
+    let text = text.chars().take(MAX_TEXT_CHARS);
+    text.map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+impl From<instant_acme::Error> for AcmeError {
+    fn from(error: instant_acme::Error) -> Self {
+        match error {
+            instant_acme::Error::Api(problem) => Self::Refused(Refusal::new(None, &problem)),
+            instant_acme::Error::Timeout(_) => Self::TimedOut,
+            other => Self::Unreachable(readable(&causes(&other))),
+        }
+    }
+}
+
+/// An error with its causes.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,266 @@
+//! The task of one certificate: obtain it, store it, renew it.
+
+use crate::account::{self, blocking};
+use crate::authority::RetryAfter;
+use crate::certificate::StoredCertificate;
+use crate::error::AcmeError;
+use crate::order;
+use crate::renewal::{Window, earliest_order, renewal_time, retry_delay};
+use crate::responder::Responder;
+use crate::settings::AcmeSettings;
+use crate::storage::{Storage, StorageLock};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// Longest sleep: the time of day may jump, and another process may store a certificate.
+const MAX_SLEEP: Duration = Duration::from_mins(10);
+/// Delay before the lock is tried again.
+const LOCK_RETRY: Duration = Duration::from_secs(2);
+/// Interval of asking for renewal information, if the authority does not say.
+const WINDOW_INTERVAL: Duration = Duration::from_hours(6);
+/// Bounds on an interval that the authority says.
+const MIN_WINDOW_INTERVAL: Duration = Duration::from_mins(10);
+const MAX_WINDOW_INTERVAL: Duration = Duration::from_hours(24);
+
+/// An event of a certificate.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A certificate is stored, from before or by another process.
+    Stored {
+        /// End of its validity.
+        not_after: SystemTime,
+        /// Time of its renewal.
+        renew_at: SystemTime,
+    },
+    /// The authority has issued a certificate, which is stored.
+    Obtained {
+        /// End of its validity.
+        not_after: SystemTime,
+        /// Time of its renewal.
+        renew_at: SystemTime,
+    },
+    /// An attempt begins.
+    Ordering,
+    /// An attempt failed; a stored certificate stays.
+    Failed {
+        /// The settings of the attempt.
+        settings: &'a AcmeSettings,
+        /// The reason.
+        error: &'a AcmeError,
+        /// Failures since the last success.
+        failures: u32,
+        /// Time of the next attempt.
+        retry_at: SystemTime,
+        /// End of validity of the stored certificate; `None` if there is none.
+        not_after: Option<SystemTime>,
+    },
+}
+
+/// State of the task.
+struct Keeper<O> {
+    responder: Arc<dyn Responder>,
+    observe: O,
+    now: fn() -> SystemTime,
+    retry_after: RetryAfter,
+    failures: u32,
+    /// Earliest time of the next attempt after a failure or a success.
+    retry_at: Option<SystemTime>,
+    /// The certificate that was reported last.
+    known: Option<StoredCertificate>,
+    /// The authority's window for that certificate, and when to ask again.
+    window: Option<Window>,
+    ask_window_at: Option<SystemTime>,
+}
+
+/// Keeps the certificate of `settings` stored and valid until their channel closes. Other settings take
+/// effect at once, also while it waits after a failure. `observe` is called for each event.
+pub async fn keep(
+    mut settings: watch::Receiver<AcmeSettings>,
+    responder: Arc<dyn Responder>,
+    observe: impl FnMut(Event<'_>) + Send,
+    now: fn() -> SystemTime,
+) {
+    let mut keeper = Keeper {
+        responder,
+        observe,
+        now,
+        retry_after: RetryAfter::default(),
+        failures: 0,
+        retry_at: None,
+        known: None,
+        window: None,
+        ask_window_at: None,
+    };
+    loop {
+        let current = settings.borrow_and_update().clone();
+        let pause = keeper.step(&current).await;
+        tokio::select! {
+            () = sleep(pause.min(MAX_SLEEP)) => {}
+            changed = settings.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                keeper.failures = 0;
+                keeper.retry_at = None;
+            }
+        }
+    }
+}
+
+impl<O: FnMut(Event<'_>) + Send> Keeper<O> {
+    /// Does what is due, and returns the time until the next step.
+    async fn step(&mut self, settings: &AcmeSettings) -> Duration {
+        let storage = Storage::new(settings);
+        let stored = match stored(&storage).await {
+            Ok(stored) => stored.filter(|stored| stored.fits(settings)),
+            Err(error) => {
+                let left = self.retry_at.map(|at| at.duration_since((self.now)()));
+                return match left {
+                    Some(Ok(left)) => left,
+                    Some(Err(_)) | None => self.fail(settings, &error),
+                };
+            }
+        };
+        self.notice(stored.as_ref());
+        let due = self.due(stored.as_ref());
+        let now = (self.now)();
+        if now < due {
+            self.ask_window(settings, &storage).await;
+            let due = self.due(stored.as_ref());
+            return due.duration_since(now).unwrap_or_default();
+        }
+        match self.try_renew(settings, &storage).await {
+            Ok(Some(lock)) => {
+                // The next step reads the certificate.
+                drop(lock);
+                Duration::ZERO
+            }
+            Ok(None) => LOCK_RETRY,
+            Err(error) => self.fail(settings, &error),
+        }
+    }
+
+    /// Reports a stored certificate that is not known yet.
+    fn notice(&mut self, stored: Option<&StoredCertificate>) {
+        if self.known.as_ref() == stored {
+            return;
+        }
+        self.known = stored.cloned();
+        self.window = None;
+        self.ask_window_at = None;
+        if let Some(stored) = stored {
+            self.failures = 0;
+            self.retry_at = None;
+            (self.observe)(Event::Stored {
+                not_after: stored.validity.not_after,
+                renew_at: renewal_time(stored.validity, None, stored.spread),
+            });
+        }
+    }
+
+    /// The time of the next attempt.
+    fn due(&self, stored: Option<&StoredCertificate>) -> SystemTime {
+        let renewal =
+            stored.map(|stored| renewal_time(stored.validity, self.window, stored.spread));
+        let renewal = renewal.unwrap_or(UNIX_EPOCH);
+        self.retry_at.map_or(renewal, |retry| retry.max(renewal))
+    }
+
+    /// Asks the authority when it wants the stored certificate to be renewed, if that is due. A failure
+    /// changes nothing.
+    async fn ask_window(&mut self, settings: &AcmeSettings, storage: &Storage) {
+        let now = (self.now)();
+        if self.ask_window_at.is_some_and(|at| now < at) {
+            return;
+        }
+        let mut interval = WINDOW_INTERVAL;
+        let id = self.known.as_ref().and_then(StoredCertificate::renewal_id);
+        let account = account::open_stored(settings, storage, &self.retry_after).await;
+        if let (Some(id), Ok(Some(account))) = (id, account)
+            && let Ok((info, again)) = account.renewal_info(&id).await
+        {
+            interval = again.clamp(MIN_WINDOW_INTERVAL, MAX_WINDOW_INTERVAL);
+            let window = info.suggested_window;
+            let (start, end) = (window.start.unix_timestamp(), window.end.unix_timestamp());
+            self.window = Some(Window {
+                start: unix_time(start),
+                end: unix_time(end),
+            });
+        }
+        self.ask_window_at = now.checked_add(interval);
+    }
+
+    /// Obtains and stores a certificate, unless another process does: then `None`. The lock is returned, so
+    /// that it is held until the certificate is stored.
+    async fn try_renew(
+        &mut self,
+        settings: &AcmeSettings,
+        storage: &Storage,
+    ) -> Result<Option<StorageLock>, AcmeError> {
+        let of = storage.clone();
+        let Some(lock) = blocking(move || of.lock()).await? else {
+            return Ok(None);
+        };
+        // Another process may have renewed it before the lock was free.
+        let stored = stored(storage).await?;
+        let stored = stored.filter(|stored| stored.fits(settings));
+        if stored != self.known {
+            return Ok(Some(lock));
+        }
+        (self.observe)(Event::Ordering);
+        let account = account::open(settings, storage, &self.retry_after).await?;
+        let replaced = self
+            .window
+            .and(self.known.as_ref())
+            .and_then(StoredCertificate::renewal_id);
+        let own = (settings, &account);
+        let pem = order::obtain(own, &self.responder, replaced, self.now).await?;
+        let obtained = StoredCertificate::parse(&pem)?;
+        let of = storage.clone();
+        blocking(move || of.write_certificate(&pem)).await?;
+        self.failures = 0;
+        self.retry_at = Some(earliest_order(obtained.validity, (self.now)()));
+        self.window = None;
+        self.ask_window_at = None;
+        (self.observe)(Event::Obtained {
+            not_after: obtained.validity.not_after,
+            renew_at: renewal_time(obtained.validity, None, obtained.spread),
+        });
+        self.known = Some(obtained);
+        Ok(Some(lock))
+    }
+
+    /// Reports a failure, and returns the time until the next attempt.
+    fn fail(&mut self, settings: &AcmeSettings, error: &AcmeError) -> Duration {
+        let asked = error.retry_after().or(self.retry_after.take());
+        self.failures = self.failures.saturating_add(1);
+        let delay = retry_delay(self.failures, asked);
+        let retry_at = (self.now)() + delay;
+        self.retry_at = Some(retry_at);
+        (self.observe)(Event::Failed {
+            settings,
+            error,
+            failures: self.failures,
+            retry_at,
+            not_after: self.known.as_ref().map(|known| known.validity.not_after),
+        });
+        delay
+    }
+}
+
+/// The stored certificate; `None` if there is none.
+async fn stored(storage: &Storage) -> Result<Option<StoredCertificate>, AcmeError> {
+    let storage = storage.clone();
+    blocking(move || {
+        let pem = storage.read_certificate()?;
+        pem.map(|pem| StoredCertificate::parse(&pem)).transpose()
+    })
+    .await
+}
+
+fn unix_time(seconds: i64) -> SystemTime {
+    let since = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+    UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
+}

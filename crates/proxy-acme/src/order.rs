@@ -1,0 +1,214 @@
+//! One order: from the authority's challenges to a signed certificate.
+
+use crate::account::blocking;
+use crate::certificate::StoredCertificate;
+use crate::dns_command::{self, RecordChange};
+use crate::error::{AcmeError, Refusal};
+use crate::request::{SigningRequest, challenge_certificate, signing_request};
+use crate::responder::Responder;
+use crate::settings::{AcmeSettings, Challenge, DnsCommand};
+use instant_acme::{
+    Account, AuthorizationHandle, AuthorizationStatus, CertificateIdentifier, ChallengeType,
+    Identifier, KeyAuthorization, NewOrder, Order, OrderStatus, RetryPolicy,
+};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use zeroize::Zeroizing;
+
+/// Polling of the authority: it validates from several places of the world.
+const POLLS: RetryPolicy = RetryPolicy::new()
+    .initial_delay(Duration::from_millis(250))
+    .backoff(1.5)
+    .timeout(Duration::from_mins(3));
+
+/// The answers to the challenges of one order. Drop withdraws all of them.
+struct Answers {
+    responder: Arc<dyn Responder>,
+    published: Vec<Answer>,
+}
+
+/// A published answer.
+enum Answer {
+    Token(String),
+    Certificate(String),
+    Record {
+        command: DnsCommand,
+        name: String,
+        value: String,
+    },
+}
+
+/// Obtains a certificate with a new key, in place of `replaced` if the authority supports that. Returns key
+/// and chain in PEM.
+pub(crate) async fn obtain(
+    (settings, account): (&AcmeSettings, &Account),
+    responder: &Arc<dyn Responder>,
+    replaced: Option<CertificateIdentifier<'_>>,
+    now: fn() -> SystemTime,
+) -> Result<Zeroizing<Vec<u8>>, AcmeError> {
+    let hosts = settings.hosts.iter();
+    let hosts: Vec<Identifier> = hosts.cloned().map(Identifier::Dns).collect();
+    let mut order = place(account, &hosts, replaced).await?;
+    let mut answers = Answers {
+        responder: Arc::clone(responder),
+        published: Vec::new(),
+    };
+    answer_all(&mut order, settings, &mut answers).await?;
+    match order.poll_ready(&POLLS).await {
+        Ok(OrderStatus::Ready) => {}
+        Ok(_) => return Err(refusal(&mut order, None).await),
+        Err(error) => return Err(refusal(&mut order, Some(error)).await),
+    }
+    drop(answers);
+    let own = settings.clone();
+    let request = blocking(move || signing_request(&own.hosts, own.key_type)).await?;
+    let SigningRequest { key_pem, der } = request;
+    order.finalize_csr(&der).await?;
+    let chain = order.poll_certificate(&POLLS).await?;
+    let parsed = StoredCertificate::parse(chain.as_bytes())?;
+    parsed.check(settings, now())?;
+    let mut pem = Zeroizing::new(Vec::with_capacity(key_pem.len() + chain.len() + 1));
+    pem.extend_from_slice(key_pem.as_bytes());
+    pem.extend_from_slice(chain.as_bytes());
+    Ok(pem)
+}
+
+/// Places the order; without `replaced` if the authority does not accept that.
+async fn place(
+    account: &Account,
+    hosts: &[Identifier],
+    replaced: Option<CertificateIdentifier<'_>>,
+) -> Result<Order, AcmeError> {
+    if let Some(replaced) = replaced {
+        let order = NewOrder::new(hosts).replaces(replaced);
+        if let Ok(order) = account.new_order(&order).await {
+            return Ok(order);
+        }
+    }
+    Ok(account.new_order(&NewOrder::new(hosts)).await?)
+}
+
+/// Answers the challenge of each host that the authority does not trust yet.
+async fn answer_all(
+    order: &mut Order,
+    settings: &AcmeSettings,
+    answers: &mut Answers,
+) -> Result<(), AcmeError> {
+    let kind = match settings.challenge {
+        Challenge::Http01 => ChallengeType::Http01,
+        Challenge::TlsAlpn01 => ChallengeType::TlsAlpn01,
+        Challenge::Dns01(_) => ChallengeType::Dns01,
+    };
+    let mut authorizations = order.authorizations();
+    while let Some(next) = authorizations.next().await {
+        let mut authorization = next?;
+        let host = authorization.identifier().to_string();
+        match authorization.status {
+            AuthorizationStatus::Pending => {}
+            AuthorizationStatus::Valid => continue,
+            AuthorizationStatus::Invalid
+            | AuthorizationStatus::Revoked
+            | AuthorizationStatus::Expired
+            | AuthorizationStatus::Deactivated => {
+                let refused = refused_challenge(&authorization, &host);
+                return Err(refused.unwrap_or(AcmeError::TimedOut));
+            }
+        }
+        let Some(mut challenge) = authorization.challenge(kind.clone()) else {
+            let challenge = settings.challenge.name();
+            return Err(AcmeError::NotOffered { host, challenge });
+        };
+        let key = challenge.key_authorization();
+        let token = challenge.token.clone();
+        answers.publish(settings, &host, token, &key).await?;
+        challenge.set_ready().await?;
+    }
+    Ok(())
+}
+
+impl Answers {
+    async fn publish(
+        &mut self,
+        settings: &AcmeSettings,
+        host: &str,
+        token: String,
+        key: &KeyAuthorization,
+    ) -> Result<(), AcmeError> {
+        match &settings.challenge {
+            Challenge::Http01 => {
+                self.responder.publish_token(&token, key.as_str());
+                self.published.push(Answer::Token(token));
+            }
+            Challenge::TlsAlpn01 => {
+                let digest = key.digest();
+                let digest = <&[u8; 32]>::try_from(digest.as_ref());
+                let digest = digest.map_err(|error| AcmeError::Key(error.to_string()))?;
+                let (certificate, own_key) = challenge_certificate(host, digest)?;
+                let published = self
+                    .responder
+                    .publish_certificate(host, certificate, own_key);
+                published?;
+                self.published.push(Answer::Certificate(host.to_owned()));
+            }
+            Challenge::Dns01(command) => {
+                let host = host.strip_prefix("*.").unwrap_or(host);
+                let name = format!("_acme-challenge.{host}");
+                let value = key.dns_value();
+                // Removed after a failure too: the program may have made it.
+                self.published.push(Answer::Record {
+                    command: command.clone(),
+                    name: name.clone(),
+                    value: value.clone(),
+                });
+                let command = command.clone();
+                let change = RecordChange::Present;
+                blocking(move || dns_command::run(&command, change, &name, &value)).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        for answer in self.published.drain(..) {
+            match answer {
+                Answer::Token(token) => self.responder.withdraw_token(&token),
+                Answer::Certificate(host) => self.responder.withdraw_certificate(&host),
+                Answer::Record {
+                    command,
+                    name,
+                    value,
+                } => {
+                    // A record that stays is harmless: its value is used once.
+                    let change = RecordChange::Cleanup;
+                    drop(tokio::task::spawn_blocking(move || {
+                        dns_command::run(&command, change, &name, &value)
+                    }));
+                }
+            }
+        }
+    }
+}
+
+/// The reason why an order is not ready: the first challenge that failed, else `error`.
+async fn refusal(order: &mut Order, error: Option<instant_acme::Error>) -> AcmeError {
+    let mut authorizations = order.authorizations();
+    while let Some(Ok(mut authorization)) = authorizations.next().await {
+        if authorization.refresh().await.is_err() {
+            break;
+        }
+        let host = authorization.identifier().to_string();
+        if let Some(refused) = refused_challenge(&authorization, &host) {
+            return refused;
+        }
+    }
+    error.map_or(AcmeError::TimedOut, AcmeError::from)
+}
+
+fn refused_challenge(authorization: &AuthorizationHandle<'_>, host: &str) -> Option<AcmeError> {
+    let mut challenges = authorization.challenges.iter();
+    let problem = challenges.find_map(|challenge| challenge.error.as_ref())?;
+    let host = Some(host.to_owned());
+    Some(AcmeError::Refused(Refusal::new(host, problem)))
+}

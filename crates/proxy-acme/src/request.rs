@@ -1,0 +1,53 @@
+//! Keys, signing requests, and the certificates of TLS-ALPN-01.
+
+use crate::error::AcmeError;
+use proxy_model::AcmeKeyType;
+use rcgen::{
+    CertificateParams, CustomExtension, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256,
+    PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256,
+};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use zeroize::Zeroizing;
+
+/// A new key, with the request to sign a certificate for it.
+pub(crate) struct SigningRequest {
+    /// PKCS#8, PEM.
+    pub(crate) key_pem: Zeroizing<String>,
+    pub(crate) der: Vec<u8>,
+}
+
+/// Makes a key and a signing request for `hosts`. Blocks: RSA takes up to a second.
+pub(crate) fn signing_request(
+    hosts: &[String],
+    key_type: AcmeKeyType,
+) -> Result<SigningRequest, AcmeError> {
+    let failed = |error: rcgen::Error| AcmeError::Key(error.to_string());
+    let algorithm = match key_type {
+        AcmeKeyType::EcdsaP256 => &PKCS_ECDSA_P256_SHA256,
+        AcmeKeyType::EcdsaP384 => &PKCS_ECDSA_P384_SHA384,
+        AcmeKeyType::Rsa2048 => &PKCS_RSA_SHA256,
+    };
+    let key = KeyPair::generate_for(algorithm).map_err(failed)?;
+    let mut params = CertificateParams::new(hosts).map_err(failed)?;
+    params.distinguished_name = DistinguishedName::new();
+    let request = params.serialize_request(&key).map_err(failed)?;
+    Ok(SigningRequest {
+        key_pem: Zeroizing::new(key.serialize_pem()),
+        der: request.der().to_vec(),
+    })
+}
+
+/// The certificate that proves control over `host`, with its key. `digest` is that of the key
+/// authorization. [RFC 8737 §3]
+pub(crate) fn challenge_certificate(
+    host: &str,
+    digest: &[u8; 32],
+) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), AcmeError> {
+    let failed = |error: rcgen::Error| AcmeError::Key(error.to_string());
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+    let mut params = CertificateParams::new([host.to_owned()]).map_err(failed)?;
+    params.distinguished_name = DistinguishedName::new();
+    params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
+    let certificate = params.self_signed(&key).map_err(failed)?;
+    Ok((certificate.der().clone(), key.into()))
+}

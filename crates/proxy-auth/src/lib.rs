@@ -1,0 +1,15 @@
+//! Credentials of requests. A [`UserTable`] compares [`BasicCredentials`] with the [`PasswordHash`] of their
+//! user; a [`CredentialCache`] remembers which ones were right, for a minute.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod basic;
+mod cache;
+mod htpasswd;
+mod password_hash;
+mod users;
+
+pub use basic::BasicCredentials;
+pub use cache::{CredentialCache, CredentialDigest};
+pub use htpasswd::{HtpasswdError, read_htpasswd};
+pub use password_hash::{PasswordHash, PasswordHashError};
+pub use users::{UserTable, is_user_name};

@@ -1,0 +1,85 @@
+//! Response heads whose fields are written again as they came, without a map of them.
+//!
+//! Most responses pass a proxy unchanged. Reading their fields into a map, and writing them from it, costs
+//! more than the rest of the head.
+
+use crate::fields::{Head, trimmed};
+use proxy_framing::FieldLine;
+
+/// The field lines of a response head, none of which concerns the connection to the target.
+#[derive(Debug)]
+pub struct VerbatimFields(pub(crate) Head);
+
+/// Writes the letters of an accepted name in lower case, eight at a time.
+fn lower(name: &mut [u8]) {
+    const ONES: u64 = u64::MAX / 0xff;
+    let (words, rest) = name.as_chunks_mut();
+    for word in words {
+        let letters = u64::from_le_bytes(*word);
+        // Names are ASCII, so that no sum carries into the next byte.
+        let from_a = letters + u64::from(0x80 - b'A') * ONES;
+        let beyond_z = letters + u64::from(0x7f - b'Z') * ONES;
+        let capitals = from_a & !beyond_z & (0x80 * ONES);
+        *word = (letters | capitals >> 2).to_le_bytes();
+    }
+    for byte in rest {
+        byte.make_ascii_lowercase();
+    }
+}
+
+impl VerbatimFields {
+    /// Appends the fields of which `takes` accepts the name, with names in lower case.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, mut takes: impl FnMut(&[u8]) -> bool) {
+        let Head { bytes, lines } = &self.0;
+        for FieldLine { from, colon, end } in &lines.fields {
+            let name = bytes.get(*from..*colon).unwrap_or_default();
+            if !takes(name) {
+                continue;
+            }
+            let at = out.len();
+            let (start, stop) = trimmed(bytes, colon + 1, *end);
+            if start == colon + 2 && stop + 1 == *end && bytes.get(colon + 1) == Some(&b' ') {
+                // The common form: the line is copied whole.
+                out.extend_from_slice(bytes.get(*from..=*end).unwrap_or_default());
+            } else {
+                out.extend_from_slice(name);
+                out.extend_from_slice(b": ");
+                out.extend_from_slice(bytes.get(start..stop).unwrap_or_default());
+                out.extend_from_slice(b"\r\n");
+            }
+            lower(out.get_mut(at..at + name.len()).unwrap_or_default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::BytesMut;
+    use proxy_framing::Lines;
+
+    #[test]
+    fn fields_are_written_as_they_came_with_names_in_lower_case() {
+        let head = "HTTP/1.1 200 OK\r\nX-A: 1\r\nSet-Cookie:\ta; B \r\nx-Skip: 2\r\n\
+            Content-Length: 5\r\nSET-cookie: c\r\nx-empty:\r\nTab:\tt\r\n\r\n";
+        let head = Head::take(&mut BytesMut::from(head), Lines::new()).unwrap();
+
+        let mut out = Vec::new();
+        VerbatimFields(head).write(&mut out, |name| name != b"x-Skip");
+
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "x-a: 1\r\nset-cookie: a; B\r\ncontent-length: 5\r\nset-cookie: c\r\nx-empty: \r\ntab: t\r\n"
+        );
+    }
+
+    #[test]
+    fn names_of_any_length_are_lowered() {
+        let name = b"AZaz09-_@[X-ABCDEFGHIJKLMNOPQRSTUVWXYZ~!#$%&'*+.^`|";
+        for length in 0..name.len() {
+            let mut lowered = name[..length].to_vec();
+            lower(&mut lowered);
+            assert_eq!(lowered, name[..length].to_ascii_lowercase());
+        }
+    }
+}

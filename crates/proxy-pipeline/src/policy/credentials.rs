@@ -1,0 +1,82 @@
+//! Lets in requests with the right user and password.
+
+use crate::exchange::Exchange;
+use crate::worker::password_checks::{PasswordCheck, Verdict};
+use http::HeaderValue;
+use http::header::AUTHORIZATION;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::{ClientKey, RateDecision};
+use proxy_plan::{BasicAuthPlan, RoutePlan};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Checks the credentials of the request, on another thread unless they were right within the last minute.
+/// Removes them unless the upstream gets them.
+pub(crate) async fn check(
+    exchange: &mut Exchange,
+    route: &RoutePlan,
+    auth: &BasicAuthPlan,
+) -> Result<(), Problem> {
+    if route.is_preflight(&exchange.request_head()) {
+        return Ok(());
+    }
+    let headers = exchange.head.headers.as_map();
+    let Some(credentials) = auth.credentials(headers) else {
+        return Err(Problem::new(Reason::CredentialsInvalid, Detail::None));
+    };
+    let worker = Rc::clone(exchange.worker());
+    let active = Rc::clone(exchange.active());
+    let cache = active.credential_cache(route.index, || worker.ids.key_seed());
+    let digest = cache.borrow().digest(&credentials);
+    let now = exchange.began();
+    let user: Box<str> = credentials.user().into();
+    if !cache.borrow().contains(&digest, now) {
+        let limits = active.limits.get(route.index);
+        let check = PasswordCheck {
+            users: Arc::clone(&auth.users),
+            credentials,
+            attempts: limits.and_then(|limits| limits.attempts.clone()),
+            client: ClientKey::from(exchange.completion.record.client_ip),
+            shared: Arc::clone(&worker.shared),
+        };
+        // No thread for a client that has to wait.
+        if let Some(decision) = check.refused() {
+            return Err(too_many(&user, decision));
+        }
+        match worker.password_checks.run(check).await {
+            Ok(Verdict::Right) => cache.borrow_mut().insert(digest, now),
+            Ok(Verdict::Wrong) => return Err(wrong(&user)),
+            Ok(Verdict::TooMany(decision)) => return Err(too_many(&user, decision)),
+            Err(detail) => return Err(Problem::new(Reason::CredentialChecksBusy, detail)),
+        }
+    }
+    if !auth.forward_credentials {
+        let headers = &mut exchange.head.headers;
+        headers.edit(|headers| {
+            headers.remove(AUTHORIZATION);
+        });
+    }
+    exchange.set_user(route, user);
+    Ok(())
+}
+
+/// The challenge of a response to a request that was refused for `reason`.
+pub(crate) fn challenge(route: &RoutePlan, reason: Reason) -> Option<&HeaderValue> {
+    let auth = route.basic_auth.as_ref()?;
+    let is_ours = matches!(
+        reason,
+        Reason::CredentialsMissing | Reason::CredentialsInvalid
+    );
+    is_ours.then_some(&auth.challenge)
+}
+
+/// For the log; the client learns nothing of the user.
+fn wrong(user: &str) -> Problem {
+    let detail = Detail::text(format!("user {user:?}"));
+    Problem::new(Reason::CredentialsInvalid, detail)
+}
+
+fn too_many(user: &str, decision: RateDecision) -> Problem {
+    let detail = Detail::text(format!("user {user:?}"));
+    Problem::new(Reason::CredentialAttempts, detail).with_retry_after(decision.retry_after)
+}

@@ -1,0 +1,55 @@
+//! The credentials that a route asks for.
+
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, HeaderValue};
+use proxy_auth::{BasicCredentials, UserTable};
+use proxy_model::{BasicAuth, UsersFile};
+use std::sync::Arc;
+
+/// The users that may use a route.
+#[derive(Debug)]
+pub struct BasicAuthPlan {
+    /// Value of `WWW-Authenticate`.
+    pub challenge: HeaderValue,
+    /// The users with their hashes.
+    pub users: Arc<UserTable>,
+    /// The upstream gets the credentials.
+    pub forward_credentials: bool,
+}
+
+impl BasicAuthPlan {
+    pub(crate) fn compile(auth: &BasicAuth) -> Self {
+        let BasicAuth {
+            place: _,
+            realm,
+            users,
+            users_files,
+            attempts: _, // Read by the registry of limits.
+            forward_credentials,
+        } = auth;
+        let challenge = format!("Basic realm=\"{}\", charset=\"UTF-8\"", realm.value);
+        let in_files = users_files.iter().flat_map(|file| {
+            let UsersFile { path: _, users } = &file.value;
+            users
+        });
+        let written = users.iter().map(|user| &user.value);
+        // Users in the configuration count more than those of the same name in files.
+        let users = in_files.chain(written);
+        let users = users.map(|user| (user.name.clone(), user.hash.clone()));
+        Self {
+            challenge: HeaderValue::try_from(challenge)
+                .unwrap_or(HeaderValue::from_static("Basic realm=\"restricted\"")),
+            users: Arc::new(UserTable::new(users)),
+            forward_credentials: **forward_credentials,
+        }
+    }
+
+    /// The credentials in `headers`: exactly one well-formed field.
+    #[must_use]
+    pub fn credentials(&self, headers: &HeaderMap) -> Option<BasicCredentials> {
+        let mut fields = headers.get_all(AUTHORIZATION).iter();
+        let first = fields.next()?;
+        let is_one = fields.next().is_none();
+        BasicCredentials::parse(first.as_bytes()).filter(|_| is_one)
+    }
+}

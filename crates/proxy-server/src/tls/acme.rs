@@ -1,0 +1,126 @@
+//! Certificates obtained by ACME: one task for each, with the settings of the active configuration.
+
+mod observer;
+mod responder;
+
+use crate::runtime::system_clock;
+use crate::runtime::task_scope::{TaskContext, TaskScope};
+use observer::{Observer, shown};
+use proxy_acme::{AcmeSettings, Challenge, DnsCommand, ExternalAccount, Storage, keep};
+use proxy_model::{Acme, AcmeChallenge, Model};
+use proxy_pipeline::ChallengeTokens;
+use proxy_telemetry::{Lifecycle, Registry};
+use proxy_tls::ChallengeCertificates;
+use responder::ListenerResponder;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The tasks that obtain certificates and renew them. They write files, which the watch of certificates
+/// finds.
+#[derive(Debug)]
+pub(crate) struct AcmeTasks {
+    /// By the file of the certificate.
+    tasks: TaskScope<PathBuf, AcmeSettings>,
+    responder: Arc<ListenerResponder>,
+    registry: Arc<Registry>,
+    lifecycle: Arc<Lifecycle>,
+}
+
+impl AcmeTasks {
+    /// Without tasks.
+    pub(crate) fn new(
+        tokens: ChallengeTokens,
+        certificates: ChallengeCertificates,
+        (registry, lifecycle): (Arc<Registry>, Arc<Lifecycle>),
+    ) -> Self {
+        Self {
+            tasks: TaskScope::new(system_clock::now),
+            responder: Arc::new(ListenerResponder {
+                tokens,
+                certificates,
+            }),
+            registry,
+            lifecycle,
+        }
+    }
+
+    /// Obtains exactly the certificates of `model` from now on. Those that were obtained before keep their
+    /// state.
+    pub(crate) fn apply(&mut self, model: &Model) {
+        let listeners = model.listeners.iter();
+        let blocks = listeners.filter_map(|listener| listener.tls.as_ref());
+        let settings = blocks.flat_map(|tls| &tls.acme).map(acme_settings);
+        // Listeners with equal blocks share a certificate.
+        let by_file: BTreeMap<PathBuf, AcmeSettings> = settings
+            .map(|settings| (Storage::new(&settings).certificate_file(), settings))
+            .collect();
+        let mut tasks = self.tasks.begin();
+        for (file, settings) in by_file {
+            let name = format!("certificate {}", file.display());
+            let responder = Arc::clone(&self.responder);
+            let hosts = settings.hosts.clone();
+            let own = (Arc::clone(&self.registry), Arc::clone(&self.lifecycle));
+            let mut observer = Observer::new(&file, hosts, own);
+            tasks.add((file, name), settings, |context| {
+                let TaskContext { settings, now } = context;
+                keep(
+                    settings,
+                    responder,
+                    move |event| observer.observe(&event, now()),
+                    now,
+                )
+            });
+        }
+        self.tasks.commit(tasks);
+        let running: Vec<String> = self.tasks.keys().map(|file| shown(file)).collect();
+        self.lifecycle
+            .retain_certificates(|file| running.iter().any(|own| own == file));
+    }
+
+    /// Ends all tasks, and with them their challenges and locks: a successor continues.
+    pub(crate) fn stop(&mut self) {
+        let none = self.tasks.begin();
+        self.tasks.commit(none);
+    }
+}
+
+/// The settings of one certificate.
+pub(super) fn acme_settings(acme: &Acme) -> AcmeSettings {
+    let Acme {
+        place: _,
+        hosts,
+        directory,
+        directory_ca_file,
+        email,
+        terms_agreed: _, // A model without the agreement is refused.
+        challenge,
+        dns_command,
+        dns_command_timeout,
+        eab,
+        key_type,
+        storage,
+    } = acme;
+    let hosts = hosts.iter().map(|host| host.value.to_ascii_lowercase());
+    AcmeSettings {
+        hosts: hosts.collect(),
+        directory: directory.value.clone(),
+        directory_ca_file: directory_ca_file.as_ref().map(|file| file.value.clone()),
+        email: email.value.clone(),
+        challenge: match (challenge.value, dns_command) {
+            (AcmeChallenge::Dns01, Some(program)) => Challenge::Dns01(DnsCommand {
+                program: program.value.clone(),
+                timeout: dns_command_timeout.value,
+            }),
+            (AcmeChallenge::TlsAlpn01, _) => Challenge::TlsAlpn01,
+            (AcmeChallenge::Http01, _) | (AcmeChallenge::Dns01, None) => Challenge::Http01,
+        },
+        external_account: eab.as_ref().map(|account| ExternalAccount {
+            key_id: account.key_id.value.clone(),
+            key_file: account.key_file.value.clone(),
+        }),
+        key_type: key_type.value,
+        storage: storage.value.clone(),
+        user_agent: concat!("proxyd/", env!("CARGO_PKG_VERSION")).to_owned(),
+    }
+}
