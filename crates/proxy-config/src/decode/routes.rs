@@ -7,6 +7,7 @@ use super::decoder::Decoder;
 use super::forwarding;
 use super::matches::matches;
 use super::policies::policies;
+use super::policies::rewrite::check_captures;
 use super::references::Among;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
@@ -29,6 +30,7 @@ pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route>
     let service = service(d, b, service_type);
     let matches = matches(d, b);
     let policies = policies(d, b);
+    check_captures(d, &matches.paths, policies.rewrite.as_ref());
     let circuit_breaker = breaker(d, b);
     forwarding::check(d, service.as_ref(), &policies, circuit_breaker.as_ref());
     let agents = b.list(d, &spec::AGENTS);
