@@ -3,7 +3,7 @@
 pub(super) mod access;
 mod basic_auth;
 mod cors;
-mod rewrite;
+pub(super) mod rewrite;
 
 use super::block::Block;
 use super::compression::compression;
