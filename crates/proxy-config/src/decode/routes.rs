@@ -31,7 +31,8 @@ pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route>
     let matches = matches(d, b);
     let (policies, breaker_in_policies) = policies(d, b);
     check_captures(d, &matches.paths, policies.rewrite.as_ref());
-    let circuit_breaker = one_breaker(d, breaker(d, b), breaker_in_policies);
+    let own_breaker = breaker(d, b);
+    let circuit_breaker = one_breaker(d, own_breaker, breaker_in_policies);
     forwarding::check(d, service.as_ref(), &policies, circuit_breaker.as_ref());
     let agents = b.list(d, &spec::AGENTS);
     if agents.is_empty() {
