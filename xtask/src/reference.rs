@@ -20,6 +20,10 @@ const PAGES: &[Page] = &[
         generate: agent_protocol::schema_json,
     },
     Page {
+        file: "aliases.md",
+        generate: proxy_config::reference::aliases_md,
+    },
+    Page {
         file: "config.md",
         generate: proxy_config::reference::config_md,
     },

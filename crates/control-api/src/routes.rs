@@ -7,7 +7,7 @@ use crate::bundle::{archive as bundle_archive, signing_key};
 use crate::definition::{certificate, service, upstream};
 use crate::node::{drift, enrolment_token, session as node_session};
 use crate::org::{member, security};
-use crate::project::role as project_role;
+use crate::project::{role as project_role, webhook};
 use crate::reference::{docs, openapi};
 use crate::request::{admission, answer};
 use crate::route::{PREFIX, Route, row};
@@ -17,7 +17,7 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use axum::{Extension, Router};
-use control_app::App;
+use control_app::{App, MAX_REPORT_BYTES};
 use control_domain::Access;
 use control_http::SessionCookie;
 use serde_json::Value;
@@ -25,8 +25,6 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// 500 routes with their counters, and 100 diagnostics.
-const HEARTBEAT_BYTES: usize = 512 * 1024;
 /// An address with a password or a code.
 const SIGN_IN_BYTES: usize = 16 * 1024;
 
@@ -123,6 +121,16 @@ pub static ROUTES: &[Route] = &[
     row(PUT, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::give)).versioned(),
     row(DELETE, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::take)).versioned(),
 
+    row(GET, "/projects/{project}/webhooks", Access::ADMINISTER, || routes!(webhook::list)),
+    row(POST, "/projects/{project}/webhooks", Access::CONTROL, || routes!(webhook::create))
+        .creates("/projects/{project}/webhooks/{webhook}"),
+    row(GET, "/projects/{project}/webhooks/{webhook}", Access::ADMINISTER, || routes!(webhook::view)),
+    row(PUT, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::update)),
+    row(DELETE, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::delete)),
+    row(POST, "/projects/{project}/webhooks/{webhook}/rotate-secret", Access::CONTROL, || routes!(webhook::rotate_secret)),
+    row(POST, "/projects/{project}/webhooks/{webhook}/test", Access::CONTROL, || routes!(webhook::test)),
+    row(GET, "/projects/{project}/webhooks/{webhook}/deliveries", Access::ADMINISTER, || routes!(webhook::deliveries)),
+
     row(GET, "/projects/{project}/enrolment-tokens", Access::READ_NODES, || routes!(enrolment_token::list)),
     row(POST, "/projects/{project}/enrolment-tokens", Access::WRITE_NODES, || routes!(enrolment_token::create)),
     row(PATCH, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::rename)).versioned(),
@@ -141,7 +149,7 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/projects/{project}/nodes/register", Access::Enrolment, || routes!(node_session::register)).strict()
         .creates("/projects/{project}/nodes/{node}"),
     row(POST, "/nodes/{node}/token", Access::OwnNodeKey, || routes!(node_session::token)).strict(),
-    row(POST, "/nodes/{node}/heartbeat", Access::OwnNode, || routes!(node_session::heartbeat)).with_body(HEARTBEAT_BYTES),
+    row(POST, "/nodes/{node}/heartbeat", Access::OwnNode, || routes!(node_session::heartbeat)).with_body(MAX_REPORT_BYTES),
     row(GET, "/nodes/{node}/desired", Access::OwnNode, || routes!(node_session::desired)),
     row(POST, "/nodes/{node}/events", Access::OwnNode, || routes!(node_session::events)),
     row(GET, "/nodes/{node}/certificates/{certificate}", Access::OwnNode, || routes!(node_session::certificate)),

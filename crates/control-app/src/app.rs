@@ -3,21 +3,26 @@
 pub(crate) mod audit_event;
 pub(crate) mod changes;
 pub(crate) mod idempotency;
+pub(crate) mod metric_answers;
 pub(crate) mod order_signals;
 pub(crate) mod outbound;
 pub(crate) mod password_places;
 pub(crate) mod places;
 pub(crate) mod quota;
 pub(crate) mod rate_limit;
+pub(crate) mod report_budget;
 pub(crate) mod sso_site;
 pub(crate) mod write_queue;
 
 use crate::app::audit_event::AuditEvent;
 use crate::app::changes::Changes;
+use crate::app::metric_answers::MetricAnswers;
 use crate::app::order_signals::OrderSignals;
+use crate::app::outbound::{Outbound, OutboundError, is_refused};
 use crate::app::password_places::PasswordPlaces;
-use crate::app::places::{HeavyPlaces, UploadPlace, UploadPlaces};
+use crate::app::places::{BodyPlace, BodyPlaces, HeavyPlaces, UploadPlace, UploadPlaces};
 use crate::app::rate_limit::{Allowance, RateLimiter};
+use crate::app::report_budget::ReportBudget;
 use crate::app::sso_site::{SsoDocuments, SsoSite};
 use crate::app::write_queue::WriteQueue;
 use crate::call::Call;
@@ -25,6 +30,7 @@ use crate::error::Error;
 use crate::metric;
 use control_auth::{AuditKey, Sealer, Secret};
 use control_domain::{Access, Actor, HeartbeatInterval, Quotas, Refusal, Retention, Tenant};
+use control_sso::WebUrl;
 use control_store::{Objects, Rate, Store, StoreError, Transaction};
 use control_wire::{CertificateId, NodeId, OrgId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
@@ -33,7 +39,6 @@ use quick_cache::sync::Cache;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 /// Credentials that were good before: they are looked up even while their address is held off.
@@ -42,6 +47,8 @@ const KNOWN_CREDENTIALS: usize = 100_000;
 const ENDED_USES: usize = 10_000;
 /// Configurations and archives that are worked on at once: each may take 200 MiB and a second.
 const HEAVY_TASKS: usize = 2;
+/// Large bodies that are parsed at once: each takes some milliseconds.
+const PARSED_BODIES: usize = 2;
 
 /// A write that failed is remembered so long: some may fail while smaller ones still find room.
 const WRITE_FAILURE_MEMORY_MILLIS: i64 = 5_000;
@@ -70,12 +77,16 @@ pub struct App {
     /// When the database last took no write of this replica, in milliseconds since 1970.
     write_failed_at: AtomicI64,
     uploads: UploadPlaces,
+    bodies: BodyPlaces,
+    parsers: HeavyPlaces,
+    reports: ReportBudget,
     pub(crate) passwords: PasswordPlaces,
     /// When a refused sign-in of an account was noted last.
     pub(crate) refused_sign_ins: Cache<String, Timestamp>,
     /// Held while an archive is read for the certificates that it names.
     pub(crate) listing: Mutex<()>,
     pub(crate) sso_documents: SsoDocuments,
+    pub(crate) metric_answers: MetricAnswers,
     /// The place of this installation among identity providers and browsers.
     pub sso_site: SsoSite,
     /// Wakes long polls and live pages.
@@ -125,10 +136,14 @@ impl App {
             is_clock_wrong: AtomicBool::new(false),
             write_failed_at: AtomicI64::new(i64::MIN),
             uploads: UploadPlaces::default(),
+            bodies: BodyPlaces::default(),
+            parsers: HeavyPlaces::new(PARSED_BODIES),
+            reports: ReportBudget::default(),
             passwords: PasswordPlaces::default(),
             refused_sign_ins: Cache::new(ENDED_USES),
             listing: Mutex::new(()),
             sso_documents: SsoDocuments::default(),
+            metric_answers: MetricAnswers::default(),
             sso_site: SsoSite::default(),
             changes: Changes::default(),
             heartbeat_interval: HeartbeatInterval::default(),
@@ -164,14 +179,49 @@ impl App {
         org: OrgId,
         task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let place = self.heavy_places.take(org.0).await?;
-        // The work goes on when its caller is gone, and so does its hold on the place.
-        let task = spawn_blocking(move || {
-            let done = task();
-            drop(place);
-            done
-        });
-        task.await.map_err(|_| Error::Stopped)
+        self.heavy_places.run(org.0, task).await
+    }
+
+    /// Runs the parser of a large body of `owner`, as [`Actor::share_owner`] names it, beside the threads that serve:
+    /// few at a time, one of an owner.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`]
+    pub async fn parse<T: Send + 'static>(
+        &self,
+        owner: Uuid,
+        task: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.parsers.run(owner, task).await
+    }
+
+    /// A place for a large body that is no upload, to be held until it is answered.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooManyBodies`] if none becomes free in time.
+    pub async fn body_place(&self, actor: &Actor) -> Result<BodyPlace, Error> {
+        self.bodies.take(actor.share_owner(), actor.id()).await
+    }
+
+    /// Takes the bytes of a node's report from the budgets of the node and of its organization; nothing of other
+    /// actors.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooManyReportBytes`]
+    pub fn take_report_bytes(
+        &self,
+        actor: &Actor,
+        bytes: u64,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let Actor::Node { id, tenant, .. } = actor else {
+            return Ok(());
+        };
+        let bounds = (self.heartbeat_interval, self.quotas.nodes);
+        self.reports.take((*id, tenant.org), bytes, bounds, now)
     }
 
     /// A place for an upload to `project` among those of its organization and of the user behind `actor`, to be held
@@ -189,6 +239,25 @@ impl App {
         let tenant = tenant(&mut self.store.read().await?, project).await?;
         actor.require(access, tenant)?;
         self.uploads.take(tenant.org, actor.quota_owner()).await
+    }
+
+    /// The client for requests to addresses that were entered.
+    pub(crate) fn outbound(&self) -> Result<&Outbound, OutboundError> {
+        if let Some(outbound) = self.sso_documents.outbound.get() {
+            return Ok(outbound);
+        }
+        let made = Outbound::new(self.sso_site.private_addresses)?;
+        Ok(self.sso_documents.outbound.get_or_init(|| made))
+    }
+
+    /// Refuses a URL with a private address in it. Names are resolved, and their addresses checked, at each request.
+    pub(crate) fn check_address(&self, field: &'static str, url: &str) -> Result<(), Error> {
+        let url = WebUrl::parse(url).ok_or(Refusal::invalid(field, "is no URL"))?;
+        if is_refused(&url, self.sso_site.private_addresses) {
+            let reason = "has a private address, or no https: the installation does not allow it";
+            return Err(Refusal::invalid(field, reason).into());
+        }
+        Ok(())
     }
 
     /// Whether this replica has to leave: its clock is wrong, and what it writes would be, too.

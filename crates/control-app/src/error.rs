@@ -64,6 +64,17 @@ pub enum Error {
     /// As many bundles are uploaded as this replica takes at once.
     #[error("too many bundles are uploaded at once")]
     TooManyUploads,
+    /// As many large bodies are read as this replica reads at once for one organization.
+    #[error("too many large bodies are sent at once")]
+    TooManyBodies,
+    /// A node or its organization sends more bytes of reports than its budget has.
+    #[error("bytes of reports of the {owner}")]
+    TooManyReportBytes {
+        /// `node` or `organization`.
+        owner: &'static str,
+        /// Seconds until the next report.
+        retry_after_secs: u64,
+    },
     /// A sign-in through an identity provider broke a rule; the log and the connection's administrators have it.
     #[error("sign-in was refused")]
     SsoRefused,

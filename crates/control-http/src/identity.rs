@@ -26,23 +26,25 @@ pub async fn identify(
     now: Timestamp,
     accepts: impl Fn(&Actor) -> bool,
 ) -> Result<(Allowance, Option<Actor>), Error> {
-    let address = class.address_bucket(request);
+    let address = class.address(request);
     let Some(presented) = presented else {
-        let allowance = app.take_token(&address, class.rate(), now).await?;
-        return Ok((allowance, None));
+        return Ok((address.take(app, now).await?, None));
     };
-    if let Some(refusal) = app.known_refusal(&address, class.rate(), now)
+    if let Some(refusal) = address.known_refusal(app, now)
         && !app.is_known(presented)
     {
         return Ok((refusal, None));
     }
-    let (bucket, actor) = match app.authenticate(presented, client_ip(request), now).await {
-        Ok(actor) if !accepts(&actor) => (address, None),
-        Ok(actor) => (class.actor_bucket(&actor, address), Some(actor)),
-        Err(Error::Unauthenticated) => (address, None),
+    let actor = match app.authenticate(presented, client_ip(request), now).await {
+        Ok(actor) => Some(actor).filter(|actor| accepts(actor)),
+        Err(Error::Unauthenticated) => None,
         Err(error) => return Err(error),
     };
-    let allowance = app.take_token(&bucket, class.rate(), now).await?;
+    let bucket = actor.as_ref().and_then(|actor| class.actor_bucket(actor));
+    let allowance = match bucket {
+        Some(bucket) => app.take_token(&bucket, class.rate(), now).await?,
+        None => address.take(app, now).await?,
+    };
     Ok((allowance, actor))
 }
 

@@ -15,4 +15,4 @@ pub use cookie::{SessionCookie, cookie};
 pub use correlation::CorrelationId;
 pub use identity::{check_again, identify};
 pub use origin::is_same_origin;
-pub use rate::{RATE_LIMIT, RateClass, client_ip, write_allowance};
+pub use rate::{AddressBuckets, RATE_LIMIT, RateClass, client_ip, write_allowance};

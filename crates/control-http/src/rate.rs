@@ -2,8 +2,9 @@
 
 use axum::extract::ConnectInfo;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
-use control_app::{Allowance, Rate};
+use control_app::{Allowance, App, Error, Rate};
 use control_domain::Actor;
+use jiff::Timestamp;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const GENERAL: Rate = Rate {
@@ -19,6 +20,9 @@ const STRICT: Rate = Rate {
     per_minute: 30,
     burst: 10,
 };
+
+/// Networks of 64 bits that a site of IPv6, a /48, may use at once: it has 65 536 of them.
+const SITE_SHARES: i64 = 8;
 
 /// Which rate a route has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,24 +45,31 @@ impl RateClass {
         }
     }
 
-    /// The bucket of an actor. The bearers of one enrolment token are counted by their `address`:
-    /// one of them must not lock the rest out.
-    pub fn actor_bucket(self, actor: &Actor, address: String) -> String {
-        if matches!(actor, Actor::Enrolment { .. }) {
-            return address;
-        }
-        format!("{} {} {}", self.name(), actor.kind(), actor.id())
+    /// The bucket of an actor; `None` for bearers of an enrolment token, which are counted by their address: one of
+    /// them must not lock the rest out.
+    pub(crate) fn actor_bucket(self, actor: &Actor) -> Option<String> {
+        let is_shared = matches!(actor, Actor::Enrolment { .. });
+        (!is_shared).then(|| format!("{} {} {}", self.name(), actor.kind(), actor.id()))
     }
 
-    /// The bucket of the address that a request comes from; IPv6 addresses count by their /64.
-    pub fn address_bucket(self, extensions: &Extensions) -> String {
-        match client_ip(extensions) {
-            Some(IpAddr::V4(address)) => format!("{} ip {address}", self.name()),
+    /// The buckets of the address that a request comes from.
+    pub fn address(self, extensions: &Extensions) -> AddressBuckets {
+        let name = self.name();
+        let (own, site) = match client_ip(extensions) {
+            Some(IpAddr::V4(address)) => (format!("{name} ip {address}"), None),
             Some(IpAddr::V6(address)) => {
-                let network = Ipv6Addr::from_bits(address.to_bits() >> 64 << 64);
-                format!("{} ip {network}/64", self.name())
+                let network = |prefix: u32| {
+                    let bits = address.to_bits() & (u128::MAX << (Ipv6Addr::BITS - prefix));
+                    format!("{name} ip {}/{prefix}", Ipv6Addr::from_bits(bits))
+                };
+                (network(64), Some(network(48)))
             }
-            None => format!("{} ip unknown", self.name()),
+            None => (format!("{name} ip unknown"), None),
+        };
+        AddressBuckets {
+            class: self,
+            own,
+            site,
         }
     }
 
@@ -68,6 +79,62 @@ impl RateClass {
             Self::General => "general",
             Self::Strict => "strict",
             Self::Pages => "pages",
+        }
+    }
+}
+
+/// The buckets of an address. IPv6 addresses count by their /64, and all of a /48, which one site has, by eight times its
+/// rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressBuckets {
+    class: RateClass,
+    own: String,
+    site: Option<String>,
+}
+
+impl AddressBuckets {
+    /// Takes a token of each.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn take(&self, app: &App, now: Timestamp) -> Result<Allowance, Error> {
+        let allowance = app.take_token(&self.own, self.class.rate(), now).await?;
+        let Some(site) = self.site.as_ref().filter(|_| allowance.admitted) else {
+            return Ok(allowance);
+        };
+        let of_site = app.take_token(site, self.site_rate(), now).await?;
+        Ok(self.narrower(allowance, of_site))
+    }
+
+    /// The refusal for buckets of which one is known to be empty; does not query the database.
+    pub fn known_refusal(&self, app: &App, now: Timestamp) -> Option<Allowance> {
+        let rate = self.class.rate();
+        let own = app.known_refusal(&self.own, rate, now);
+        own.or_else(|| {
+            let of_site = app.known_refusal(self.site.as_ref()?, self.site_rate(), now)?;
+            Some(Allowance {
+                limit: rate.burst,
+                ..of_site
+            })
+        })
+    }
+
+    fn narrower(&self, own: Allowance, of_site: Allowance) -> Allowance {
+        if of_site.admitted {
+            return own;
+        }
+        Allowance {
+            limit: self.class.rate().burst,
+            ..of_site
+        }
+    }
+
+    fn site_rate(&self) -> Rate {
+        let Rate { per_minute, burst } = self.class.rate();
+        Rate {
+            per_minute: per_minute * SITE_SHARES,
+            burst: burst * SITE_SHARES,
         }
     }
 }
@@ -94,4 +161,33 @@ pub fn write_allowance(allowance: &Allowance, headers: &mut HeaderMap) {
     headers.insert(RATE_LIMIT, HeaderValue::from(limit));
     headers.insert("x-ratelimit-remaining", HeaderValue::from(remaining));
     headers.insert("x-ratelimit-reset", HeaderValue::from(reset));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buckets_from(address: &str) -> AddressBuckets {
+        let peer = SocketAddr::new(address.parse().unwrap(), 1);
+        let mut extensions = Extensions::new();
+        extensions.insert(ConnectInfo(peer));
+        RateClass::Strict.address(&extensions)
+    }
+
+    #[test]
+    fn addresses_of_ipv6_share_the_buckets_of_their_networks() {
+        let one = buckets_from("2001:db8:1:2::3");
+        assert_eq!(one.own, "strict ip 2001:db8:1:2::/64");
+        assert_eq!(one.site.as_deref(), Some("strict ip 2001:db8:1::/48"));
+        assert_eq!(one, buckets_from("2001:db8:1:2:ffff::1"));
+        let neighbour = buckets_from("2001:db8:1:3::3");
+        assert_ne!(one.own, neighbour.own);
+        assert_eq!(one.site, neighbour.site);
+        assert_ne!(one.site, buckets_from("2001:db8:2:2::3").site);
+        let mapped = buckets_from("::ffff:192.0.2.1");
+        assert_eq!(
+            (mapped.own.as_str(), &mapped.site),
+            ("strict ip 192.0.2.1", &None)
+        );
+    }
 }

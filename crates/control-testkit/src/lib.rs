@@ -18,13 +18,14 @@ mod slow_updates;
 mod wait;
 
 pub use database::{Database, databases};
+pub use http::receiver::{Received, Receiver, empty};
 pub use http::{Answer, Client};
 pub use installed::installed;
 pub use lock_waits::until_lock_wait;
 pub use nodes::{Behaviour, NodeFleet};
 pub use object_server::ObjectServer;
 pub use oidc_provider::{OidcBehaviour, OidcProvider};
-pub use old_schema::lay_down;
+pub use old_schema::{lay_down, write_rows};
 pub use postgres::Postgres;
 pub use program::{Program, kill, lift_file_limit};
 pub use refused_write::RefusedWrite;

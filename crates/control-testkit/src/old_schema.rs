@@ -32,6 +32,23 @@ pub fn lay_down(database: &Database, (migrations, last): (&Path, i64), rows: &st
     });
 }
 
+/// Runs statements in a database that a program may have open, as a replica of another version would.
+///
+/// # Panics
+///
+/// If they do not succeed.
+pub fn write_rows(database: &Database, rows: &str) {
+    install_default_drivers();
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let connection = AnyConnection::connect(&database.url).await;
+        let mut connection = connection.expect("a database");
+        let rows = raw_sql(AssertSqlSafe(rows.to_owned()));
+        rows.execute(&mut connection).await.expect("the rows");
+        connection.close().await.expect("it is closed");
+    });
+}
+
 async fn refuse_empty_tables(connection: &mut AnyConnection) {
     let tables = "SELECT name FROM sqlite_master WHERE type = 'table'";
     let tables = query(tables).fetch_all(&mut *connection).await;

@@ -68,6 +68,9 @@ fault_codes! {
     MissingVariable = "missing-variable", Error;
     /// The name is unknown in this block.
     UnknownSetting = "unknown-setting", Error;
+    /// A setting of the system that this one follows cannot be taken over; the report says how to do without
+    /// it.
+    NoCounterpart = "no-counterpart", Error;
     /// The value is none of the words that the setting takes.
     UnknownWord = "unknown-word", Error;
     /// The value is of another type than the setting's.
@@ -163,6 +166,9 @@ fault_codes! {
     NoBodies = "no-bodies", Warning;
     /// The fallback file, sent for paths that match no file, does not exist; such requests get 404.
     MissingFallback = "missing-fallback", Warning;
+    /// A setting has the name or the place that it has in the system that this one follows; `config migrate`
+    /// writes ours.
+    Alias = "alias", Warning;
     /// A setting has a successor; `config migrate` writes it.
     DeprecatedSetting = "deprecated-setting", Warning;
     /// A certificate expires within 14 days, or has expired.

@@ -1,5 +1,7 @@
 //! The `kdl` crate's document tree of a text, from which the same text can be written again.
 
+pub(crate) mod edits;
+
 use crate::kdl::{self, Dialect, is_newline};
 use ::kdl::{KdlDocument, KdlNode};
 

@@ -28,6 +28,8 @@ impl ForeignFormat {
             "global" | "defaults" | "frontend" | "backend" | "listen" if !opens_block => {
                 Some(Self::Haproxy)
             }
+            // nginx names an upstream without quotes.
+            "upstream" if line.contains('"') => None,
             "user" | "worker_processes" | "events" | "http" | "load_module" | "error_log"
             | "pid" | "upstream" | "map" | "location" => Some(Self::Nginx),
             // `server` is also a block of a KDL configuration.
@@ -103,6 +105,7 @@ mod tests {
                 "listeners { listener \"a\" { address \"127.0.0.1:1\" } }",
                 None,
             ),
+            ("upstream \"a\" {\n}\n", None),
             ("", None),
         ] {
             let found = ForeignFormat::detect(text).map(|(format, _)| format);

@@ -23,5 +23,5 @@ pub(crate) use chars::{is_forbidden, is_newline};
 pub(crate) use parser::{parse, parse_with_words};
 pub(crate) use string::{is_bare, quoted};
 pub(crate) use syntax_error::{SyntaxError, SyntaxErrorKind};
-pub(crate) use tree::{Dialect, Entry, Node, Span, Value};
+pub(crate) use tree::{Dialect, Entry, Name, Node, Span, Value};
 pub(crate) use versions::{forbidden, read};

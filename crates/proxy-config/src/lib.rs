@@ -4,6 +4,7 @@
 //! returns a [`Loaded`] model with warnings, or a [`Report`] of all faults.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod aliases;
 mod diagnostic;
 mod diagnostic_code;
 mod diagnostics;

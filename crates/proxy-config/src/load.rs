@@ -66,7 +66,11 @@ fn decode(files: Files<'_>, mut texts: Texts) -> Result<Loaded, Report> {
     if faults.has_errors() {
         return Err(faults.into_report(texts.sources));
     }
+    let aliases = std::mem::take(&mut texts.aliases);
     let mut decoder = Decoder::new(&texts, files);
+    for alias in aliases {
+        decoder.push(alias);
+    }
     let mut model = model(&mut decoder);
     let mut faults = decoder.into_faults();
     if let Some(bundle) = &texts.bundle {

@@ -1,10 +1,10 @@
 //! Migration of text: KDL 1 to KDL 2, deprecated settings to their successors. The `kdl` crate's document
 //! tree is edited, so that all other text stays as it is, comments and spaces included.
 
-mod edits;
 mod route_order;
 mod timeouts;
 
+use crate::aliases::{self, Mode};
 use crate::diagnostics::Diagnostics;
 use crate::document;
 use crate::kdl::{self, Dialect, Node, Span};
@@ -12,6 +12,7 @@ use crate::kdl2::Kdl2;
 use crate::lines::Lines;
 use crate::read::{forbidden_fault, syntax_error};
 use crate::report::Report;
+use ::kdl::KdlNode;
 use proxy_model::{FileId, Sources};
 
 pub use route_order::route_order_notes;
@@ -46,11 +47,18 @@ pub fn migrate(text: &str, name: &str) -> Result<Migrated, Report> {
         );
     }
     let deprecated = deprecated(&nodes);
-    let migrated = if let Some((migrated, replaced)) = replace(&converted.text, &deprecated) {
+    let mut root = aliases::root(nodes.clone());
+    let found = aliases::replace(&mut root, Mode::Text);
+    let has_aliases = !found.is_empty();
+    let aliases = found.iter().map(|it| (it.at.start(), aliases::note(it)));
+    let replaced = replace(&converted.text, &deprecated, has_aliases);
+    let migrated = if let Some((migrated, replaced)) = replaced {
         notes.extend(replaced);
+        notes.extend(aliases);
         migrated
     } else {
         notes.extend(deprecated.into_iter().map(by_hand));
+        notes.extend(found.iter().map(|it| (it.at.start(), aliases::by_hand(it))));
         converted.text.to_string()
     };
     Ok(Migrated {
@@ -61,12 +69,22 @@ pub fn migrate(text: &str, name: &str) -> Result<Migrated, Report> {
 
 /// The text with successors of the deprecated settings, and what was replaced. `None` if the tree does not
 /// hold the whole text, or if the result could not be read.
-fn replace(text: &str, deprecated: &[Deprecated<'_>]) -> Option<(String, Vec<(usize, String)>)> {
-    if deprecated.is_empty() {
+fn replace(
+    text: &str,
+    deprecated: &[Deprecated<'_>],
+    has_aliases: bool,
+) -> Option<(String, Vec<(usize, String)>)> {
+    if deprecated.is_empty() && !has_aliases {
         return Some((text.to_owned(), Vec::new()));
     }
     let mut document = document::parse(text)?;
     let replaced = timeouts::replace(&mut document);
+    if has_aliases {
+        let mut root = KdlNode::new("");
+        root.set_children(document);
+        drop(aliases::replace(&mut root, Mode::Text));
+        document = root.children_mut().take()?;
+    }
     let migrated = document.to_string();
     let is_valid = kdl::parse(&migrated, Dialect::V2).faults.is_empty();
     is_valid.then_some((migrated, replaced))

@@ -2,6 +2,7 @@
 
 pub(crate) mod environment;
 
+use crate::aliases;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
@@ -38,6 +39,8 @@ pub(crate) struct Texts {
     /// The top-level nodes of all files; those of an included file replace its `include`.
     pub(crate) nodes: Vec<(FileId, Node)>,
     pub(crate) faults: Diagnostics,
+    /// A diagnostic of each alias among the nodes.
+    pub(crate) aliases: Vec<Diagnostic>,
     /// The files of the bundle; `None` for a configuration that is none.
     pub(crate) bundle: Option<BundleFiles>,
 }
@@ -66,7 +69,12 @@ fn read_into(texts: Texts, files: Files<'_>, name: &str) -> Texts {
         includes: 0,
     };
     reader.main(name);
-    reader.texts
+    let mut texts = reader.texts;
+    let nodes = std::mem::take(&mut texts.nodes);
+    let (nodes, aliases) = aliases::replace_in(nodes, |file, span| texts.place(file, span));
+    texts.nodes = nodes;
+    texts.aliases.extend(aliases);
+    texts
 }
 
 /// Reads `bundle` and its includes, over the file `own` of the node: the node's blocks are taken

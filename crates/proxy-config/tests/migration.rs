@@ -11,7 +11,7 @@ const ODD_LINES: &[&str] = &[
     "// timeout-secs 1",
     "  /* a block\n   // comment */",
     "    target \"127.0.0.1:1\" weight=0x1_0 // why",
-    "\ttarget   #\"127.0.0.1:2\"# /* here */ ; load-balancing \"random\"",
+    "\ttarget   #\"127.0.0.1:2\"# /* here */ ; load-balancing \"ip_hash\"",
     "    /- timeout-secs 4",
     "    /-\n    timeout-ms 4 { a 1 }",
     "    keep-alive {  } // behind a block",

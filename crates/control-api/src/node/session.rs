@@ -93,7 +93,8 @@ pub(crate) async fn token(
     Ok(Resource::issued(app.issue_token(&call, node).await?))
 }
 
-/// A sign of life.
+/// A sign of life. Heartbeats and events together may have 1 MiB in each heartbeat interval, which is two of the largest
+/// heartbeats: more is answered 429, with the seconds to wait.
 #[utoipa::path(
     post, path = "/nodes/{node}/heartbeat", operation_id = "send_heartbeat", tag = "node",
     request_body = HeartbeatRequest, responses((status = 200, body = HeartbeatResponse))
@@ -145,7 +146,7 @@ pub(crate) async fn certificate(
     Ok(Resource::issued(app.node_certificate(&call, place).await?))
 }
 
-/// Keeps what happened on the node.
+/// Keeps what happened on the node. Counts as bytes of reports, as heartbeats do.
 #[utoipa::path(
     post, path = "/nodes/{node}/events", operation_id = "send_node_events", tag = "node",
     request_body = EventsRequest, responses((status = 204))

@@ -1,21 +1,24 @@
 //! The way in: limit, authenticate, admit.
 
-use crate::request::body::BodyLimit;
+use crate::request::body::{BodyLimit, is_large};
 use crate::request::{extract, idempotency};
 use crate::response::problem::Problem;
 use crate::route::Route;
+use axum::body::HttpBody;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use control_app::{Allowance, App, Call, Error, Presented, metric};
+use control_app::{
+    Allowance, App, BodyPlace, Call, Error, MAX_REPORT_BYTES, Presented, UploadPlace, metric,
+};
 use control_domain::{Access, Actor};
 use control_http::{
-    CorrelationId, RATE_LIMIT, RateClass, SessionCookie, browser, client_ip, cookie,
-    is_same_origin, write_allowance,
+    AddressBuckets, CorrelationId, RATE_LIMIT, RateClass, SessionCookie, browser, client_ip,
+    cookie, is_same_origin, write_allowance,
 };
-use control_wire::NodeId;
+use control_wire::{NodeId, ProjectId};
 use jiff::Timestamp;
 use metrics::counter;
 use std::str::FromStr;
@@ -96,16 +99,16 @@ pub(crate) async fn admit(
     response
 }
 
-/// The response after a token was taken from the bucket of `address`, unless a row of the table took
+/// The response after a token was taken from the buckets of `address`, unless a row of the table took
 /// one: paths without a route, other methods and the description cost as much.
-pub(crate) async fn meter(app: &App, address: &str, response: Response) -> Response {
+pub(crate) async fn meter(app: &App, address: &AddressBuckets, response: Response) -> Response {
     let was_taken = response.headers().contains_key(RATE_LIMIT);
     if was_taken || response.status() == StatusCode::SERVICE_UNAVAILABLE {
         return response;
     }
     let class = RateClass::General;
     // Routes without a need for the database answer while it is down.
-    let taken = app.take_token(address, class.rate(), app.now()).await;
+    let taken = address.take(app, app.now()).await;
     let Ok(allowance) = taken else {
         return response;
     };
@@ -172,19 +175,55 @@ async fn enter(
     }
     let (mut parts, body) = request.into_parts();
     let project = id_in_path(&mut parts, "project").await;
-    let request = Request::from_parts(parts, body);
-    // An identifier that is none is refused before the body is read.
-    let Some(project) = project.filter(|_| route.is_upload()) else {
-        return idempotency::run(app, route, call, request, next).await;
-    };
-    match app.upload_place(&call.actor, route.access, project).await {
-        Ok(_place) => idempotency::run(app, route, call, request, next).await,
+    match body_place(app, (route, project), &call, body.size_hint().upper()).await {
+        Ok(place) => {
+            if let HeldPlace::Upload(place) = &place {
+                parts.extensions.insert(place.pressure());
+            }
+            let request = Request::from_parts(parts, body);
+            idempotency::run(app, route, call, request, next).await
+        }
         Err(error) => {
-            let (parts, body) = request.into_parts();
             let limit = BodyLimit(route.max_body_bytes);
             limit.discard(&parts.headers, body).await;
             Err(error.into())
         }
+    }
+}
+
+/// A place for a body, held until it is answered.
+enum HeldPlace {
+    Upload(UploadPlace),
+    Large { _place: BodyPlace },
+    Small,
+}
+
+/// Takes what a body of up to `max_bytes` needs before any of it is read: bytes of a node's budget, a place if it is
+/// large.
+async fn body_place(
+    app: &App,
+    (route, project): (&Route, Option<ProjectId>),
+    call: &Call,
+    max_bytes: Option<u64>,
+) -> Result<HeldPlace, Error> {
+    if route.access == Access::OwnNode {
+        // A body without a length counts as the largest.
+        let bytes = max_bytes.unwrap_or(MAX_REPORT_BYTES as u64);
+        if let Err(error) = app.take_report_bytes(&call.actor, bytes, call.now) {
+            counter!(metric::RATE_LIMITED, "class" => "report_bytes").increment(1);
+            return Err(error);
+        }
+    }
+    match project.filter(|_| route.is_upload()) {
+        Some(project) => {
+            let place = app.upload_place(&call.actor, route.access, project).await?;
+            Ok(HeldPlace::Upload(place))
+        }
+        // An identifier that is none is refused before the body is read.
+        None if is_large(max_bytes) => Ok(HeldPlace::Large {
+            _place: app.body_place(&call.actor).await?,
+        }),
+        None => Ok(HeldPlace::Small),
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) async fn answer(
     request.extensions_mut().insert(CorrelationId(id.clone()));
     let seen = Seen::from_request(&request);
     let is_of_interface = request.uri().path().starts_with(INTERFACE);
-    let address = is_of_interface.then(|| RateClass::General.address_bucket(request.extensions()));
+    let address = is_of_interface.then(|| RateClass::General.address(request.extensions()));
     let in_flight = InFlight::enter();
     let mut response = next.run(request).await;
     drop(in_flight);

@@ -3,8 +3,10 @@
 mod wrong_fields;
 
 use crate::response::problem::Problem;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
+use control_app::UploadPressure;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::time::Duration;
@@ -15,6 +17,13 @@ const BODY_GRACE: Duration = Duration::from_secs(30);
 const BYTES_A_SECOND: u64 = 128 * 1024;
 /// A body that is slower than this after [`BODY_GRACE`] is given up: it may hold a place that another upload waits for.
 const MIN_BYTES_A_SECOND: u64 = 16 * 1024;
+/// The same of an upload while an organization without a place waits for one.
+const WANTED_GRACE: Duration = Duration::from_secs(5);
+const WANTED_BYTES_A_SECOND: u64 = 512 * 1024;
+/// The longest time until a body that pauses looks for such organizations.
+const PRESSURE_INTERVAL: Duration = Duration::from_secs(1);
+/// Larger bodies have a place of their own, and are parsed beside the threads that serve.
+pub(crate) const MAX_SMALL_BYTES: usize = 16 * 1024;
 
 /// The largest body of the route, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +36,9 @@ impl BodyLimit {
     ///
     /// 413 if it is larger: at once if the client waits for leave to send it. 408 if it comes too
     /// slowly. 400 if it is broken off.
-    pub(crate) async fn read(self, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    pub(crate) async fn read(self, parts: &Parts, body: Body) -> Result<Bytes, Problem> {
         let Self(limit) = self;
+        let headers = &parts.headers;
         let declared = headers.get(header::CONTENT_LENGTH);
         let declared = declared.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         let bytes = u64::try_from(limit).unwrap_or(u64::MAX);
@@ -38,9 +48,10 @@ impl BodyLimit {
             return Err(Problem::too_large(declared, limit));
         }
         let time = BODY_GRACE + Duration::from_secs(bytes / BYTES_A_SECOND);
-        match timeout(time, collect(Limited::new(body, limit))).await {
-            Ok(Ok(Some(read))) => Ok(read),
-            Ok(Ok(None)) => Err(Problem::too_slow(BODY_GRACE)),
+        let pressure = parts.extensions.get::<UploadPressure>();
+        match timeout(time, collect(Limited::new(body, limit), pressure)).await {
+            Ok(Ok(Ok(read))) => Ok(read),
+            Ok(Ok(Err(grace))) => Err(Problem::too_slow(grace)),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 Err(Problem::too_large(declared, limit))
             }
@@ -63,24 +74,42 @@ impl BodyLimit {
     }
 }
 
-/// The bytes of a body; `None` if it is slower than [`MIN_BYTES_A_SECOND`].
+/// Whether a body of up to `max_bytes`, or of any length, needs a place.
+pub(crate) fn is_large(max_bytes: Option<u64>) -> bool {
+    max_bytes.is_none_or(|bytes| (MAX_SMALL_BYTES as u64) < bytes)
+}
+
+/// The bytes of a body, or the time of grace after which it is slower than [`MIN_BYTES_A_SECOND`], or
+/// [`WANTED_BYTES_A_SECOND`] under pressure.
 #[expect(
     clippy::disallowed_methods,
     reason = "the rate of a body is measured where it is read"
 )]
-async fn collect(mut body: Limited<Body>) -> Result<Option<Bytes>, axum::BoxError> {
+async fn collect(
+    mut body: Limited<Body>,
+    pressure: Option<&UploadPressure>,
+) -> Result<Result<Bytes, Duration>, axum::BoxError> {
     let begin = Instant::now();
-    let mut read = Vec::new();
+    let capacity = body.size_hint().exact().unwrap_or_default();
+    let mut read = Vec::with_capacity(usize::try_from(capacity).unwrap_or_default());
     loop {
+        let (grace, rate) = if pressure.is_some_and(UploadPressure::is_high) {
+            (WANTED_GRACE, WANTED_BYTES_A_SECOND)
+        } else {
+            (BODY_GRACE, MIN_BYTES_A_SECOND)
+        };
         let received = u64::try_from(read.len()).unwrap_or(u64::MAX);
-        let due = BODY_GRACE + Duration::from_secs(received / MIN_BYTES_A_SECOND);
-        match timeout_at(begin + due, body.frame()).await {
+        let due = begin + grace + Duration::from_secs(received / rate);
+        let look = Instant::now() + PRESSURE_INTERVAL;
+        let is_watched = pressure.is_some() && look < due;
+        match timeout_at(if is_watched { look } else { due }, body.frame()).await {
             Ok(Some(frame)) => {
                 let data = frame?.into_data().unwrap_or_default();
                 read.extend_from_slice(&data);
             }
-            Ok(None) => return Ok(Some(read.into())),
-            Err(_) => return Ok(None),
+            Ok(None) => return Ok(Ok(read.into())),
+            Err(_) if is_watched => {}
+            Err(_) => return Ok(Err(grace)),
         }
     }
 }
@@ -122,6 +151,12 @@ mod tests {
     use futures_util::stream::{pending, unfold};
     use serde_json::Value;
     use std::convert::Infallible;
+
+    fn head(headers: HeaderMap) -> Parts {
+        let mut parts = axum::http::Request::new(()).into_parts().0;
+        parts.headers = headers;
+        parts
+    }
 
     fn refusal(text: &str) -> (StatusCode, Value) {
         let problem = decode::<HeartbeatRequest>(text.as_bytes()).unwrap_err();
@@ -176,7 +211,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_that_never_comes_is_given_up() {
         let body = Body::from_stream(pending::<Result<Bytes, Infallible>>());
-        let read = BodyLimit(1024).read(&HeaderMap::new(), body).await;
+        let read = BodyLimit(1024).read(&head(HeaderMap::new()), body).await;
         let answer = read.unwrap_err().into_response();
         assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
     }
@@ -194,12 +229,12 @@ mod tests {
             }))
         };
         let limit = BodyLimit(32 * 1024 * 1024);
-        let none = HeaderMap::new();
+        let none = head(HeaderMap::new());
         let read = timeout(BODY_GRACE * 2, limit.read(&none, drop_by_drop(1))).await;
         let answer = read.unwrap().unwrap_err().into_response();
         assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
         let steady = drop_by_drop(16 * 1024);
-        let read = limit.read(&HeaderMap::new(), steady).await.unwrap();
+        let read = limit.read(&none, steady).await.unwrap();
         assert_eq!(read.len(), 100 * 16 * 1024);
     }
 
@@ -210,10 +245,10 @@ mod tests {
             (header::EXPECT, HeaderValue::from_static("100-continue")),
         ]);
         let body = Body::from_stream(pending::<Result<Bytes, Infallible>>());
-        let read = BodyLimit(1024).read(&headers, body).await;
+        let read = BodyLimit(1024).read(&head(headers), body).await;
         let answer = read.unwrap_err().into_response();
         assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
-        let none = HeaderMap::new();
+        let none = head(HeaderMap::new());
         let read = BodyLimit(4).read(&none, Body::from("12345")).await;
         let answer = read.unwrap_err().into_response();
         assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);

@@ -1,7 +1,7 @@
 //! Extractors of handlers.
 
 use crate::request::admission;
-use crate::request::body::{self, BodyLimit};
+use crate::request::body::{self, BodyLimit, MAX_SMALL_BYTES};
 use crate::response::problem::Problem;
 use crate::response::wording::reworded;
 use crate::route::noun;
@@ -9,11 +9,12 @@ use axum::body::Bytes;
 use axum::extract::{self, FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
-use control_app::{Call, Error, Visit};
+use control_app::{App, Call, Error, Visit};
 use control_auth::Secret;
 use control_http::{CorrelationId, SessionCookie, browser, client_ip, cookie};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
@@ -66,10 +67,10 @@ pub(crate) fn visit_with(now: Timestamp, headers: &HeaderMap, extensions: &Exten
 #[derive(Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<App>> for Body<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let is_json = is_json(&parts.headers);
         if !is_json && parts.headers.contains_key(header::CONTENT_TYPE) {
@@ -80,14 +81,20 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         }
         let limit = parts.extensions.get::<BodyLimit>().copied();
         let limit = limit.unwrap_or(BodyLimit(0));
-        let bytes = limit.read(&parts.headers, body).await?;
+        let bytes = limit.read(&parts, body).await?;
         admission::check_again(&parts).await?;
         let bytes = match bytes.is_empty() {
             _ if is_json => bytes,
             true => Bytes::from_static(b"{}"),
             false => return Err(Problem::not_json()),
         };
-        Ok(Self(body::decode(&bytes)?))
+        if bytes.len() <= MAX_SMALL_BYTES {
+            return Ok(Self(body::decode(&bytes)?));
+        }
+        let call = parts.extensions.get::<Call>();
+        let owner = call.map(|call| call.actor.share_owner());
+        let parsed = app.parse(owner.unwrap_or_default(), move || body::decode(&bytes));
+        Ok(Self(parsed.await??))
     }
 }
 

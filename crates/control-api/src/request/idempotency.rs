@@ -40,7 +40,7 @@ pub(crate) async fn run(
     }
     let (mut parts, body) = request.into_parts();
     let limit = BodyLimit(route.max_body_bytes);
-    let body = limit.read(&parts.headers, body).await?;
+    let body = limit.read(&parts, body).await?;
     admission::check_again(&parts).await?;
     let name = name(&call, parts.method.as_str(), &parts.uri.to_string(), &key);
     let (id, reservation) = app.reserve_reply(&name, &sha256(&body), call.now).await?;

@@ -332,9 +332,16 @@ impl From<Error> for Problem {
             Error::Store(Stale | Conflict | Reference) => {
                 Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, error.to_string())
             }
-            Error::TooManyWaiters | Error::TooManyUploads | Error::TooManySignIns => {
-                Self::busy(&error.to_string())
-            }
+            Error::TooManyReportBytes {
+                retry_after_secs, ..
+            } => Self {
+                message: format!("Rate limit exceeded: {error}"),
+                ..Self::rate_limited(retry_after_secs)
+            },
+            Error::TooManyWaiters
+            | Error::TooManyUploads
+            | Error::TooManyBodies
+            | Error::TooManySignIns => Self::busy(&error.to_string()),
             Error::SsoRefused | Error::SsoEmailTaken => {
                 let message = format!("Authorization failed: {error}");
                 Self::new(

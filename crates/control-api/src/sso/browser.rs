@@ -45,8 +45,8 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
 /// Takes a token of the address before anything else.
 async fn limit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let class = RateClass::General;
-    let bucket = class.address_bucket(request.extensions());
-    let taken = app.take_token(&bucket, class.rate(), app.now()).await;
+    let address = class.address(request.extensions());
+    let taken = address.take(&app, app.now()).await;
     let allowance = match taken {
         Ok(allowance) => allowance,
         Err(error) => return Problem::from(error).into_response(),
@@ -226,7 +226,7 @@ async fn saml_response(
     if !is_form(&parts) {
         return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
     }
-    let form = match BodyLimit(RESPONSE_BYTES).read(&parts.headers, body).await {
+    let form = match BodyLimit(RESPONSE_BYTES).read(&parts, body).await {
         Ok(form) => form,
         Err(problem) => return problem.into_response(),
     };

@@ -46,6 +46,7 @@ pub(crate) async fn target(world: &World, route: &Route) -> String {
         ("{service}", "services"),
         ("{upstream}", "upstreams"),
         ("{certificate}", "certificates"),
+        ("{webhook}", "webhooks"),
     ] {
         if path.contains(place) {
             path = path.replace(place, &made(noun).await);
@@ -188,7 +189,7 @@ fn member(access: Access) -> Access {
 }
 
 /// A body without fault, which names what exists.
-async fn body(world: &World, path: &str) -> Value {
+pub(crate) async fn body(world: &World, path: &str) -> Value {
     let mut body = sample(path);
     if path.contains("/services") {
         let (all, full) = ("/projects/{project}/upstreams", world.full_key().await);

@@ -1,10 +1,13 @@
 //! Rate limits, also those that replicas share.
 
 use crate::world::{Credential, World, app, app_with_clock, worlds};
-use axum::http::StatusCode;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{Request, StatusCode};
 use control_app::Rate;
 use control_domain::Tenant;
 use jiff::{SignedDuration, Timestamp};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -71,6 +74,34 @@ async fn guesses_spend_the_bucket_of_their_address() {
             statuses.push(guess_right(&world).await);
             assert!(statuses.len() < 10, "a right guess looks like a wrong one");
         }
+    }
+}
+
+/// The status of a guess from an address of IPv6.
+async fn guess_from(world: &World, address: Ipv6Addr) -> StatusCode {
+    let peer = ConnectInfo(SocketAddr::from((address, 40_000)));
+    let guess = Request::get("/api/v1/orgs").header("authorization", "Bearer x");
+    let guess = guess.extension(peer).body(Body::empty()).unwrap();
+    world.send_request(guess).await.status
+}
+
+#[tokio::test]
+async fn a_flood_from_all_networks_of_a_site_is_held_off() {
+    let site = u128::from(0x2001_0db8_0001_u64) << 80;
+    let in_site = |network: u128| Ipv6Addr::from_bits(site | (network << 64) | 1);
+    for world in worlds().await {
+        let (mut sent, mut network) = (0, 0);
+        // Each guess comes from a network of its own, and none spends the bucket of one.
+        while guess_from(&world, in_site(network)).await == StatusCode::UNAUTHORIZED {
+            (sent, network) = (sent + 1, network + 1);
+            assert!(sent < 20 * BURST, "no guess was held off");
+        }
+        assert!((8 * BURST..).contains(&sent), "{sent}");
+        let elsewhere = Ipv6Addr::from_bits(site | (2 << 80) | 1);
+        assert_eq!(
+            guess_from(&world, elsewhere).await,
+            StatusCode::UNAUTHORIZED
+        );
     }
 }
 

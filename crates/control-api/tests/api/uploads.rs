@@ -3,8 +3,9 @@
 use crate::world::{Answer, Credential, World, sample};
 use axum::body::{Body, Bytes};
 use axum::http::{Request, StatusCode, header};
-use control_domain::Role;
+use control_domain::{Role, Tenant};
 use control_testkit::Database;
+use control_wire::ProjectId;
 use futures_util::future::join_all;
 use futures_util::stream;
 use serde_json::json;
@@ -15,13 +16,24 @@ use tokio::sync::{mpsc, watch};
 const BUNDLES: &str = "/projects/{project}/bundles";
 /// As many bundles as are uploaded at once.
 const PLACES: usize = 4;
+/// Places of all organizations.
+const ALL_PLACES: usize = 6;
 
 /// A bundle with a body that ends when `gate` opens. `begun` is told when its first byte is read.
 async fn slow_upload(
     world: &World,
     by: &Credential,
     begun: mpsc::UnboundedSender<()>,
-    mut gate: watch::Receiver<bool>,
+    gate: watch::Receiver<bool>,
+) -> Answer {
+    slow_upload_to(world, world.project, by, (begun, gate)).await
+}
+
+async fn slow_upload_to(
+    world: &World,
+    project: ProjectId,
+    by: &Credential,
+    (begun, mut gate): (mpsc::UnboundedSender<()>, watch::Receiver<bool>),
 ) -> Answer {
     let text = sample(BUNDLES).to_string();
     let (first, rest) = text.split_at(10);
@@ -40,7 +52,7 @@ async fn slow_upload(
         Credential::Bearer(key) => (header::AUTHORIZATION, format!("Bearer {key}")),
         Credential::None | Credential::NodeKey(_) => unreachable!("a user uploads"),
     };
-    let path = BUNDLES.replace("{project}", &world.project.to_string());
+    let path = BUNDLES.replace("{project}", &project.to_string());
     let request = Request::post(format!("/api/v1{path}"))
         .header(header::CONTENT_TYPE, "application/json")
         .header(name, credential);
@@ -116,6 +128,38 @@ async fn the_keys_of_one_administrator_leave_places_to_others() {
     for answer in uploaded {
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
     }
+}
+
+#[tokio::test]
+async fn an_organization_without_a_place_gets_one_of_four_hostile_ones() {
+    let world = World::new(Database::sqlite()).await;
+    let mut tenants = Vec::new();
+    for number in 0..5 {
+        let tenant = world.new_tenant(&format!("tenant {number}")).await;
+        let key = world.key(Tenant::org(tenant.org), &[]);
+        tenants.push((tenant.project.unwrap(), world.store_key(&key).await));
+    }
+    let (own_project, own_key) = tenants.pop().unwrap();
+    let (gate, closed) = watch::channel(false);
+    let (begun, mut beginnings) = mpsc::unbounded_channel();
+    let hostile = tenants.iter().flat_map(|tenant| [tenant, tenant]);
+    let hostile = hostile.map(|(project, key)| {
+        slow_upload_to(&world, *project, key, (begun.clone(), closed.clone()))
+    });
+    let own = async {
+        for _ in 0..ALL_PLACES {
+            beginnings.recv().await.unwrap();
+        }
+        let path = BUNDLES.replace("{project}", &own_project.to_string());
+        let own = world.post(&path, &own_key, sample(BUNDLES)).await;
+        gate.send(true).unwrap();
+        own
+    };
+    let (held, own) = tokio::join!(join_all(hostile), own);
+    assert_eq!(own.status, StatusCode::CREATED, "{}", own.body);
+    let cut = |answer: &&Answer| answer.status == StatusCode::REQUEST_TIMEOUT;
+    let cut = held.iter().filter(cut).count();
+    assert!((1..=ALL_PLACES).contains(&cut), "{cut}");
 }
 
 #[tokio::test]

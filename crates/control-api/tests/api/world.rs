@@ -164,6 +164,17 @@ impl World {
         self.router = router(&self.app, Router::new(), SessionCookie::Tls);
     }
 
+    /// Serves the same state from now on with addresses of private networks allowed, and with another clock.
+    pub(crate) fn allow_private_addresses(&mut self, now: fn() -> Timestamp) {
+        let objects = Objects::in_folder(self.objects.path()).unwrap();
+        let environment = Environment { now, fill };
+        let mut app = App::new(self.store.clone(), objects, sealer(), environment);
+        app.sso_site.public_url = Some("https://controld.test".to_owned());
+        app.sso_site.private_addresses = PrivateAddresses::Allowed;
+        self.app = Arc::new(app);
+        self.router = router(&self.app, Router::new(), SessionCookie::Tls);
+    }
+
     /// The next request comes from another address.
     pub(crate) fn change_address(&self) {
         self.address.fetch_add(1, Ordering::Relaxed);
@@ -361,6 +372,14 @@ impl World {
         Credential::Bearer(secret.reveal().to_owned())
     }
 
+    /// A new organization with a project.
+    pub(crate) async fn new_tenant(&self, name: &str) -> Tenant {
+        let mut tx = self.store.begin().await.unwrap();
+        let made = tenant(&mut tx, name).await;
+        tx.commit().await.unwrap();
+        made
+    }
+
     /// A new node, and its key.
     pub(crate) async fn new_node(&self, tenant: Tenant) -> (NodeId, Credential) {
         let mut tx = self.store.begin().await.unwrap();
@@ -476,7 +495,7 @@ impl World {
     pub(crate) async fn send_request(&self, mut request: Request<Body>) -> Answer {
         let address = Ipv4Addr::from_bits(self.address.load(Ordering::Relaxed));
         let peer = ConnectInfo(SocketAddr::from((address, 40_000)));
-        request.extensions_mut().insert(peer);
+        request.extensions_mut().get_or_insert(peer);
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
@@ -560,6 +579,10 @@ pub(crate) fn sample(path: &str) -> Value {
             let name = Uuid::now_v7().to_string();
             json!({"name": name, "chain_pem": chain, "private_key_pem": key})
         }
+        "/projects/{project}/webhooks" | "/projects/{project}/webhooks/{webhook}" => json!({
+            "name": Uuid::now_v7().to_string(), "url": "https://hooks.example.com/",
+            "events": ["rollout.stopped"],
+        }),
         "/api-keys" => json!({"name": "deploy", "scopes": ["api_keys:admin"]}),
         _ => Value::Null,
     }

@@ -1,5 +1,6 @@
 //! Small writes that come in floods, heartbeats and tokens of rate limits, are written in groups:
-//! those that come while one group is written are the next.
+//! those that come while one group is written are the next. Tokens, which every request may wait for, go first; the rest
+//! of a group is of heartbeats, one of each organization in turn.
 //!
 //! SQLite has one writer: a transaction for each would keep all other writes waiting. A write is answered
 //! when its group is committed. On SQLite the commit does not wait for the disk: a loss of power may
@@ -9,26 +10,31 @@
 //! interval and written in the order of the nodes, so that neighbours share a page of the database.
 
 mod signs_of_life;
+mod turns;
 
 use crate::error::Error;
 use control_domain::HeartbeatInterval;
-use control_store::{Group, Rate, SignOfLife, Store, StoreError, Transaction, WrittenHeartbeat};
-use control_wire::{HeartbeatRequest, NodeEvent, NodeEventId, NodeId};
+use control_store::{
+    Group, PackedHeartbeat, Rate, SignOfLife, Store, StoreError, Transaction, WrittenHeartbeat,
+};
+use control_wire::{NodeEvent, NodeEventId, NodeId, OrgId};
 use jiff::Timestamp;
 use signs_of_life::SignsOfLife;
 use std::sync::OnceLock;
 use tokio::sync::{mpsc, oneshot};
+use turns::Turns;
 
 /// Writes of one transaction.
 const MAX_GROUP: usize = 256;
-/// Writes that wait; more of them wait for a place.
-const MAX_WAITING: usize = 4_096;
+/// Writes that are moved to the turns at once. Those that wait are bounded by the requests in flight, which are bounded
+/// by connections: a bound of their number would let one organization fill it.
+const MAX_RECEIVED: usize = 4_096;
 
 /// The way to the task that writes. The task begins with the first write.
 #[derive(Debug)]
 pub(crate) struct WriteQueue {
     store: Store,
-    queue: OnceLock<mpsc::Sender<Waiting>>,
+    queue: OnceLock<mpsc::UnboundedSender<Waiting>>,
 }
 
 /// A queued write.
@@ -36,7 +42,8 @@ pub(crate) struct WriteQueue {
 enum Write {
     Heartbeat {
         node: NodeId,
-        said: Box<HeartbeatRequest>,
+        org: OrgId,
+        said: Box<PackedHeartbeat>,
         /// Names the event that a second process with the node's identity leaves.
         event: NodeEventId,
         interval: HeartbeatInterval,
@@ -73,12 +80,13 @@ impl WriteQueue {
     /// Writes what a node says; `None` if it is gone. A second process with its identity is noted as `event`.
     pub(crate) async fn heartbeat(
         &self,
-        (node, event): (NodeId, NodeEventId),
-        said: HeartbeatRequest,
+        (node, org, event): (NodeId, OrgId, NodeEventId),
+        said: PackedHeartbeat,
         (now, interval): (Timestamp, HeartbeatInterval),
     ) -> Result<Option<WrittenHeartbeat>, Error> {
         let write = Write::Heartbeat {
             node,
+            org,
             said: Box::new(said),
             event,
             interval,
@@ -110,18 +118,26 @@ impl WriteQueue {
 
     async fn write(&self, write: Write, now: Timestamp) -> Result<Written, Error> {
         let queue = self.queue.get_or_init(|| {
-            let (queue, waiting) = mpsc::channel(MAX_WAITING);
+            let (queue, waiting) = mpsc::unbounded_channel();
             tokio::spawn(write_groups(self.store.clone(), waiting));
             queue
         });
         let (done, written) = oneshot::channel();
         let waiting = Waiting { write, now, done };
-        queue.send(waiting).await.map_err(|_| Error::Stopped)?;
+        queue.send(waiting).map_err(|_| Error::Stopped)?;
         Ok(written.await.map_err(|_| Error::Stopped)??)
     }
 }
 
 impl Write {
+    /// The organization whose turn it takes; none goes first.
+    fn org(&self) -> Option<OrgId> {
+        match self {
+            Self::Heartbeat { org, .. } => Some(*org),
+            Self::Tokens { .. } => None,
+        }
+    }
+
     /// Sort key of the group: replicas that write the same rows in one order never deadlock.
     fn key(&self) -> (Option<NodeId>, String) {
         match self {
@@ -134,6 +150,7 @@ impl Write {
         Ok(match self {
             Self::Heartbeat {
                 node,
+                org: _,
                 said,
                 event,
                 interval,
@@ -165,21 +182,25 @@ fn duplicate_event(now: Timestamp) -> NodeEvent {
     }
 }
 
-async fn write_groups(store: Store, mut waiting: mpsc::Receiver<Waiting>) {
-    let mut group = Vec::with_capacity(MAX_GROUP);
+async fn write_groups(store: Store, mut waiting: mpsc::UnboundedReceiver<Waiting>) {
+    let (mut received, mut turns) = (Vec::new(), Turns::default());
     let mut signs = SignsOfLife::default();
     loop {
         // In random order: a queue that is never empty does not keep the signs from being written.
-        let received = tokio::select! {
-            received = waiting.recv_many(&mut group, MAX_GROUP) => received,
+        tokio::select! {
+            count = waiting.recv_many(&mut received, MAX_RECEIVED) => if count == 0 {
+                return;
+            },
+            () = std::future::ready(()), if !turns.is_empty() => {}
             () = signs.due() => {
                 signs.write_part(&store).await;
                 continue;
             }
-        };
-        if received == 0 {
-            return;
         }
+        for one in received.drain(..) {
+            turns.add(one.write.org(), one);
+        }
+        let mut group = turns.take(MAX_GROUP);
         group.sort_by_cached_key(|one: &Waiting| one.write.key());
         match write_group(&store, &group).await {
             Ok(written) => {
@@ -217,7 +238,7 @@ fn sign_of_life(
     };
     let sign = SignOfLife {
         seen_at: one.now,
-        cpu_percent: said.health.cpu_percent,
+        cpu_percent: said.cpu_percent(),
     };
     (written.is_sign_of_life).then_some((*node, sign, *interval))
 }

@@ -169,7 +169,7 @@ impl App {
         (before, after): (&Bundle, &Bundle),
         compare: fn((&Model, &Files), (&Model, &Files)) -> T,
     ) -> Result<Option<T>, Error> {
-        let place = self.heavy_places.take(after.tenant.org.0).await?;
+        let place = self.heavy_places.take(after.tenant.org.0).await;
         let (old, old_digest) = self.archive_and_digest(before).await?;
         let (new, new_digest) = self.archive_and_digest(after).await?;
         let compared = spawn_blocking(move || {
@@ -189,7 +189,7 @@ impl App {
         before: &Bundle,
         after: &Arc<Files>,
     ) -> Result<Option<Comparison>, Error> {
-        let place = self.heavy_places.take(before.tenant.org.0).await?;
+        let place = self.heavy_places.take(before.tenant.org.0).await;
         let (old, old_digest) = self.archive_and_digest(before).await?;
         let new = Arc::clone(after);
         let compared = spawn_blocking(move || {
@@ -246,7 +246,7 @@ impl App {
 
     /// The files of a bundle, compared with its digest and its manifest.
     pub(crate) async fn contents(&self, bundle: &Bundle) -> Result<Contents, Error> {
-        let place = self.heavy_places.take(bundle.tenant.org.0).await?;
+        let place = self.heavy_places.take(bundle.tenant.org.0).await;
         let (bytes, wanted) = self.archive_and_digest(bundle).await?;
         let opened = spawn_blocking(move || {
             let opened = unpack_verified(&bytes, &wanted);

@@ -6,12 +6,16 @@ use crate::error::Error;
 use crate::metric;
 use control_auth::{Claims, TOKEN_LIFETIME};
 use control_domain::{Access, Node, Refusal, check_events, check_heartbeat};
-use control_store::{Transaction, WrittenHeartbeat};
+use control_store::{PackedHeartbeat, Transaction, WrittenHeartbeat};
 use control_wire::{
-    EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeEventId, NodeId, TokenResponse, Verdict,
+    EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeEventId, NodeId, OrgId, TokenResponse,
+    Verdict,
 };
 use jiff::Timestamp;
 use metrics::counter;
+
+/// Routes whose counters are checked and compressed in less than a millisecond.
+const MAX_SMALL_ROUTES: usize = 32;
 
 impl App {
     /// Exchanges the node's key for a token of 12 hours.
@@ -49,15 +53,15 @@ impl App {
         id: NodeId,
         said: HeartbeatRequest,
     ) -> Result<HeartbeatResponse, Error> {
-        Node::own(&call.actor, Access::OwnNode, id)?;
-        check_heartbeat(&said)?;
+        let tenant = Node::own(&call.actor, Access::OwnNode, id)?;
         let event = NodeEventId::new(call.now, self.random_id());
         let rejected = said.status.as_ref().and_then(|status| {
             let is_rejected = status.verdict == Some(Verdict::Rejected);
             status.active.filter(|_| is_rejected)
         });
-        let at = (call.now, self.heartbeat_interval);
-        let written = self.writes.heartbeat((id, event), said, at).await?;
+        let packed = self.pack(tenant.org, said).await?;
+        let (from, at) = ((id, tenant.org, event), (call.now, self.heartbeat_interval));
+        let written = self.writes.heartbeat(from, packed, at).await?;
         let WrittenHeartbeat {
             order,
             confirmation,
@@ -76,6 +80,21 @@ impl App {
             order: u64::try_from(order).unwrap_or_default(),
             confirmation,
         })
+    }
+
+    /// Checks and packs a heartbeat, a large one beside the threads that serve.
+    async fn pack(&self, org: OrgId, said: HeartbeatRequest) -> Result<PackedHeartbeat, Error> {
+        let is_large =
+            { said.traffic.as_ref() }.is_some_and(|it| MAX_SMALL_ROUTES < it.routes.len());
+        let pack = move || {
+            check_heartbeat(&said)?;
+            Ok::<_, Error>(PackedHeartbeat::new(said)?)
+        };
+        if is_large {
+            self.parse(org.0, pack).await?
+        } else {
+            pack()
+        }
     }
 
     /// Keeps what happened on a node.

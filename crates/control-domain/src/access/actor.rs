@@ -180,6 +180,19 @@ impl Actor {
         }
     }
 
+    /// Owner of the share of a replica's memory and processors that the actor's requests use: the organization, of a user
+    /// with several the first one; the actor itself if it belongs to none.
+    pub fn share_owner(&self) -> Uuid {
+        match self {
+            Self::User { id, roles, .. } => roles.keys().next().map_or(id.0, |org| org.0),
+            Self::Invitee { tenant, .. }
+            | Self::ApiKey { tenant, .. }
+            | Self::Enrolment { tenant, .. }
+            | Self::Node { tenant, .. } => tenant.org.0,
+            Self::System | Self::SetUp { .. } => self.id(),
+        }
+    }
+
     /// Whether the actor may do `access` to what belongs to `tenant`.
     ///
     /// The tenant is compared first: to another tenant, what exists looks like what does not.

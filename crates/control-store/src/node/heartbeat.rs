@@ -48,6 +48,32 @@ macro_rules! select_report {
     };
 }
 
+/// A heartbeat whose traffic has the form of its column: a writer holds a database's one place, and must not compress.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PackedHeartbeat {
+    /// The heartbeat. The routes of its traffic are in `traffic` alone.
+    said: HeartbeatRequest,
+    traffic: Option<String>,
+}
+
+impl PackedHeartbeat {
+    /// Compresses the traffic.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if it cannot be compressed.
+    pub fn new(mut said: HeartbeatRequest) -> Result<Self, StoreError> {
+        let traffic = said.traffic.as_mut().map(std::mem::take);
+        let traffic = traffic.as_ref().map(packed).transpose()?;
+        Ok(Self { said, traffic })
+    }
+
+    /// Processor load, 100 for one core.
+    pub fn cpu_percent(&self) -> f64 {
+        self.said.health.cpu_percent
+    }
+}
+
 /// Findings of a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrittenHeartbeat {
@@ -79,7 +105,8 @@ impl Transaction {
         said: &HeartbeatRequest,
         now: Timestamp,
     ) -> Result<Option<WrittenHeartbeat>, StoreError> {
-        self.receive_heartbeat(node, said, (now, Timestamp::MAX))
+        let packed = PackedHeartbeat::new(said.clone())?;
+        self.receive_heartbeat(node, &packed, (now, Timestamp::MAX))
             .await
     }
 
@@ -88,7 +115,10 @@ impl Transaction {
     pub async fn receive_heartbeat(
         &mut self,
         node: NodeId,
-        said: &HeartbeatRequest,
+        PackedHeartbeat {
+            said,
+            traffic: new_traffic,
+        }: &PackedHeartbeat,
         (now, fresh_since): (Timestamp, Timestamp),
     ) -> Result<Option<WrittenHeartbeat>, StoreError> {
         // Two replicas may hear of one node at once; SQLite has one writer.
@@ -109,7 +139,7 @@ impl Transaction {
         let kept = optional_text(&row, "traffic")?;
         let traffic = match received.traffic {
             TrafficChange::Kept => kept.clone(),
-            TrafficChange::Replaced => said.traffic.as_ref().map(packed).transpose()?,
+            TrafficChange::Replaced => new_traffic.clone(),
         };
         let is_sign_of_life = is_fresh && received.is_unchanged && traffic == kept;
         let order = order.map_or(0, |order| order.counter);

@@ -4,7 +4,8 @@ use crate::stores::{NOW, TestStore, enrolment_token, node, org, project, signing
 use control_auth::Sealed;
 use control_domain::{DuplicateNode, LabelSelector, Labels, Node, NodeState};
 use control_store::{
-    NodeFilter, Page, PageOrder, SignOfLife, StoreError, StoredSecret, Transaction, Versioned,
+    NodeFilter, PackedHeartbeat, Page, PageOrder, SignOfLife, StoreError, StoredSecret,
+    Transaction, Versioned,
 };
 use control_wire::{
     BundleId, Health, HeartbeatRequest, InstanceId, NodeEvent, NodeEventId, NodeId, NodeStatus,
@@ -166,6 +167,7 @@ async fn a_heartbeat_without_news_is_a_sign_of_life() {
         for (said, secs, is_news, what) in cases {
             let fresh_since = after(secs - 90);
             let at = (after(secs), fresh_since);
+            let said = PackedHeartbeat::new(said).unwrap();
             let told = tx.receive_heartbeat(id, &said, at).await.unwrap().unwrap();
             assert_eq!(told.is_sign_of_life, !is_news, "{what}");
         }

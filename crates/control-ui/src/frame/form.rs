@@ -72,6 +72,8 @@ impl Faults {
             | Error::Object(_)
             | Error::TooManyWaiters
             | Error::TooManyUploads
+            | Error::TooManyBodies
+            | Error::TooManyReportBytes { .. }
             | Error::SsoRefused
             | Error::SsoEmailTaken
             | Error::Stopped) => Err(other.into()),

@@ -235,12 +235,18 @@ impl From<Error> for Failure {
                 "You are not signed in.",
                 &sentence(&error.to_string()),
             ),
-            Error::TooManyTries { retry_after_secs } => Self::retried(
+            Error::TooManyTries { retry_after_secs }
+            | Error::TooManyReportBytes {
+                retry_after_secs, ..
+            } => Self::retried(
                 StatusCode::TOO_MANY_REQUESTS,
                 "Too many tries.",
                 retry_after_secs,
             ),
-            Error::TooManySignIns | Error::TooManyWaiters | Error::TooManyUploads => Self::retried(
+            Error::TooManySignIns
+            | Error::TooManyWaiters
+            | Error::TooManyBodies
+            | Error::TooManyUploads => Self::retried(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The server is busy.",
                 BUSY_RETRY_SECS,

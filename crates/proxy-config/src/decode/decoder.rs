@@ -65,7 +65,7 @@ impl<'t, 'f> Decoder<'t, 'f> {
         self.faults.drop_one();
     }
 
-    pub(super) fn push(&mut self, fault: Diagnostic) {
+    pub(crate) fn push(&mut self, fault: Diagnostic) {
         self.faults.push(fault);
     }
 

@@ -1,47 +1,51 @@
-//! Places for work on whole configurations.
+//! Places for work that keeps a processor busy: whole configurations, large bodies.
 
-use super::owner::OwnerPlaces;
+use super::fair::{FairPlace, FairPlaces, PlaceLimits};
 use crate::error::Error;
-use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-/// The places of this replica for work on whole configurations.
+/// The places of this replica for such work. An organization holds one at most and waits once for places of all,
+/// however many of its requests wait.
 #[derive(Debug)]
-pub(crate) struct HeavyPlaces {
-    all: Arc<Semaphore>,
-    by_org: OwnerPlaces,
-}
+pub(crate) struct HeavyPlaces(FairPlaces);
 
-/// A place for work on whole configurations, given back when it is dropped.
-#[derive(Debug)]
-pub(crate) struct HeavyPlace {
-    _of_all: OwnedSemaphorePermit,
-    _of_org: OwnedSemaphorePermit,
-}
+/// A place, given back when it is dropped.
+pub(crate) type HeavyPlace = FairPlace;
 
 impl HeavyPlaces {
     /// `all` places, of which an organization holds one at most.
     pub(crate) fn new(all: usize) -> Self {
-        Self {
-            all: Arc::new(Semaphore::new(all)),
-            by_org: OwnerPlaces::new(1),
-        }
+        Self(FairPlaces::new(PlaceLimits {
+            all,
+            each: 1,
+            further: 0,
+        }))
     }
 
-    /// Waits for a place. An organization waits once for places of all, however many of its requests wait, so that
-    /// organizations take turns.
+    /// Waits for a place.
+    pub(crate) async fn take(&self, org: Uuid) -> HeavyPlace {
+        self.0.take(org).await
+    }
+
+    /// Runs a task of `org` beside the threads that serve.
     ///
     /// # Errors
     ///
     /// [`Error::Stopped`]
-    pub(crate) async fn take(&self, org: Uuid) -> Result<HeavyPlace, Error> {
-        let of_org = self.by_org.take(org).await?;
-        let of_all = Arc::clone(&self.all).acquire_owned().await;
-        Ok(HeavyPlace {
-            _of_all: of_all.map_err(|_| Error::Stopped)?,
-            _of_org: of_org,
-        })
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        org: Uuid,
+        task: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let place = self.take(org).await;
+        // The work goes on when its caller is gone, and so does its hold on the place.
+        let task = spawn_blocking(move || {
+            let done = task();
+            drop(place);
+            done
+        });
+        task.await.map_err(|_| Error::Stopped)
     }
 }
 
@@ -56,7 +60,7 @@ mod tests {
         let short = Duration::from_millis(1);
         let places = HeavyPlaces::new(2);
         let [hostile, other] = [1, 2].map(Uuid::from_u128);
-        let held = places.take(hostile).await.unwrap();
+        let held = places.take(hostile).await;
         for _ in 0..10 {
             let further = timeout(short, places.take(hostile)).await;
             assert!(further.is_err());

@@ -1,14 +1,15 @@
 //! Places for the uploads of bundles: few at once, and only some of them for one organization and for one user.
 //!
 //! Each organization has one place, if any is free; the places for further uploads are few, and all share them. Two
-//! organizations that hold all they can leave two of six places, three leave one.
+//! organizations that hold all they can leave two of six places, three leave one. While an organization without a place
+//! waits, the next one is for it, and uploads that are slow are cut.
 
+use super::fair::{FairPlace, FairPlaces, PlaceLimits};
 use super::owner::OwnerPlaces;
 use crate::error::Error;
 use control_wire::OrgId;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -20,31 +21,36 @@ const MAX_FURTHER_UPLOADS: usize = 2;
 const MAX_USER_UPLOADS: usize = 2;
 /// The longest time that a further upload waits for a place.
 const MAX_WAIT: Duration = Duration::from_secs(2);
+/// The longest time that the first upload of an organization waits: slow uploads of other organizations are cut meanwhile.
+const MAX_FIRST_WAIT: Duration = Duration::from_secs(15);
 
 /// The places of this replica.
 #[derive(Debug)]
 pub(crate) struct UploadPlaces {
-    all: Arc<Semaphore>,
-    /// One of each organization.
-    by_org: OwnerPlaces,
-    /// Those of organizations that have one already.
-    further: Arc<Semaphore>,
+    all: FairPlaces,
     by_user: OwnerPlaces,
 }
 
 /// A place among the uploads, given back when it is dropped.
 #[derive(Debug)]
 pub struct UploadPlace {
-    /// Of all uploads, of the organization, of the user.
-    _permits: [OwnedSemaphorePermit; 3],
+    _of_all: FairPlace,
+    _of_user: OwnedSemaphorePermit,
+    pressure: UploadPressure,
 }
+
+/// Whether uploads hold up an organization without a place.
+#[derive(Clone, Debug)]
+pub struct UploadPressure(FairPlaces);
 
 impl Default for UploadPlaces {
     fn default() -> Self {
         Self {
-            all: Arc::new(Semaphore::new(MAX_UPLOADS)),
-            by_org: OwnerPlaces::new(1),
-            further: Arc::new(Semaphore::new(MAX_FURTHER_UPLOADS)),
+            all: FairPlaces::new(PlaceLimits {
+                all: MAX_UPLOADS,
+                each: 1 + MAX_FURTHER_UPLOADS,
+                further: MAX_FURTHER_UPLOADS,
+            }),
             by_user: OwnerPlaces::new(MAX_USER_UPLOADS),
         }
     }
@@ -56,25 +62,36 @@ impl UploadPlaces {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyUploads`] if none becomes free in two seconds.
+    /// [`Error::TooManyUploads`] if none becomes free in two seconds; in fifteen for an organization without one.
     pub(crate) async fn take(&self, org: OrgId, user: Uuid) -> Result<UploadPlace, Error> {
-        let places = async {
-            // An upload that waits for a place of its user or organization takes none from the rest.
-            let of_user = self.by_user.take(user).await?;
-            let further = Arc::clone(&self.further);
-            let of_org = tokio::select! {
-                biased;
-                first = self.by_org.take(org.0) => first?,
-                further = further.acquire_owned() => further.map_err(|_| Error::Stopped)?,
-            };
-            let of_all = Arc::clone(&self.all).acquire_owned().await;
-            let of_all = of_all.map_err(|_| Error::Stopped)?;
-            Ok::<_, Error>(UploadPlace {
-                _permits: [of_all, of_org, of_user],
-            })
+        let too_many = |_| Error::TooManyUploads;
+        // An upload that waits for a place of its user takes none from the rest.
+        let of_user = timeout(MAX_WAIT, self.by_user.take(user)).await;
+        let of_user = of_user.map_err(too_many)??;
+        let wait = match self.all.held_by(org.0) {
+            0 => MAX_FIRST_WAIT,
+            _ => MAX_WAIT,
         };
-        let taken = timeout(MAX_WAIT, places).await;
-        taken.map_err(|_| Error::TooManyUploads)?
+        let of_all = timeout(wait, self.all.take(org.0)).await;
+        Ok(UploadPlace {
+            _of_all: of_all.map_err(too_many)?,
+            _of_user: of_user,
+            pressure: UploadPressure(self.all.clone()),
+        })
+    }
+}
+
+impl UploadPlace {
+    /// The pressure on this upload, for the reader of its body.
+    pub fn pressure(&self) -> UploadPressure {
+        self.pressure.clone()
+    }
+}
+
+impl UploadPressure {
+    /// Whether an organization without a place waits for one.
+    pub fn is_high(&self) -> bool {
+        self.0.are_wanted()
     }
 }
 
@@ -145,5 +162,36 @@ mod tests {
         ];
         let (third, ()) = tokio::join!(places.take(SLOW, user(0)), async { drop(held) });
         assert!(third.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_organization_without_a_place_gets_the_next_one() {
+        let places = UploadPlaces::default();
+        let mut held = Vec::new();
+        for number in 0..4 {
+            let org = OrgId(Uuid::from_u128(number));
+            for further in 0..2 {
+                let taken = places.take(org, user(10 * number + further)).await;
+                held.extend(taken.ok());
+            }
+        }
+        assert_eq!(held.len(), MAX_UPLOADS, "four organizations hold all");
+        let pressure = held[0].pressure();
+        assert!(!pressure.is_high());
+        let next = async {
+            // Those that hold one wait for further ones, and came first.
+            tokio::task::yield_now().await;
+            let victim = OrgId(Uuid::from_u128(100));
+            places.take(victim, user(100)).await
+        };
+        let further = places.take(OrgId(Uuid::from_u128(0)), user(50));
+        let (further, next, ()) = tokio::join!(further, next, async {
+            while !pressure.is_high() {
+                tokio::task::yield_now().await;
+            }
+            held.pop();
+        });
+        assert!(matches!(further, Err(Error::TooManyUploads)), "{further:?}");
+        assert!(next.is_ok());
     }
 }

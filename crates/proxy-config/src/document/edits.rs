@@ -4,7 +4,7 @@ use kdl::{KdlDocument, KdlDocumentFormat, KdlEntryFormat, KdlIdentifier, KdlNode
 use std::mem;
 
 /// The node `name { node }` on one line, with the spaces and comments of `node` around it.
-pub(super) fn nest(mut node: KdlNode, name: &str) -> KdlNode {
+pub(crate) fn nest(mut node: KdlNode, name: &str) -> KdlNode {
     let mut inner = layout(&node);
     let mut outer = KdlNodeFormat {
         leading: mem::replace(&mut inner.leading, " ".to_owned()),
@@ -27,7 +27,7 @@ pub(super) fn nest(mut node: KdlNode, name: &str) -> KdlNode {
 }
 
 /// Gives a node without a block one that has the node `first`.
-pub(super) fn open_block(node: &mut KdlNode, mut first: KdlNode) {
+pub(crate) fn open_block(node: &mut KdlNode, mut first: KdlNode) {
     let mut format = layout(&first);
     " ".clone_into(&mut format.leading);
     first.set_format(format);
@@ -43,7 +43,7 @@ pub(super) fn open_block(node: &mut KdlNode, mut first: KdlNode) {
 }
 
 /// Inserts a node at the beginning of a block, on a line of its own if the first node has one.
-pub(super) fn insert_first(block: &mut KdlDocument, mut node: KdlNode) {
+pub(crate) fn insert_first(block: &mut KdlDocument, mut node: KdlNode) {
     let is_empty = block.nodes().is_empty();
     let mut format = layout(&node);
     " ".clone_into(&mut format.leading);
@@ -67,8 +67,24 @@ pub(super) fn insert_first(block: &mut KdlDocument, mut node: KdlNode) {
     block.nodes_mut().insert(0, node);
 }
 
+/// Appends a node to a document, on a line of its own.
+pub(crate) fn append(document: &mut KdlDocument, mut node: KdlNode) {
+    let mut format = layout(&node);
+    format.leading = String::new();
+    "\n".clone_into(&mut format.terminator);
+    if let Some(last) = document.nodes_mut().last_mut()
+        && !ends_line(last)
+    {
+        let mut end = layout(last);
+        "\n".clone_into(&mut end.terminator);
+        last.set_format(end);
+    }
+    node.set_format(format);
+    document.nodes_mut().push(node);
+}
+
 /// Removes a node, with its line if nothing else is on it. Comments before and behind it stay.
-pub(super) fn remove_node(block: &mut KdlDocument, index: usize) -> KdlNode {
+pub(crate) fn remove_node(block: &mut KdlDocument, index: usize) -> KdlNode {
     let before = index.checked_sub(1).and_then(|at| block.nodes().get(at));
     let is_behind_line_end = before.is_some_and(ends_line);
     let mut node = block.nodes_mut().remove(index);
@@ -111,7 +127,7 @@ pub(super) fn remove_node(block: &mut KdlDocument, index: usize) -> KdlNode {
 }
 
 /// Removes a property, and returns the node `name` with its value. Comments before it stay.
-pub(super) fn remove_property(node: &mut KdlNode, index: usize, name: &str) -> KdlNode {
+pub(crate) fn remove_property(node: &mut KdlNode, index: usize, name: &str) -> KdlNode {
     let mut entry = node.entries_mut().remove(index);
     let format = entry.format().cloned().unwrap_or_default();
     let comments = format.leading.trim_end();

@@ -1,0 +1,254 @@
+//! Bytes of reports, heartbeats and events, that a node and an organization may send: token buckets of this replica.
+//!
+//! A node has twice what it sends if each of its heartbeats is as large as one may be. An organization has what its
+//! quota of nodes sends in reports of 100 routes each, and never less than 64 nodes with the largest ones need.
+
+use crate::error::Error;
+use control_domain::HeartbeatInterval;
+use control_wire::{NodeId, OrgId};
+use jiff::Timestamp;
+use quick_cache::sync::Cache;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// The largest report: 500 routes with their counters, and 100 diagnostics.
+pub const MAX_REPORT_BYTES: usize = 512 * 1024;
+const LARGEST_REPORT_BYTES: u64 = MAX_REPORT_BYTES as u64;
+/// A report that empties a bucket is owed: events have up to 1 MiB.
+const MAX_DEBT_BYTES: u64 = 1024 * 1024;
+/// A report of 100 routes.
+const USUAL_REPORT_BYTES: u64 = 10 * 1024;
+/// The least that a report counts: a small one costs its statements.
+const MIN_REPORT_BYTES: u64 = 4 * 1024;
+/// The largest reports of a node in one heartbeat interval.
+const NODE_REPORTS: u64 = 2;
+/// Those that it may send at once: a restart and an order are reported at once.
+const NODE_BURST: u64 = 4;
+/// Nodes with the largest reports that an organization may have whatever its quota is.
+const LARGE_NODES: u64 = 64;
+/// Buckets in memory. Beyond that the least used ones go, and are full when they are back.
+const MAX_NODES: usize = 100_000;
+const MAX_ORGS: usize = 10_000;
+
+/// The buckets.
+#[derive(Debug)]
+pub(crate) struct ReportBudget {
+    by_node: Cache<NodeId, Arc<Bucket>>,
+    by_org: Cache<OrgId, Arc<Bucket>>,
+}
+
+/// Bytes of one bucket.
+#[derive(Clone, Copy, Debug)]
+struct ByteRate {
+    /// Refill in `interval`, 1 or more.
+    bytes: u64,
+    interval: HeartbeatInterval,
+    /// Bytes of a full bucket.
+    burst: u64,
+}
+
+/// A report passes while the bucket has any bytes; the rest of a large one is owed.
+#[derive(Debug, Default)]
+struct Bucket {
+    /// When the bucket is full again, in microseconds since 1970.
+    full_at: AtomicI64,
+}
+
+impl Default for ReportBudget {
+    fn default() -> Self {
+        Self {
+            by_node: Cache::new(MAX_NODES),
+            by_org: Cache::new(MAX_ORGS),
+        }
+    }
+}
+
+impl ReportBudget {
+    /// Takes the bytes of a report of `node`, one of `max_nodes` that its organization may have.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooManyReportBytes`] with the bucket that is empty.
+    pub(crate) fn take(
+        &self,
+        (node, org): (NodeId, OrgId),
+        bytes: u64,
+        (interval, max_nodes): (HeartbeatInterval, u64),
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let bytes = bytes.max(MIN_REPORT_BYTES);
+        let new = || Ok::<_, Infallible>(Arc::default());
+        let Ok(of_node) = self.by_node.get_or_insert_with(&node, new);
+        // The node's first: one that is over its own budget takes nothing of its organization's.
+        of_node.take(ByteRate::of_node(interval), bytes, now, "node")?;
+        let Ok(of_org) = self.by_org.get_or_insert_with(&org, new);
+        let rate = ByteRate::of_org(interval, max_nodes);
+        of_org.take(rate, bytes, now, "organization")
+    }
+}
+
+impl ByteRate {
+    fn of_node(interval: HeartbeatInterval) -> Self {
+        Self {
+            bytes: NODE_REPORTS * LARGEST_REPORT_BYTES,
+            interval,
+            burst: NODE_BURST * LARGEST_REPORT_BYTES,
+        }
+    }
+
+    fn of_org(interval: HeartbeatInterval, max_nodes: u64) -> Self {
+        let usual = max_nodes.saturating_mul(USUAL_REPORT_BYTES);
+        let bytes = usual.max(LARGE_NODES * LARGEST_REPORT_BYTES);
+        Self {
+            bytes,
+            interval,
+            burst: bytes,
+        }
+    }
+
+    /// Refill time of so many bytes, in microseconds.
+    fn micros(self, bytes: u64) -> i64 {
+        let interval = u128::from(self.interval.secs()) * 1_000_000;
+        let micros = u128::from(bytes) * interval / u128::from(self.bytes.max(1));
+        i64::try_from(micros).unwrap_or(i64::MAX / 4)
+    }
+}
+
+impl Bucket {
+    fn take(
+        &self,
+        rate: ByteRate,
+        bytes: u64,
+        now: Timestamp,
+        owner: &'static str,
+    ) -> Result<(), Error> {
+        let (now, burst) = (now.as_microsecond(), rate.micros(rate.burst));
+        // A bucket that is full later was written by a clock that was ahead.
+        let latest = now + burst + rate.micros(MAX_DEBT_BYTES);
+        let less = |full_at: i64| {
+            let full_at = full_at.clamp(now, latest);
+            (full_at - now < burst).then(|| full_at + rate.micros(bytes))
+        };
+        let taken = self
+            .full_at
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        taken.map(drop).map_err(|full_at| {
+            let wait = full_at.clamp(now, latest) - now - burst;
+            Error::TooManyReportBytes {
+                owner,
+                retry_after_secs: u64::try_from(wait / 1_000_000).unwrap_or_default() + 1,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control_domain::Quotas;
+    use jiff::SignedDuration;
+    use uuid::Uuid;
+
+    const NOW: Timestamp = Timestamp::constant(1_700_000_000, 0);
+
+    fn after(secs: i64) -> Timestamp {
+        NOW + SignedDuration::from_secs(secs)
+    }
+
+    fn node(number: u128) -> (NodeId, OrgId) {
+        (NodeId(Uuid::from_u128(number)), OrgId(Uuid::from_u128(1)))
+    }
+
+    /// The owner of the empty bucket and the seconds to wait; `None` if the report passes.
+    fn refused(
+        budget: &ReportBudget,
+        node: (NodeId, OrgId),
+        bytes: u64,
+        max_nodes: u64,
+        now: Timestamp,
+    ) -> Option<(&'static str, u64)> {
+        let interval = HeartbeatInterval::default();
+        match budget.take(node, bytes, (interval, max_nodes), now) {
+            Err(Error::TooManyReportBytes {
+                owner,
+                retry_after_secs,
+            }) => Some((owner, retry_after_secs)),
+            taken => {
+                taken.unwrap();
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_with_the_largest_reports_in_their_interval_is_never_refused() {
+        let budget = ReportBudget::default();
+        let interval = i64::from(HeartbeatInterval::default().secs());
+        for number in 0..1_000 {
+            let told = refused(
+                &budget,
+                node(1),
+                LARGEST_REPORT_BYTES,
+                1,
+                after(number * interval),
+            );
+            assert_eq!(told, None, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_fleet_of_the_quota_is_never_refused() {
+        let budget = ReportBudget::default();
+        let max_nodes = Quotas::default().nodes;
+        for interval in 0..3 {
+            for number in 0..max_nodes {
+                let at = after(30 * interval);
+                let told = refused(
+                    &budget,
+                    node(number.into()),
+                    USUAL_REPORT_BYTES,
+                    max_nodes,
+                    at,
+                );
+                assert_eq!(told, None, "{number} in interval {interval}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_that_sends_more_waits_for_its_own_bucket() {
+        let budget = ReportBudget::default();
+        let large = |number, now| refused(&budget, node(number), LARGEST_REPORT_BYTES, 1, now);
+        for _ in 0..NODE_BURST {
+            assert_eq!(large(1, NOW), None);
+        }
+        assert_eq!(large(1, NOW), Some(("node", 1)));
+        assert_eq!(large(2, NOW), None);
+        assert_eq!(large(1, after(1)), None, "it owes the rest");
+        assert_eq!(large(1, after(1)), Some(("node", 15)));
+    }
+
+    #[test]
+    fn an_organization_has_a_bucket_for_all_its_nodes() {
+        let budget = ReportBudget::default();
+        let nodes = 0..2 * u128::from(LARGE_NODES);
+        let told = nodes.map(|number| refused(&budget, node(number), LARGEST_REPORT_BYTES, 1, NOW));
+        let told: Vec<_> = told.flatten().collect();
+        assert_eq!(told.len(), usize::try_from(LARGE_NODES).unwrap());
+        assert!(told.iter().all(|(owner, _)| *owner == "organization"));
+        let other = (NodeId(Uuid::from_u128(1_000)), OrgId(Uuid::from_u128(2)));
+        assert_eq!(refused(&budget, other, LARGEST_REPORT_BYTES, 1, NOW), None);
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_holds_nothing_up_for_longer_than_a_bucket() {
+        let budget = ReportBudget::default();
+        let ahead = after(3_600);
+        for _ in 0..=NODE_BURST {
+            refused(&budget, node(1), LARGEST_REPORT_BYTES, 1, ahead);
+        }
+        let told = refused(&budget, node(1), LARGEST_REPORT_BYTES, 1, NOW);
+        assert!(told.is_some_and(|(_, secs)| secs <= 31), "{told:?}");
+    }
+}

@@ -1,0 +1,22 @@
+//! Names and places that the settings have in the system that this one follows, replaced by ours before
+//! a configuration is decoded.
+//!
+//! One table has a row for each: the place there, the place here, the conversion of the value. `load`
+//! warns about each setting that it replaces, `migrate` writes the replacement into the text. A setting
+//! without a counterpart is a fault that says how to do without it.
+
+mod alias;
+mod convert;
+mod document;
+mod filters;
+mod replace;
+mod report;
+mod table;
+mod text_tree;
+mod tree;
+
+pub(crate) use alias::{Alias, Change};
+pub(crate) use document::replace;
+pub(crate) use replace::Mode;
+pub(crate) use report::{by_hand, note, replace_in, root};
+pub(crate) use table::all;

@@ -1,0 +1,122 @@
+//! The words about aliases: diagnostics of a configuration, notes of a migration.
+
+use super::alias::{Alias, Change};
+use super::document::replace;
+use super::replace::{Found, Mode, Outcome};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
+use crate::kdl::{Name, Node, Span};
+use proxy_model::{FileId, Place};
+
+/// The nodes of all files with the aliases in them replaced, and a diagnostic of each alias.
+pub(crate) fn replace_in(
+    nodes: Vec<(FileId, Node)>,
+    place: impl Fn(FileId, Span) -> Place,
+) -> (Vec<(FileId, Node)>, Vec<Diagnostic>) {
+    let mut replaced = Vec::with_capacity(nodes.len());
+    let mut diagnostics = Vec::new();
+    let mut nodes = nodes.into_iter().peekable();
+    while let Some((file, first)) = nodes.next() {
+        let mut of_file = vec![first];
+        while let Some((_, node)) = nodes.next_if(|(next, _)| *next == file) {
+            of_file.push(node);
+        }
+        let mut root = root(of_file);
+        let found = replace(&mut root, Mode::Load);
+        diagnostics.extend(found.iter().map(|it| diagnostic(it, place(file, it.at))));
+        let of_file = root.children.unwrap_or_default();
+        replaced.extend(of_file.into_iter().map(|node| (file, node)));
+    }
+    (replaced, diagnostics)
+}
+
+/// A node that holds the nodes of a file.
+pub(crate) fn root(nodes: Vec<Node>) -> Node {
+    Node {
+        annotation: None,
+        name: Name {
+            text: "".into(),
+            span: Span::default(),
+        },
+        entries: Vec::new(),
+        children: Some(nodes),
+        head: Span::default(),
+        block: Span::default(),
+    }
+}
+
+fn diagnostic(found: &Found, place: Place) -> Diagnostic {
+    let Found {
+        alias,
+        name,
+        at: _,
+        outcome,
+    } = found;
+    let warning = |message: String| Diagnostic::new(DiagnosticCode::Alias, place, message);
+    let with_remark = |then: &str| match alias.remark {
+        "" => then.to_owned(),
+        remark => format!("{remark}; {then}"),
+    };
+    match outcome {
+        Outcome::Replaced => warning(format!("`{name}` is {} here", instead(alias)))
+            .label("an alias")
+            .help(with_remark("`config migrate` rewrites it")),
+        Outcome::Removed => warning(format!("`{name}` says what holds here without it"))
+            .label("no setting here")
+            .help(with_remark("`config migrate` removes it")),
+        Outcome::Completed => warning(format!("`{name}` goes with {} here", instead(alias)))
+            .label("taken as if it were written")
+            .help("`config migrate` writes it"),
+        Outcome::Reworded(entries) => {
+            warning(format!("`{name}` is written `{name}{entries}` here"))
+                .label("an alias")
+                .help(with_remark("`config migrate` rewrites it"))
+        }
+        Outcome::Refused(cure) => refused(&format!("`{name}`"), cure, place),
+        Outcome::RefusedValue(entries, cure) => refused(&format!("`{name}{entries}`"), cure, place),
+    }
+}
+
+fn refused(setting: &str, cure: &str, place: Place) -> Diagnostic {
+    let message = format!("{setting} has no counterpart here");
+    Diagnostic::new(DiagnosticCode::NoCounterpart, place, message)
+        .label("cannot be taken over")
+        .help(cure)
+}
+
+/// The note of a migration.
+pub(crate) fn note(found: &Found) -> String {
+    let Found { alias, name, .. } = found;
+    match &found.outcome {
+        Outcome::Replaced => format!("`{name}` became {}", instead(alias)),
+        Outcome::Removed => format!("`{name}` is gone: it says what holds without it"),
+        Outcome::Completed => format!("`{name}` has {} now", instead(alias)),
+        Outcome::Reworded(entries) => format!("`{name}` became `{name}{entries}`"),
+        Outcome::Refused(cure) => format!("`{name}` is left, and has no counterpart: {cure}"),
+        Outcome::RefusedValue(entries, cure) => {
+            format!("`{name}{entries}` is left, and has no counterpart: {cure}")
+        }
+    }
+}
+
+/// The note where the text could not be edited.
+pub(crate) fn by_hand(found: &Found) -> String {
+    let name = &found.name;
+    match &found.outcome {
+        Outcome::Replaced | Outcome::Completed => {
+            format!("`{name}` is left; write {} instead", instead(found.alias))
+        }
+        Outcome::Reworded(entries) => format!("`{name}` is left; write `{name}{entries}` instead"),
+        Outcome::Removed => format!("`{name}` is left; it can go"),
+        Outcome::Refused(_) | Outcome::RefusedValue(..) => note(found),
+    }
+}
+
+fn instead(alias: &Alias) -> String {
+    alias.target().unwrap_or_else(|| match alias.change {
+        Change::Group => "several settings".to_owned(),
+        Change::Moved(..) | Change::Completed(..) | Change::Spread(_) | Change::Missing => {
+            "nothing".to_owned()
+        }
+    })
+}
