@@ -178,9 +178,9 @@ impl FairShares {
             destination,
             client,
         } = claim;
-        release(&mut self.clients, client);
+        release(&mut self.clients, &client);
         for part in parts(destination) {
-            let was_last = release(&mut self.clients_of_parts, (part, client));
+            let was_last = release(&mut self.clients_of_parts, &(part, client));
             let Some(held) = self.parts.get_mut(&part) else {
                 continue;
             };
@@ -238,14 +238,14 @@ const fn parts(destination: Destination) -> [Part; 2] {
 }
 
 /// Takes one from the count of `key`. True if it was the last one.
-fn release<K: Eq + Hash>(counts: &mut HashMap<K, u32, KeySeed>, key: K) -> bool {
-    let Some(count) = counts.get_mut(&key) else {
+fn release<K: Eq + Hash>(counts: &mut HashMap<K, u32, KeySeed>, key: &K) -> bool {
+    let Some(count) = counts.get_mut(key) else {
         return false;
     };
     *count = count.saturating_sub(1);
     let was_last = *count == 0;
     if was_last {
-        counts.remove(&key);
+        counts.remove(key);
     }
     was_last
 }

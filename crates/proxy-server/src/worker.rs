@@ -227,11 +227,11 @@ async fn run(
     Ok(())
 }
 
-/// A worker with its listeners.
 /// Delay from a reload that retires connections to the end of idle HTTP/1.x ones: a request that was sent before the
 /// client saw the end is answered, with `Connection: close`. As long as the notice of GOAWAY over HTTP/2.
 const IDLE_CLOSE_DELAY: Duration = Duration::from_secs(1);
 
+/// A worker with its listeners.
 struct WorkerLoop {
     number: usize,
     registry: Arc<Registry>,
