@@ -3,13 +3,15 @@
 use crate::key_file::{KeyFile, Stamp};
 use crate::tls::Tls;
 use control_app::{App, Error, metric};
+use control_wire::WebhookId;
 use metrics::{counter, gauge};
 use metrics_exporter_prometheus::PrometheusHandle;
 use proxy_telemetry::Process;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::task::{Id, JoinSet};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use uuid::Uuid;
 
 /// Between two looks for changes of other replicas, and at the key file.
@@ -22,6 +24,12 @@ const ROLLOUT_INTERVAL: Duration = Duration::from_secs(1);
 const DRIFT_INTERVAL: Duration = Duration::from_secs(5);
 /// Between two measurements of what is stored.
 const STORAGE_INTERVAL: Duration = Duration::from_mins(5);
+/// Between two looks for events that webhooks receive.
+const WEBHOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Webhooks that are sent to at once.
+const MAX_RECEIVERS: usize = 32;
+/// Intervals of heartbeats after the start before a node counts as silent: no heartbeat arrived before.
+const SILENCE_INTERVALS: u32 = 4;
 /// Between two rounds of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -39,7 +47,11 @@ impl Background {
     /// database anyway.
     pub(crate) async fn run(self) {
         let replica = Uuid::now_v7();
-        tokio::join!(self.keep_up(replica), self.schedule(replica));
+        tokio::join!(
+            self.keep_up(replica),
+            self.schedule(replica),
+            self.deliver(replica)
+        );
     }
 
     /// Rollouts and drift: beside the rest, for a large batch takes its time.
@@ -58,6 +70,50 @@ impl Background {
             };
             if let Err(error) = done {
                 failed(task, &error);
+            }
+        }
+    }
+
+    /// Events for webhooks: beside the rest, for a receiver may take its time.
+    async fn deliver(&self, replica: Uuid) {
+        let heartbeats = Duration::from_secs(self.app.heartbeat_interval.secs().into());
+        let quiet_until = Instant::now() + heartbeats * SILENCE_INTERVALS;
+        let mut queues = rounds(WEBHOOK_INTERVAL);
+        let (mut sending, mut receivers) = (JoinSet::new(), Vec::<(Id, WebhookId)>::new());
+        loop {
+            tokio::select! {
+                _ = queues.tick() => {}
+                Some(ended) = sending.join_next_with_id() => {
+                    let (id, done) = match ended {
+                        Ok((id, done)) => (id, done),
+                        Err(error) => (error.id(), Ok(())),
+                    };
+                    receivers.retain(|(own, _)| *own != id);
+                    if let Err(error) = done {
+                        failed("webhooks", &error);
+                    }
+                    continue;
+                }
+            }
+            let now = self.app.now();
+            let silence = quiet_until <= Instant::now();
+            let queued = self.app.queue_webhooks(replica, now, silence).await;
+            let due = match queued {
+                Ok(()) => self.app.due_webhooks(now).await,
+                Err(error) => Err(error),
+            };
+            let due = due.unwrap_or_else(|error| {
+                failed("webhooks", &error);
+                Vec::new()
+            });
+            for webhook in due {
+                let is_busy = receivers.iter().any(|(_, busy)| *busy == webhook);
+                if is_busy || MAX_RECEIVERS <= receivers.len() {
+                    continue;
+                }
+                let app = Arc::clone(&self.app);
+                let task = sending.spawn(async move { app.send_webhook(webhook).await });
+                receivers.push((task.id(), webhook));
             }
         }
     }

@@ -105,6 +105,7 @@ fn serve(config: Option<PathBuf>) -> ExitCode {
                 StartError::Apply(_)
                 | StartError::TakeOver(_)
                 | StartError::WorkerLost(_)
+                | StartError::Rehearsal(_)
                 | StartError::AdminLost
                 | StartError::Io(_) => {
                     format!("proxyd: {fault}")

@@ -189,7 +189,9 @@ impl Host for ProxyHost {
 
     async fn try_out(&mut self, started: Started) -> Result<(), Vec<String>> {
         let delivery = delivery_of(&started);
-        let tests = self.deliveries.apply(Some(delivery.clone())).await?;
+        let tests = { &self.deliveries }
+            .rehearse_and_apply(delivery.clone())
+            .await?;
         let mut failures = tests.failures(monotonic).await;
         if failures.is_empty() {
             // Live tests are no traffic of clients.

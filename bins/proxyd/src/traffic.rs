@@ -90,6 +90,7 @@ fn traffic(total: &RouteTotal, snapshot: &Snapshot) -> RouteTraffic {
         bytes_out: Some(total.bytes_out),
         latency_us: Some(latency_us.unwrap_or(u64::MAX)),
         first_byte: Some(buckets(&total.first_byte)),
+        sizes: total.by_size().collect(),
     }
 }
 
@@ -119,6 +120,7 @@ fn difference(total: RouteTraffic, before: &RouteTraffic) -> RouteTraffic {
         bytes_out,
         latency_us,
         first_byte,
+        sizes,
     } = total;
     let sum = |now: Option<u64>, before: Option<u64>| {
         now.map(|now| now.saturating_sub(before.unwrap_or_default()))
@@ -133,6 +135,7 @@ fn difference(total: RouteTraffic, before: &RouteTraffic) -> RouteTraffic {
         bytes_out: sum(bytes_out, before.bytes_out),
         latency_us: sum(latency_us, before.latency_us),
         first_byte: first_byte.map(|now| buckets_since(now, before.first_byte.unwrap_or_default())),
+        sizes: counts_since(sizes, &before.sizes),
     }
 }
 
@@ -192,6 +195,7 @@ mod tests {
         assert_eq!(route.requests, 2);
         assert_eq!(route.statuses, BTreeMap::from([(200, 1), (404, 1)]));
         assert_eq!((route.bytes_in, route.bytes_out), (Some(20), Some(600)));
+        assert_eq!(route.sizes, BTreeMap::from([(9, 2)]), "256 to 511 bytes");
         let us = route.latency_us.unwrap_or_default();
         assert!((15_900..16_100).contains(&us), "{us}");
         let first_byte = route.first_byte.unwrap_or_default();

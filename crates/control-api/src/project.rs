@@ -1,6 +1,7 @@
 //! Projects.
 
 pub(crate) mod role;
+pub(crate) mod webhook;
 
 use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, PageQuery};

@@ -7,13 +7,15 @@ use crate::request::extract::{Body, Caller, Path, Query};
 use crate::request::page::{List, OrderName, PageQuery};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
-use crate::rollout::view::{GateSettings, RolloutNodeView, RolloutSummary, RolloutView};
+use crate::rollout::view::{
+    GateSettings, PrometheusCondition, RolloutNodeView, RolloutSummary, RolloutView,
+};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use control_app::{App, Call, NodeSelection, RolloutFilter};
 use control_domain::{
-    BatchSize, Gate, NewRollout, OnFailure, RolloutCommand, RolloutState, Strategy,
+    BatchSize, Gate, MetricCondition, NewRollout, OnFailure, RolloutCommand, RolloutState, Strategy,
 };
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
@@ -59,6 +61,8 @@ pub(crate) struct NewRolloutRequest {
     /// Leaves the gate out: the nodes' verdicts alone count. For nodes that serve nothing yet.
     #[serde(default)]
     skip_gate: bool,
+    /// A further condition after each batch, on figures of a Prometheus server; also without the gate.
+    prometheus: Option<PrometheusCondition>,
     /// Whether a person other than the one that starts it must approve; the project's policy may want it anyway.
     #[serde(default)]
     needs_approval: bool,
@@ -101,6 +105,7 @@ impl NewRolloutRequest {
             soak_secs,
             gate,
             skip_gate,
+            prometheus,
             needs_approval,
             on_failure,
             not_before,
@@ -141,6 +146,7 @@ impl NewRolloutRequest {
         let new = NewRollout {
             bundle,
             strategy,
+            condition: prometheus.map(MetricCondition::from),
             labels: BTreeMap::new(),
             not_before,
         };

@@ -7,7 +7,7 @@ use crate::bundle::{archive as bundle_archive, signing_key};
 use crate::definition::{certificate, service, upstream};
 use crate::node::{drift, enrolment_token, session as node_session};
 use crate::org::{member, security};
-use crate::project::role as project_role;
+use crate::project::{role as project_role, webhook};
 use crate::reference::{docs, openapi};
 use crate::request::{admission, answer};
 use crate::route::{PREFIX, Route, row};
@@ -120,6 +120,16 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/projects/{project}/roles/{user}", Access::ADMINISTER, || routes!(project_role::view)),
     row(PUT, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::give)).versioned(),
     row(DELETE, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::take)).versioned(),
+
+    row(GET, "/projects/{project}/webhooks", Access::ADMINISTER, || routes!(webhook::list)),
+    row(POST, "/projects/{project}/webhooks", Access::CONTROL, || routes!(webhook::create))
+        .creates("/projects/{project}/webhooks/{webhook}"),
+    row(GET, "/projects/{project}/webhooks/{webhook}", Access::ADMINISTER, || routes!(webhook::view)),
+    row(PUT, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::update)),
+    row(DELETE, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::delete)),
+    row(POST, "/projects/{project}/webhooks/{webhook}/rotate-secret", Access::CONTROL, || routes!(webhook::rotate_secret)),
+    row(POST, "/projects/{project}/webhooks/{webhook}/test", Access::CONTROL, || routes!(webhook::test)),
+    row(GET, "/projects/{project}/webhooks/{webhook}/deliveries", Access::ADMINISTER, || routes!(webhook::deliveries)),
 
     row(GET, "/projects/{project}/enrolment-tokens", Access::READ_NODES, || routes!(enrolment_token::list)),
     row(POST, "/projects/{project}/enrolment-tokens", Access::WRITE_NODES, || routes!(enrolment_token::create)),

@@ -3,6 +3,7 @@
 pub(crate) mod audit_event;
 pub(crate) mod changes;
 pub(crate) mod idempotency;
+pub(crate) mod metric_answers;
 pub(crate) mod order_signals;
 pub(crate) mod outbound;
 pub(crate) mod password_places;
@@ -15,7 +16,9 @@ pub(crate) mod write_queue;
 
 use crate::app::audit_event::AuditEvent;
 use crate::app::changes::Changes;
+use crate::app::metric_answers::MetricAnswers;
 use crate::app::order_signals::OrderSignals;
+use crate::app::outbound::{Outbound, OutboundError, is_refused};
 use crate::app::password_places::PasswordPlaces;
 use crate::app::places::{BodyPlace, BodyPlaces, HeavyPlaces, UploadPlace, UploadPlaces};
 use crate::app::rate_limit::{Allowance, RateLimiter};
@@ -27,6 +30,7 @@ use crate::error::Error;
 use crate::metric;
 use control_auth::{AuditKey, Sealer, Secret};
 use control_domain::{Access, Actor, HeartbeatInterval, Quotas, Refusal, Retention, Tenant};
+use control_sso::WebUrl;
 use control_store::{Objects, Rate, Store, StoreError, Transaction};
 use control_wire::{CertificateId, NodeId, OrgId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
@@ -82,6 +86,7 @@ pub struct App {
     /// Held while an archive is read for the certificates that it names.
     pub(crate) listing: Mutex<()>,
     pub(crate) sso_documents: SsoDocuments,
+    pub(crate) metric_answers: MetricAnswers,
     /// The place of this installation among identity providers and browsers.
     pub sso_site: SsoSite,
     /// Wakes long polls and live pages.
@@ -138,6 +143,7 @@ impl App {
             refused_sign_ins: Cache::new(ENDED_USES),
             listing: Mutex::new(()),
             sso_documents: SsoDocuments::default(),
+            metric_answers: MetricAnswers::default(),
             sso_site: SsoSite::default(),
             changes: Changes::default(),
             heartbeat_interval: HeartbeatInterval::default(),
@@ -233,6 +239,25 @@ impl App {
         let tenant = tenant(&mut self.store.read().await?, project).await?;
         actor.require(access, tenant)?;
         self.uploads.take(tenant.org, actor.quota_owner()).await
+    }
+
+    /// The client for requests to addresses that were entered.
+    pub(crate) fn outbound(&self) -> Result<&Outbound, OutboundError> {
+        if let Some(outbound) = self.sso_documents.outbound.get() {
+            return Ok(outbound);
+        }
+        let made = Outbound::new(self.sso_site.private_addresses)?;
+        Ok(self.sso_documents.outbound.get_or_init(|| made))
+    }
+
+    /// Refuses a URL with a private address in it. Names are resolved, and their addresses checked, at each request.
+    pub(crate) fn check_address(&self, field: &'static str, url: &str) -> Result<(), Error> {
+        let url = WebUrl::parse(url).ok_or(Refusal::invalid(field, "is no URL"))?;
+        if is_refused(&url, self.sso_site.private_addresses) {
+            let reason = "has a private address, or no https: the installation does not allow it";
+            return Err(Refusal::invalid(field, reason).into());
+        }
+        Ok(())
     }
 
     /// Whether this replica has to leave: its clock is wrong, and what it writes would be, too.

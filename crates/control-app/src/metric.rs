@@ -77,6 +77,7 @@ metrics! {
     STORED_ROWS "control_stored_rows" Gauge ["table"] "Rows of the tables that grow with use, counted every five minutes.";
     DATABASE_BYTES "control_database_bytes" Gauge [] "Size of the database, measured every five minutes; space that deleted rows left is included.";
     ARCHIVE_BYTES "control_archive_bytes" Gauge [] "Size of the archives of all bundles, measured every five minutes; bundles of the same bytes count each.";
+    WEBHOOK_DELIVERIES "control_webhook_deliveries_total" Counter ["result"] "Attempts to deliver an event to a webhook that were `delivered`, are `retried`, or have `failed` for good, and events that were `dropped` because a queue was full.";
     HOUSEKEEPING_DELETED "control_housekeeping_deleted_total" Counter [] "Rows that housekeeping has deleted.";
 }
 
@@ -92,7 +93,10 @@ pub const BACKGROUND_TASKS: &[&str] = &[
     "relay",
     "rollouts",
     "storage",
+    "webhooks",
 ];
+/// Values of the label `result`.
+pub const WEBHOOK_RESULTS: &[&str] = &["delivered", "retried", "failed", "dropped"];
 
 /// Gives the recorder what each metric means, and begins those that tell of the program.
 #[expect(
@@ -136,6 +140,9 @@ pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
         HOUSEKEEPING_DELETED,
     ] {
         counter!(counter).increment(0);
+    }
+    for result in WEBHOOK_RESULTS {
+        counter!(WEBHOOK_DELIVERIES, "result" => *result).increment(0);
     }
     for class in RATE_CLASSES {
         counter!(RATE_LIMITED, "class" => *class).increment(0);

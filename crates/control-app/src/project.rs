@@ -1,7 +1,9 @@
 //! Projects.
 
+mod delivery;
 mod overview;
 pub(crate) mod role;
+mod webhook;
 
 use crate::app::{App, taken};
 use crate::audit::value::{Audited, changed, created, deleted};

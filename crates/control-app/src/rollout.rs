@@ -1,6 +1,7 @@
 //! Rollouts, as operators steer them.
 
 pub(crate) mod assignment;
+pub(crate) mod metric_query;
 pub(crate) mod scheduler;
 
 use crate::app::{App, tenant};
@@ -126,6 +127,9 @@ impl App {
             new.labels.clone_from(labels);
         }
         let rollout = Rollout::create(&call.actor, tenant, id, new, call.now)?;
+        if let Some(condition) = &rollout.condition {
+            self.check_address("prometheus.url", &condition.url)?;
+        }
         check_bundle(&mut tx, (project, bundle)).await?;
         tx.insert_rollout(&rollout).await?;
         let nodes = choose(&mut tx, (id, project), selection).await?;

@@ -12,6 +12,7 @@ mod secret;
 mod signature;
 mod token;
 mod totp;
+mod webhook_key;
 
 pub use audit_key::AuditKey;
 pub use certificate::{CertificateError, CheckedCertificate};
@@ -24,3 +25,4 @@ pub use secret::{Secret, sha256, sha256_hex};
 pub use signature::{PublicKey, SigningPair};
 pub use token::{Claims, TOKEN_LIFETIME, UnverifiedToken};
 pub use totp::{TOTP_SECRET_BYTES, TotpSecret};
+pub use webhook_key::WebhookKey;

@@ -68,14 +68,17 @@ pub use project::policy::{
     ApprovalRule, Freeze, Freezes, PolicyChange, PolicyRules, ProjectPolicy, WeakerRules,
 };
 pub use project::role::ProjectRole;
+pub use project::webhook::{
+    Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryState, WebhookEvent, WebhookSettings,
+};
 pub use rollout::figures::{BatchNode, Comparison, Figures, NodeBefore, NodeFigures};
 pub use rollout::gate::{Gate, GateFailure, GateVerdict};
 pub use rollout::served::{Served, p99_ms};
 pub use rollout::weighing::{Trim, Weighed};
 pub use rollout::{
-    Batch, BatchCounts, BatchSize, BatchState, NewRollout, Observation, OnFailure,
-    ROLLOUT_TRANSITIONS, Rejection, RevertCounts, RevertProgress, Rollout, RolloutChange,
-    RolloutCommand, RolloutEvent, RolloutState, Strategy,
+    Batch, BatchCounts, BatchSize, BatchState, MetricAnswer, MetricCondition, NewRollout,
+    Observation, OnFailure, ROLLOUT_TRANSITIONS, Rejection, RevertCounts, RevertProgress, Rollout,
+    RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Strategy,
 };
 pub use sso::attempt::{
     SSO_ATTEMPT_LIFETIME, SSO_TICKET_LIFETIME, SsoAttemptContents, SsoPurpose, return_path,

@@ -2,6 +2,7 @@
 
 pub(crate) mod policy;
 pub(crate) mod role;
+pub(crate) mod webhook;
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;

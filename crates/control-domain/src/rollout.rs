@@ -2,6 +2,7 @@
 
 mod advance;
 mod command;
+mod condition;
 pub(crate) mod figures;
 pub(crate) mod gate;
 pub(crate) mod served;
@@ -11,5 +12,6 @@ pub(crate) mod weighing;
 
 pub use advance::{BatchCounts, Observation, Rejection, RevertCounts, RevertProgress};
 pub use command::{Batch, BatchState, NewRollout, Rollout, RolloutChange, RolloutCommand};
+pub use condition::{MetricAnswer, MetricCondition};
 pub use state::{ROLLOUT_TRANSITIONS, RolloutEvent, RolloutState};
 pub use strategy::{BatchSize, OnFailure, Strategy};

@@ -65,6 +65,7 @@ fn verdict(batch: Figures, rest: Figures) -> &'static str {
             control_domain::GateFailure::Handshakes(_) => "handshakes",
             control_domain::GateFailure::Mix(_) => "mix",
             control_domain::GateFailure::Size(_) => "size",
+            control_domain::GateFailure::Metric(_) => "metric",
         },
     }
 }
@@ -317,4 +318,62 @@ fn more_errors_than_requests_are_no_more_than_all_of_them() {
         rest: liar(),
     };
     assert_eq!(gate.judge(&compared), GateVerdict::Passed);
+}
+
+/// Figures of nodes whose answers on one route have these classes of sizes.
+fn sized(nodes: usize, sizes: &[(u8, u64)]) -> Figures {
+    let requests = sizes.iter().map(|(_, count)| count).sum();
+    let served = RouteTraffic {
+        sizes: sizes.iter().copied().collect(),
+        ..route(requests, 0, 2)
+    };
+    let mut figures = Figures::default();
+    for _ in 0..nodes {
+        figures.add(10.0, Some(traffic(&[("api", served.clone())])), None);
+    }
+    figures
+}
+
+#[test]
+fn few_answers_of_another_size_stop_a_batch_and_a_factor_of_four_does_not() {
+    let usual = [(3, 120), (9, 120)];
+    for (batch, rest, expected) in [
+        // Empty answers.
+        (vec![(0, 240)], &usual, "size"),
+        (vec![(3, 120), (9, 120)], &[(0, 120), (1, 120)], "size"),
+        (vec![(9, 240)], &usual, "size"),
+        (vec![(3, 240)], &usual, "size"),
+        (vec![(6, 240)], &usual, "size"),
+        // Of 5 bytes and of 7 bytes: the same class.
+        (vec![(3, 124), (9, 116)], &usual, "passed"),
+        // Compressed to a quarter at the least.
+        (vec![(1, 120), (7, 120)], &usual, "passed"),
+        (vec![(5, 120), (11, 120)], &usual, "passed"),
+        // A few more empty answers.
+        (vec![(0, 60), (3, 90), (9, 90)], &usual, "passed"),
+        // Nodes of an earlier release count no sizes.
+        (vec![], &usual, "no data"),
+    ] {
+        let verdict = verdict(sized(2, &batch), sized(4, rest));
+        assert_eq!(verdict, expected, "{batch:?} beside {rest:?}");
+    }
+    let earlier = Comparison {
+        batch: node(10.0, &[("api", route(120, 0, 2))]),
+        rest: sized(4, &usual),
+    };
+    assert_eq!(GATE.judge(&earlier), GateVerdict::Passed);
+}
+
+#[test]
+fn a_verdict_about_sizes_names_them() {
+    let empty = Comparison {
+        batch: sized(2, &[(0, 120)]),
+        rest: sized(4, &[(3, 120)]),
+    };
+    let text = GATE.explain(&empty);
+    assert_eq!(
+        text,
+        "route api: answers are smaller: 1000 of 1000 among 120 requests of the batch, 0 of 1000 among 240 on the \
+         others have 0 bytes, or up to four times as many on the others; up to 300 of 1000 pass"
+    );
 }

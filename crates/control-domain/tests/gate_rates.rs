@@ -159,9 +159,15 @@ impl Behaviour {
         route.latency[bucket(ms)] += 1;
         *route.latency_us.get_or_insert_default() += (ms * 1_000.0) as u64;
         *route.bytes_out.get_or_insert_default() += bytes as u64;
+        *route.sizes.entry(size_class(bytes as u64)).or_default() += 1;
         let waited = self.first_byte_ms * (0.5 * random.normal()).exp();
         route.first_byte.get_or_insert_default()[bucket(waited)] += 1;
     }
+}
+
+/// The number of bits.
+fn size_class(bytes: u64) -> u8 {
+    (u64::BITS - bytes.leading_zeros()) as u8
 }
 
 fn bucket(ms: f64) -> usize {

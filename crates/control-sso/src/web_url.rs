@@ -42,6 +42,17 @@ impl WebUrl {
         self.0.as_str()
     }
 
+    /// The URL of `path` below this one, with these parameters.
+    pub fn below(&self, path: &str, parameters: &[(&str, &str)]) -> Option<Self> {
+        let mut url = self.0.clone();
+        url.path_segments_mut()
+            .ok()?
+            .pop_if_empty()
+            .extend(path.split('/'));
+        url.query_pairs_mut().extend_pairs(parameters);
+        Some(Self(url))
+    }
+
     /// The URL with `query` behind the parameters that it has already.
     pub(crate) fn with_query(&self, query: &str) -> String {
         let mut url = self.0.clone();

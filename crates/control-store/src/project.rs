@@ -1,6 +1,8 @@
 //! Projects.
 
+pub(crate) mod delivery;
 pub(crate) mod role;
+pub(crate) mod webhook;
 
 use crate::error::StoreError;
 use crate::row::{id, named, optional_id, optional_text, text, time, truth, versioned};
@@ -118,6 +120,11 @@ impl Transaction {
         services.bind(project).run(self).await?;
         let certificates = "DELETE FROM certificates WHERE project_id = $1 RETURNING secret_id";
         for row in sql(certificates).bind(project).rows(self).await? {
+            let secret = sql("DELETE FROM secrets WHERE id = $1");
+            secret.bind(text(&row, "secret_id")?).run(self).await?;
+        }
+        let webhooks = "DELETE FROM webhooks WHERE project_id = $1 RETURNING secret_id";
+        for row in sql(webhooks).bind(project).rows(self).await? {
             let secret = sql("DELETE FROM secrets WHERE id = $1");
             secret.bind(text(&row, "secret_id")?).run(self).await?;
         }

@@ -8,8 +8,8 @@ pub(crate) mod sample;
 use crate::error::StoreError;
 use crate::node::to_json;
 use crate::row::{
-    id, json, named, number, optional_id, optional_number, optional_text, optional_time, time,
-    truth, versioned,
+    id, json, named, number, optional_id, optional_json, optional_number, optional_text,
+    optional_time, time, truth, versioned,
 };
 use crate::statement::list::ListQuery;
 use crate::statement::{Record, Statement, sql};
@@ -38,7 +38,7 @@ macro_rules! select {
                r.gate_mix_permille AS gate_mix_permille,
                r.gate_latency_percent AS gate_latency_percent,
                r.needs_approval AS needs_approval, r.on_failure AS on_failure,
-               r.labels AS labels, r.nodes AS nodes, r.batch_size AS batch_size,
+               r.metric_condition AS metric_condition, r.labels AS labels, r.nodes AS nodes, r.batch_size AS batch_size,
                r.batch AS batch, r.reason AS reason, r.not_before AS not_before,
                r.created_by AS created_by, r.submitted_by AS submitted_by,
                r.submitted_person AS submitted_person,
@@ -84,6 +84,7 @@ impl Transaction {
             bundle,
             state,
             strategy,
+            condition,
             labels,
             nodes,
             batch_size,
@@ -116,9 +117,9 @@ impl Transaction {
                         on_failure, labels, nodes, batch_size, not_before, created_by, created_at,
                         gate_min_requests, gate_error_permille, gate_p99_percent,
                         gate_p99_slack_ms, gate_cpu_percent, gate_new_failures,
-                        gate_mix_permille, gate_latency_percent, version)
+                        gate_mix_permille, gate_latency_percent, metric_condition, version)
                       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-                        $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, 1)";
+                        $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, 1)";
         let insert = sql(insert)
             .bind(*id)
             .bind(*org)
@@ -139,6 +140,8 @@ impl Transaction {
         let insert = insert.bind(*created_by).bind(*created_at);
         let limits = gate_columns(gate).into_iter();
         let insert = limits.fold(insert, Statement::bind);
+        let condition = condition.as_ref().map(to_json).transpose()?;
+        let insert = insert.bind(condition);
         insert.run(self).await?;
         Ok(())
     }
@@ -287,6 +290,7 @@ impl Record for Rollout {
             bundle: id(row, "bundle_id")?,
             state: named(row, "state", RolloutState::from_name)?,
             strategy: strategy(row)?,
+            condition: optional_json(row, "metric_condition")?,
             labels: json(row, "labels")?,
             nodes: number(row, "nodes")?,
             batch_size: number(row, "batch_size")?,

@@ -10,7 +10,7 @@ use control_domain::Name;
 use control_wire::{
     ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, IdentityId, InstanceId,
     InvitationId, NodeEventId, NodeId, OrgId, ProjectId, RolloutId, SecretId, ServiceId, SessionId,
-    SigningKeyId, UpstreamId, UserId,
+    SigningKeyId, UpstreamId, UserId, WebhookDeliveryId, WebhookId,
 };
 use jiff::Timestamp;
 use sqlx::any::{AnyArguments, AnyQueryResult, AnyRow};
@@ -165,5 +165,6 @@ arguments! {
 
 ids! {
     Uuid, ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, IdentityId, InstanceId, InvitationId, NodeEventId, NodeId, OrgId,
-    ProjectId, RolloutId, SecretId, ServiceId, SessionId, SigningKeyId, UpstreamId, UserId,
+    ProjectId, RolloutId, SecretId, ServiceId, SessionId, SigningKeyId, UpstreamId, UserId, WebhookDeliveryId,
+    WebhookId,
 }

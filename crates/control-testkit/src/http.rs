@@ -1,6 +1,8 @@
 //! A plain HTTP/1.1 client: one connection per request, as a script would do it.
 #![expect(clippy::expect_used, reason = "a test may stop, and says why")]
 
+pub(crate) mod receiver;
+
 use serde_json::Value;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;

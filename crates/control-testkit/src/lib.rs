@@ -18,6 +18,7 @@ mod slow_updates;
 mod wait;
 
 pub use database::{Database, databases};
+pub use http::receiver::{Received, Receiver, empty};
 pub use http::{Answer, Client};
 pub use installed::installed;
 pub use lock_waits::until_lock_wait;

@@ -48,6 +48,7 @@ pub(crate) enum Place {
     Services,
     Upstreams,
     Certificates,
+    Webhooks,
     ProjectSettings,
     Members,
     Sso,
@@ -184,7 +185,12 @@ impl Frame {
         Ok(Self {
             person: person(ui, caller).await?,
             has_installation: has_installation(caller),
-            groups: groups(id, place, &nodes, org_entries(caller, project.org, place)),
+            groups: groups(
+                (id, place),
+                &nodes,
+                caller.may(Access::ADMINISTER, project.tenant()),
+                org_entries(caller, project.org, place),
+            ),
             switcher: Some(switcher),
             search: Some(search),
             ..Self::bare(&title, Some(&caller.visit))
@@ -275,7 +281,12 @@ async fn nodes(ui: &Ui, caller: &Caller, tenant: Tenant) -> Result<Counts, Failu
     })
 }
 
-fn groups(project: ProjectId, place: Place, counts: &Counts, org: Vec<Entry>) -> Vec<Group> {
+fn groups(
+    (project, place): (ProjectId, Place),
+    counts: &Counts,
+    has_webhooks: bool,
+    org: Vec<Entry>,
+) -> Vec<Group> {
     let entry = |own: Place, path: &str, sign: &'static str, label: &'static str| Entry {
         href: format!("/projects/{project}{path}"),
         icon: icon(sign),
@@ -297,7 +308,7 @@ fn groups(project: ProjectId, place: Place, counts: &Counts, org: Vec<Entry>) ->
         },
         entry(Place::Explain, "/explain", "ask", "Explain a request"),
     ];
-    let configuration = vec![
+    let mut configuration = vec![
         entry(Place::Services, "/services", "service", "Services"),
         entry(Place::Upstreams, "/upstreams", "upstream", "Upstreams"),
         entry(Place::Certificates, "/certificates", "lock", "Certificates"),
@@ -307,13 +318,16 @@ fn groups(project: ProjectId, place: Place, counts: &Counts, org: Vec<Entry>) ->
             "key",
             "Enrolment tokens",
         ),
-        entry(
-            Place::ProjectSettings,
-            "/policy",
-            "settings",
-            "Project settings",
-        ),
     ];
+    if has_webhooks {
+        configuration.push(entry(Place::Webhooks, "/webhooks", "rollout", "Webhooks"));
+    }
+    configuration.push(entry(
+        Place::ProjectSettings,
+        "/policy",
+        "settings",
+        "Project settings",
+    ));
     vec![
         Group {
             heading: "",

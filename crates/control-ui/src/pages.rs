@@ -101,6 +101,16 @@ pub static PAGES: &[Page] = &[
     form("/projects/{project}/policy", Access::ADMINISTER, || post(project::settings::set_policy)),
     form("/projects/{project}", Access::WRITE_PROJECTS, || post(project::settings::rename)),
 
+    page("/projects/{project}/webhooks", Access::ADMINISTER, || get(project::webhooks::list)),
+    form("/projects/{project}/webhooks", Access::CONTROL, || post(project::webhooks::create)),
+    page("/projects/{project}/webhooks/{webhook}", Access::ADMINISTER, || get(project::webhooks::show)),
+    form("/projects/{project}/webhooks/{webhook}", Access::CONTROL, || post(project::webhooks::switch)),
+    form("/projects/{project}/webhooks/{webhook}/test", Access::CONTROL, || post(project::webhooks::test)),
+    page("/projects/{project}/webhooks/{webhook}/rotate-secret", Access::ADMINISTER, || get(project::webhooks::ask_secret)),
+    form("/projects/{project}/webhooks/{webhook}/rotate-secret", Access::CONTROL, || post(project::webhooks::rotate_secret)),
+    page("/projects/{project}/webhooks/{webhook}/delete", Access::ADMINISTER, || get(project::webhooks::ask_deletion)),
+    form("/projects/{project}/webhooks/{webhook}/delete", Access::CONTROL, || post(project::webhooks::delete)),
+
     page("/projects/{project}/enrolment-tokens", Access::READ_NODES, || get(node::enrolment::list::list)),
     page("/projects/{project}/enrolment-tokens/new", Access::WRITE_NODES, || get(node::enrolment::new::show)),
     form("/projects/{project}/enrolment-tokens/new", Access::WRITE_NODES, || post(node::enrolment::new::send)),

@@ -6,3 +6,4 @@ pub(crate) mod list;
 pub(crate) mod overview;
 pub(crate) mod search;
 pub(crate) mod settings;
+pub(crate) mod webhooks;

@@ -86,6 +86,10 @@ id! {
     UpstreamId,
     /// Names a user.
     UserId,
+    /// Names a delivery of a webhook.
+    WebhookDeliveryId,
+    /// Names a webhook.
+    WebhookId,
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub use error::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};
 pub use id::{
     ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, IdentityId, InstanceId,
     InvitationId, NodeEventId, NodeId, OrgId, ProjectId, RolloutId, SecretId, ServiceId, SessionId,
-    SigningKeyId, UpstreamId, UserId,
+    SigningKeyId, UpstreamId, UserId, WebhookDeliveryId, WebhookId,
 };
 pub use jwk::{JsonWebKey, JsonWebKeySet, endorsed_text};
 pub use node::{

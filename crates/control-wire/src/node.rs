@@ -184,6 +184,11 @@ pub struct RouteTraffic {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<u64>>, min_items = 12, max_items = 12)]
     pub first_byte: Option<[u64; LATENCY_BOUNDS_MS.len() + 1]>,
+    /// Answers by size of body: class 0 is empty, class n has 2^(n-1) to 2^n - 1 bytes, and class 31 all above.
+    /// Empty from nodes that do not count them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub sizes: BTreeMap<u8, u64>,
 }
 
 /// The answer to a heartbeat.
@@ -247,6 +252,7 @@ mod tests {
         let route = read.routes.get("api").unwrap();
         assert_eq!((route.requests, route.statuses.len()), (3, 0));
         assert_eq!((route.bytes_out, route.first_byte), (None, None));
+        assert!(route.sizes.is_empty());
         assert_eq!(read.connections, None);
         assert_eq!(serde_json::to_string(&read).unwrap(), text);
     }

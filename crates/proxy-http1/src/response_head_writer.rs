@@ -97,15 +97,7 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
         }
         fields::write_line(name, value, out);
     }
-    if let Some((name, value)) = &to.field {
-        fields::write_line(name, value, out);
-    }
-    for (name, number) in to.numbers {
-        out.extend_from_slice(name.as_str().as_bytes());
-        out.extend_from_slice(b": ");
-        out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
-        out.extend_from_slice(b"\r\n");
-    }
+    write_own(to, out);
     if !dated {
         fields::write_line(&DATE, to.date, out);
     }
@@ -131,6 +123,19 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
     }
     out.extend_from_slice(b"\r\n");
     Written { framing, keeps }
+}
+
+/// Appends the fields of `to` that replace others.
+fn write_own(to: &ResponseContext<'_>, out: &mut Vec<u8>) {
+    if let Some((name, value)) = &to.field {
+        fields::write_line(name, value, out);
+    }
+    for (name, number) in to.numbers {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
 }
 
 /// Whether a field of `to` replaces the one of this name, in any case.

@@ -4,6 +4,8 @@ pub(crate) mod configuration;
 mod exit;
 mod pending_reload;
 mod process;
+mod registry;
+mod rehearsal;
 mod reload;
 mod start;
 mod upgrade;
@@ -26,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
-pub(crate) use start::new_registry;
+pub(crate) use registry::new_registry;
 
 /// Interval of summarizing repeated events and of maintaining rate limits.
 const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -83,8 +85,8 @@ impl Process {
                 },
                 // The set of sockets must not change while they are handed over.
                 pending = self.inbox.next(), if self.upgrade.is_none() && self.reload.is_none() => {
-                    let Pending { delivery, answer } = pending;
-                    self.begin_reload(delivery, Some(answer));
+                    let Pending { delivery, is_rehearsed, answer } = pending;
+                    self.begin_reload(delivery, is_rehearsed, Some(answer));
                 },
                 prepared = pending_reload::prepared(&mut self.reload) => tokio::select! {
                     biased;

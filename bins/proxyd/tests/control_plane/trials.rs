@@ -80,6 +80,54 @@ fn a_live_test_is_sent_after_a_switch_and_takes_the_node_back() {
     assert_eq!(running.said(), "two");
 }
 
+#[test]
+fn a_bundle_whose_live_test_fails_meets_no_client() {
+    let running = start();
+    let wrong = Upstream::saying("two");
+    let tests = "test \"the shop answers\" { request \"GET\" \"/cart\"; live #true; \
+                 expect { answer-contains \"three\" } }";
+    let files = forwarding(running.page.address, wrong.address(), tests);
+    let bad = running.world.bundle(&files);
+    let rollout = roll_out(&running, &bad, 0);
+    let mut others = 0;
+    until_told("the rollout is rolled back", || {
+        others += usize::from(running.said() != "one");
+        running.world.get(&format!("rollouts/{rollout}"))["state"] == "rolled_back"
+    });
+    assert_eq!(others, 0, "answers of the new bundle");
+    // Each test is sent once more before it counts as failed.
+    let seen = wrong.wait_for_requests(2);
+    let agents = seen.iter().map(|request| request.fields.get("user-agent"));
+    assert!(
+        agents
+            .into_iter()
+            .all(|agent| agent == Some("proxyd-live-test"))
+    );
+    assert_eq!(seen.len(), 2);
+}
+
+#[test]
+fn a_live_test_that_fails_after_the_switch_alone_takes_the_node_back() {
+    let running = start();
+    let failing = Upstream::start(|served| {
+        // The rehearsal has a connection of its own.
+        let is_rehearsal = served.number() == 0;
+        while served.request().is_some() {
+            let answer = if is_rehearsal { "200 OK" } else { "500 Broken" };
+            served.send(format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\n\r\n"));
+        }
+    });
+    let tests = "test \"the shop answers\" { request \"GET\" \"/cart\"; live #true; \
+                 expect { answer-status 200 } }";
+    let files = forwarding(running.page.address, failing.address(), tests);
+    let bad = running.world.bundle(&files);
+    let rollout = roll_out(&running, &bad, 0);
+    let back = until_state(&running, &rollout, "rolled_back");
+    let reason = back["reason"].as_str().unwrap();
+    assert!(reason.contains("the status is 500, not 200"), "{reason}");
+    assert_eq!(running.said(), "one");
+}
+
 /// A bundle with TLS and live tests that expect the certificate of the control plane.
 fn secure(running: &Running, made: &CertifiedKey<KeyPair>, tests: &str) -> Value {
     let secure = SocketAddr::from(([127, 0, 0, 1], free_port()));

@@ -2,7 +2,8 @@
 
 use control_app::{RolloutNode, RolloutProgress, StoredBatch, StoredFigures, StoredSide};
 use control_domain::{
-    Batch, BatchCounts, BatchSize, BatchState, Gate, OnFailure, Rollout, RolloutState, Strategy,
+    Batch, BatchCounts, BatchSize, BatchState, Gate, MetricCondition, OnFailure, Rollout,
+    RolloutState, Strategy,
 };
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId, UserId};
 use jiff::Timestamp;
@@ -56,6 +57,8 @@ pub(crate) struct RolloutView {
     soak_secs: i64,
     /// Conditions after each batch; absent: the nodes' verdicts alone count.
     gate: Option<GateSettings>,
+    /// A further condition on figures of a Prometheus server.
+    prometheus: Option<PrometheusCondition>,
     /// Whether a second person must approve, as it was planned or as the policy said when it started.
     needs_approval: bool,
     /// Reaction to a batch that does not pass.
@@ -104,6 +107,28 @@ pub(crate) struct GateSettings {
     /// For a bundle that moves requests to other routes on purpose.
     #[schema(default = 50, minimum = 0, maximum = 1000)]
     max_mix_shift_permille: i64,
+}
+
+/// A condition on figures of a Prometheus server, or of another one with its HTTP API. It is asked every 10 seconds
+/// from the switch of a batch on; a batch passes if the newest answer does. No answer and no sample do not pass.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PrometheusCondition {
+    /// Address of the server, to which `/api/v1/query` is appended: `https`, and no private address, unless the
+    /// installation allows those.
+    #[schema(max_length = 2000, example = "https://prometheus.example.com")]
+    url: String,
+    /// The query in PromQL: a number, or a vector of which each sample has to pass.
+    #[schema(
+        min_length = 1,
+        max_length = 2000,
+        example = "sum(rate(orders_failed_total[1m]))"
+    )]
+    query: String,
+    /// The least value that passes.
+    min: Option<f64>,
+    /// The greatest value that passes; this or `min` is needed.
+    max: Option<f64>,
 }
 
 /// Nodes that are switched together.
@@ -250,6 +275,7 @@ impl From<&RolloutProgress> for RolloutView {
             deadline_secs,
             soak_secs,
             gate: gate.map(GateSettings::from),
+            prometheus: rollout.condition.clone().map(PrometheusCondition::from),
             needs_approval,
             on_failure,
             not_before: rollout.not_before,
@@ -294,6 +320,40 @@ impl From<Gate> for GateSettings {
             max_latency_increase_percent,
             max_new_failures,
             max_mix_shift_permille,
+        }
+    }
+}
+
+impl From<MetricCondition> for PrometheusCondition {
+    fn from(condition: MetricCondition) -> Self {
+        let MetricCondition {
+            url,
+            query,
+            min,
+            max,
+        } = condition;
+        Self {
+            url,
+            query,
+            min,
+            max,
+        }
+    }
+}
+
+impl From<PrometheusCondition> for MetricCondition {
+    fn from(condition: PrometheusCondition) -> Self {
+        let PrometheusCondition {
+            url,
+            query,
+            min,
+            max,
+        } = condition;
+        Self {
+            url,
+            query,
+            min,
+            max,
         }
     }
 }

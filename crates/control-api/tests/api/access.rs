@@ -46,6 +46,7 @@ pub(crate) async fn target(world: &World, route: &Route) -> String {
         ("{service}", "services"),
         ("{upstream}", "upstreams"),
         ("{certificate}", "certificates"),
+        ("{webhook}", "webhooks"),
     ] {
         if path.contains(place) {
             path = path.replace(place, &made(noun).await);

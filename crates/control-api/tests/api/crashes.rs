@@ -175,6 +175,7 @@ impl Base {
                 needs_approval: scenario.needs_approval,
                 on_failure: OnFailure::RollBack,
             },
+            condition: None,
             labels: BTreeMap::new(),
             not_before: None,
         };

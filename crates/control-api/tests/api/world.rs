@@ -164,6 +164,17 @@ impl World {
         self.router = router(&self.app, Router::new(), SessionCookie::Tls);
     }
 
+    /// Serves the same state from now on with addresses of private networks allowed, and with another clock.
+    pub(crate) fn allow_private_addresses(&mut self, now: fn() -> Timestamp) {
+        let objects = Objects::in_folder(self.objects.path()).unwrap();
+        let environment = Environment { now, fill };
+        let mut app = App::new(self.store.clone(), objects, sealer(), environment);
+        app.sso_site.public_url = Some("https://controld.test".to_owned());
+        app.sso_site.private_addresses = PrivateAddresses::Allowed;
+        self.app = Arc::new(app);
+        self.router = router(&self.app, Router::new(), SessionCookie::Tls);
+    }
+
     /// The next request comes from another address.
     pub(crate) fn change_address(&self) {
         self.address.fetch_add(1, Ordering::Relaxed);
@@ -568,6 +579,10 @@ pub(crate) fn sample(path: &str) -> Value {
             let name = Uuid::now_v7().to_string();
             json!({"name": name, "chain_pem": chain, "private_key_pem": key})
         }
+        "/projects/{project}/webhooks" | "/projects/{project}/webhooks/{webhook}" => json!({
+            "name": Uuid::now_v7().to_string(), "url": "https://hooks.example.com/",
+            "events": ["rollout.stopped"],
+        }),
         "/api-keys" => json!({"name": "deploy", "scopes": ["api_keys:admin"]}),
         _ => Value::Null,
     }

@@ -1,4 +1,4 @@
-//! Requests to addresses that people enter: of identity providers.
+//! Requests to addresses that people enter: of identity providers, webhooks and metrics.
 //!
 //! No redirect is followed, so that a secret goes nowhere else; an answer has a bound of time and size; and a name is
 //! resolved once, its addresses checked, and one of those connected to.
@@ -45,7 +45,7 @@ pub(crate) struct OutboundAnswer {
 }
 
 /// A client for such requests.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Outbound {
     client: Client,
     addresses: PrivateAddresses,
@@ -115,13 +115,26 @@ impl Outbound {
         self.send(form).await
     }
 
+    /// Posts JSON. Gives the status of the answer, whose body is not read.
+    pub(crate) async fn post_json(
+        &self,
+        url: &WebUrl,
+        body: String,
+        headers: &[(&'static str, String)],
+    ) -> Result<u16, OutboundError> {
+        self.check(url)?;
+        let mut request = self.client.post(url.as_str());
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let request = request.header(CONTENT_TYPE, "application/json").body(body);
+        let answer = request.send().await.map_err(|error| reason(&error))?;
+        Ok(answer.status().as_u16())
+    }
+
     /// Addresses in the URL are not resolved, so they are checked here.
     fn check(&self, url: &WebUrl) -> Result<(), OutboundError> {
-        let is_refused = match self.addresses {
-            PrivateAddresses::Allowed => false,
-            PrivateAddresses::Refused => !url.is_https() || url.ip().is_some_and(is_private),
-        };
-        if is_refused {
+        if is_refused(url, self.addresses) {
             return Err(OutboundError::PrivateAddress);
         }
         Ok(())
@@ -143,6 +156,14 @@ impl Outbound {
             max_age_secs,
             body,
         })
+    }
+}
+
+/// Whether the installation's settings forbid the address in the URL, or its lack of TLS.
+pub(crate) fn is_refused(url: &WebUrl, addresses: PrivateAddresses) -> bool {
+    match addresses {
+        PrivateAddresses::Allowed => false,
+        PrivateAddresses::Refused => !url.is_https() || url.ip().is_some_and(is_private),
     }
 }
 

@@ -3,7 +3,7 @@
 use control_domain::{
     ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Invitation, Labels, LinkedIdentity,
     Membership, Node, Org, OrgSecurity, PolicyRules, Project, ProjectRole, Rollout, Scope, Service,
-    SigningKey, SsoConnection, SsoSettings, Target, Upstream, UpstreamTls,
+    SigningKey, SsoConnection, SsoSettings, Target, Upstream, UpstreamTls, Webhook, WebhookEvent,
 };
 use control_store::AuditChange;
 use serde_json::{Value, json};
@@ -250,6 +250,18 @@ impl Audited for Certificate {
             "not_after": self.facts.not_after,
             "fingerprint": self.facts.fingerprint,
             "node_labels": self.node_labels.pairs(),
+        })
+    }
+}
+
+impl Audited for Webhook {
+    fn audited(&self) -> Value {
+        let events = self.events.iter().copied().map(WebhookEvent::name);
+        json!({
+            "name": self.name.as_str(),
+            "url": self.url,
+            "events": events.collect::<Vec<_>>(),
+            "enabled": self.enabled,
         })
     }
 }

@@ -92,13 +92,15 @@ impl App {
         let Some(Versioned { value, version }) = tx.rollout(id).await? else {
             return Ok(false);
         };
-        let seen = observe(
+        let metric = self.metric_answer(&value, now);
+        let mut seen = observe(
             &mut tx,
             &value,
             (self.heartbeat_interval.online_since(now), now),
         )
         .await?;
         drop(tx);
+        seen.metric = metric;
         let Some(change) = value.advance(&Actor::System, &seen, now)? else {
             return Ok(false);
         };

@@ -1,7 +1,7 @@
 //! Documents of identity providers: fetched, and kept within bounds of time.
 
 use crate::app::App;
-use crate::app::outbound::{Outbound, OutboundAnswer, OutboundError};
+use crate::app::outbound::{OutboundAnswer, OutboundError};
 use crate::sso::failure::SsoFailure;
 use control_domain::{OidcSettings, SamlSettings, SsoConnection};
 use control_sso::oidc::{
@@ -54,14 +54,6 @@ pub(crate) struct OidcExchange<'a> {
 }
 
 impl App {
-    fn outbound(&self) -> Result<&Outbound, OutboundError> {
-        if let Some(outbound) = self.sso_documents.outbound.get() {
-            return Ok(outbound);
-        }
-        let made = Outbound::new(self.sso_site.private_addresses)?;
-        Ok(self.sso_documents.outbound.get_or_init(|| made))
-    }
-
     /// Reads a public document.
     async fn fetch(
         &self,

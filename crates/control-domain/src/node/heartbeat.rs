@@ -15,6 +15,7 @@ const MESSAGE_CHARS: usize = 1_000;
 const MAX_ROUTES: usize = 500;
 const MAX_REASONS: usize = 100;
 const MAX_STATUSES: usize = 100;
+const MAX_SIZE_CLASS: u8 = 31;
 const NAME_BYTES: usize = 256;
 /// More requests than a node serves in a year at ten million a second.
 const MAX_COUNT: u64 = 1_000_000_000_000_000;
@@ -136,10 +137,12 @@ fn check_route(route: &RouteTraffic) -> Result<(), Refusal> {
         bytes_out,
         latency_us,
         first_byte,
+        sizes,
     } = route;
     let counts = [requests, errors].into_iter().chain(latency);
     let counts = counts.chain(reasons.values()).chain(statuses.values());
-    let mut counts = counts.chain(first_byte.iter().flatten());
+    let counts = counts.chain(first_byte.iter().flatten());
+    let mut counts = counts.chain(sizes.values());
     if counts.any(|count| MAX_COUNT < *count) {
         let reason = "has a counter above 1000000000000000";
         return Err(Refusal::invalid("traffic.routes", reason));
@@ -159,6 +162,12 @@ fn check_route(route: &RouteTraffic) -> Result<(), Refusal> {
     if MAX_STATUSES < statuses.len() || !statuses.keys().all(is_status) {
         let reason = "are not up to 100 of 100 to 999";
         return Err(Refusal::invalid("traffic.routes.statuses", reason));
+    }
+    if sizes.keys().any(|class| MAX_SIZE_CLASS < *class) {
+        return Err(Refusal::invalid(
+            "traffic.routes.sizes",
+            "are not of 0 to 31",
+        ));
     }
     Ok(())
 }

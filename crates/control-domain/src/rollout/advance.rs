@@ -4,6 +4,7 @@ use crate::access::Access;
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
 use crate::rollout::command::{Batch, BatchState, Rollout, RolloutChange};
+use crate::rollout::condition::MetricAnswer;
 use crate::rollout::figures::Comparison;
 use crate::rollout::gate::GateVerdict;
 use crate::rollout::state::{RolloutEvent, RolloutState};
@@ -24,6 +25,8 @@ pub struct Observation {
     pub rejection: Option<Rejection>,
     /// Figures for the gate; `None` if the rollout has no gate, or no node has switched.
     pub compared: Option<Comparison>,
+    /// The answer of the metrics server, if the rollout has a condition and there is a recent answer.
+    pub metric: Option<MetricAnswer>,
     /// The nodes on their way back.
     pub reverting: Option<RevertProgress>,
 }
@@ -168,10 +171,14 @@ impl Rollout {
     }
 
     fn verdict(&self, seen: &Observation) -> GateVerdict {
-        match (self.strategy.gate, &seen.compared) {
+        let compared = match (self.strategy.gate, &seen.compared) {
             (None, _) => GateVerdict::Passed,
             (Some(gate), Some(compared)) => gate.judge(compared),
             (Some(_), None) => GateVerdict::NoData("no node has switched".to_owned()),
+        };
+        match &self.condition {
+            None => compared,
+            Some(condition) => compared.and(condition.judge(seen.metric.as_ref())),
         }
     }
 

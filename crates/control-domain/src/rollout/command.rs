@@ -2,10 +2,12 @@
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
+use crate::access::refusal::faults::Faults;
 use crate::access::{Access, Tenant};
 use crate::labels::Labels;
 use crate::machine::next_state;
 use crate::named::named;
+use crate::rollout::condition::MetricCondition;
 use crate::rollout::state::{ROLLOUT_TRANSITIONS, RolloutEvent, RolloutState};
 use crate::rollout::strategy::Strategy;
 use control_wire::{BundleId, RolloutId, UserId};
@@ -26,6 +28,8 @@ pub struct Rollout {
     pub state: RolloutState,
     /// How it goes.
     pub strategy: Strategy,
+    /// A condition on figures from outside, for each batch.
+    pub condition: Option<MetricCondition>,
     /// The labels that its nodes had when it was planned; none: they were named, or all were meant.
     pub labels: BTreeMap<String, String>,
     /// Its nodes when it was planned.
@@ -91,6 +95,8 @@ pub struct NewRollout {
     pub bundle: BundleId,
     /// How it shall go.
     pub strategy: Strategy,
+    /// A condition on figures from outside, for each batch.
+    pub condition: Option<MetricCondition>,
     /// The labels of its nodes.
     pub labels: BTreeMap<String, String>,
     /// No batch is opened before.
@@ -156,10 +162,16 @@ impl Rollout {
         let NewRollout {
             bundle,
             strategy,
+            condition,
             labels,
             not_before,
         } = new;
         strategy.check()?;
+        let mut faults = Faults::default();
+        if let Some(condition) = &condition {
+            condition.check(&mut faults);
+        }
+        faults.finish(Some(()))?;
         let labels = Labels::parse(labels)?.pairs().clone();
         Ok(Self {
             id,
@@ -167,6 +179,7 @@ impl Rollout {
             bundle,
             state: RolloutState::Planned,
             strategy,
+            condition,
             labels,
             nodes: 0,
             batch_size: 1,

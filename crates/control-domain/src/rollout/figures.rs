@@ -240,6 +240,7 @@ fn route_since(now: &RouteTraffic, before: &RouteTraffic) -> Option<RouteTraffic
         bytes_out,
         latency_us,
         first_byte,
+        sizes,
     } = before;
     let sum_since = |now: Option<u64>, before: Option<u64>| match (now, before) {
         (Some(now), Some(before)) => now.checked_sub(before).map(Some),
@@ -258,6 +259,7 @@ fn route_since(now: &RouteTraffic, before: &RouteTraffic) -> Option<RouteTraffic
             (Some(now), Some(before)) => Some(buckets_since(now, *before)?),
             (now, _) => now,
         },
+        sizes: counts_since(&now.sizes, sizes)?,
     })
 }
 

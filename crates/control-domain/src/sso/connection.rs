@@ -278,7 +278,11 @@ fn check_optional_url(
     text.map_or(Ok(()), |text| check_url(field, text, addresses))
 }
 
-fn check_url(field: &'static str, text: &str, addresses: PrivateAddresses) -> Result<(), Refusal> {
+pub(crate) fn check_url(
+    field: &'static str,
+    text: &str,
+    addresses: PrivateAddresses,
+) -> Result<(), Refusal> {
     let url = WebUrl::parse(text);
     let is_good = url.is_some_and(|url| url.is_https() || addresses == PrivateAddresses::Allowed);
     let reason = "is no https URL without credentials and fragment";

@@ -49,6 +49,7 @@ fn planned(on_failure: OnFailure, gate: Option<Gate>, nodes: i64) -> Rollout {
             needs_approval: false,
             on_failure,
         },
+        condition: None,
         labels: BTreeMap::new(),
         not_before: None,
     };

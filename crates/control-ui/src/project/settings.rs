@@ -1,4 +1,4 @@
-//! Settings of a project: its name, and when a second person has to approve.
+//! Settings of a project: its name, and the policy of its changes.
 
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, Place, foot, show as shown};
@@ -8,11 +8,12 @@ use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
+use crate::view::phrase::list_of;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_domain::{Access, ApprovalRule, PolicyChange, ProjectPolicy};
+use control_domain::{Access, ApprovalRule, Freezes, PolicyChange, PolicyRules, ProjectPolicy};
 use control_wire::{OrgId, ProjectId};
 use std::sync::Arc;
 
@@ -24,7 +25,9 @@ struct SettingsPage {
     org: OrgId,
     heading: &'static str,
     /// A weaker rule that waits for a second administrator.
-    waiting: Option<&'static str>,
+    waiting: Option<String>,
+    /// The rules in force.
+    standing: String,
     policy: Form,
     name: Form,
     rules: Vec<(String, String)>,
@@ -39,22 +42,21 @@ pub(crate) async fn show(
     caller: Caller,
     Path(id): Path<ProjectId>,
 ) -> Result<Response, Failure> {
-    respond(&ui, &caller, id, None).await
+    respond(&ui, &caller, id, (None, None)).await
 }
 
-/// `refused`: the form of the name with its faults.
+/// `policy` and `refused`: the forms of the policy and of the name with their faults.
 async fn respond(
     ui: &Ui,
     caller: &Caller,
     id: ProjectId,
-    refused: Option<Form>,
+    (policy, refused): (Option<Form>, Option<Form>),
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, id, (Place::ProjectSettings, "Settings")).await?;
     let project = ui.app.project(&caller.call, id).await?.value;
     let (csrf, name) = (&caller.visit.csrf, project.name.to_string());
     let ProjectPolicy { rules, weaker } = &project.policy;
-    let waiting = weaker.as_ref().map(|weaker| weaker.rules.approve);
-    let chosen = waiting.unwrap_or(rules.approve);
+    let asked = weaker.as_ref().map_or(rules, |weaker| &weaker.rules);
     let named = || Form::new(csrf, Fields::filled(&[("name", &name)]));
     let write = (Access::ADMINISTER, project.tenant());
     Ok(shown(&SettingsPage {
@@ -62,8 +64,9 @@ async fn respond(
         project: id,
         org: project.org,
         heading: heading(rules.approve),
-        waiting: waiting.map(words),
-        policy: Form::new(csrf, Fields::filled(&[("approve", chosen.name())])),
+        waiting: weaker.as_ref().map(|weaker| sentence_of(&weaker.rules)),
+        standing: sentence_of(rules),
+        policy: policy.unwrap_or_else(|| Form::new(csrf, filled(asked))),
         name: refused.unwrap_or_else(named),
         rules: ApprovalRule::ALL
             .iter()
@@ -71,7 +74,7 @@ async fn respond(
             .collect(),
         may_rename: caller.may(Access::WRITE_PROJECTS, project.tenant()),
         may_administer: caller.may(write.0, write.1),
-        foot: foot(caller, write, "change the rule of approval"),
+        foot: foot(caller, write, "change the policy"),
     }))
 }
 
@@ -91,28 +94,75 @@ fn words(rule: ApprovalRule) -> &'static str {
     }
 }
 
-/// Asks for a rule of approval.
+/// The fields of the form, one freeze a line.
+fn filled(rules: &PolicyRules) -> Fields {
+    let freezes = rules.freezes.texts().join("\n");
+    let refuses = if rules.refuse_warnings { "yes" } else { "" };
+    Fields::filled(&[
+        ("approve", rules.approve.name()),
+        ("refuse_warnings", refuses),
+        ("freeze", &freezes),
+    ])
+}
+
+/// The rules in one line.
+fn sentence_of(rules: &PolicyRules) -> String {
+    let warnings = if rules.refuse_warnings {
+        "bundles with warnings are refused"
+    } else {
+        "bundles with warnings pass"
+    };
+    let freezes = rules.freezes.texts();
+    let freezes = if freezes.is_empty() {
+        "changes at any time".to_owned()
+    } else {
+        format!("no changes {} UTC", list_of(&freezes))
+    };
+    let approval = match rules.approve {
+        ApprovalRule::None => "approval where a rollout asks for it",
+        ApprovalRule::Risky => "approval of risky changes",
+        ApprovalRule::All => "approval of every change",
+    };
+    format!("{approval}; {warnings}; {freezes}")
+}
+
+fn read(fields: &Fields) -> Result<PolicyChange, Faults> {
+    let rule = ApprovalRule::from_name(fields.get("approve"));
+    let lines = fields.get("freeze").lines().map(str::trim);
+    let freezes = Freezes::parse(lines.filter(|line| !line.is_empty()));
+    Ok(PolicyChange {
+        approve: Some(rule.ok_or_else(|| Faults::from_field("approve", "is not chosen"))?),
+        refuse_warnings: Some(!fields.get("refuse_warnings").is_empty()),
+        freezes: Some(freezes.map_err(Faults::from_refusal)?),
+    })
+}
+
+/// Asks for a policy.
 pub(crate) async fn set_policy(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
     Path(id): Path<ProjectId>,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    let rule = ApprovalRule::from_name(fields.get("approve")).ok_or_else(Failure::not_found)?;
-    let change = PolicyChange {
-        approve: Some(rule),
-        ..PolicyChange::default()
+    let faults = match read(&fields) {
+        Ok(change) => match ui.app.ask_policy(&caller.call, id, change).await {
+            Ok(project) => {
+                let note = match project.value.policy.weaker {
+                    None => Note::good("The policy holds from now on."),
+                    Some(_) => Note::good(
+                        "A weaker policy needs two: it holds once another administrator asks for the same.",
+                    ),
+                };
+                return Ok(note.at(&format!("/projects/{id}/policy"), ui.cookie));
+            }
+            Err(error) => Faults::from_error(error)?,
+        },
+        Err(faults) => faults,
     };
-    let note = match ui.app.ask_policy(&caller.call, id, change).await {
-        Ok(project) if project.value.policy.rules.approve == rule => {
-            Note::good("The rule holds from now on.")
-        }
-        Ok(_) => Note::good(
-            "A weaker rule needs two: it holds once another administrator asks for the same.",
-        ),
-        Err(error) => Faults::from_error(error)?.note(),
-    };
-    Ok(note.at(&format!("/projects/{id}/policy"), ui.cookie))
+    let form = Form::refused(&caller.visit.csrf, fields, faults);
+    let mut response = respond(&ui, &caller, id, (Some(form), None)).await?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
 }
 
 /// Gives the project another name.
@@ -130,7 +180,7 @@ pub(crate) async fn rename(
         }
         Err(error) => {
             let form = Form::refused(&caller.visit.csrf, fields, Faults::from_error(error)?);
-            let mut response = respond(&ui, &caller, id, Some(form)).await?;
+            let mut response = respond(&ui, &caller, id, (None, Some(form))).await?;
             *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
             Ok(response)
         }

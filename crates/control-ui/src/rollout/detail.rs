@@ -351,6 +351,15 @@ fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
         },
     );
     facts.push(("Gate", gate));
+    if let Some(condition) = &rollout.condition {
+        let text = format!(
+            "{} at {}; {}",
+            condition.query,
+            condition.url,
+            condition.limits()
+        );
+        facts.push(("Figures of Prometheus", text));
+    }
     facts
 }
 

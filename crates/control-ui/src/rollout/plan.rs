@@ -14,7 +14,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::NodeSelection;
-use control_domain::{BatchSize, BundleState, Gate, NewRollout, OnFailure, Strategy};
+use control_domain::{
+    BatchSize, BundleState, Gate, MetricCondition, NewRollout, OnFailure, Strategy,
+};
 use control_wire::{BundleId, ProjectId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -102,6 +104,9 @@ fn in_form(faults: Faults) -> Faults {
             "max_error_increase_permille",
         ),
         ("gate.max_p99_percent", "max_p99_percent"),
+        ("prometheus.url", "prometheus_url"),
+        ("prometheus.query", "prometheus_query"),
+        ("prometheus.max", "prometheus_max"),
     ];
     let renamed = names.into_iter();
     renamed.fold(faults, |faults, (own, name)| faults.renamed(own, name))
@@ -136,10 +141,29 @@ fn read(fields: &Fields) -> Result<(NewRollout, NodeSelection), Faults> {
     let new = NewRollout {
         bundle,
         strategy,
+        condition: condition(fields)?,
         labels: BTreeMap::new(),
         not_before: None,
     };
     Ok((new, NodeSelection::Labelled(form::labels(fields)?)))
+}
+
+/// The condition on figures from outside, if a query is given.
+fn condition(fields: &Fields) -> Result<Option<MetricCondition>, Faults> {
+    let Some(query) = fields.given("prometheus_query") else {
+        return Ok(None);
+    };
+    let limit = |name: &'static str| {
+        let text = fields.given(name).map(str::parse::<f64>);
+        text.transpose()
+            .map_err(|_| Faults::from_field(name, "is not a number"))
+    };
+    Ok(Some(MetricCondition {
+        url: fields.get("prometheus_url").trim().to_owned(),
+        query: query.to_owned(),
+        min: limit("prometheus_min")?,
+        max: limit("prometheus_max")?,
+    }))
 }
 
 async fn respond(

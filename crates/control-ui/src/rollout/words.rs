@@ -144,6 +144,7 @@ pub(crate) mod tests {
                 needs_approval: false,
                 on_failure: OnFailure::Pause,
             },
+            condition: None,
             labels: std::collections::BTreeMap::new(),
             nodes: 64,
             batch_size: 11,

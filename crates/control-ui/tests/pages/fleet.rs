@@ -4,11 +4,11 @@ use crate::world::World;
 use control_app::{BundleSource, Call, NewBundle, NewCertificate, NodeSelection, Page, PageOrder};
 use control_domain::{
     Actor, BatchSize, Gate, NewRollout, NodeCredential, OnFailure, Role, RolloutCommand,
-    RolloutState, Strategy, Tenant,
+    RolloutState, Strategy, Tenant, WebhookEvent, WebhookSettings,
 };
 use control_wire::{
     BundleId, CertificateId, Health, HeartbeatRequest, NodeId, NodeStatus, RegisterRequest,
-    RolloutId, RouteTraffic, SigningKeyId, Traffic, UserId, Verdict,
+    RolloutId, RouteTraffic, SigningKeyId, Traffic, UserId, Verdict, WebhookId,
 };
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -28,6 +28,7 @@ pub(crate) struct Fleet {
     pub(crate) member: UserId,
     pub(crate) signing_key: SigningKeyId,
     pub(crate) certificate: CertificateId,
+    pub(crate) webhook: WebhookId,
     now: Timestamp,
     counters: BTreeMap<NodeId, (u64, u64)>,
 }
@@ -71,6 +72,7 @@ impl Fleet {
             member: UserId(Uuid::nil()),
             signing_key: SigningKeyId(Uuid::nil()),
             certificate: certificate(world).await,
+            webhook: webhook(world).await,
             now: start,
             counters: BTreeMap::new(),
         };
@@ -210,6 +212,7 @@ impl Fleet {
                 needs_approval: false,
                 on_failure: OnFailure::Pause,
             },
+            condition: None,
             labels: BTreeMap::new(),
             not_before: None,
         };
@@ -260,6 +263,22 @@ async fn bundle(world: &World, name: &str, text: &str) -> BundleId {
 pub(crate) fn certificate_and_key() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(vec!["shop.example.com".to_owned()]).unwrap();
     (made.cert.pem(), made.signing_key.serialize_pem())
+}
+
+/// A webhook with a test that waits.
+async fn webhook(world: &World) -> WebhookId {
+    let call = world.call().await;
+    let settings = WebhookSettings {
+        name: "on-call".to_owned(),
+        url: "https://hooks.example.com/deploys".to_owned(),
+        events: vec![WebhookEvent::RolloutStopped, WebhookEvent::NodeSilent],
+        enabled: true,
+    };
+    let made = world.app.create_webhook(&call, world.project, settings);
+    let (made, _) = made.await.unwrap();
+    let place = (world.project, made.value.id);
+    world.app.test_webhook(&call, place).await.unwrap();
+    made.value.id
 }
 
 async fn certificate(world: &World) -> CertificateId {

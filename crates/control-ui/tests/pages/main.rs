@@ -14,4 +14,5 @@ mod headers;
 mod large;
 mod settings;
 mod sign_in;
+mod webhooks;
 mod world;

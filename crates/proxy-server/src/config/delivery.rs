@@ -56,6 +56,8 @@ pub struct Deliveries {
 pub(crate) struct Pending {
     /// `None` for the node's own configuration without a bundle.
     pub(crate) delivery: Option<Delivery>,
+    /// Whether the live tests are sent to a server of their own first.
+    pub(crate) is_rehearsed: bool,
     pub(crate) answer: oneshot::Sender<Result<LiveTests, Vec<String>>>,
 }
 
@@ -107,9 +109,31 @@ impl Deliveries {
     ///
     /// Every reason, as a text.
     pub async fn apply(&self, delivery: Option<Delivery>) -> Result<LiveTests, Vec<String>> {
+        self.send(delivery, false).await
+    }
+
+    /// Like [`Self::apply`] for a bundle whose live tests pass on a server beside the one that serves: if one of them
+    /// fails, no client meets the bundle.
+    ///
+    /// # Errors
+    ///
+    /// Every reason, as a text.
+    pub async fn rehearse_and_apply(&self, delivery: Delivery) -> Result<LiveTests, Vec<String>> {
+        self.send(Some(delivery), true).await
+    }
+
+    async fn send(
+        &self,
+        delivery: Option<Delivery>,
+        is_rehearsed: bool,
+    ) -> Result<LiveTests, Vec<String>> {
         let (answer, answered) = oneshot::channel();
         let ending = || vec!["the process is about to end".to_owned()];
-        let pending = Pending { delivery, answer };
+        let pending = Pending {
+            delivery,
+            is_rehearsed,
+            answer,
+        };
         self.sender.send(pending).await.map_err(|_| ending())?;
         answered.await.unwrap_or_else(|_| Err(ending()))
     }

@@ -2,6 +2,7 @@
 
 use super::pending_reload::{DeliveryAnswer, PendingReload, Prepared, prepared};
 use super::process::Process;
+use super::rehearsal::rehearse;
 use crate::admin::{Admin, AdminListeners, OpenPlaces};
 use crate::config::delivery::{self, Delivery};
 use crate::config::live_tests::LiveTests;
@@ -28,6 +29,7 @@ struct Sources {
     admin: OpenPlaces,
     opening: Opening,
     bundle: Option<Delivery>,
+    is_rehearsed: bool,
 }
 
 impl Process {
@@ -42,23 +44,24 @@ impl Process {
             self.reload_pending = true;
         } else {
             systemd::tell_reload();
-            self.begin_reload(self.bundle.clone(), None);
+            self.begin_reload(self.bundle.clone(), false, None);
         }
     }
 
     /// Applies a bundle like a reload: completely, or not at all.
     pub(super) async fn deliver(&mut self, delivery: Delivery) -> Result<(), Vec<String>> {
         let (answer, answered) = oneshot::channel();
-        self.begin_reload(Some(delivery), Some(answer));
+        self.begin_reload(Some(delivery), false, Some(answer));
         let prepared = prepared(&mut self.reload).await;
         self.end_reload(prepared).await;
         answered.await.unwrap_or_else(|_| Err(Vec::new())).map(drop)
     }
 
-    /// Begins to load the node's own file, with `bundle` over it.
+    /// Begins to load the node's own file, with `bundle` over it, perhaps with a rehearsal before.
     pub(super) fn begin_reload(
         &mut self,
         bundle: Option<Delivery>,
+        is_rehearsed: bool,
         answer: Option<DeliveryAnswer>,
     ) {
         let sources = Sources {
@@ -67,6 +70,7 @@ impl Process {
             admin: self.admin.as_ref().map(Admin::places).unwrap_or_default(),
             opening: self.server.opening(),
             bundle: bundle.clone(),
+            is_rehearsed,
         };
         let mut inherited = std::mem::take(self.server.inherited());
         let prepared = async move {
@@ -164,6 +168,7 @@ impl Process {
                 let faults = match &fault {
                     StartError::Config(report) => report.lines().collect::<Vec<_>>().join("; "),
                     StartError::Apply(_)
+                    | StartError::Rehearsal(_)
                     | StartError::TakeOver(_)
                     | StartError::WorkerLost(_)
                     | StartError::AdminLost
@@ -188,6 +193,7 @@ async fn prepare(
         admin,
         opening,
         bundle,
+        is_rehearsed,
     } = sources;
     let keys = bundle.as_ref().map(|bundle| bundle.keys.clone());
     let keys = keys.unwrap_or_default();
@@ -200,6 +206,9 @@ async fn prepare(
     };
     warn(&loaded);
     let model = Arc::new(loaded.model);
+    if is_rehearsed {
+        rehearse(&disk, &model, &keys).await?;
+    }
     let listeners = prepare_admin(&disk, admin, &model, inherited).await?;
     let opened = opening.open(Arc::clone(&model), &keys, inherited).await;
     let opened = opened.map_err(|fault| into_start_error(fault, &model))?;
@@ -210,6 +219,7 @@ async fn prepare(
 fn diagnostics(fault: &StartError) -> Vec<String> {
     match fault {
         StartError::Config(report) => report.texts().collect(),
+        StartError::Rehearsal(failures) => failures.clone(),
         StartError::Apply(_)
         | StartError::TakeOver(_)
         | StartError::WorkerLost(_)

@@ -1,26 +1,23 @@
 //! The start of the process.
 
 use super::process::Process;
+use super::registry::new_registry;
 use super::reload::{load_on_disk_thread, prepare_admin, warn};
 use super::upgrade;
 use crate::admin::{Admin, OpenPlaces};
-use crate::config::delivery::{Deliveries, Follow, Follower};
+use crate::config::delivery::{Deliveries, Follow, Follower, PrivateKeys};
 use crate::config::options::{Build, Options};
 use crate::error::start_error::{StartError, into_start_error};
-use crate::reload::server::Server;
+use crate::reload::server::{Purpose, Server};
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock::now;
 use crate::sockets::handover::Predecessor;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
-use proxy_errors::Reason;
 use proxy_model::ControlPlane;
-use proxy_telemetry::{DEFAULT_MAX_SERIES, Lifecycle, Registry, RegistrySettings};
+use proxy_telemetry::Lifecycle;
 use std::mem;
-use std::sync::{Arc, LazyLock};
-
-static REASONS: LazyLock<Vec<&'static str>> =
-    LazyLock::new(|| Reason::ALL.iter().map(|reason| reason.as_str()).collect());
+use std::sync::Arc;
 
 impl Process {
     /// Loads the configuration, and starts to serve it.
@@ -54,10 +51,11 @@ impl Process {
         // Before serving begins: nothing may fail once a client is accepted.
         let listeners = prepare_admin(&disk, OpenPlaces::default(), &model, &mut inherited).await?;
         let knowledge = predecessor.as_mut().map(|it| mem::take(&mut it.knowledge));
+        let keys = PrivateKeys::default();
         let started = Server::start(
-            Arc::clone(&model),
-            Arc::clone(&registry),
-            Arc::clone(&lifecycle),
+            (Arc::clone(&model), &keys),
+            Purpose::Serving,
+            (Arc::clone(&registry), Arc::clone(&lifecycle)),
             (disk.clone(), inherited, ListenerSet::default()),
             knowledge.unwrap_or_default(),
             async || {
@@ -112,15 +110,6 @@ impl Process {
         };
         self.follower = Some(start(outcome));
     }
-}
-
-/// Metrics of a process that has served nothing yet.
-pub(crate) fn new_registry() -> Arc<Registry> {
-    let settings = RegistrySettings {
-        reasons: &REASONS,
-        max_series: DEFAULT_MAX_SERIES,
-    };
-    Arc::new(Registry::new(settings))
 }
 
 /// Prepares the client of the control plane on the disk thread, which may block.

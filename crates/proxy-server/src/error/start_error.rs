@@ -14,6 +14,9 @@ pub enum StartError {
     /// The configuration is valid and cannot be applied.
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// Live tests of a bundle failed before it was applied, each with its reason.
+    #[error("{}", .0.join("; "))]
+    Rehearsal(Vec<String>),
     /// The predecessor did not pass its sockets.
     #[error("cannot take over: {0}")]
     TakeOver(#[source] io::Error),

@@ -5,7 +5,7 @@ use crate::config::options::{Build, Source};
 use crate::control_loop::configuration::load;
 use crate::control_loop::new_registry;
 use crate::error::start_error::{StartError, into_start_error};
-use crate::reload::server::{Opened, Server};
+use crate::reload::server::{Opened, Purpose, Server};
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock::now;
 use crate::sockets::handover::Knowledge;
@@ -181,10 +181,11 @@ impl Control {
         } = options.build;
         let lifecycle = Lifecycle::new((version, commit), Arc::clone(&registry), now());
         let lifecycle = Arc::new(lifecycle);
+        let keys = PrivateKeys::default();
         let started = Server::start(
-            Arc::clone(&model),
-            registry,
-            Arc::clone(&lifecycle),
+            (Arc::clone(&model), &keys),
+            Purpose::Serving,
+            (registry, Arc::clone(&lifecycle)),
             (
                 disk.clone(),
                 InheritedSockets::default(),

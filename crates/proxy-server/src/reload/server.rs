@@ -68,7 +68,8 @@ pub(crate) struct Server {
     /// The recorded heads.
     recording: Arc<LineRing>,
     certificates: CertificateManager,
-    acme: AcmeTasks,
+    /// `None` in a rehearsal: a challenge is answered by the listeners that serve.
+    acme: Option<AcmeTasks>,
     inherited: InheritedSockets,
     health: TargetHealth,
     breakers: BreakerStates,
@@ -77,21 +78,30 @@ pub(crate) struct Server {
     former_plans: FormerPlans,
 }
 
+/// The use of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Clients are served.
+    Serving,
+    /// The live tests of a bundle are sent, and no client knows it.
+    Rehearsal,
+}
+
 impl Server {
     /// Adds every listener to `listeners` and starts the workers, all or nothing. `relieve_predecessor`
     /// runs between the last step that can fail and the first accept. `knowledge` is empty
-    /// unless this process replaces another one.
+    /// unless this process replaces another one. `keys` are private keys held in memory.
     pub(crate) async fn start(
-        model: Arc<Model>,
-        registry: Arc<Registry>,
-        lifecycle: Arc<Lifecycle>,
+        (model, keys): (Arc<Model>, &PrivateKeys),
+        purpose: Purpose,
+        (registry, lifecycle): (Arc<Registry>, Arc<Lifecycle>),
         (disk, mut inherited, listeners): (DiskThread, InheritedSockets, ListenerSet),
         knowledge: Knowledge,
         relieve_predecessor: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyError> {
         let certificates = CertificateManager::new();
         let loading = certificates.begin_load();
-        let loaded_tls = loading.run(&model, &PrivateKeys::default(), now()).await;
+        let loaded_tls = loading.run(&model, keys, now()).await;
         let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
         let sticky_key = StickyKey(random_key().map_err(ApplyError::Random)?);
         let (targets, limits) = (TargetRegistry::new(sticky_key), ConnectionLimits::default());
@@ -119,6 +129,7 @@ impl Server {
             certificates.challenges().clone(),
             (Arc::clone(&registry), Arc::clone(&shared.lifecycle)),
         );
+        let acme = (purpose == Purpose::Serving).then_some(acme);
         let common = Common {
             shared: Arc::new(shared),
             registry,
@@ -350,7 +361,15 @@ impl Server {
         self.workers.publish(plan_updates).await;
         self.workers.scale_down(count);
         // The listeners answer challenges now.
-        self.acme.apply(self.plan.model());
+        if let Some(acme) = &mut self.acme {
+            acme.apply(self.plan.model());
+        }
+    }
+
+    fn stop_acme(&mut self) {
+        if let Some(acme) = &mut self.acme {
+            acme.stop();
+        }
     }
 
     fn replace_plan(&mut self, plan: Arc<Plan>) {
@@ -491,7 +510,7 @@ impl Server {
     /// Stops accepting, and lets workers end with their last connection.
     pub(crate) async fn drain(&mut self) {
         self.common.shared.lifecycle.drain();
-        self.acme.stop();
+        self.stop_acme();
         self.listeners.close();
         self.inherited = InheritedSockets::default();
         self.workers.stop_accepting().await;
@@ -502,7 +521,7 @@ impl Server {
     /// affected.
     pub(crate) fn hand_over(&mut self) {
         self.common.shared.lifecycle.drain();
-        self.acme.stop();
+        self.stop_acme();
         self.listeners.keep_files(true);
         self.listeners.close();
         self.inherited = InheritedSockets::default();

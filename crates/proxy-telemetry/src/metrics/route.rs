@@ -12,6 +12,9 @@ const MAX_STATUSES: usize = 12;
 /// Number of reasons of failures that a worker counts separately for one route.
 const MAX_REASONS: usize = 8;
 
+/// Classes of answers by size of body: none, then by powers of two.
+const SIZE_CLASSES: usize = 32;
+
 /// The result of a request, as far as metrics record it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -38,6 +41,7 @@ pub struct RouteMetrics {
     first_byte: Histogram,
     bytes_in: Counter,
     bytes_out: Counter,
+    sizes: [Counter; SIZE_CLASSES],
     failed: Counter,
     aborted: Counter,
     failures: ReasonCounters<MAX_REASONS>,
@@ -55,6 +59,7 @@ pub struct RouteTotal {
     pub bytes_in: u64,
     /// Body bytes sent to clients.
     pub bytes_out: u64,
+    sizes: [u64; SIZE_CLASSES],
     /// Failed requests.
     pub failed: u64,
     /// Requests aborted by the client.
@@ -78,6 +83,9 @@ impl RouteMetrics {
         self.duration.record(took);
         self.bytes_in.add(bytes_in);
         self.bytes_out.add(bytes_out);
+        if let Some(class) = self.sizes.get(size_class(bytes_out)) {
+            class.add(1);
+        }
         self.failed.add(u64::from(failed));
         self.aborted.add(u64::from(aborted));
     }
@@ -104,6 +112,9 @@ impl MetricGroup for RouteMetrics {
         self.first_byte.add_to(&mut total.first_byte);
         total.bytes_in += self.bytes_in.get();
         total.bytes_out += self.bytes_out.get();
+        for (sum, class) in total.sizes.iter_mut().zip(&self.sizes) {
+            *sum += class.get();
+        }
         total.failed += self.failed.get();
         total.aborted += self.aborted.get();
         self.failures.add_to(&mut total.failures);
@@ -125,6 +136,13 @@ impl RouteTotal {
             .map(|(key, count)| (*key, *count))
     }
 
+    /// Answers by size of body, without classes that are empty: class 0 has no bytes, class n has 2^(n-1) to
+    /// 2^n - 1, and class 31 all above.
+    pub fn by_size(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
+        let counted = (0..).zip(self.sizes);
+        counted.filter(|(_, count)| *count > 0)
+    }
+
     /// Requests with a status of 500 or more.
     pub fn server_errors(&self) -> u64 {
         let failed = self.by_status().filter(|(status, _)| 500 <= *status);
@@ -134,5 +152,38 @@ impl RouteTotal {
     /// Requests with a status beyond the twelve that a worker counts separately for one route.
     pub fn other_statuses(&self) -> u64 {
         self.statuses.other
+    }
+}
+
+/// The number of bits of a size.
+fn size_class(bytes: u64) -> usize {
+    let bits = u64::BITS - bytes.leading_zeros();
+    usize::try_from(bits).map_or(0, |bits| bits.min(SIZE_CLASSES - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_counted_by_powers_of_two() {
+        let route = RouteMetrics::default();
+        for bytes_out in [0, 1, 2, 3, 4, 1_023, 1_024, 1 << 30, u64::MAX] {
+            route.record(&Outcome {
+                status: 200,
+                took: Duration::ZERO,
+                bytes_in: 0,
+                bytes_out,
+                failed: false,
+                aborted: false,
+            });
+        }
+        let mut total = RouteTotal::default();
+        route.add_to(&mut total);
+        let found: Vec<_> = total.by_size().collect();
+        assert_eq!(
+            found,
+            [(0, 1), (1, 1), (2, 2), (3, 1), (10, 1), (11, 1), (31, 2)]
+        );
     }
 }

@@ -16,6 +16,9 @@ use table::Row;
 /// `hurtful|harmless`, `all|node` guards, the first case, the number of cases, and of sites at once.
 const CASES: &str = "PROXYD_BATTERY";
 
+/// The verdict of the gate in the story of `docs/operate/known-before.md`.
+const SLOW: &str = "route reports: 99 % of requests take up to ";
+
 /// The cases, one after the other on a site of their own.
 fn run(cases: &[Case], guards: Guards) -> Vec<Row> {
     let site = Site::start(guards);
@@ -23,7 +26,7 @@ fn run(cases: &[Case], guards: Guards) -> Vec<Row> {
 }
 
 #[test]
-fn two_hurtful_bundles_stop_before_the_second_batch_and_a_harmless_one_does_not() {
+fn hurtful_bundles_stop_before_the_second_batch_and_a_harmless_one_does_not() {
     let case = |cases: &[Case], name: &str| {
         let mut cases = cases.iter();
         *cases.find(|case| case.name == name).unwrap()
@@ -31,16 +34,29 @@ fn two_hurtful_bundles_stop_before_the_second_batch_and_a_harmless_one_does_not(
     let cases = [
         case(HURTFUL, "a route to a wrong upstream that answers 200"),
         case(HURTFUL, "an upstream that answers 500"),
+        case(HURTFUL, "reports that answer nothing"),
+        case(HURTFUL, "slow reports"),
         case(HARMLESS, "a comment"),
     ];
     let rows = run(&cases, Guards::OfNodes);
-    let [wrong, failing, comment] = rows.as_slice() else {
-        panic!("three rows");
+    let [wrong, failing, empty, slow, comment] = rows.as_slice() else {
+        panic!("five rows");
     };
-    for (row, guard) in [(wrong, "live test"), (failing, "gate")] {
+    for (row, guard, reason) in [
+        (wrong, "live test", "live test \"the API answers\" fails"),
+        (failing, "gate", "end with 5xx"),
+        (empty, "gate", "route reports: answers are smaller"),
+        (slow, "gate", SLOW),
+    ] {
         assert_eq!(row.guard, guard, "{row:?}");
+        assert!(row.reason.contains(reason), "{row:?}");
         assert_eq!(row.hurt_outside, 0, "{row:?}");
     }
+    assert_eq!(
+        wrong.hurt_inside, 0,
+        "a live test is sent before: {wrong:?}"
+    );
+    assert!(include_str!("../../../../../docs/operate/known-before.md").contains(SLOW));
     assert_eq!(comment.guard, "", "{comment:?}");
     assert_eq!(
         (comment.hurt_inside, comment.hurt_outside),

@@ -9,8 +9,8 @@ const HARMLESS_ROLLOUTS: f64 = 200.0;
 const BATCHES: f64 = 100.0;
 /// Looks at one batch with new reports, between its switch and its end.
 const LOOKS: f64 = 20.0;
-/// Comparisons of one route: statuses, reasons, its part of the mix, latency, size.
-const COMPARISONS_OF_A_ROUTE: f64 = 32.0;
+/// Comparisons of one route: 59 of sizes; statuses, reasons, its part of the mix, and latency.
+const COMPARISONS_OF_A_ROUTE: f64 = 96.0;
 
 /// Hits among requests, such as answers with one status among those of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,21 +1,29 @@
 //! Sizes of answers: a wrong upstream that answers 200 answers with something else.
 //!
-//! Sizes scatter too much for a test of their mean, so that this one asks for a factor and for agreement: every
-//! node of the batch is beyond every other node, and beyond itself before.
+//! Sizes of one route scatter over orders of magnitude, which no test of a mean survives. Compared are shares: of
+//! the answers below a size in the batch, and below four times that size on the others; and the same from above. If
+//! no answer changed its size by more than a factor of four, the first share is not the larger one.
 
-use crate::rollout::gate::pool::float;
-use crate::rollout::gate::sides::{Scope, Sides};
+use crate::rollout::gate::pool::{Hits, float};
+use crate::rollout::gate::sides::{Difference, Direction, Scope, Sides};
 use crate::rollout::gate::verdict::GateFailure;
 use control_wire::Traffic;
 
-/// Factor between the mean sizes of two nodes that are not alike.
-const SIZE_FACTOR: f64 = 4.0;
-/// Bytes that count for each answer: its head.
-const HEAD_BYTES: f64 = 64.0;
-/// Requests of one node, below which a single large answer decides on its mean.
-const MIN_NODE_REQUESTS: f64 = 200.0;
-/// Other nodes of which none agrees with the batch, without the extreme two.
-const MIN_NODES: usize = 2;
+/// Classes of a report: no bytes, then by powers of two.
+const CLASSES: u8 = 32;
+/// Classes between a size and four times that size.
+const FACTOR_CLASSES: u8 = 2;
+/// Growth of the share of answers that are smaller, or larger.
+const MAX_GROWTH: f64 = 0.3;
+
+/// The end of the classes that are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// A class and all smaller ones.
+    UpTo(u8),
+    /// A class and all larger ones.
+    From(u8),
+}
 
 /// The first route with answers of another size than on the rest.
 pub(super) fn sizes(sides: &Sides<'_>) -> Option<GateFailure> {
@@ -26,38 +34,105 @@ pub(super) fn sizes(sides: &Sides<'_>) -> Option<GateFailure> {
 
 fn differs(sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure> {
     let route = scope.route?;
-    let own = sizes_of(sides.batch, route);
-    // One node at each end may be wrong about itself.
-    let others = sizes_of(sides.rest, route);
-    let others = others.get(1..others.len().checked_sub(1)?)?;
-    let before = sizes_of(sides.before, route);
-    if others.len() < MIN_NODES || own.is_empty() {
-        return None;
-    }
-    let (least, most) = (own.first()?, own.last()?);
-    let all = || others.iter().chain(&before);
-    let is_small = all().all(|other| most * SIZE_FACTOR < *other);
-    let is_large = all().all(|other| other * SIZE_FACTOR < *least);
-    (is_small || is_large).then(|| {
-        GateFailure::Size(format!(
-            "{}an answer has {:.0} bytes in the mean, {:.0} on the others; a quarter to four times as many pass \
-             ({} nodes of the batch)",
-            scope.prefix(),
-            least - HEAD_BYTES,
-            others.get(others.len() / 2).map_or(0.0, |middle| middle - HEAD_BYTES),
-            own.len()
-        ))
+    let smaller = (0..CLASSES - FACTOR_CLASSES).map(End::UpTo);
+    let larger = (FACTOR_CLASSES + 1..CLASSES).map(End::From);
+    let (own, others) = (
+        Totals::new(sides.batch, route),
+        Totals::new(sides.rest, route),
+    );
+    let farthest = |ends: &mut dyn Iterator<Item = End>| {
+        let growth = |end: &End| own.share(*end) - others.share(end.wider());
+        let growths = ends.map(|end| (growth(&end), end));
+        let (growth, end) = growths.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        (MAX_GROWTH < growth).then_some(end)
+    };
+    [
+        (farthest(&mut { smaller }), "smaller"),
+        (farthest(&mut { larger }), "larger"),
+    ]
+    .into_iter()
+    .find_map(|(end, word)| {
+        let end = end?;
+        let found = compare(sides, route, end)?;
+        let limit = |share: f64| share + MAX_GROWTH;
+        found.exceeds(limit).then(|| {
+            GateFailure::Size(format!(
+                "{}answers are {word}: {} have {} bytes, or {}; up to {:.0} of 1000 pass",
+                scope.prefix(),
+                found.text(),
+                end.text(),
+                match end {
+                    End::UpTo(_) => "up to four times as many on the others",
+                    End::From(_) => "a quarter or more of it on the others",
+                },
+                limit(found.others.share()) * 1_000.0
+            ))
+        })
     })
 }
 
-/// Bytes of an answer, of each node with enough requests, in ascending order.
-fn sizes_of(nodes: &[Traffic], route: &str) -> Vec<f64> {
-    let sizes = nodes.iter().filter_map(|node| {
-        let route = node.routes.get(route)?;
-        let (bytes, requests) = (float(route.bytes_out?), float(route.requests));
-        (MIN_NODE_REQUESTS <= requests).then(|| bytes / requests + HEAD_BYTES)
-    });
-    let mut sizes: Vec<f64> = sizes.collect();
-    sizes.sort_by(f64::total_cmp);
-    sizes
+fn compare(sides: &Sides<'_>, route: &str, end: End) -> Option<Difference> {
+    let hits = |node: &Traffic, end: End| Totals::new(std::slice::from_ref(node), route).hits(end);
+    sides.compare(
+        Direction::Growth,
+        |node| hits(node, end),
+        |node| hits(node, end.wider()),
+    )
+}
+
+/// Answers of a route by class.
+struct Totals([u64; CLASSES as usize]);
+
+impl Totals {
+    fn new(nodes: &[Traffic], route: &str) -> Self {
+        let mut totals = [0_u64; CLASSES as usize];
+        let routes = nodes.iter().filter_map(|node| node.routes.get(route));
+        for (class, count) in routes.flat_map(|route| &route.sizes) {
+            if let Some(total) = totals.get_mut(usize::from(*class)) {
+                *total = total.saturating_add(*count);
+            }
+        }
+        Self(totals)
+    }
+
+    fn hits(&self, end: End) -> Hits {
+        let Self(totals) = self;
+        let sum = |counts: &[u64]| {
+            counts
+                .iter()
+                .fold(0, |sum: u64, count| sum.saturating_add(*count))
+        };
+        let counted = match end {
+            End::UpTo(class) => totals.get(..=usize::from(class)),
+            End::From(class) => totals.get(usize::from(class)..),
+        };
+        Hits {
+            hits: counted.map_or(0, sum),
+            of: sum(totals),
+        }
+    }
+
+    fn share(&self, end: End) -> f64 {
+        let Hits { hits, of } = self.hits(end);
+        float(hits) / float(of.max(1))
+    }
+}
+
+impl End {
+    /// With the sizes up to a factor of four beyond.
+    fn wider(self) -> Self {
+        match self {
+            Self::UpTo(class) => Self::UpTo(class + FACTOR_CLASSES),
+            Self::From(class) => Self::From(class - FACTOR_CLASSES),
+        }
+    }
+
+    /// The sizes that are counted, in bytes.
+    fn text(self) -> String {
+        match self {
+            Self::UpTo(0) => "0".to_owned(),
+            Self::UpTo(class) => format!("up to {}", (1_u64 << class) - 1),
+            Self::From(class) => format!("{} or more", 1_u64 << class.saturating_sub(1)),
+        }
+    }
 }

@@ -32,6 +32,8 @@ pub enum GateFailure {
     Size(String),
     /// Too much CPU.
     Cpu(String),
+    /// A figure from outside that does not pass.
+    Metric(String),
 }
 
 impl GateFailure {
@@ -44,7 +46,8 @@ impl GateFailure {
             | Self::Mix(_)
             | Self::Latency(_)
             | Self::Size(_)
-            | Self::Cpu(_) => false,
+            | Self::Cpu(_)
+            | Self::Metric(_) => false,
         }
     }
 }
@@ -59,7 +62,8 @@ impl fmt::Display for GateFailure {
             | Self::Mix(text)
             | Self::Latency(text)
             | Self::Size(text)
-            | Self::Cpu(text) => f.write_str(text),
+            | Self::Cpu(text)
+            | Self::Metric(text) => f.write_str(text),
         }
     }
 }

@@ -1,0 +1,313 @@
+//! Webhooks: settings, queue, signatures, repetitions, against real receivers.
+
+use crate::fleet::Fleet;
+use crate::world::{Answer, Credential, World, worlds};
+use axum::http::{Method, StatusCode};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use control_auth::WebhookKey;
+use control_testkit::{Database, Receiver, empty};
+use control_wire::WebhookId;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+const WEBHOOKS: &str = "/projects/{project}/webhooks";
+
+/// Longer than the wait after the first attempt.
+fn a_little_later() -> Timestamp {
+    Timestamp::now() + SignedDuration::from_secs(11)
+}
+
+struct Made {
+    id: WebhookId,
+    path: String,
+    secret: String,
+}
+
+async fn make(world: &World, key: &Credential, url: &str, events: &[&str]) -> Made {
+    let body = json!({"name": Uuid::now_v7().to_string(), "url": url, "events": events});
+    let made = world.post(WEBHOOKS, key, body).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+    let id = made.text("id");
+    Made {
+        path: format!("{WEBHOOKS}/{id}"),
+        id: id.parse().unwrap(),
+        secret: made.text("secret"),
+    }
+}
+
+async fn deliveries(world: &World, key: &Credential, webhook: &Made) -> Vec<Value> {
+    let path = format!("{}/deliveries", webhook.path);
+    let listed = world.get(&path, key).await;
+    assert_eq!(listed.status, StatusCode::OK, "{}", listed.text);
+    listed.body["items"].as_array().unwrap().clone()
+}
+
+async fn test(world: &World, key: &Credential, webhook: &Made) -> Answer {
+    let path = format!("{}/test", webhook.path);
+    world.post(&path, key, Value::Null).await
+}
+
+/// Queues what has happened, and sends what is due.
+async fn round(world: &World, silence: bool) {
+    let now = world.app.now();
+    let replica = Uuid::from_u128(7);
+    world
+        .app
+        .queue_webhooks(replica, now, silence)
+        .await
+        .unwrap();
+    for webhook in world.app.due_webhooks(now).await.unwrap() {
+        world.app.send_webhook(webhook).await.unwrap();
+    }
+}
+
+fn key_of(webhook: &Made) -> WebhookKey {
+    let text = webhook.secret.strip_prefix("whsec_").unwrap();
+    WebhookKey::new(Zeroizing::new(STANDARD.decode(text).unwrap()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_a_rollout_arrive_signed_and_once() {
+    for mut world in worlds().await {
+        world.allow_private_addresses(Timestamp::now);
+        let receiver = Receiver::answering("204 No Content");
+        let (mut fleet, _, new) = Fleet::running(&world, 2).await;
+        let key = world.full_key().await;
+        let events = ["rollout.stopped", "rollout.completed"];
+        let url = format!("{}/hook", receiver.url());
+        let webhook = make(&world, &key, &url, &events).await;
+        let id = fleet.start(&new, json!({"skip_gate": true})).await;
+        fleet.command(&id, "pause").await;
+        round(&world, false).await;
+        fleet.command(&id, "resume").await;
+        fleet.tick(0).await;
+        for index in 0..2 {
+            fleet.obey(index).await;
+        }
+        fleet.tick(0).await;
+        fleet.tick(40).await;
+        assert_eq!(fleet.state(&id).await, "completed");
+        round(&world, false).await;
+        round(&world, false).await;
+        let received = receiver.received();
+        let found: Vec<Value> = received
+            .iter()
+            .map(|request| serde_json::from_str(&request.body).unwrap())
+            .collect();
+        let types: Vec<&Value> = found.iter().map(|body| &body["type"]).collect();
+        assert_eq!(types, ["rollout.stopped", "rollout.completed"], "{found:?}");
+        assert_eq!(found[0]["data"]["rollout"]["id"], json!(id), "{found:?}");
+        let page = format!(
+            "https://controld.test/projects/{}/rollouts/{id}",
+            world.project
+        );
+        assert_eq!(found[0]["data"]["page"], json!(page));
+        for request in &received {
+            assert_eq!(request.line, "POST /hook HTTP/1.1");
+            let (own, at) = (
+                request.header("webhook-id"),
+                request.header("webhook-timestamp"),
+            );
+            let signature = key_of(&webhook).sign(own, at.parse().unwrap(), &request.body);
+            assert_eq!(request.header("webhook-signature"), signature);
+        }
+        let listed = deliveries(&world, &key, &webhook).await;
+        assert_eq!(listed.len(), 2, "{listed:?}");
+        assert_eq!(listed[0]["event"], "rollout.completed", "the newest first");
+        assert_eq!(listed[0]["state"], "delivered");
+        assert_eq!(listed[0]["last_status"], 204);
+        assert_eq!(world.app.verify_audit().await.unwrap(), None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_fails_is_asked_again_later_with_the_same_id() {
+    for mut world in worlds().await {
+        world.allow_private_addresses(Timestamp::now);
+        let receiver = Receiver::start(|number, _| {
+            let status = if number == 0 {
+                "503 Service Unavailable"
+            } else {
+                "200 OK"
+            };
+            Some(empty(status))
+        });
+        let key = world.full_key().await;
+        let webhook = make(&world, &key, &receiver.url(), &["drift.opened"]).await;
+        let queued = test(&world, &key, &webhook).await;
+        assert_eq!(queued.status, StatusCode::ACCEPTED, "{}", queued.text);
+        round(&world, false).await;
+        round(&world, false).await;
+        let listed = deliveries(&world, &key, &webhook).await;
+        assert_eq!(listed[0]["state"], "pending");
+        assert_eq!(
+            (&listed[0]["attempts"], &listed[0]["last_status"]),
+            (&json!(1), &json!(503))
+        );
+        assert_eq!(receiver.received().len(), 1, "it is not due yet");
+        world.allow_private_addresses(a_little_later);
+        round(&world, false).await;
+        let listed = deliveries(&world, &key, &webhook).await;
+        assert_eq!(listed[0]["state"], "delivered", "{listed:?}");
+        assert_eq!(listed[0]["attempts"], 2);
+        let received = receiver.received();
+        assert_eq!(received.len(), 2);
+        assert_eq!(
+            received[0].header("webhook-id"),
+            received[1].header("webhook-id")
+        );
+        assert_eq!(received[0].header("webhook-id"), queued.text("id"));
+        assert_eq!(received[0].body, received[1].body);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_is_not_followed_and_a_silent_receiver_is_left_alone() {
+    let mut world = World::new(Database::sqlite()).await;
+    world.allow_private_addresses(Timestamp::now);
+    let secret_place = Receiver::answering("200 OK");
+    let target = secret_place.url();
+    let redirecting = Receiver::start(move |_, _| {
+        Some(format!(
+            "HTTP/1.1 307 Temporary Redirect\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n"
+        ))
+    });
+    let silent = Receiver::start(|_, _| None);
+    let key = world.full_key().await;
+    let mut failures = Vec::new();
+    for url in [redirecting.url(), silent.url()] {
+        let webhook = make(&world, &key, &url, &["drift.opened"]).await;
+        test(&world, &key, &webhook).await;
+        world.app.send_webhook(webhook.id).await.unwrap();
+        let listed = deliveries(&world, &key, &webhook).await;
+        assert_eq!(listed[0]["state"], "pending", "{listed:?}");
+        failures.push(listed[0]["last_error"].as_str().unwrap().to_owned());
+    }
+    assert!(failures[0].contains("307"), "{failures:?}");
+    assert!(
+        failures[1].contains("no answer within 10 seconds"),
+        "{failures:?}"
+    );
+    assert!(secret_place.received().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_of_private_networks_and_wrong_settings_are_refused() {
+    for world in worlds().await {
+        let key = world.full_key().await;
+        for (url, events, field) in [
+            ("https://127.0.0.1/", json!(["drift.opened"]), "url"),
+            (
+                "https://169.254.169.254/latest",
+                json!(["drift.opened"]),
+                "url",
+            ),
+            ("https://[::1]/", json!(["drift.opened"]), "url"),
+            ("http://hooks.example.com/", json!(["drift.opened"]), "url"),
+            (
+                "https://user:secret@hooks.example.com/",
+                json!(["drift.opened"]),
+                "url",
+            ),
+            ("ftp://hooks.example.com/", json!(["drift.opened"]), "url"),
+            ("https://hooks.example.com/", json!([]), "events"),
+        ] {
+            let body = json!({"name": "a", "url": url, "events": events});
+            let refused = world.post(WEBHOOKS, &key, body).await;
+            assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{url}");
+            assert_eq!(refused.body["error"]["details"][0]["field"], field, "{url}");
+        }
+        // A name that leads to a private address is refused when it is resolved.
+        let webhook = make(&world, &key, "https://localhost/", &["drift.opened"]).await;
+        test(&world, &key, &webhook).await;
+        world.app.send_webhook(webhook.id).await.unwrap();
+        let listed = deliveries(&world, &key, &webhook).await;
+        let why = listed[0]["last_error"].as_str().unwrap();
+        assert!(why.contains("the address is private"), "{why}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_secret_is_shown_once_and_replaced_and_a_webhook_that_is_off_sends_nothing() {
+    for mut world in worlds().await {
+        world.allow_private_addresses(Timestamp::now);
+        let receiver = Receiver::answering("200 OK");
+        let key = world.full_key().await;
+        let webhook = make(&world, &key, &receiver.url(), &["drift.opened"]).await;
+        let shown = world.get(&webhook.path, &key).await;
+        assert!(shown.body.get("secret").is_none(), "{}", shown.text);
+        assert!(!shown.text.contains(&webhook.secret));
+        let rotated = world
+            .post(
+                &format!("{}/rotate-secret", webhook.path),
+                &key,
+                Value::Null,
+            )
+            .await;
+        assert_eq!(rotated.status, StatusCode::CREATED, "{}", rotated.text);
+        let again = Made {
+            secret: rotated.text("secret"),
+            id: webhook.id,
+            path: webhook.path.clone(),
+        };
+        assert_ne!(again.secret, webhook.secret);
+        test(&world, &key, &webhook).await;
+        let off = json!({
+            "name": "off", "url": receiver.url(), "events": ["node.silent"], "enabled": false,
+        });
+        let changed = world
+            .send(&Method::PUT, &webhook.path, &key, &off, &[])
+            .await;
+        assert_eq!(changed.status, StatusCode::OK, "{}", changed.text);
+        round(&world, false).await;
+        assert!(receiver.received().is_empty(), "it is switched off");
+        let refused = test(&world, &key, &webhook).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+        let on = json!({"name": "on", "url": receiver.url(), "events": ["node.silent"]});
+        world
+            .send(&Method::PUT, &webhook.path, &key, &on, &[])
+            .await;
+        round(&world, false).await;
+        let received = receiver.received();
+        let request = &received[0];
+        let at = request.header("webhook-timestamp").parse().unwrap();
+        let signature = key_of(&again).sign(request.header("webhook-id"), at, &request.body);
+        assert_eq!(request.header("webhook-signature"), signature);
+        let gone = world
+            .send(&Method::DELETE, &webhook.path, &key, &Value::Null, &[])
+            .await;
+        assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.text);
+        assert_eq!(
+            world.get(&webhook.path, &key).await.status,
+            StatusCode::NOT_FOUND
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_become_silent_are_told_of_once() {
+    for mut world in worlds().await {
+        world.allow_private_addresses(Timestamp::now);
+        let receiver = Receiver::answering("200 OK");
+        let key = world.full_key().await;
+        let webhook = make(&world, &key, &receiver.url(), &["node.silent"]).await;
+        let (fleet, ..) = Fleet::running(&world, 2).await;
+        let silent = json!(fleet.nodes[0].id);
+        drop(fleet);
+        round(&world, true).await;
+        assert!(receiver.received().is_empty());
+        world.allow_private_addresses(|| Timestamp::now() + SignedDuration::from_secs(100));
+        round(&world, true).await;
+        round(&world, true).await;
+        let received = receiver.received();
+        assert_eq!(received.len(), 1, "{received:?}");
+        let body: Value = serde_json::from_str(&received[0].body).unwrap();
+        assert_eq!(body["type"], "node.silent");
+        assert_eq!(body["data"]["node_count"], 2, "{body}");
+        let named = body["data"]["nodes"].as_array().unwrap();
+        assert!(named.iter().any(|node| node["id"] == silent));
+        assert_eq!(deliveries(&world, &key, &webhook).await.len(), 1);
+    }
+}

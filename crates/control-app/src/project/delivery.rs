@@ -1,0 +1,371 @@
+//! Events of projects on their way to webhooks: queued from the audit log, sent, and sent again.
+//!
+//! The audit log is the outbox: an event is queued in the transaction that moves the cursor over its entry, so that
+//! it is queued once, and not lost with a process.
+
+use crate::app::App;
+use crate::error::Error;
+use crate::metric;
+use control_auth::WebhookKey;
+use control_domain::{
+    Project, Refusal, Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryState, WebhookEvent,
+};
+use control_sso::WebUrl;
+use control_store::{ProjectAction, StoreError, Transaction};
+use control_wire::{DriftId, ProjectId, RolloutId, WebhookDeliveryId, WebhookId};
+use jiff::Timestamp;
+use metrics::counter;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+/// Events that wait for one receiver; further ones are dropped.
+pub(crate) const MAX_PENDING: i64 = 1_000;
+/// The event of a test.
+pub(crate) const TEST_EVENT: &str = "webhook.test";
+/// Deliveries that ended and are kept for each webhook.
+const KEPT: i64 = 100;
+/// Entries of the audit log of one round.
+const ACTIONS: i64 = 500;
+/// Webhooks that are read at once.
+const CHUNK: i64 = 500;
+/// Nodes that one event names.
+const NAMED_NODES: i64 = 50;
+/// Deliveries of one webhook in a row.
+const IN_A_ROW: usize = 50;
+
+impl App {
+    /// Queues new events for the webhooks that receive them. `silence`: whether silent nodes are among them, which
+    /// a control plane that has just started cannot tell.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn queue_webhooks(
+        &self,
+        replica: Uuid,
+        now: Timestamp,
+        silence: bool,
+    ) -> Result<(), Error> {
+        let mut tx = self.store.read().await?;
+        let webhooks = all_enabled(&mut tx).await?;
+        if webhooks.is_empty() {
+            return Ok(());
+        }
+        let is_new = !tx.unqueued_actions(1).await?.is_empty();
+        let mut silent = Vec::new();
+        if silence {
+            for webhook in &webhooks {
+                silent.extend(self.silent_nodes(&mut tx, webhook, now).await?);
+            }
+        }
+        drop(tx);
+        if !is_new && silent.is_empty() {
+            return Ok(());
+        }
+        if !self.has_lease("webhooks", replica, now).await? {
+            return Ok(());
+        }
+        match self.store_events(&webhooks, silent, now).await {
+            // Another replica was faster.
+            Err(Error::Store(StoreError::Stale)) => Ok(()),
+            result => result,
+        }
+    }
+
+    async fn store_events(
+        &self,
+        webhooks: &[Webhook],
+        silent: Vec<(Webhook, Value)>,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let actions = tx.unqueued_actions(ACTIONS).await?;
+        for action in &actions {
+            self.queue_action(&mut tx, webhooks, action).await?;
+        }
+        if let Some(last) = actions.last() {
+            tx.move_webhook_cursor(last.seq).await?;
+        }
+        for (webhook, nodes) in silent {
+            let up_to = self.heartbeat_interval.online_since(now);
+            tx.note_silent_nodes(webhook.id, up_to).await?;
+            let event = WebhookEvent::NodeSilent.name();
+            self.queue(&mut tx, &webhook, (event, nodes), now).await?;
+        }
+        let committed = tx.commit().await;
+        self.note_write(&committed);
+        Ok(committed?)
+    }
+
+    async fn queue_action(
+        &self,
+        tx: &mut Transaction,
+        webhooks: &[Webhook],
+        action: &ProjectAction,
+    ) -> Result<(), Error> {
+        let Some(event) = WebhookEvent::of_action(&action.action) else {
+            return Ok(());
+        };
+        let of_project = |webhook: &&Webhook| {
+            webhook.tenant.project == action.project && webhook.events.contains(&event)
+        };
+        let receivers: Vec<&Webhook> = webhooks.iter().filter(of_project).collect();
+        if receivers.is_empty() {
+            return Ok(());
+        }
+        let details = match event {
+            WebhookEvent::DriftOpened => drift_details(tx, DriftId(action.subject)).await?,
+            WebhookEvent::RolloutAwaitingApproval
+            | WebhookEvent::RolloutStopped
+            | WebhookEvent::RolloutRolledBack
+            | WebhookEvent::RolloutCompleted
+            | WebhookEvent::NodeSilent => rollout_details(tx, RolloutId(action.subject)).await?,
+        };
+        for webhook in receivers {
+            let event = (event.name(), details.clone());
+            self.queue(tx, webhook, event, action.at).await?;
+        }
+        Ok(())
+    }
+
+    /// Puts an event into the queue of one webhook, unless the queue is full.
+    async fn queue(
+        &self,
+        tx: &mut Transaction,
+        webhook: &Webhook,
+        (event, mut details): (&str, Value),
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let Some(project) = project_of(tx, webhook).await? else {
+            return Ok(());
+        };
+        if MAX_PENDING <= tx.count_pending(webhook.id).await? {
+            counter!(metric::WEBHOOK_DELIVERIES, "result" => "dropped").increment(1);
+            return Ok(());
+        }
+        self.add_page(&mut details, project.id);
+        let id = WebhookDeliveryId::new(self.now(), self.random_id());
+        let body = payload((id, event), &project, at, details);
+        let delivery = WebhookDelivery::new(id, webhook.id, (event, body), self.now());
+        Ok(tx.insert_delivery(&delivery).await?)
+    }
+
+    /// The address of the page about the event, if browsers have an address for this installation.
+    fn add_page(&self, details: &mut Value, project: ProjectId) {
+        let Some(site) = &self.sso_site.public_url else {
+            return;
+        };
+        let rollout = details.get("rollout").and_then(|rollout| rollout.get("id"));
+        let path = match (rollout.and_then(Value::as_str), details.get("drift")) {
+            (Some(rollout), _) => format!("rollouts/{rollout}"),
+            (None, Some(_)) => "drift".to_owned(),
+            (None, None) => "nodes".to_owned(),
+        };
+        if let Some(details) = details.as_object_mut() {
+            let page = format!("{site}/projects/{project}/{path}");
+            details.insert("page".to_owned(), page.into());
+        }
+    }
+
+    /// The nodes that have become silent since the last round, for a webhook that receives them.
+    async fn silent_nodes(
+        &self,
+        tx: &mut Transaction,
+        webhook: &Webhook,
+        now: Timestamp,
+    ) -> Result<Option<(Webhook, Value)>, Error> {
+        if !webhook.events.contains(&WebhookEvent::NodeSilent) {
+            return Ok(None);
+        }
+        let since = self.heartbeat_interval.online_since(now);
+        let (nodes, count) = tx.newly_silent_nodes(webhook, since, NAMED_NODES).await?;
+        if nodes.is_empty() {
+            return Ok(None);
+        }
+        let nodes = nodes
+            .iter()
+            .map(|(id, name)| json!({"id": id, "name": name}));
+        let nodes: Vec<Value> = nodes.collect();
+        let details = json!({"nodes": nodes, "node_count": count});
+        Ok(Some((webhook.clone(), details)))
+    }
+
+    /// Webhooks with deliveries that are due.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn due_webhooks(&self, now: Timestamp) -> Result<Vec<WebhookId>, Error> {
+        Ok(self.store.read().await?.due_webhooks(now, CHUNK).await?)
+    }
+
+    /// Sends the due deliveries of a webhook one after the other, until one fails. Replicas may do so at the same time:
+    /// an attempt belongs to the one that has begun it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer; what was begun is due again a minute later.
+    pub async fn send_webhook(&self, id: WebhookId) -> Result<(), Error> {
+        for _ in 0..IN_A_ROW {
+            let now = self.now();
+            let mut tx = self.store.begin().await?;
+            let webhook = tx.webhook(id).await?;
+            let due = tx.due_delivery(id, now).await?;
+            let (Some(webhook), Some(due)) = (webhook, due) else {
+                return Ok(());
+            };
+            let before = due.attempts;
+            let delivery = due.begin(now);
+            let is_own = tx.update_delivery(&delivery, before).await?;
+            tx.commit().await?;
+            if !is_own {
+                return Ok(());
+            }
+            let attempt = self.attempt(&webhook.value, &delivery).await?;
+            if !self.end_attempt(delivery, attempt).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the result of an attempt. Gives `true` if it was delivered.
+    async fn end_attempt(
+        &self,
+        delivery: WebhookDelivery,
+        attempt: WebhookAttempt,
+    ) -> Result<bool, Error> {
+        let attempts = delivery.attempts;
+        let ended = delivery.end(attempt, self.now());
+        let result = match ended.state {
+            WebhookDeliveryState::Delivered => "delivered",
+            WebhookDeliveryState::Pending => "retried",
+            WebhookDeliveryState::Failed => "failed",
+        };
+        counter!(metric::WEBHOOK_DELIVERIES, "result" => result).increment(1);
+        let mut tx = self.store.begin().await?;
+        tx.update_delivery(&ended, attempts).await?;
+        if ended.state != WebhookDeliveryState::Pending {
+            tx.trim_deliveries(ended.webhook, KEPT).await?;
+        }
+        tx.commit().await?;
+        Ok(ended.state == WebhookDeliveryState::Delivered)
+    }
+
+    async fn attempt(
+        &self,
+        webhook: &Webhook,
+        delivery: &WebhookDelivery,
+    ) -> Result<WebhookAttempt, Error> {
+        let secret = webhook.secret;
+        let stored = self.store.read().await?.secret(secret).await?;
+        let stored = stored.ok_or(Refusal::NotFound)?;
+        let key = WebhookKey::new(self.sealer.open(&secret.to_string(), &stored.sealed)?);
+        let (id, timestamp) = (delivery.id.to_string(), self.now().as_second());
+        let headers = [
+            ("webhook-id", id.clone()),
+            ("webhook-timestamp", timestamp.to_string()),
+            (
+                "webhook-signature",
+                key.sign(&id, timestamp, &delivery.payload),
+            ),
+        ];
+        let answer = match (WebUrl::parse(&webhook.url), self.outbound()) {
+            (Some(url), Ok(outbound)) => {
+                let body = delivery.payload.clone();
+                outbound.post_json(&url, body, &headers).await
+            }
+            (_, Err(error)) => Err(error),
+            (None, Ok(_)) => return Err(StoreError::Corrupt("url").into()),
+        };
+        Ok(match answer {
+            Ok(status) if (200..300).contains(&status) => WebhookAttempt {
+                status: Some(status),
+                error: None,
+            },
+            Ok(status) => WebhookAttempt {
+                status: Some(status),
+                error: Some(format!(
+                    "the status is {status}, not 2xx; redirects are not followed"
+                )),
+            },
+            Err(error) => WebhookAttempt {
+                status: None,
+                error: Some(error.to_string()),
+            },
+        })
+    }
+}
+
+/// The body of a delivery.
+pub(crate) fn payload(
+    (id, event): (WebhookDeliveryId, &str),
+    project: &Project,
+    at: Timestamp,
+    details: Value,
+) -> String {
+    let mut body = Map::new();
+    body.insert("id".to_owned(), json!(id));
+    body.insert("type".to_owned(), json!(event));
+    body.insert("timestamp".to_owned(), json!(at));
+    let mut data = Map::new();
+    data.insert("organization".to_owned(), json!(project.org));
+    let named = json!({"id": project.id, "name": project.name.as_str()});
+    data.insert("project".to_owned(), named);
+    if let Value::Object(details) = details {
+        data.extend(details);
+    }
+    body.insert("data".to_owned(), Value::Object(data));
+    Value::Object(body).to_string()
+}
+
+async fn all_enabled(tx: &mut Transaction) -> Result<Vec<Webhook>, Error> {
+    let (mut found, mut last) = (Vec::new(), None);
+    loop {
+        let chunk = tx.enabled_webhooks(last, CHUNK).await?;
+        last = chunk.last().map(|webhook| webhook.id);
+        if last.is_none() {
+            return Ok(found);
+        }
+        found.extend(chunk);
+    }
+}
+
+async fn project_of(tx: &mut Transaction, webhook: &Webhook) -> Result<Option<Project>, Error> {
+    let Some(project) = webhook.tenant.project else {
+        return Ok(None);
+    };
+    Ok(tx.project(project).await?.map(|found| found.value))
+}
+
+/// The rollout as it is now; without its fields if it was deleted meanwhile.
+async fn rollout_details(tx: &mut Transaction, id: RolloutId) -> Result<Value, Error> {
+    let Some(found) = tx.rollout(id).await? else {
+        return Ok(json!({"rollout": {"id": id}}));
+    };
+    let rollout = found.value;
+    Ok(json!({"rollout": {
+        "id": id,
+        "state": rollout.state.name(),
+        "bundle": rollout.bundle,
+        "nodes": rollout.nodes,
+        "batch": rollout.batch.map(|batch| batch.number),
+        "reason": rollout.reason,
+    }}))
+}
+
+async fn drift_details(tx: &mut Transaction, id: DriftId) -> Result<Value, Error> {
+    let Some(found) = tx.drift(id).await? else {
+        return Ok(json!({"drift": {"id": id}}));
+    };
+    let drift = found.value;
+    let node = tx.node(drift.node).await?;
+    let name = node.map(|node| node.value.name.to_string());
+    Ok(json!({"drift": {
+        "id": id,
+        "state": drift.state.name(),
+        "node": {"id": drift.node, "name": name},
+        "desired": drift.desired,
+        "active": drift.active,
+    }}))
+}

@@ -1,0 +1,227 @@
+//! Webhooks of a project: their settings, secrets and deliveries.
+
+use crate::app::{App, taken, tenant};
+use crate::audit::value::{Audited, changed, created, deleted, done};
+use crate::call::Call;
+use crate::error::Error;
+use crate::project::delivery::{MAX_PENDING, TEST_EVENT, payload};
+use control_auth::WebhookKey;
+use control_domain::{Access, Refusal, Webhook, WebhookDelivery, WebhookSettings};
+use control_store::{Page, StoredSecret, Transaction, Versioned};
+use control_wire::{OrgId, ProjectId, SecretId, WebhookDeliveryId, WebhookId};
+use serde_json::json;
+use zeroize::Zeroizing;
+
+/// Webhooks of one project.
+const MAX_WEBHOOKS: i64 = 100;
+
+impl App {
+    /// Creates a webhook; gives its secret, which is shown this once.
+    pub async fn create_webhook(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        settings: WebhookSettings,
+    ) -> Result<(Versioned<Webhook>, Zeroizing<String>), Error> {
+        let mut tx = self.store.begin().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        let ids = (
+            WebhookId::new(call.now, self.random_id()),
+            SecretId::new(call.now, self.random_id()),
+        );
+        let addresses = self.sso_site.private_addresses;
+        let webhook = Webhook::create(&call.actor, tenant, ids, settings, addresses, call.now)?;
+        self.check_address("url", &webhook.url)?;
+        // Writers take turns from here on: no two of them have the last place.
+        tx.lock_audit().await?;
+        if MAX_WEBHOOKS <= tx.count_webhooks(project).await? {
+            let limit = MAX_WEBHOOKS.unsigned_abs();
+            let kind = "webhooks in a project";
+            return Err(Refusal::Quota { kind, limit }.into());
+        }
+        let key = self
+            .insert_webhook_key(&mut tx, call, (tenant.org, ids.1))
+            .await?;
+        skip_old_actions(&mut tx).await?;
+        let silent_up_to = self.heartbeat_interval.online_since(call.now);
+        let inserted = tx.insert_webhook(&webhook, silent_up_to).await;
+        inserted.map_err(taken("name"))?;
+        tx.note_change(created(&webhook));
+        self.commit(tx, call, "webhook.created", tenant, ids.0.0)
+            .await?;
+        Ok((Versioned::new(webhook), key.reveal()))
+    }
+
+    /// The webhooks of a project.
+    pub async fn webhooks(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        page: Page,
+    ) -> Result<Vec<Versioned<Webhook>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::ADMINISTER, tenant)?;
+        Ok(tx.webhooks(project, page).await?)
+    }
+
+    /// One webhook.
+    pub async fn webhook(
+        &self,
+        call: &Call,
+        place: (ProjectId, WebhookId),
+    ) -> Result<Versioned<Webhook>, Error> {
+        let found = find(&mut self.store.read().await?, place).await?;
+        call.actor.require(Access::ADMINISTER, found.value.tenant)?;
+        Ok(found)
+    }
+
+    /// Gives a webhook other settings; its secret stays.
+    pub async fn update_webhook(
+        &self,
+        call: &Call,
+        place: (ProjectId, WebhookId),
+        settings: WebhookSettings,
+    ) -> Result<Versioned<Webhook>, Error> {
+        let mut tx = self.store.begin().await?;
+        tx.lock_audit().await?;
+        let found = find(&mut tx, place).await?;
+        let (before, was_enabled) = (found.value.audited(), found.value.enabled);
+        let addresses = self.sso_site.private_addresses;
+        let value = found.value.update(&call.actor, settings, addresses)?;
+        self.check_address("url", &value.url)?;
+        call.expect_version(found.version)?;
+        let is_begun = value.enabled && !was_enabled;
+        let silent_up_to = is_begun.then(|| self.heartbeat_interval.online_since(call.now));
+        if is_begun {
+            skip_old_actions(&mut tx).await?;
+        }
+        let updated = tx.update_webhook(&value, silent_up_to, found.version).await;
+        let version = updated.map_err(taken("name"))?;
+        tx.note_change(changed(&before, &value));
+        let (tenant, id) = (value.tenant, value.id);
+        self.commit(tx, call, "webhook.updated", tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Gives a webhook another secret, which holds for all later attempts, and is shown this once.
+    pub async fn rotate_webhook_secret(
+        &self,
+        call: &Call,
+        place: (ProjectId, WebhookId),
+    ) -> Result<(Versioned<Webhook>, Zeroizing<String>), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, place).await?;
+        let old = found.value.secret;
+        let secret = SecretId::new(call.now, self.random_id());
+        let value = found.value.with_secret(&call.actor, secret)?;
+        call.expect_version(found.version)?;
+        let tenant = value.tenant;
+        let key = self
+            .insert_webhook_key(&mut tx, call, (tenant.org, secret))
+            .await?;
+        let version = tx.update_webhook(&value, None, found.version).await?;
+        tx.delete_secret(old).await?;
+        self.commit(tx, call, "webhook.secret_rotated", tenant, value.id.0)
+            .await?;
+        Ok((Versioned { value, version }, key.reveal()))
+    }
+
+    /// Deletes a webhook with its queue.
+    pub async fn delete_webhook(
+        &self,
+        call: &Call,
+        place: (ProjectId, WebhookId),
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, place).await?;
+        found.value.check_control(&call.actor)?;
+        call.expect_version(found.version)?;
+        let (tenant, id) = (found.value.tenant, found.value.id);
+        tx.delete_webhook(id, found.version).await?;
+        tx.delete_secret(found.value.secret).await?;
+        tx.note_change(deleted(&found.value));
+        self.commit(tx, call, "webhook.deleted", tenant, id.0).await
+    }
+
+    /// The queue of a webhook and the newest deliveries that ended, the newest first.
+    pub async fn webhook_deliveries(
+        &self,
+        call: &Call,
+        place: (ProjectId, WebhookId),
+        page: Page,
+    ) -> Result<Vec<WebhookDelivery>, Error> {
+        let mut tx = self.store.read().await?;
+        let found = find(&mut tx, place).await?.value;
+        call.actor.require(Access::ADMINISTER, found.tenant)?;
+        Ok(tx.deliveries(found.id, page).await?)
+    }
+
+    /// Queues an event that tests the receiver.
+    pub async fn test_webhook(
+        &self,
+        call: &Call,
+        place: (ProjectId, WebhookId),
+    ) -> Result<WebhookDelivery, Error> {
+        let mut tx = self.store.begin().await?;
+        let webhook = find(&mut tx, place).await?.value;
+        webhook.check_control(&call.actor)?;
+        if !webhook.enabled {
+            return Err(Refusal::invalid("enabled", "is false: no event is sent").into());
+        }
+        if MAX_PENDING <= tx.count_pending(webhook.id).await? {
+            let (kind, limit) = ("events in a webhook's queue", MAX_PENDING.unsigned_abs());
+            return Err(Refusal::Quota { kind, limit }.into());
+        }
+        let project = tx.project(place.0).await?.ok_or(Refusal::NotFound)?.value;
+        let id = WebhookDeliveryId::new(call.now, self.random_id());
+        let body = payload((id, TEST_EVENT), &project, call.now, json!({}));
+        let delivery = WebhookDelivery::new(id, webhook.id, (TEST_EVENT, body), call.now);
+        tx.insert_delivery(&delivery).await?;
+        tx.note_change(done(&json!({"delivery": id})));
+        let (tenant, webhook) = (webhook.tenant, webhook.id);
+        self.commit(tx, call, "webhook.tested", tenant, webhook.0)
+            .await?;
+        Ok(delivery)
+    }
+
+    async fn insert_webhook_key(
+        &self,
+        tx: &mut Transaction,
+        call: &Call,
+        (org, id): (OrgId, SecretId),
+    ) -> Result<WebhookKey, Error> {
+        let bytes = Zeroizing::new(self.environment.random::<32>().to_vec());
+        let key = WebhookKey::new(bytes);
+        let random = self.environment.random();
+        let sealed = self.sealer.seal(&id.to_string(), random, key.bytes())?;
+        let secret = StoredSecret {
+            id,
+            org: Some(org),
+            sealed,
+            created_at: call.now,
+        };
+        tx.insert_secret(&secret).await?;
+        Ok(key)
+    }
+}
+
+/// The first enabled webhook begins with the events from now on.
+async fn skip_old_actions(tx: &mut Transaction) -> Result<(), Error> {
+    if !tx.enabled_webhooks(None, 1).await?.is_empty() {
+        return Ok(());
+    }
+    let head = tx.audit_head().await?;
+    tx.skip_webhook_cursor(head).await?;
+    Ok(())
+}
+
+async fn find(
+    tx: &mut Transaction,
+    (project, id): (ProjectId, WebhookId),
+) -> Result<Versioned<Webhook>, Error> {
+    let found = tx.webhook(id).await?;
+    let found = found.filter(|found| found.value.tenant.project == Some(project));
+    Ok(found.ok_or(Refusal::NotFound)?)
+}

@@ -1,0 +1,147 @@
+//! Queries to Prometheus servers for conditions of rollouts.
+//!
+//! A server may take its time, and the scheduler has other rollouts to advance: it asks in the background, and
+//! judges by the newest answer.
+
+use crate::app::App;
+use crate::app::metric_answers::{HeldAnswer, MetricAnswers};
+use crate::app::outbound::Outbound;
+use control_domain::{MetricAnswer, MetricCondition, Rollout};
+use control_sso::WebUrl;
+use control_wire::RolloutId;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::{Value, from_value};
+
+/// Between two queries of one rollout.
+const QUERY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
+/// An older answer says nothing of now.
+const MAX_ANSWER_AGE: SignedDuration = SignedDuration::from_secs(45);
+/// Samples of one answer that are compared.
+const MAX_SAMPLES: usize = 10_000;
+
+#[derive(Deserialize)]
+struct QueryResponse {
+    data: QueryData,
+}
+
+#[derive(Deserialize)]
+struct QueryData {
+    #[serde(rename = "resultType")]
+    kind: String,
+    result: Value,
+}
+
+#[derive(Deserialize)]
+struct Sample {
+    value: (f64, String),
+}
+
+impl App {
+    /// The newest answer since the batch of the rollout has switched. Begins another query if that is due.
+    pub(crate) fn metric_answer(&self, rollout: &Rollout, now: Timestamp) -> Option<MetricAnswer> {
+        let condition = rollout.condition.as_ref()?;
+        let switched_at = rollout.batch.as_ref()?.switched_at?;
+        let MetricAnswers(answers) = &self.metric_answers;
+        let held = answers.get(&rollout.id);
+        let is_due = held
+            .as_ref()
+            .is_none_or(|held| QUERY_INTERVAL <= now.duration_since(held.asked_at).abs());
+        let answer = held.and_then(|held| held.answer);
+        if is_due {
+            let asked = HeldAnswer {
+                asked_at: now,
+                answer: answer.clone(),
+            };
+            answers.insert(rollout.id, asked);
+            self.ask_metric(rollout.id, condition.clone(), now);
+        }
+        let (at, answer) = answer?;
+        let is_new = switched_at <= at && now.duration_since(at) <= MAX_ANSWER_AGE;
+        is_new.then_some(answer)
+    }
+
+    fn ask_metric(&self, id: RolloutId, condition: MetricCondition, now: Timestamp) {
+        let outbound = self.outbound().cloned();
+        let MetricAnswers(answers) = self.metric_answers.clone();
+        tokio::spawn(async move {
+            let answer = match outbound {
+                Ok(outbound) => ask(&outbound, &condition).await,
+                Err(error) => MetricAnswer::Failed(error.to_string()),
+            };
+            let held = HeldAnswer {
+                asked_at: now,
+                answer: Some((now, answer)),
+            };
+            answers.insert(id, held);
+        });
+    }
+}
+
+async fn ask(outbound: &Outbound, condition: &MetricCondition) -> MetricAnswer {
+    let url = WebUrl::parse(&condition.url);
+    let url = url.and_then(|url| url.below("api/v1/query", &[("query", &condition.query)]));
+    let Some(url) = url else {
+        return MetricAnswer::Failed("the address is no URL".to_owned());
+    };
+    match outbound.get(&url, None).await {
+        Ok(answer) => read(&answer.body),
+        Err(error) => MetricAnswer::Failed(error.to_string()),
+    }
+}
+
+fn read(body: &[u8]) -> MetricAnswer {
+    let failed = |why: &str| MetricAnswer::Failed(why.to_owned());
+    let Ok(QueryResponse { data }) = serde_json::from_slice(body) else {
+        return failed("the answer is not that of Prometheus' HTTP API");
+    };
+    let QueryData { kind, result } = data;
+    let values: Option<Vec<f64>> = match kind.as_str() {
+        "scalar" => from_value(result)
+            .ok()
+            .and_then(|(_, value): (f64, String)| Some(vec![value.parse().ok()?])),
+        "vector" => from_value(result).ok().and_then(values),
+        _ => return failed("the query gives neither a number nor a vector"),
+    };
+    values.map_or_else(
+        || failed("the answer has too many samples, or one without a value"),
+        MetricAnswer::Values,
+    )
+}
+
+fn values(samples: Vec<Sample>) -> Option<Vec<f64>> {
+    if MAX_SAMPLES < samples.len() {
+        return None;
+    }
+    let values = samples.iter().map(|sample| sample.value.1.parse().ok());
+    values.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_vectors_are_read_and_nothing_else() {
+        let vector = r#"{"status":"success","data":{"resultType":"vector","result":[
+            {"metric":{"job":"a"},"value":[1700000000.1,"0.5"]},
+            {"metric":{"job":"b"},"value":[1700000000.1,"+Inf"]}]}}"#;
+        let expected = MetricAnswer::Values(vec![0.5, f64::INFINITY]);
+        assert_eq!(read(vector.as_bytes()), expected);
+        let scalar =
+            r#"{"status":"success","data":{"resultType":"scalar","result":[1700000000,"3"]}}"#;
+        assert_eq!(read(scalar.as_bytes()), MetricAnswer::Values(vec![3.0]));
+        for other in [
+            r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#,
+            r#"{"status":"success","data":{"resultType":"string","result":[1,"a"]}}"#,
+            r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#,
+            "<html>",
+        ] {
+            let answer = read(other.as_bytes());
+            assert!(
+                matches!(answer, MetricAnswer::Failed(_)),
+                "{other}: {answer:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Webhooks: receivers of a project's events.
+
+use crate::access::actor::Actor;
+use crate::access::refusal::Refusal;
+use crate::access::refusal::faults::Faults;
+use crate::access::{Access, Tenant};
+use crate::named::named;
+use crate::rollout::RolloutEvent;
+use crate::sso::connection::{PrivateAddresses, check_url};
+use crate::text::Name;
+use control_wire::{SecretId, WebhookDeliveryId, WebhookId};
+use jiff::{SignedDuration, Timestamp};
+
+/// Waits after the first and each further failed attempt; the delivery fails after the last one.
+const BACKOFF: [SignedDuration; 8] = [
+    SignedDuration::from_secs(10),
+    SignedDuration::from_mins(1),
+    SignedDuration::from_mins(5),
+    SignedDuration::from_mins(15),
+    SignedDuration::from_mins(30),
+    SignedDuration::from_hours(1),
+    SignedDuration::from_hours(2),
+    SignedDuration::from_hours(4),
+];
+/// An attempt ends before this; after it, a replica that died in between is assumed.
+const CLAIM: SignedDuration = SignedDuration::from_mins(1);
+
+named! {
+    /// Event of a project that a webhook may receive.
+    #[schema(as = WebhookEventName)]
+    WebhookEvent {
+        /// A rollout waits for another person's approval.
+        RolloutAwaitingApproval = "rollout.awaiting_approval",
+        /// A rollout was paused or has failed, by its gate or by hand.
+        RolloutStopped = "rollout.stopped",
+        /// The nodes of a rollout run the bundle of before again.
+        RolloutRolledBack = "rollout.rolled_back",
+        /// A rollout has moved all its nodes.
+        RolloutCompleted = "rollout.completed",
+        /// A node runs another bundle than it was ordered to.
+        DriftOpened = "drift.opened",
+        /// Nodes have missed three heartbeats.
+        NodeSilent = "node.silent",
+    }
+}
+
+named! {
+    /// How far a delivery has come.
+    #[schema(as = WebhookDeliveryStateName)]
+    WebhookDeliveryState {
+        /// It waits for its next attempt.
+        Pending = "pending",
+        /// The receiver answered with a 2xx status.
+        Delivered = "delivered",
+        /// No attempt was answered so, and there is no further one.
+        Failed = "failed",
+    }
+}
+
+/// Receiver of a project's events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Its identifier.
+    pub id: WebhookId,
+    /// Its project.
+    pub tenant: Tenant,
+    /// Its name, unique in the project.
+    pub name: Name,
+    /// Address for `POST` requests: `https`, unless the installation allows private addresses.
+    pub url: String,
+    /// Events that it receives, in order, at least one.
+    pub events: Vec<WebhookEvent>,
+    /// Whether events are queued for it.
+    pub enabled: bool,
+    /// The key of its signatures.
+    pub secret: SecretId,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// Settings of a webhook that an administrator chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookSettings {
+    /// Its name, unique in the project.
+    pub name: String,
+    /// Address for `POST` requests.
+    pub url: String,
+    /// Events that it receives; duplicates count once.
+    pub events: Vec<WebhookEvent>,
+    /// Whether events are queued for it.
+    pub enabled: bool,
+}
+
+/// One event for one receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookDelivery {
+    /// Its identifier, the same in all attempts.
+    pub id: WebhookDeliveryId,
+    /// The receiver.
+    pub webhook: WebhookId,
+    /// Name of the event; `webhook.test` for one that was asked for.
+    pub event: String,
+    /// The body, as JSON.
+    pub payload: String,
+    /// How far it has come.
+    pub state: WebhookDeliveryState,
+    /// Attempts that were begun.
+    pub attempts: i64,
+    /// The next attempt, while it is pending.
+    pub next_at: Timestamp,
+    /// Status of the last answer.
+    pub last_status: Option<u16>,
+    /// Reason for the failure of the last attempt.
+    pub last_error: Option<String>,
+    /// When the event was queued.
+    pub created_at: Timestamp,
+    /// When it was delivered, or had failed for good.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// Result of one attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookAttempt {
+    /// Status of the answer; none without one.
+    pub status: Option<u16>,
+    /// Reason for the failure; none for a 2xx status.
+    pub error: Option<String>,
+}
+
+impl WebhookEvent {
+    /// The event of an action in the audit log.
+    pub fn of_action(action: &str) -> Option<Self> {
+        if action == "drift.opened" {
+            return Some(Self::DriftOpened);
+        }
+        let event = RolloutEvent::from_name(action.strip_prefix("rollout.")?)?;
+        match event {
+            RolloutEvent::Submit => Some(Self::RolloutAwaitingApproval),
+            RolloutEvent::Pause | RolloutEvent::Fail => Some(Self::RolloutStopped),
+            RolloutEvent::FinishRollback => Some(Self::RolloutRolledBack),
+            RolloutEvent::Complete => Some(Self::RolloutCompleted),
+            RolloutEvent::Start
+            | RolloutEvent::Approve
+            | RolloutEvent::OpenBatch
+            | RolloutEvent::OrderNodes
+            | RolloutEvent::SwitchBatch
+            | RolloutEvent::PassBatch
+            | RolloutEvent::Resume
+            | RolloutEvent::RollBack
+            | RolloutEvent::RevertNodes
+            | RolloutEvent::Cancel => None,
+        }
+    }
+}
+
+impl Webhook {
+    /// A new webhook.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad field.
+    pub fn create(
+        actor: &Actor,
+        tenant: Tenant,
+        (id, secret): (WebhookId, SecretId),
+        settings: WebhookSettings,
+        addresses: PrivateAddresses,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::CONTROL, tenant)?;
+        let WebhookSettings {
+            name,
+            url,
+            mut events,
+            enabled,
+        } = settings;
+        events.sort_unstable();
+        events.dedup();
+        let mut faults = Faults::default();
+        let name = faults.keep(Name::parse("name", &name));
+        faults.keep(check_url("url", &url, addresses));
+        faults.check(!events.is_empty(), "events", "are none");
+        Ok(Self {
+            id,
+            tenant,
+            name: faults.finish(name)?,
+            url,
+            events,
+            enabled,
+            secret,
+            created_at: now,
+        })
+    }
+
+    /// The webhook with other settings. Its secret stays.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad field.
+    pub fn update(
+        self,
+        actor: &Actor,
+        settings: WebhookSettings,
+        addresses: PrivateAddresses,
+    ) -> Result<Self, Refusal> {
+        let ids = (self.id, self.secret);
+        Self::create(
+            actor,
+            self.tenant,
+            ids,
+            settings,
+            addresses,
+            self.created_at,
+        )
+    }
+
+    /// The webhook with another secret.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission.
+    pub fn with_secret(self, actor: &Actor, secret: SecretId) -> Result<Self, Refusal> {
+        actor.require(Access::CONTROL, self.tenant)?;
+        Ok(Self { secret, ..self })
+    }
+
+    /// Whether the webhook may be deleted, or a test event be sent to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission.
+    pub fn check_control(&self, actor: &Actor) -> Result<(), Refusal> {
+        actor.require(Access::CONTROL, self.tenant)
+    }
+}
+
+impl WebhookDelivery {
+    /// A delivery that is due at once.
+    pub fn new(
+        id: WebhookDeliveryId,
+        webhook: WebhookId,
+        (event, payload): (&str, String),
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            webhook,
+            event: event.to_owned(),
+            payload,
+            state: WebhookDeliveryState::Pending,
+            attempts: 0,
+            next_at: now,
+            last_status: None,
+            last_error: None,
+            created_at: now,
+            ended_at: None,
+        }
+    }
+
+    /// The delivery with an attempt begun. If its end is never noted, the next attempt is due a minute later.
+    pub fn begin(self, now: Timestamp) -> Self {
+        Self {
+            attempts: self.attempts.saturating_add(1),
+            next_at: now.saturating_add(CLAIM).unwrap_or(Timestamp::MAX),
+            ..self
+        }
+    }
+
+    /// The delivery after an attempt.
+    pub fn end(self, attempt: WebhookAttempt, now: Timestamp) -> Self {
+        let WebhookAttempt { status, error } = attempt;
+        let is_delivered = error.is_none();
+        let ended = usize::try_from(self.attempts.saturating_sub(1)).unwrap_or(usize::MAX);
+        let wait = BACKOFF.get(ended).copied();
+        let (state, next_at) = match wait {
+            _ if is_delivered => (WebhookDeliveryState::Delivered, now),
+            Some(wait) => {
+                let next = now.saturating_add(wait).unwrap_or(Timestamp::MAX);
+                (WebhookDeliveryState::Pending, next)
+            }
+            None => (WebhookDeliveryState::Failed, now),
+        };
+        Self {
+            state,
+            next_at,
+            last_status: status,
+            last_error: error,
+            ended_at: (state != WebhookDeliveryState::Pending).then_some(now),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn an_attempt_is_repeated_for_about_eight_hours_and_then_it_ends() {
+        let start = Timestamp::UNIX_EPOCH;
+        let id = WebhookDeliveryId(Uuid::nil());
+        let event = ("rollout.completed", "{}".to_owned());
+        let mut delivery = WebhookDelivery::new(id, WebhookId(Uuid::nil()), event, start);
+        let mut now = start;
+        let refused = WebhookAttempt {
+            status: Some(503),
+            error: Some("the answer has another status than 2xx".to_owned()),
+        };
+        while delivery.state == WebhookDeliveryState::Pending {
+            now = delivery.next_at;
+            delivery = delivery.begin(now);
+            assert_eq!(delivery.next_at, now + CLAIM);
+            delivery = delivery.end(refused.clone(), now);
+        }
+        assert_eq!(delivery.state, WebhookDeliveryState::Failed);
+        assert_eq!(delivery.attempts, 9);
+        let hours = now.duration_since(start).as_hours();
+        assert!((7..9).contains(&hours), "{hours}");
+        assert_eq!(delivery.ended_at, Some(now));
+    }
+
+    #[test]
+    fn a_success_ends_it_at_once() {
+        let now = Timestamp::UNIX_EPOCH;
+        let id = WebhookDeliveryId(Uuid::nil());
+        let event = ("drift.opened", "{}".to_owned());
+        let delivery = WebhookDelivery::new(id, WebhookId(Uuid::nil()), event, now);
+        let answered = WebhookAttempt {
+            status: Some(204),
+            error: None,
+        };
+        let delivery = delivery.begin(now).end(answered, now);
+        assert_eq!(delivery.state, WebhookDeliveryState::Delivered);
+        assert_eq!((delivery.attempts, delivery.last_status), (1, Some(204)));
+    }
+
+    #[test]
+    fn actions_of_the_audit_log_are_events() {
+        for (action, event) in [
+            ("rollout.submit", Some("rollout.awaiting_approval")),
+            ("rollout.pause", Some("rollout.stopped")),
+            ("rollout.fail", Some("rollout.stopped")),
+            ("rollout.finish_rollback", Some("rollout.rolled_back")),
+            ("rollout.complete", Some("rollout.completed")),
+            ("drift.opened", Some("drift.opened")),
+            ("drift.resolved", None),
+            ("rollout.open_batch", None),
+            ("rollout.created", None),
+            ("node.silent", None),
+        ] {
+            let found = WebhookEvent::of_action(action).map(WebhookEvent::name);
+            assert_eq!(found, event, "{action}");
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! The webhooks of a project: which events are sent where, and what became of the last ones.
+
+use crate::frame::form::{Faults, Form};
+use crate::frame::{Frame, Place, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{Status, Tone, When, when};
+use crate::view::confirm::Confirm;
+use crate::view::phrase::count;
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use control_app::{Page, PageOrder};
+use control_domain::{
+    Webhook, WebhookDelivery, WebhookDeliveryState, WebhookEvent, WebhookSettings,
+};
+use control_wire::{ProjectId, WebhookId};
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// Webhooks and deliveries that a page shows, each.
+const MAX_SHOWN: i64 = 50;
+
+#[derive(Template)]
+#[template(path = "webhooks.html")]
+struct WebhooksPage {
+    frame: Frame,
+    project: ProjectId,
+    heading: String,
+    rows: Vec<Row>,
+    form: Form,
+    events: Vec<(&'static str, &'static str)>,
+}
+
+#[derive(Template)]
+#[template(path = "webhook.html")]
+struct WebhookPage {
+    frame: Frame,
+    project: ProjectId,
+    id: WebhookId,
+    csrf: String,
+    name: String,
+    heading: String,
+    url: String,
+    events: Vec<&'static str>,
+    enabled: bool,
+    deliveries: Vec<DeliveryRow>,
+}
+
+#[derive(Template)]
+#[template(path = "webhook_secret.html")]
+struct SecretPage {
+    frame: Frame,
+    project: ProjectId,
+    id: WebhookId,
+    name: String,
+    heading: String,
+    secret: String,
+}
+
+#[derive(Template)]
+#[template(path = "confirm.html")]
+struct ConfirmPage {
+    frame: Frame,
+    confirm: Confirm,
+}
+
+struct Row {
+    id: WebhookId,
+    name: String,
+    url: String,
+    status: Status,
+    events: Vec<&'static str>,
+}
+
+struct DeliveryRow {
+    event: String,
+    status: Status,
+    attempts: i64,
+    answer: String,
+    at: When,
+    next: Option<When>,
+}
+
+/// The webhooks, and the form of a new one.
+pub(crate) async fn list(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+) -> Result<Response, Failure> {
+    let form = Form::new(&caller.visit.csrf, Fields::default());
+    respond(&ui, &caller, project, form).await
+}
+
+async fn respond(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    form: Form,
+) -> Result<Response, Failure> {
+    let frame = Frame::project(ui, caller, project, (Place::Webhooks, "Webhooks")).await?;
+    let found = ui.app.webhooks(&caller.call, project, page()).await?;
+    let rows: Vec<Row> = found.into_iter().map(|found| row(found.value)).collect();
+    Ok(shown(&WebhooksPage {
+        frame,
+        project,
+        heading: heading(&rows),
+        rows,
+        form,
+        events: { WebhookEvent::ALL.iter() }
+            .map(|event| (event.name(), words(*event)))
+            .collect(),
+    }))
+}
+
+fn page() -> Page {
+    Page {
+        after: None,
+        limit: MAX_SHOWN,
+        order: PageOrder::Oldest,
+    }
+}
+
+fn row(webhook: Webhook) -> Row {
+    Row {
+        id: webhook.id,
+        name: webhook.name.to_string(),
+        status: state(webhook.enabled),
+        url: webhook.url,
+        events: webhook.events.iter().map(|event| event.name()).collect(),
+    }
+}
+
+fn state(enabled: bool) -> Status {
+    if enabled {
+        Status::new(Tone::Ok, "ok", "Sends")
+    } else {
+        Status::new(Tone::Off, "off", "Switched off")
+    }
+}
+
+fn heading(rows: &[Row]) -> String {
+    match i64::try_from(rows.len()).unwrap_or(i64::MAX) {
+        0 => "No event is sent anywhere.".to_owned(),
+        number => format!("Events are sent to {}.", count(number, "receiver")),
+    }
+}
+
+fn words(event: WebhookEvent) -> &'static str {
+    match event {
+        WebhookEvent::RolloutAwaitingApproval => "A rollout waits for approval",
+        WebhookEvent::RolloutStopped => "A rollout has stopped",
+        WebhookEvent::RolloutRolledBack => "A rollout has rolled back",
+        WebhookEvent::RolloutCompleted => "A rollout is complete",
+        WebhookEvent::DriftOpened => "A node runs another bundle than ordered",
+        WebhookEvent::NodeSilent => "Nodes have become silent",
+    }
+}
+
+/// Makes a webhook, and shows its secret this once.
+pub(crate) async fn create(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let settings = WebhookSettings {
+        name: fields.get("name").trim().to_owned(),
+        url: fields.get("url").trim().to_owned(),
+        events: { fields.all("events") }
+            .filter_map(WebhookEvent::from_name)
+            .collect(),
+        enabled: true,
+    };
+    let made = ui.app.create_webhook(&caller.call, project, settings).await;
+    match made {
+        Ok((webhook, secret)) => {
+            let title = (Place::Webhooks, "New webhook");
+            let name = webhook.value.name.to_string();
+            Ok(shown(&SecretPage {
+                frame: Frame::project(&ui, &caller, project, title).await?,
+                project,
+                id: webhook.value.id,
+                heading: format!("Webhook {name} is made."),
+                name,
+                secret: secret.to_string(),
+            }))
+        }
+        Err(error) => {
+            let form = Form::refused(&caller.visit.csrf, fields, Faults::from_error(error)?);
+            let mut response = respond(&ui, &caller, project, form).await?;
+            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+            Ok(response)
+        }
+    }
+}
+
+/// One webhook with its last deliveries.
+pub(crate) async fn show(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, WebhookId)>,
+) -> Result<Response, Failure> {
+    let (project, id) = place;
+    let webhook = ui.app.webhook(&caller.call, place).await?.value;
+    let found = { &ui.app }
+        .webhook_deliveries(&caller.call, place, page())
+        .await?;
+    let now = caller.visit.now;
+    let name = webhook.name.to_string();
+    Ok(shown(&WebhookPage {
+        frame: Frame::project(&ui, &caller, project, (Place::Webhooks, &name)).await?,
+        project,
+        id,
+        csrf: caller.visit.csrf.clone(),
+        heading: outcome(&name, webhook.enabled, &found),
+        name,
+        url: webhook.url,
+        events: webhook.events.iter().map(|event| event.name()).collect(),
+        enabled: webhook.enabled,
+        deliveries: found.iter().map(|found| delivery(found, now)).collect(),
+    }))
+}
+
+fn outcome(name: &str, enabled: bool, deliveries: &[WebhookDelivery]) -> String {
+    let in_state = |state| deliveries.iter().filter(|own| own.state == state).count();
+    let (waiting, failed) = (
+        in_state(WebhookDeliveryState::Pending),
+        in_state(WebhookDeliveryState::Failed),
+    );
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    match (enabled, waiting, failed) {
+        (false, ..) => format!("{name} is switched off."),
+        (true, 0, 0) if deliveries.is_empty() => format!("{name} has received nothing yet."),
+        (true, 0, 0) => format!("{name} has received all its events."),
+        (true, 0, failed) => {
+            format!("{name} did not receive {}.", count(number(failed), "event"))
+        }
+        (true, waiting, _) => format!("{} for {name}.", {
+            let events = count(number(waiting), "event");
+            if waiting == 1 {
+                format!("{events} waits")
+            } else {
+                format!("{events} wait")
+            }
+        }),
+    }
+}
+
+fn delivery(delivery: &WebhookDelivery, now: Timestamp) -> DeliveryRow {
+    let (tone, icon, word) = match delivery.state {
+        WebhookDeliveryState::Pending if delivery.attempts == 0 => (Tone::Busy, "wait", "Waits"),
+        WebhookDeliveryState::Pending => (Tone::Warn, "wait", "Is tried again"),
+        WebhookDeliveryState::Delivered => (Tone::Ok, "ok", "Received"),
+        WebhookDeliveryState::Failed => (Tone::Bad, "bad", "Not received"),
+    };
+    let status = delivery.last_status.map(|status| status.to_string());
+    let is_pending = delivery.state == WebhookDeliveryState::Pending;
+    DeliveryRow {
+        event: delivery.event.clone(),
+        status: Status::new(tone, icon, word),
+        attempts: delivery.attempts,
+        answer: delivery.last_error.clone().or(status).unwrap_or_default(),
+        at: when(delivery.created_at, now),
+        next: is_pending.then(|| when(delivery.next_at, now)),
+    }
+}
+
+/// Switches a webhook on or off.
+pub(crate) async fn switch(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, WebhookId)>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let webhook = ui.app.webhook(&caller.call, place).await?.value;
+    let enabled = fields.get("enabled") == "yes";
+    let settings = WebhookSettings {
+        name: webhook.name.to_string(),
+        url: webhook.url,
+        events: webhook.events,
+        enabled,
+    };
+    let note = match ui.app.update_webhook(&caller.call, place, settings).await {
+        Ok(_) if enabled => Note::good("Events from now on are sent, and those that waited."),
+        Ok(_) => Note::good("No event is sent until the webhook is switched on."),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&own_path(place), ui.cookie))
+}
+
+/// Sends a test.
+pub(crate) async fn test(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, WebhookId)>,
+) -> Result<Response, Failure> {
+    let note = match ui.app.test_webhook(&caller.call, place).await {
+        Ok(_) => Note::good("A test is on its way. Load the page again to see the answer."),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&own_path(place), ui.cookie))
+}
+
+/// The page that asks whether the secret is replaced.
+pub(crate) async fn ask_secret(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, WebhookId)>,
+) -> Result<Response, Failure> {
+    let texts = (
+        "Another secret for",
+        "The secret of now is used no more: the receiver refuses events until it has the new one. Those are tried again.",
+        "Make another secret",
+    );
+    ask(&ui, &caller, place, ("rotate-secret", texts)).await
+}
+
+/// Replaces the secret, and shows it this once.
+pub(crate) async fn rotate_secret(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, WebhookId)>,
+) -> Result<Response, Failure> {
+    let (project, id) = place;
+    match ui.app.rotate_webhook_secret(&caller.call, place).await {
+        Ok((webhook, secret)) => {
+            let name = webhook.value.name.to_string();
+            let title = (Place::Webhooks, "New secret");
+            Ok(shown(&SecretPage {
+                frame: Frame::project(&ui, &caller, project, title).await?,
+                project,
+                id,
+                heading: format!("{name} has a new secret."),
+                name,
+                secret: secret.to_string(),
+            }))
+        }
+        Err(error) => {
+            let note = Faults::from_error(error)?.note();
+            Ok(note.at(&own_path(place), ui.cookie))
+        }
+    }
+}
+
+/// The page that asks whether the webhook is deleted.
+pub(crate) async fn ask_deletion(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, WebhookId)>,
+) -> Result<Response, Failure> {
+    let texts = (
+        "Delete",
+        "Events that wait for it are not sent any more.",
+        "Delete the webhook",
+    );
+    ask(&ui, &caller, place, ("delete", texts)).await
+}
+
+async fn ask(
+    ui: &Ui,
+    caller: &Caller,
+    place: (ProjectId, WebhookId),
+    (command, (verb, effect, button)): (&str, (&str, &str, &str)),
+) -> Result<Response, Failure> {
+    let webhook = ui.app.webhook(&caller.call, place).await?.value;
+    let confirm = Confirm {
+        over: ("Webhooks", format!("/projects/{}/webhooks", place.0)),
+        heading: format!("{verb} {}?", webhook.name),
+        effects: vec![effect.to_owned()],
+        action: format!("{}/{command}", own_path(place)),
+        back: own_path(place),
+        csrf: caller.visit.csrf.clone(),
+        button: button.to_owned(),
+    };
+    let title = (Place::Webhooks, "Webhook");
+    let frame = Frame::project(ui, caller, place.0, title).await?;
+    Ok(shown(&ConfirmPage { frame, confirm }))
+}
+
+/// Deletes a webhook.
+pub(crate) async fn delete(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(place): Path<(ProjectId, WebhookId)>,
+) -> Result<Response, Failure> {
+    let (note, path) = match ui.app.delete_webhook(&caller.call, place).await {
+        Ok(()) => (
+            Note::good("The webhook is deleted."),
+            format!("/projects/{}/webhooks", place.0),
+        ),
+        Err(error) => (Faults::from_error(error)?.note(), own_path(place)),
+    };
+    Ok(note.at(&path, ui.cookie))
+}
+
+fn own_path((project, id): (ProjectId, WebhookId)) -> String {
+    format!("/projects/{project}/webhooks/{id}")
+}
