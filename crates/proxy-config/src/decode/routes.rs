@@ -6,6 +6,7 @@ use super::block::Block;
 use super::decoder::Decoder;
 use super::forwarding;
 use super::matches::matches;
+use super::policies::rewrite::check_captures;
 use super::policies::{breaker, policies};
 use super::references::Among;
 use crate::diagnostic::Diagnostic;
@@ -29,8 +30,9 @@ pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route>
     let service = service(d, b, service_type);
     let matches = matches(d, b);
     let (policies, breaker_in_policies) = policies(d, b);
-    let breaker_in_route = breaker(d, b);
-    let circuit_breaker = one_breaker(d, breaker_in_route, breaker_in_policies);
+    check_captures(d, &matches.paths, policies.rewrite.as_ref());
+    let own_breaker = breaker(d, b);
+    let circuit_breaker = one_breaker(d, own_breaker, breaker_in_policies);
     forwarding::check(d, service.as_ref(), &policies, circuit_breaker.as_ref());
     let agents = b.list(d, &spec::AGENTS);
     if agents.is_empty() {
