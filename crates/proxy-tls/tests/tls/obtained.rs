@@ -30,9 +30,8 @@ fn a_certificate_that_is_still_to_be_obtained_is_not_replaced_by_another() {
     let server = load_server(server_settings(vec![obtained, other]));
     let mut watcher = Watcher::new();
     watcher.watch_server(&server);
-    let client = offering(&[b"http/1.1"]);
     let shown = |host| {
-        let pair = connect(&client, &server.config(), host);
+        let pair = connect(&offering(&[b"http/1.1"]), &server.config(), host);
         pair.ok().map(|pair| pair.leaf().to_vec())
     };
 
