@@ -1,0 +1,137 @@
+//! Configurations of HAProxy.
+
+mod backend;
+mod condition;
+mod frontend;
+mod headers;
+mod parser;
+
+use crate::Source;
+use crate::kdl::Node;
+use crate::migrated::SyntaxError;
+use crate::site::{Policies, Site};
+use crate::units;
+use parser::{Line, Section};
+use std::collections::HashMap;
+
+/// Reads a configuration of HTTP. Sections of TCP are listed.
+pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
+    let sections = parser::parse(source)?;
+    let mut site = Site::default();
+    let mut defaults: Vec<Line> = Vec::new();
+    let mut policies: HashMap<String, Policies> = HashMap::new();
+    let mut frontends: Vec<(&Section, Vec<Line>)> = Vec::new();
+    for section in &sections {
+        let modes = defaults
+            .iter()
+            .chain(&section.lines)
+            .filter(|line| line.word(0) == "mode");
+        let is_tcp = modes.last().is_some_and(|line| line.word(1) != "http");
+        match section.kind.as_str() {
+            "global" => global(&mut site, section),
+            "defaults" => defaults.clone_from(&section.lines),
+            "frontend" | "backend" | "listen" if is_tcp => {
+                let shown = format!("{} {}", section.kind, section.name);
+                site.left(&section.place, &shown, "TCP is not offered");
+            }
+            "frontend" => frontends.push((section, defaults.clone())),
+            "backend" => {
+                let of_routes = backend::read(&mut site, section, &defaults);
+                policies.insert(section.name.clone(), of_routes);
+            }
+            "listen" => {
+                let of_routes = backend::read(&mut site, section, &defaults);
+                policies.insert(section.name.clone(), of_routes);
+                frontends.push((section, defaults.clone()));
+            }
+            _ => {
+                let shown = format!("{} {}", section.kind, section.name);
+                site.left(
+                    &section.place,
+                    &shown,
+                    "not carried over; see docs/learn/coming-from/haproxy.md",
+                );
+            }
+        }
+    }
+    for (section, defaults) in frontends {
+        frontend::read(&mut site, section, &defaults, &policies);
+    }
+    let all = site.listeners.len();
+    for route in &mut site.routes {
+        if route.listeners.len() == all {
+            route.listeners.clear();
+        }
+    }
+    Ok(site)
+}
+
+fn global(site: &mut Site, section: &Section) {
+    for line in &section.lines {
+        let number = line.word(1).parse::<u64>().ok();
+        match (line.word(0), number) {
+            ("maxconn", Some(number)) => {
+                let limit = Node::number("max-total-connections", number);
+                site.settings.push(Node::new("limits").child(limit));
+            }
+            ("nbthread", Some(number)) => {
+                let threads = Node::number("worker-threads", number);
+                site.settings.push(Node::new("system").child(threads));
+            }
+            (
+                "log" | "user" | "group" | "daemon" | "chroot" | "pidfile" | "master-worker"
+                | "fd-hard-limit" | "ca-base" | "crt-base" | "stats" | "cpu-map"
+                | "hard-stop-after",
+                _,
+            ) => {}
+            (name, _) if name.starts_with("tune.") || name.starts_with("ssl-default-") => {}
+            (name, _) => site.left(&line.place, &line.shown(), advice(name)),
+        }
+    }
+}
+
+/// Times of clients of a section and its defaults, as settings of a listener.
+fn client_times<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Node> {
+    let mut times: Vec<(&str, u64)> = Vec::new();
+    for line in lines.filter(|line| line.word(0) == "timeout") {
+        let Some(ms) =
+            units::milliseconds(line.word(2), 1).filter(|ms| (1_000..=3_600_000).contains(ms))
+        else {
+            continue;
+        };
+        let names: &[&str] = match line.word(1) {
+            "client" => &["body-idle-ms", "write-idle-ms"],
+            "http-request" => &["header-ms"],
+            "http-keep-alive" => &["keep-alive-ms"],
+            _ => &[],
+        };
+        for name in names {
+            times.retain(|(known, _)| known != name);
+            times.push((name, ms));
+        }
+    }
+    times
+        .iter()
+        .map(|(name, ms)| Node::number(name, *ms))
+        .collect()
+}
+
+fn advice(name: &str) -> &'static str {
+    match name {
+        "stick-table" | "stick" => {
+            "write `rate-limit` in the routes' policies, or `load-balancing \"sticky\"`"
+        }
+        "http-request" | "redirect" | "use_backend" => "write a route with that condition",
+        "errorfile" | "errorloc" => "the proxy's own errors are JSON or HTML by `service-type`",
+        "capture" | "log-format" => "the access log has fixed fields: see docs/operate/logs.md",
+        "filter" => "run it as an agent",
+        "tcp-request" | "tcp-response" => {
+            "write `deny`, `max-connections-per-client` or `rate-limit`"
+        }
+        "monitor-uri" => "write a route with `builtin-handler \"health\"`",
+        "stats" => "the admin interface has `/metrics` and `/status`",
+        "lua-load" => "run it as an agent",
+        "option" => "not carried over; see docs/learn/coming-from/haproxy.md",
+        _ => "not carried over; see docs/learn/coming-from/haproxy.md",
+    }
+}
