@@ -1,5 +1,5 @@
 //! Every alias has the effect of our setting, with a warning, and a migration writes ours.
-#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_config::reference::alias_places;
 use proxy_config::{DiagnosticCode, Loaded, Severity, migrate, parse};

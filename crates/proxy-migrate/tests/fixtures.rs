@@ -1,5 +1,5 @@
 //! Files of other servers, written for these tests in the style of published ones, and what they become.
-#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_config::parse;
 use proxy_migrate::{Language, Migrated, Source, migrate};
