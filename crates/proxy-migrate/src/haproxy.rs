@@ -9,8 +9,9 @@ mod parser;
 use crate::Source;
 use crate::kdl::Node;
 use crate::migrated::SyntaxError;
-use crate::site::{Policies, Site};
+use crate::site::Site;
 use crate::units;
+use backend::Backend;
 use parser::{Line, Section};
 use std::collections::HashMap;
 
@@ -19,7 +20,7 @@ pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
     let sections = parser::parse(source)?;
     let mut site = Site::default();
     let mut defaults: Vec<Line> = Vec::new();
-    let mut policies: HashMap<String, Policies> = HashMap::new();
+    let mut policies: HashMap<String, Backend> = HashMap::new();
     let mut frontends: Vec<(&Section, Vec<Line>)> = Vec::new();
     for section in &sections {
         let modes = defaults

@@ -21,15 +21,20 @@ pub use migrated::{Left, Migrated, Place, SyntaxError};
 /// A server with a configuration that can be migrated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
+    /// `nginx.conf`, or a file of servers.
     Nginx,
+    /// A Caddyfile.
     Caddy,
+    /// `haproxy.cfg`.
     Haproxy,
 }
 
 /// A file with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
+    /// The name, for places.
     pub name: String,
+    /// The whole text.
     pub text: String,
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
+    /// The file's name.
     pub file: String,
     /// From 1.
     pub line: u32,
@@ -13,6 +14,7 @@ pub struct Place {
 /// A directive that was not carried over, or not with its whole meaning.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Left {
+    /// The first line of the directive.
     pub place: Place,
     /// The directive as written, without its block.
     pub directive: String,
@@ -32,7 +34,9 @@ pub struct Migrated {
 /// A place where a text is not of its language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
+    /// The line where it was noticed.
     pub place: Place,
+    /// The fault.
     pub message: String,
 }
 

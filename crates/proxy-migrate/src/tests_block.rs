@@ -27,50 +27,57 @@ pub(crate) fn tests(site: &Site) -> Vec<Node> {
         let Some((listener, path)) = listener.zip(path) else {
             continue;
         };
-        if !route.matches.is_empty() || is_of_another(site, route, &path) {
+        let host = host(route);
+        let is_taken = |other: &Route| takes(other, route, listener, &host, &path);
+        if !route.matches.is_empty() || site.routes.iter().any(is_taken) {
             continue;
         }
-        tests.extend(test(route, listener, &path));
+        tests.extend(test(route, listener, &host, &path));
     }
     tests
 }
 
-/// Whether a more specific route for the same requests has this path.
-fn is_of_another(site: &Site, route: &Route, path: &str) -> bool {
-    let mut others = site.routes.iter().filter(|other| other.name != route.name);
-    others.any(|other| {
-        let is_for_it = other.hosts.is_empty() || other.hosts == route.hosts;
-        let has_path = other.paths.iter().any(|it| match it {
-            Path::Exact(exact) => exact == path,
-            Path::Prefix(prefix) => {
-                prefix.len() > 1
-                    && route.paths != other.paths
-                    && format!("{path}/").starts_with(&format!("{}/", prefix.trim_end_matches('/')))
-                    && !route.paths.iter().any(|own| matches!(own, Path::Exact(_)))
-                    && longer(other, route)
-            }
-            Path::Regex(_) => false,
-        });
-        is_for_it && has_path
-    })
-}
-
-fn longer(other: &Route, route: &Route) -> bool {
-    let length = |route: &Route| {
-        let prefixes = route.paths.iter().map(|path| match path {
-            Path::Prefix(text) | Path::Exact(text) | Path::Regex(text) => text.len(),
-        });
-        prefixes.max().unwrap_or(0)
-    };
-    length(other) > length(route)
-}
-
-fn test(route: &Route, listener: &Listener, path: &str) -> Option<Node> {
-    let host = match (&route.sample_host, route.hosts.first()) {
+/// The host of a route's test.
+fn host(route: &Route) -> String {
+    match (&route.sample_host, route.hosts.first()) {
         (Some(host), _) | (None, Some(host)) => host.replace('*', SAMPLE),
         (None, None) => "other.test".to_owned(),
+    }
+}
+
+/// Whether another route takes a request of `route`, or may do so.
+fn takes(other: &Route, route: &Route, listener: &Listener, host: &str, path: &str) -> bool {
+    let is_bound = other.listeners.is_empty() || other.listeners.contains(&listener.name);
+    if other.name == route.name || !is_bound {
+        return false;
+    }
+    let has_host = other.hosts.iter().any(|it| it.replace('*', SAMPLE) == host);
+    let path_length = other.paths.iter().filter_map(|it| matched(it, path)).max();
+    let is_for_it =
+        (other.hosts.is_empty() || has_host) && (other.paths.is_empty() || path_length.is_some());
+    let rank = |route: &Route, length: Option<usize>| {
+        let is_named = !route.hosts.is_empty();
+        (route.priority.unwrap_or(50), is_named, length.unwrap_or(0))
     };
-    let url = url(listener, &host, path)?;
+    let own_length = route.paths.iter().filter_map(|it| matched(it, path)).max();
+    is_for_it && rank(other, path_length) >= rank(route, own_length)
+}
+
+/// The length of what a condition matches of a path; an exact path counts more than any prefix.
+fn matched(condition: &Path, path: &str) -> Option<usize> {
+    match condition {
+        Path::Exact(exact) => (exact == path).then_some(usize::MAX),
+        Path::Prefix(prefix) => {
+            let stem = prefix.trim_end_matches('/');
+            let is_within = path == stem || path.starts_with(&format!("{stem}/"));
+            is_within.then_some(prefix.len())
+        }
+        Path::Regex(_) => None,
+    }
+}
+
+fn test(route: &Route, listener: &Listener, host: &str, path: &str) -> Option<Node> {
+    let url = url(listener, host, path)?;
     let mut expect = Node::new("expect").child(Node::text("route", &route.name));
     let allowed = route.policies.allow.first();
     match &route.service {

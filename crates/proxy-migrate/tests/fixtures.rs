@@ -272,3 +272,33 @@ fn damaged_files_are_read_or_refused() {
         }
     }
 }
+
+#[test]
+fn content_behind_a_check_that_is_not_carried_over_is_not_served() {
+    let nginx = "server { listen 8080; auth_basic \"x\"; location / { proxy_pass http://a:1; } }";
+    let caddy = ":8080 {\n basic_auth {\n a b\n }\n reverse_proxy a:1\n}\n";
+    let haproxy = "defaults\n mode http\nfrontend f\n bind :8080\n http-request deny unless { src 10.0.0.1 }\n \
+                   default_backend b\nbackend b\n server s a:1\n";
+    let backend = "defaults\n mode http\nfrontend f\n bind :8080\n default_backend b\nbackend b\n \
+                   http-request deny if { path /x }\n server s a:1\n";
+    for (language, text) in [
+        (Language::Nginx, nginx),
+        (Language::Caddy, caddy),
+        (Language::Haproxy, haproxy),
+        (Language::Haproxy, backend),
+    ] {
+        let source = Source {
+            name: "x".to_owned(),
+            text: text.to_owned(),
+        };
+        let migrated = migrate(language, &source, &|_| Vec::new()).unwrap();
+        assert!(migrated.text.contains("respond 501"), "{}", migrated.text);
+        assert!(
+            !migrated.text.contains("upstream \"b\"\n        policies"),
+            "{}",
+            migrated.text
+        );
+        assert!(!migrated.left.is_empty());
+        is_usable(&migrated);
+    }
+}

@@ -16,6 +16,8 @@ pub(super) struct Context {
     policies: Policies,
     root: Option<String>,
     fallback: Option<String>,
+    /// A check of users was not carried over, so nothing is served.
+    is_closed: bool,
 }
 
 pub(super) fn read(site: &mut Site, block: &Directive) {
@@ -79,7 +81,10 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
         "tls" if directive.words.len() == 3 => {}
         "log" => {}
         name if is_content(name) || name.starts_with('@') => {}
-        name => site.left(&directive.place, &directive.shown(), advice(name)),
+        name => {
+            context.is_closed |= is_check(name);
+            site.left(&directive.place, &directive.shown(), advice(name));
+        }
     }
 }
 
@@ -99,13 +104,20 @@ fn is_content(name: &str) -> bool {
     )
 }
 
+fn is_check(name: &str) -> bool {
+    matches!(
+        name,
+        "basic_auth" | "basicauth" | "forward_auth" | "authorize" | "authenticate"
+    )
+}
+
 fn advice(name: &str) -> &'static str {
     match name {
         "tls" => {
             "certificates are files here: write `tls { cert-file …; key-file … }` in the listener"
         }
         "basic_auth" | "basicauth" | "forward_auth" => {
-            "run it as an agent with `protocol \"forward-auth\"`, and name it in `agents` of the route"
+            "its routes answer 501 until the check is written: `basic-auth`, or an agent"
         }
         "header" | "encode" | "root" => "write it in the policies of the routes for the matcher",
         "rewrite" | "uri" => "write `rewrite` in the route's policies",
@@ -305,6 +317,12 @@ fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Servi
     };
     let host = addresses.hosts.first().map_or("site", String::as_str);
     let name = site.route_name(&format!("{} {part}", host.replace('*', "any")));
+    let is_answer = matches!(service, Service::Redirect { .. } | Service::Respond { .. });
+    let service = if context.is_closed && !is_answer {
+        Service::not_migrated()
+    } else {
+        service
+    };
     let mut route = Route::new(name, service);
     route.listeners.clone_from(&addresses.listeners);
     route.hosts.clone_from(&addresses.hosts);

@@ -6,9 +6,17 @@ use crate::kdl::Node;
 use crate::site::{Policies, Site, Upstream};
 use crate::units;
 
+/// What a backend asks of the routes to it.
+pub(super) struct Backend {
+    pub(super) policies: Policies,
+    /// A rule that refuses requests was not carried over, so nothing is served.
+    pub(super) is_closed: bool,
+}
+
 /// Adds the upstream of a `backend` or `listen`. Its edits of messages are policies of its routes.
-pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Policies {
+pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Backend {
     let mut policies = Policies::default();
+    let mut is_closed = false;
     let mut upstream = Upstream {
         name: section.name.clone(),
         ..Upstream::default()
@@ -35,6 +43,14 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Pol
             }
             "http-check" if line.word(1) == "expect" && line.word(2) == "status" => {
                 status = line.word(3).parse().ok();
+            }
+            "http-request" if line.word(1) == "auth" || is_decision_of(section, line) => {
+                is_closed = true;
+                site.left(
+                    &line.place,
+                    &line.shown(),
+                    "write it in the routes; they answer 501 until then",
+                );
             }
             "http-request" | "http-response" => headers::edit(site, &mut policies, line),
             "option" | "mode" | "timeout" | "acl" | "bind" | "use_backend" | "default_backend"
@@ -81,7 +97,15 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Pol
         upstream.timeouts.push(Node::number("read-ms", ms));
     }
     site.upstreams.push(upstream);
-    policies
+    Backend {
+        policies,
+        is_closed,
+    }
+}
+
+/// Whether a backend answers requests by a rule; those of a `listen` are its frontend's.
+fn is_decision_of(section: &Section, line: &Line) -> bool {
+    section.kind == "backend" && headers::is_decision(line)
 }
 
 /// Adds a target; whether it is checked.

@@ -1,5 +1,6 @@
 //! Frontends, as listeners and routes.
 
+use super::backend::Backend;
 use super::condition::{self, Condition};
 use super::headers;
 use super::parser::{Line, Section};
@@ -19,13 +20,15 @@ struct Frontend<'s> {
     tls: Vec<String>,
     policies: Policies,
     rules: u32,
+    /// A rule that refuses requests was not carried over, so nothing is served.
+    is_closed: bool,
 }
 
 pub(super) fn read(
     site: &mut Site,
     section: &Section,
     defaults: &[Line],
-    policies: &HashMap<String, Policies>,
+    policies: &HashMap<String, Backend>,
 ) {
     let mut frontend = Frontend {
         name: &section.name,
@@ -33,6 +36,9 @@ pub(super) fn read(
         tls: Vec::new(),
         policies: Policies::default(),
         rules: 0,
+        is_closed: section
+            .lines("http-request")
+            .any(|line| line.word(1) == "auth"),
     };
     let times = client_times(defaults.iter().chain(&section.lines));
     for line in section.lines("bind") {
@@ -80,9 +86,11 @@ pub(super) fn read(
         .last()
         .or(own);
     if let Some(backend) = default {
-        let service = Service::Upstream(backend.to_owned());
-        let mut route = frontend.route(site, backend, service, &Condition::default());
-        route.policies = joined(&frontend.policies, policies.get(backend));
+        let mut route = frontend.proxied(site, backend, &Condition::default(), policies);
+        if is_closed(&frontend, policies.get(backend)) {
+            route.service = Service::not_migrated();
+            route.policies = Policies::default();
+        }
         site.routes.push(route);
     }
 }
@@ -99,11 +107,31 @@ impl Frontend<'_> {
         route
     }
 
+    /// A route to a backend.
+    fn proxied(
+        &self,
+        site: &Site,
+        backend: &str,
+        condition: &Condition,
+        policies: &HashMap<String, Backend>,
+    ) -> Route {
+        let service = Service::Upstream(backend.to_owned());
+        let mut route = self.route(site, backend, service, condition);
+        let of_backend = policies.get(backend).map(|it| &it.policies);
+        route.policies = joined(&self.policies, of_backend);
+        route
+    }
+
     fn priority(&mut self) -> u32 {
         let priority = FIRST.saturating_sub(self.rules);
         self.rules += 1;
         priority
     }
+}
+
+/// Whether a rule that refuses requests was not carried over, so that nothing is served.
+fn is_closed(frontend: &Frontend<'_>, backend: Option<&Backend>) -> bool {
+    frontend.is_closed || backend.is_some_and(|backend| backend.is_closed)
 }
 
 /// The policies of a frontend and of a backend.
@@ -194,10 +222,11 @@ fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node
 /// A rule that answers requests.
 fn decision(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, line: &Line) {
     let Some(conditions) = condition::of_rule(line, section) else {
+        frontend.is_closed |= line.word(1) == "deny";
         site.left(
             &line.place,
             &line.shown(),
-            "write a route with that condition",
+            "write a route with that condition; after a `deny` the routes answer 501 until then",
         );
         return;
     };
@@ -216,6 +245,7 @@ fn decision(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, lin
             continue;
         }
         if !condition.sources.is_empty() {
+            frontend.is_closed |= line.word(1) == "deny";
             site.left(
                 &line.place,
                 &line.shown(),
@@ -274,7 +304,7 @@ fn use_backend(
     frontend: &mut Frontend<'_>,
     section: &Section,
     line: &Line,
-    policies: &HashMap<String, Policies>,
+    policies: &HashMap<String, Backend>,
 ) {
     let backend = line.word(1);
     let conditions = condition::of_rule(line, section);
@@ -288,10 +318,12 @@ fn use_backend(
         return;
     };
     for condition in conditions {
-        let service = Service::Upstream(backend.to_owned());
-        let mut route = frontend.route(site, backend, service, &condition);
+        let mut route = frontend.proxied(site, backend, &condition, policies);
         route.priority = Some(frontend.priority());
-        route.policies = joined(&frontend.policies, policies.get(backend));
+        if is_closed(frontend, policies.get(backend)) {
+            route.service = Service::not_migrated();
+            route.policies = Policies::default();
+        }
         route.policies.allow = condition.sources;
         if !route.policies.allow.is_empty() {
             site.left(

@@ -5,6 +5,11 @@ use crate::site::Site;
 
 /// Directives that say what holds here, or tune what is done otherwise here.
 const NOT_NEEDED: &[&str] = &[
+    // Listed with the routes that they protect.
+    "auth_basic",
+    "auth_jwt",
+    "auth_request",
+    "ssl_verify_client",
     "accept_mutex",
     "client_body_buffer_size",
     "client_body_temp_path",
@@ -51,15 +56,7 @@ const NOT_NEEDED: &[&str] = &[
 ];
 
 const ADVICE: &[(&str, &str)] = &[
-    (
-        "auth_basic",
-        "protect the route by an agent with `protocol \"forward-auth\"`",
-    ),
     ("auth_basic_user_file", "see `auth_basic`"),
-    (
-        "auth_request",
-        "run it as an agent with `protocol \"forward-auth\"`, and name it in `agents` of the route",
-    ),
     ("autoindex", "folders are never listed"),
     (
         "error_page",
@@ -153,10 +150,6 @@ const ADVICE: &[(&str, &str)] = &[
         "write `ocsp-file` with a response that a timer fetches",
     ),
     ("ssl_trusted_certificate", "see `ssl_stapling`"),
-    (
-        "ssl_verify_client",
-        "write `tls { client-auth \"required\" }` in the listener",
-    ),
     ("stream", "TCP and UDP are not offered"),
     ("stub_status", "the admin interface has `/metrics`"),
     ("sub_filter", "bodies are not edited; an agent may"),

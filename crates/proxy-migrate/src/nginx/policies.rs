@@ -30,6 +30,29 @@ pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     if matches!(route.service, Service::Upstream(_) | Service::Static { .. }) {
         compression(site, route, scope);
         rate(site, route, scope);
+        closed(site, route, scope);
+    }
+}
+
+/// Content behind a check of users that is not carried over is not served.
+fn closed(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
+    for name in [
+        "auth_basic",
+        "auth_request",
+        "auth_jwt",
+        "ssl_verify_client",
+    ] {
+        let directive = scope.last(name);
+        let Some(directive) = directive.filter(|it| !matches!(it.word(0), Some("off"))) else {
+            continue;
+        };
+        site.left(
+            &directive.place,
+            &directive.shown(),
+            "the route answers 501 until the check is written: `basic-auth`, an agent, or `client-auth`",
+        );
+        route.service = Service::not_migrated();
+        route.policies = Policies::default();
     }
 }
 

@@ -3,7 +3,6 @@
 use super::parser::Directive;
 use super::scope::{self, Scope};
 use super::{advice, listen, location};
-use crate::migrated::Place;
 use crate::site::{Route, Service, Site};
 use std::collections::HashSet;
 
@@ -49,7 +48,6 @@ pub(super) fn read_all(site: &mut Site, servers: &[&Directive], http: &Scope<'_>
             hosts,
             listeners: listens.iter().map(|it| it.name.clone()).collect(),
             scope: http.within(server.children()),
-            place: &server.place,
         };
         one(site, &server, server.scope.innermost());
     }
@@ -70,7 +68,6 @@ pub(super) struct Server<'d> {
     hosts: Vec<String>,
     listeners: Vec<String>,
     pub(super) scope: Scope<'d>,
-    pub(super) place: &'d Place,
 }
 
 impl Server<'_> {
