@@ -7,9 +7,9 @@ mod proxy;
 mod site_block;
 mod value;
 
-use crate::Source;
 use crate::migrated::SyntaxError;
 use crate::site::Site;
+use crate::source::Source;
 use parser::Directive;
 
 /// Reads a Caddyfile.

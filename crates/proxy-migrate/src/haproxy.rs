@@ -1,16 +1,18 @@
 //! Configurations of HAProxy.
 
+mod advice;
 mod backend;
 mod condition;
 mod frontend;
 mod headers;
 mod parser;
+mod times;
 
-use crate::Source;
 use crate::kdl::Node;
 use crate::migrated::SyntaxError;
 use crate::site::Site;
-use crate::units;
+use crate::source::Source;
+use advice::advice;
 use backend::Backend;
 use parser::{Line, Section};
 use std::collections::HashMap;
@@ -88,51 +90,5 @@ fn global(site: &mut Site, section: &Section) {
             (name, _) if name.starts_with("tune.") || name.starts_with("ssl-default-") => {}
             (name, _) => site.left(&line.place, &line.shown(), advice(name)),
         }
-    }
-}
-
-/// Times of clients of a section and its defaults, as settings of a listener.
-fn client_times<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Node> {
-    let mut times: Vec<(&str, u64)> = Vec::new();
-    for line in lines.filter(|line| line.word(0) == "timeout") {
-        let Some(ms) =
-            units::milliseconds(line.word(2), 1).filter(|ms| (1_000..=3_600_000).contains(ms))
-        else {
-            continue;
-        };
-        let names: &[&str] = match line.word(1) {
-            "client" => &["body-idle-ms", "write-idle-ms"],
-            "http-request" => &["header-ms"],
-            "http-keep-alive" => &["keep-alive-ms"],
-            _ => &[],
-        };
-        for name in names {
-            times.retain(|(known, _)| known != name);
-            times.push((name, ms));
-        }
-    }
-    times
-        .iter()
-        .map(|(name, ms)| Node::number(name, *ms))
-        .collect()
-}
-
-fn advice(name: &str) -> &'static str {
-    match name {
-        "stick-table" | "stick" => {
-            "write `rate-limit` in the routes' policies, or `load-balancing \"sticky\"`"
-        }
-        "http-request" | "redirect" | "use_backend" => "write a route with that condition",
-        "errorfile" | "errorloc" => "the proxy's own errors are JSON or HTML by `service-type`",
-        "capture" | "log-format" => "the access log has fixed fields: see docs/operate/logs.md",
-        "filter" => "run it as an agent",
-        "tcp-request" | "tcp-response" => {
-            "write `deny`, `max-connections-per-client` or `rate-limit`"
-        }
-        "monitor-uri" => "write a route with `builtin-handler \"health\"`",
-        "stats" => "the admin interface has `/metrics` and `/status`",
-        "lua-load" => "run it as an agent",
-        "option" => "not carried over; see docs/learn/coming-from/haproxy.md",
-        _ => "not carried over; see docs/learn/coming-from/haproxy.md",
     }
 }

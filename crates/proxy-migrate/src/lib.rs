@@ -12,11 +12,13 @@ mod kdl;
 mod migrated;
 mod nginx;
 mod site;
+mod source;
 mod tests_block;
 mod units;
 mod write;
 
 pub use migrated::{Left, Migrated, Place, SyntaxError};
+pub use source::Source;
 
 /// A server with a configuration that can be migrated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,15 +29,6 @@ pub enum Language {
     Caddy,
     /// `haproxy.cfg`.
     Haproxy,
-}
-
-/// A file with its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
-    /// The name, for places.
-    pub name: String,
-    /// The whole text.
-    pub text: String,
 }
 
 /// Migrates a configuration. `included` gives the files of an `include` or `import`, for its pattern as it

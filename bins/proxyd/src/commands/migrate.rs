@@ -1,11 +1,12 @@
 //! `proxyd config migrate`.
 
-use super::EXIT_FAULTS;
 use crate::cli::ForeignServer;
 use crate::terminal::{print_error, print_report, say};
 use proxy_migrate::{Language, Source};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+const EXIT_FAULTS: u8 = 1;
 
 /// Migrates a configuration of this program.
 pub(super) fn own(file: &Path, output: &Path) -> ExitCode {

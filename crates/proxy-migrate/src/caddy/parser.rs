@@ -1,7 +1,7 @@
 //! The syntax of Caddyfiles: lines of words, and blocks.
 
-use crate::Source;
 use crate::migrated::{Place, SyntaxError};
+use crate::source::Source;
 
 /// A line with its block.
 #[derive(Clone, Debug)]

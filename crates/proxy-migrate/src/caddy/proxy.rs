@@ -1,7 +1,7 @@
 //! `reverse_proxy`.
 
 use super::parser::Directive;
-use super::site_block::edit;
+use super::value::edit;
 use crate::kdl::Node;
 use crate::site::{Policies, Site, Upstream};
 use crate::units;

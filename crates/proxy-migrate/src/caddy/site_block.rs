@@ -4,7 +4,7 @@ use super::address::{self, Addresses};
 use super::matcher::{self, Conditions};
 use super::parser::Directive;
 use super::proxy;
-use super::value::converted;
+use super::value::edit;
 use crate::kdl::Node;
 use crate::site::{Path, Policies, Rewrite, Route, Service, Site};
 use crate::units;
@@ -147,19 +147,6 @@ fn headers(site: &mut Site, context: &mut Context, directive: &Directive, rest: 
                 "write `response-headers { set … }`: see docs/operate/headers.md for values",
             ),
         }
-    }
-}
-
-/// An edit of a header: `-Name`, `+Name value`, `?Name value`, `Name value`.
-pub(super) fn edit(field: &str, value: Option<&str>) -> Option<Node> {
-    if let Some(name) = field.strip_prefix('-') {
-        return (!name.contains('*')).then(|| Node::text("remove", name));
-    }
-    let value = converted(value?)?;
-    match field.strip_prefix('+') {
-        Some(name) => Some(Node::text("add", name).arg(&value)),
-        None if field.starts_with(['?', '>']) => None,
-        None => Some(Node::text("set", field).arg(&value)),
     }
 }
 

@@ -1,4 +1,6 @@
-//! Placeholders in values.
+//! Placeholders in values, and edits of header fields.
+
+use crate::kdl::Node;
 
 const PLACEHOLDERS: &[(&str, &str)] = &[
     ("host", "{host}"),
@@ -24,7 +26,7 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
 
 /// A value with those of this program; `None` if a placeholder has no counterpart. Variables of the
 /// environment are written alike.
-pub(super) fn converted(value: &str) -> Option<String> {
+fn converted(value: &str) -> Option<String> {
     let mut text = String::new();
     let mut rest = value;
     while let Some((before, after)) = rest.split_once('{') {
@@ -40,4 +42,17 @@ pub(super) fn converted(value: &str) -> Option<String> {
     }
     text.push_str(rest);
     Some(text)
+}
+
+/// An edit of a header: `-Name`, `+Name value`, `?Name value`, `Name value`.
+pub(super) fn edit(field: &str, value: Option<&str>) -> Option<Node> {
+    if let Some(name) = field.strip_prefix('-') {
+        return (!name.contains('*')).then(|| Node::text("remove", name));
+    }
+    let value = converted(value?)?;
+    match field.strip_prefix('+') {
+        Some(name) => Some(Node::text("add", name).arg(&value)),
+        None if field.starts_with(['?', '>']) => None,
+        None => Some(Node::text("set", field).arg(&value)),
+    }
 }

@@ -1,5 +1,6 @@
 //! Backends, as upstreams.
 
+use super::advice::advice;
 use super::headers;
 use super::parser::{Line, Section};
 use crate::kdl::Node;
@@ -61,7 +62,7 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
                 &line.shown(),
                 "write `retry` in the routes' policies, and what holds for servers in the upstream",
             ),
-            _ => site.left(&line.place, &line.shown(), super::advice(line.word(0))),
+            _ => site.left(&line.place, &line.shown(), advice(line.word(0))),
         }
     }
     if is_checked {

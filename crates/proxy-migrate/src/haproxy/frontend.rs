@@ -1,10 +1,11 @@
 //! Frontends, as listeners and routes.
 
+use super::advice::advice;
 use super::backend::Backend;
 use super::condition::{self, Condition};
 use super::headers;
 use super::parser::{Line, Section};
-use super::{advice, client_times};
+use super::times::client_times;
 use crate::kdl::Node;
 use crate::site::{Certificate, Listener, Policies, Route, Service, Site};
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! The syntax of HAProxy: sections of lines of words.
 
-use crate::Source;
 use crate::migrated::{Place, SyntaxError};
+use crate::source::Source;
 
 /// A section with its lines.
 #[derive(Clone, Debug)]

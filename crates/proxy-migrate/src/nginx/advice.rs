@@ -1,4 +1,4 @@
-//! Directives that are not carried over: those that need nothing here, and a way to do without others.
+//! Directives that are not carried over: some need nothing here, the rest has a way to do without it.
 
 use super::parser::Directive;
 use crate::site::Site;
@@ -162,7 +162,9 @@ const ADVICE: &[(&str, &str)] = &[
 /// Lists a directive that is not carried over, unless nothing is needed for it.
 pub(super) fn note(site: &mut Site, directive: &Directive) {
     let name = &*directive.name;
-    if NOT_NEEDED.contains(&name) {
+    // Upgrades pass by themselves.
+    let is_of_upgrades = name == "map" && directive.word(0) == Some("$http_upgrade");
+    if NOT_NEEDED.contains(&name) || is_of_upgrades {
         return;
     }
     let advice = ADVICE.iter().find(|(known, _)| *known == name);

@@ -1,11 +1,12 @@
 //! Locations, as routes.
 
 use super::parser::Directive;
+use super::prefix::{replaced, shortened};
 use super::scope::{self, Scope};
-use super::server::Server;
-use super::value::{converted, has_variables};
+use super::value::has_variables;
+use super::virtual_host::Server;
 use super::{advice, policies, proxy};
-use crate::site::{Path, Policies, Rewrite, Route, Service, Site};
+use crate::site::{Path, Policies, Route, Service, Site};
 
 /// How a location compares paths, in the order in which routes are tried.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -276,7 +277,7 @@ pub(super) fn host_condition(site: &mut Site, server: &Server<'_>, directive: &D
     }
 }
 
-/// `rewrite ^(.*)$ https://example.com$1 permanent` of a whole server; `false` for others.
+/// `rewrite ^(.*)$ https://example.com$1 permanent` of a whole server; `false` for another one.
 pub(super) fn rewrite_all(site: &mut Site, server: &Server<'_>, directive: &Directive) -> bool {
     let status = match directive.word(2) {
         Some("permanent") => 301,
@@ -345,22 +346,6 @@ fn rewrite_in(site: &mut Site, route: &mut Route, directive: &Directive) {
     }
 }
 
-/// A prefix without its slash at the end.
-pub(super) fn shortened(prefix: &str) -> String {
-    match prefix.trim_end_matches('/') {
-        "" => "/".to_owned(),
-        short => short.to_owned(),
-    }
-}
-
-pub(super) fn replaced(from: String, to: String) -> Rewrite {
-    if to == "/" {
-        Rewrite::Strip(from)
-    } else {
-        Rewrite::Replace(from, to)
-    }
-}
-
 /// A text as a regular expression of itself.
 fn escaped(text: &str) -> String {
     let mut regex = String::new();
@@ -371,17 +356,4 @@ fn escaped(text: &str) -> String {
         regex.push(c);
     }
     regex
-}
-
-/// A header's value with values of the request for its variables; what has none is listed.
-pub(super) fn value(site: &mut Site, directive: &Directive, value: &str) -> Option<String> {
-    let found = converted(value);
-    if found.is_none() {
-        site.left(
-            &directive.place,
-            &directive.shown(),
-            "no value of a request stands for the variable: see docs/operate/headers.md",
-        );
-    }
-    found
 }

@@ -1,7 +1,7 @@
 //! The syntax of nginx: directives with words, and blocks.
 
-use crate::Source;
 use crate::migrated::{Place, SyntaxError};
+use crate::source::Source;
 
 /// A directive with its words, and its block.
 #[derive(Clone, Debug)]

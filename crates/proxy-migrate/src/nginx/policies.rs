@@ -1,9 +1,8 @@
 //! Policies of a route from the directives that hold in its location.
 
-use super::location::value;
 use super::parser::Directive;
 use super::scope::Scope;
-use super::value::has_variables;
+use super::value::{has_variables, value};
 use crate::kdl::Node;
 use crate::site::{Policies, Route, Service, Site};
 use crate::units;

@@ -1,10 +1,10 @@
 //! `proxy_pass` and its directives.
 
 use super::listen::time;
-use super::location::{replaced, shortened, value};
 use super::parser::Directive;
+use super::prefix::{replaced, shortened};
 use super::scope::Scope;
-use super::value::has_variables;
+use super::value::{has_variables, value};
 use crate::kdl::Node;
 use crate::site::{Path, Rewrite, Route, Service, Site, Upstream};
 use crate::units;

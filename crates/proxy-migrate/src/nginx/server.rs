@@ -2,8 +2,9 @@
 
 use super::parser::Directive;
 use super::scope::{self, Scope};
+use super::virtual_host::Server;
 use super::{advice, listen, location};
-use crate::site::{Route, Service, Site};
+use crate::site::Site;
 use std::collections::HashSet;
 
 /// The servers of a file, as routes.
@@ -56,29 +57,6 @@ pub(super) fn read_all(site: &mut Site, servers: &[&Directive], http: &Scope<'_>
         if route.listeners.len() == all {
             route.listeners.clear();
         }
-    }
-}
-
-/// A server as far as its routes need it.
-pub(super) struct Server<'d> {
-    /// For names of routes.
-    name: &'d str,
-    /// A host for tests of routes without a host.
-    sample_host: Option<String>,
-    hosts: Vec<String>,
-    listeners: Vec<String>,
-    pub(super) scope: Scope<'d>,
-}
-
-impl Server<'_> {
-    /// A route of the server, named by a part of its path.
-    pub(super) fn route(&self, site: &Site, part: &str, service: Service) -> Route {
-        let name = site.route_name(&format!("{} {part}", self.name.replace('*', "any")));
-        let mut route = Route::new(name, service);
-        route.listeners.clone_from(&self.listeners);
-        route.hosts.clone_from(&self.hosts);
-        route.sample_host.clone_from(&self.sample_host);
-        route
     }
 }
 

@@ -1,5 +1,8 @@
 //! Variables in values.
 
+use super::parser::Directive;
+use crate::site::Site;
+
 /// Variables with a value of a request here.
 const VARIABLES: &[(&str, &str)] = &[
     ("remote_addr", "{client_ip}"),
@@ -22,7 +25,7 @@ const VARIABLES: &[(&str, &str)] = &[
 ];
 
 /// A value with values of the request for its variables; `None` if one of them has no counterpart.
-pub(super) fn converted(value: &str) -> Option<String> {
+fn converted(value: &str) -> Option<String> {
     let mut text = String::new();
     let mut rest = value;
     while let Some((before, after)) = rest.split_once('$') {
@@ -45,6 +48,19 @@ pub(super) fn converted(value: &str) -> Option<String> {
 /// Whether a value has variables.
 pub(super) fn has_variables(value: &str) -> bool {
     value.contains('$')
+}
+
+/// A header's value with values of the request for its variables; what has none is listed.
+pub(super) fn value(site: &mut Site, directive: &Directive, value: &str) -> Option<String> {
+    let found = converted(value);
+    if found.is_none() {
+        site.left(
+            &directive.place,
+            &directive.shown(),
+            "no value of a request stands for the variable: see docs/operate/headers.md",
+        );
+    }
+    found
 }
 
 #[cfg(test)]
