@@ -46,12 +46,12 @@ pub(crate) async fn open_stored(
         serde_json::from_slice(&stored).map_err(|_| AcmeError::BadAccount {
             path: storage.account_file(),
         })?;
-    match builder.from_credentials(credentials).await {
-        Err(instant_acme::Error::KeyRejected) => Err(AcmeError::BadAccount {
-            path: storage.account_file(),
-        }),
-        opened => Ok(Some(opened?)),
+    let opened = builder.from_credentials(credentials).await;
+    if let Err(instant_acme::Error::KeyRejected) = opened {
+        let path = storage.account_file();
+        return Err(AcmeError::BadAccount { path });
     }
+    Ok(Some(opened?))
 }
 
 async fn builder(

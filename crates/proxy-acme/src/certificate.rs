@@ -80,27 +80,36 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
         return Vec::new();
     };
     let names = extension.value.general_names.iter();
-    let names = names.filter_map(|name| match name {
-        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
-        _ => None,
+    let names = names.filter_map(|name| {
+        let GeneralName::DNSName(name) = name else {
+            return None;
+        };
+        Some(name.to_ascii_lowercase())
     });
     names.collect()
 }
 
 fn key_type(certificate: &X509Certificate<'_>) -> Option<AcmeKeyType> {
-    match certificate.public_key().parsed().ok()? {
-        PublicKey::EC(point) if point.key_size() == 256 => Some(AcmeKeyType::EcdsaP256),
-        PublicKey::EC(point) if point.key_size() == 384 => Some(AcmeKeyType::EcdsaP384),
-        PublicKey::RSA(_) => Some(AcmeKeyType::Rsa2048),
-        _ => None,
+    let key = certificate.public_key().parsed().ok()?;
+    if let PublicKey::EC(point) = &key {
+        return match point.key_size() {
+            256 => Some(AcmeKeyType::EcdsaP256),
+            384 => Some(AcmeKeyType::EcdsaP384),
+            _ => None,
+        };
     }
+    matches!(key, PublicKey::RSA(_)).then_some(AcmeKeyType::Rsa2048)
 }
 
 fn renewal_id(certificate: &X509Certificate<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut extensions = certificate.iter_extensions();
-    let issuer = extensions.find_map(|extension| match extension.parsed_extension() {
-        ParsedExtension::AuthorityKeyIdentifier(issuer) => issuer.key_identifier.as_ref(),
-        _ => None,
+    let issuer = extensions.find_map(|extension| {
+        let parsed = extension.parsed_extension();
+        if let ParsedExtension::AuthorityKeyIdentifier(issuer) = parsed {
+            issuer.key_identifier.as_ref()
+        } else {
+            None
+        }
     });
     Some((issuer?.0.to_vec(), certificate.raw_serial().to_vec()))
 }

@@ -192,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn a_dns_command_that_hangs_is_killed() {
+    fn a_program_that_hangs_is_killed_with_its_children() {
         let folder = tempfile::tempdir().unwrap();
         // The grandchild holds standard error open.
         let hangs = command(
             folder.path(),
-            "sleep 1000 & wait",
+            "tail -f /dev/null & wait",
             Duration::from_millis(50),
         );
         let fault = present(&hangs).unwrap_err();

@@ -126,9 +126,10 @@ impl AcmeError {
 
     /// Time after which the authority takes the next attempt, if it said so.
     pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Refused(refusal) => refusal.retry_after,
-            _ => None,
+        if let Self::Refused(refusal) = self {
+            refusal.retry_after
+        } else {
+            None
         }
     }
 }
@@ -213,10 +214,12 @@ pub(crate) fn readable(text: &str) -> String {
 
 impl From<instant_acme::Error> for AcmeError {
     fn from(error: instant_acme::Error) -> Self {
-        match error {
-            instant_acme::Error::Api(problem) => Self::Refused(Refusal::new(None, &problem)),
-            instant_acme::Error::Timeout(_) => Self::TimedOut,
-            other => Self::Unreachable(readable(&causes(&other))),
+        if let instant_acme::Error::Api(problem) = &error {
+            Self::Refused(Refusal::new(None, problem))
+        } else if let instant_acme::Error::Timeout(_) = &error {
+            Self::TimedOut
+        } else {
+            Self::Unreachable(readable(&causes(&error)))
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Credentials of the `Basic` scheme. [RFC 7617]
 
-use crate::users::is_user_name;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -20,6 +19,12 @@ pub struct BasicCredentials {
     text: Zeroizing<String>,
     /// Index of the first colon.
     colon: usize,
+}
+
+/// Whether a text may be the name of a user: not empty, without a colon and without controls.
+#[must_use]
+pub fn is_user_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c == ':' || c.is_control())
 }
 
 impl BasicCredentials {

@@ -1,7 +1,7 @@
 //! Files of users as Apache's `htpasswd` writes them.
 
+use crate::basic::is_user_name;
 use crate::password_hash::{PasswordHash, PasswordHashError};
-use crate::users::is_user_name;
 
 /// A line that is not taken. It never contains the line's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

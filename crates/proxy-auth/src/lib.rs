@@ -8,8 +8,8 @@ mod htpasswd;
 mod password_hash;
 mod users;
 
-pub use basic::BasicCredentials;
+pub use basic::{BasicCredentials, is_user_name};
 pub use cache::{CredentialCache, CredentialDigest};
 pub use htpasswd::{HtpasswdError, read_htpasswd};
 pub use password_hash::{PasswordHash, PasswordHashError};
-pub use users::{UserTable, is_user_name};
+pub use users::UserTable;

@@ -15,12 +15,6 @@ pub struct UserTable {
     seed: u64,
 }
 
-/// Whether a text may be the name of a user: not empty, without a colon and without controls.
-#[must_use]
-pub fn is_user_name(text: &str) -> bool {
-    !text.is_empty() && !text.contains(|c: char| c == ':' || c.is_control())
-}
-
 impl UserTable {
     /// A table of `users`; the last one of a name counts.
     #[must_use]

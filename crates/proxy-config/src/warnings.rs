@@ -25,7 +25,9 @@ pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
 
 fn route_order(model: &Model, faults: &mut Diagnostics) {
     let router = Router::new(model.routes.iter().map(Route::rule).collect());
-    let unreachable = router.unreachable();
+    let listeners = model.listeners.iter();
+    let listeners: Vec<&str> = listeners.map(|listener| &*listener.name).collect();
+    let unreachable = router.unreachable(&listeners);
     let losers: HashSet<usize> = unreachable.iter().map(|(covered, _)| *covered).collect();
     unreachable_routes(model, &unreachable, faults);
     for lost in router.narrower_losers() {

@@ -1,5 +1,4 @@
 //! Certificates by ACME are asked for explicitly, or not at all.
-#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proxy_config::{DiagnosticCode, parse};
 

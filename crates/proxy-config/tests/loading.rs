@@ -515,6 +515,39 @@ fn the_default_route_is_not_called_unreachable() {
 }
 
 #[test]
+fn a_route_behind_one_for_every_listener_is_unreachable() {
+    let found = |listeners: &str, conditions: &str| {
+        let text = format!(
+            "listeners {{
+                 listener \"a\" {{ address \"127.0.0.1:1\" }}
+                 listener \"b\" {{ address \"127.0.0.1:2\" }}
+             }}
+             routes {{
+                 route \"all\" {{
+                     service-type \"builtin\"; builtin-handler \"health\"
+                     listeners {listeners}
+                     priority 60
+                 }}
+                 route \"rest\" {{
+                     service-type \"builtin\"; builtin-handler \"not-found\"
+                     {conditions}
+                 }}
+             }}"
+        );
+        codes(&parse(&text, "x.kdl").unwrap().warnings)
+    };
+    let unreachable = [DiagnosticCode::UnreachableRoute];
+    assert_eq!(found(r#""a" "b""#, ""), unreachable);
+    assert_eq!(
+        found(r#""b" "a""#, r#"matches { host "x.example" }"#),
+        unreachable
+    );
+    assert_eq!(found(r#""a" "b""#, r#"listeners "b""#), unreachable);
+    assert_eq!(found(r#""a""#, ""), []);
+    assert_eq!(found(r#""a""#, r#"listeners "a" "b""#), []);
+}
+
+#[test]
 fn a_control_plane_without_tls_off_loopback_is_allowed_by_name_only() {
     let faults = |url: &str, allow: &str| {
         let text = format!("control-plane {{\n    url \"{url}\"\n    {allow}\n}}\n");
@@ -572,4 +605,87 @@ fn a_bundle_and_files_in_memory_have_no_environment() {
     let files = BTreeMap::from([("main.kdl".to_owned(), text.as_bytes().to_vec())]);
     let report = load_bundle(Files::Memory(&files), "main.kdl").unwrap_err();
     assert_eq!(codes(&report), [DiagnosticCode::BundleReach]);
+}
+
+/// The codes of the faults of a route with these settings, each with a place and a cure.
+fn faults_of_route(settings: &str) -> Vec<DiagnosticCode> {
+    let text = format!(
+        "routes {{ route \"a\" {{ upstream \"u\"; {settings} }} }}\n\
+         upstreams {{ upstream \"u\" {{ target \"10.0.0.1:80\" }} }}\n"
+    );
+    let report = parse(&text, "x.kdl").unwrap_err();
+    let faults = report.faults();
+    assert!(
+        faults.iter().all(|fault| fault.help.is_some()),
+        "{faults:?}"
+    );
+    codes(&report)
+}
+
+#[test]
+fn users_without_a_hash_and_captures_without_a_group_are_faults() {
+    use DiagnosticCode::{BadValue, Conflict, DuplicateName, MissingSetting, UndefinedName};
+    let hash = "$2y$04$abcdefghijklmnopqrstuu5Eib6dQmcaRkU2y9cEEtmnhcGHVBJfm";
+    let captures = "rewrite { path-from-regex \"/b/$1\" }";
+    let cases = [
+        ("basic-auth { realm \"x\" }".to_owned(), MissingSetting),
+        (
+            "basic-auth { user \"ann\" \"secret\" }".to_owned(),
+            BadValue,
+        ),
+        (
+            "basic-auth { user \"ann\" \"$apr1$a$b\" }".to_owned(),
+            BadValue,
+        ),
+        (captures.to_owned(), Conflict),
+        (
+            format!("{captures}; matches {{ path-prefix \"/a\" }}"),
+            Conflict,
+        ),
+        (
+            format!("{captures}; matches {{ path-regex \"^/a/[0-9]+x*$\" }}"),
+            UndefinedName,
+        ),
+    ];
+    for (settings, code) in cases {
+        assert_eq!(faults_of_route(&settings), [code], "{settings}");
+    }
+    let twice = format!("basic-auth {{ user \"ann\" \"{hash}\"; user \"ann\" \"{hash}\" }}");
+    let text = format!("routes {{ route \"a\" {{ respond 200; {twice} }} }}");
+    assert_eq!(codes(&parse(&text, "x.kdl").unwrap_err()), [DuplicateName]);
+}
+
+#[test]
+fn an_agent_behind_an_upstream_speaks_its_protocol() {
+    for (agent, upstream, code) in [
+        ("upstream \"u\"", "", DiagnosticCode::Conflict),
+        (
+            "upstream \"u\"; protocol \"ext-authz\"",
+            "",
+            DiagnosticCode::Conflict,
+        ),
+        (
+            "upstream \"u\"; protocol \"forward-auth\"",
+            "protocol \"h2\"",
+            DiagnosticCode::Conflict,
+        ),
+        (
+            "upstream \"u\"; unix-socket \"/run/a.sock\"; protocol \"forward-auth\"",
+            "",
+            DiagnosticCode::Conflict,
+        ),
+        (
+            "upstream \"v\"; protocol \"forward-auth\"",
+            "",
+            DiagnosticCode::UndefinedName,
+        ),
+    ] {
+        let text = format!(
+            "routes {{ route \"a\" {{ upstream \"u\"; agents \"auth\" }} }}\n\
+             agents {{ agent \"auth\" {{ failure-mode \"closed\"; {agent} }} }}\n\
+             upstreams {{ upstream \"u\" {{ target \"10.0.0.1:80\"; {upstream} }} }}\n"
+        );
+        let report = parse(&text, "x.kdl").unwrap_err();
+        assert_eq!(codes(&report), [code], "{agent}");
+    }
 }

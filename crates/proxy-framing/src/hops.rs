@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 /// The client of a request received from `peer`: of the hops in the lines of `X-Forwarded-For`, the
 /// right-most one that `is_trusted` rejects, or the left-most one before a hop that is not an
-/// address. An IPv4-mapped IPv6 address is returned as IPv4.
+/// address. Empty elements of the list are skipped. [RFC 9110 §5.6.1] An IPv4-mapped IPv6 address is returned as
+/// IPv4.
 pub fn client_of<'h>(
     peer: IpAddr,
     lines: impl DoubleEndedIterator<Item = &'h [u8]>,
@@ -13,9 +14,11 @@ pub fn client_of<'h>(
     let mut client = peer;
     let hops = lines
         .rev()
-        .flat_map(|line| line.rsplit(|byte| *byte == b','));
+        .flat_map(|line| line.rsplit(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|hop| !hop.is_empty());
     for hop in hops {
-        let Some(ip) = hop_address(hop.trim_ascii()) else {
+        let Some(ip) = hop_address(hop) else {
             break;
         };
         client = ip;
@@ -62,6 +65,12 @@ mod tests {
             (&["::ffff:1.2.3.4"], "1.2.3.4"),
             (&["1.2.3.4:5678"], "1.2.3.4"),
             (&[""], "10.0.0.7"),
+            (&["1.2.3.4,"], "1.2.3.4"),
+            (&["1.2.3.4, \t,"], "1.2.3.4"),
+            (&["1.2.3.4 ,,10.0.0.9,"], "1.2.3.4"),
+            (&["1.2.3.4", "", " , "], "1.2.3.4"),
+            (&["1.1.1.1, junk, , 10.0.0.2"], "10.0.0.2"),
+            (&[", ,"], "10.0.0.7"),
             (&[], "10.0.0.7"),
         ] {
             assert_eq!(client(lines), expected, "{lines:?}");

@@ -2,6 +2,7 @@
 
 use crate::client_key::{ClientKey, KeySeed};
 use std::collections::HashMap;
+use std::hash::Hash;
 
 /// Use of a limit when one more unit is requested, which is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +47,28 @@ pub struct Claim {
     pub client: ClientKey,
 }
 
+/// A part of a destination that has a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Holder {
+enum Part {
     Route(u64),
     Upstream(u64),
-    Client(ClientKey),
+}
+
+/// Counted units of a route or an upstream.
+#[derive(Clone, Copy, Debug, Default)]
+struct PartUse {
+    units: u32,
+    /// Distinct clients that hold them.
+    clients: u32,
+}
+
+/// A limit and its use, for the question whether a claim may have one more unit.
+#[derive(Clone, Copy, Debug)]
+pub struct ShareCheck<'a> {
+    /// Units of each holder.
+    pub shares: &'a FairShares,
+    /// Units of the limit that are not held.
+    pub free: u32,
 }
 
 /// Free units that allow a holder one more unit each.
@@ -87,11 +105,17 @@ pub const fn fair_share(free: u32) -> u32 {
 /// uncounted until it is released.
 ///
 /// Each request has three holders, its route, its upstream and its client, and needs room in the shares of
-/// all three. The table has at most three entries for each counted unit, and is empty while the limit has
-/// room.
+/// all three. One client that fills its own share fills that of its route at the same moment. So a route or an
+/// upstream whose share is used up still admits clients with few units of it: a client may have `k` units if
+/// `k` for each client of the route are fewer than the free ones. With 55 of 1 000 units free after one
+/// greedy client, a second client gets 18; a route that is filled by 55 clients or more admits none.
+///
+/// The tables have at most five entries for each counted unit, and are empty while the limit has room.
 #[derive(Debug)]
 pub struct FairShares {
-    counts: HashMap<Holder, u32, KeySeed>,
+    parts: HashMap<Part, PartUse, KeySeed>,
+    clients: HashMap<ClientKey, u32, KeySeed>,
+    clients_of_parts: HashMap<(Part, ClientKey), u32, KeySeed>,
 }
 
 impl FairShares {
@@ -99,46 +123,71 @@ impl FairShares {
     #[must_use]
     pub fn new(seed: KeySeed) -> Self {
         Self {
-            counts: HashMap::with_hasher(seed),
+            parts: HashMap::with_hasher(seed),
+            clients: HashMap::with_hasher(seed),
+            clients_of_parts: HashMap::with_hasher(seed),
         }
     }
 
     /// Whether each holder of `claim` may have one more unit while `free` are free.
     #[must_use]
     pub fn admits(&self, claim: Claim, free: u32) -> bool {
-        self.admits_destination(claim.destination, free) && self.admits_client(claim.client, free)
+        let Claim {
+            destination,
+            client,
+        } = claim;
+        let held = self.clients.get(&client).copied().unwrap_or_default();
+        free > 0
+            && held < fair_share(free)
+            && parts(destination)
+                .into_iter()
+                .all(|part| self.part_admits(part, client, free))
     }
 
-    /// Whether the route and the upstream may have one more unit.
+    /// Whether any client may have one more unit of the route and of the upstream: false only if
+    /// [`Self::admits`] is for all clients.
     #[must_use]
-    pub fn admits_destination(&self, destination: Destination, free: u32) -> bool {
-        let Destination { route, upstream } = destination;
-        self.admits_holder(Holder::Route(route), free)
-            && self.admits_holder(Holder::Upstream(upstream), free)
-    }
-
-    /// Whether the client may have one more unit.
-    #[must_use]
-    pub fn admits_client(&self, client: ClientKey, free: u32) -> bool {
-        self.admits_holder(Holder::Client(client), free)
+    pub fn may_admit(&self, destination: Destination, free: u32) -> bool {
+        free > 0
+            && parts(destination).iter().all(|part| {
+                self.parts
+                    .get(part)
+                    .is_none_or(|held| held.has_room(free) || held.admits_client(0, free))
+            })
     }
 
     /// Counts one unit.
     pub fn enter(&mut self, claim: Claim) {
-        for holder in holders(claim) {
-            *self.counts.entry(holder).or_default() += 1;
+        let Claim {
+            destination,
+            client,
+        } = claim;
+        *self.clients.entry(client).or_default() += 1;
+        for part in parts(destination) {
+            let of_client = self.clients_of_parts.entry((part, client)).or_default();
+            *of_client += 1;
+            let held = self.parts.entry(part).or_default();
+            held.units += 1;
+            held.clients += u32::from(*of_client == 1);
         }
     }
 
     /// Releases one unit that was counted for the same claim.
     pub fn leave(&mut self, claim: Claim) {
-        for holder in holders(claim) {
-            let Some(count) = self.counts.get_mut(&holder) else {
+        let Claim {
+            destination,
+            client,
+        } = claim;
+        release(&mut self.clients, &client);
+        for part in parts(destination) {
+            let was_last = release(&mut self.clients_of_parts, &(part, client));
+            let Some(held) = self.parts.get_mut(&part) else {
                 continue;
             };
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.counts.remove(&holder);
+            held.units = held.units.saturating_sub(1);
+            held.clients = held.clients.saturating_sub(u32::from(was_last));
+            if held.units == 0 {
+                self.parts.remove(&part);
             }
         }
     }
@@ -146,31 +195,66 @@ impl FairShares {
     /// Whether no unit is counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.parts.is_empty() && self.clients.is_empty() && self.clients_of_parts.is_empty()
     }
 
-    fn admits_holder(&self, holder: Holder, free: u32) -> bool {
-        let held = self.counts.get(&holder).copied().unwrap_or_default();
-        free > 0 && held < fair_share(free)
+    fn part_admits(&self, part: Part, client: ClientKey, free: u32) -> bool {
+        let Some(held) = self.parts.get(&part) else {
+            return true;
+        };
+        held.has_room(free) || {
+            let of_client = self.clients_of_parts.get(&(part, client));
+            held.admits_client(of_client.copied().unwrap_or_default(), free)
+        }
     }
 }
 
-const fn holders(claim: Claim) -> [Holder; 3] {
-    let Claim {
-        destination: Destination { route, upstream },
-        client,
-    } = claim;
-    [
-        Holder::Route(route),
-        Holder::Upstream(upstream),
-        Holder::Client(client),
-    ]
+impl PartUse {
+    /// Whether its share is not used up.
+    const fn has_room(self, free: u32) -> bool {
+        self.units < fair_share(free)
+    }
+
+    /// Whether a client that holds `of_client` of these units may have one more after the share is used up.
+    fn admits_client(self, of_client: u32, free: u32) -> bool {
+        let clients = self.clients.saturating_add(u32::from(of_client == 0));
+        of_client.saturating_add(1).saturating_mul(clients) < free
+    }
+}
+
+impl ShareCheck<'_> {
+    pub(crate) fn admits(&self, claim: Claim) -> bool {
+        self.shares.admits(claim, self.free)
+    }
+
+    pub(crate) fn may_admit(&self, destination: Destination) -> bool {
+        self.shares.may_admit(destination, self.free)
+    }
+}
+
+const fn parts(destination: Destination) -> [Part; 2] {
+    let Destination { route, upstream } = destination;
+    [Part::Route(route), Part::Upstream(upstream)]
+}
+
+/// Takes one from the count of `key`. True if it was the last one.
+fn release<K: Eq + Hash>(counts: &mut HashMap<K, u32, KeySeed>, key: &K) -> bool {
+    let Some(count) = counts.get_mut(key) else {
+        return false;
+    };
+    *count = count.saturating_sub(1);
+    let was_last = *count == 0;
+    if was_last {
+        counts.remove(key);
+    }
+    was_last
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
+    use std::collections::HashSet;
 
     /// A limit of `max` units with the units that were taken: `None` is not counted.
     struct Limit {
@@ -252,6 +336,43 @@ mod tests {
     }
 
     #[test]
+    fn one_client_leaves_units_of_its_route_and_its_upstream_to_other_clients() {
+        for (alike, first, later) in [
+            (claim(1, 1, 8), 18, [9, 5, 3]),
+            (claim(2, 1, 8), 18, [9, 5, 3]),
+        ] {
+            let mut limit = Limit::new(1_000);
+            let greedy = (0..5_000).filter(|_| limit.take(claim(1, 1, 7)));
+            assert_eq!(greedy.count(), 945);
+
+            let mut served = |client| {
+                let client = ClientKey::V4(client);
+                (0..100)
+                    .filter(|_| limit.take(Claim { client, ..alike }))
+                    .count()
+            };
+            assert_eq!(served(8), first);
+            assert_eq!([9, 10, 11].map(&mut served), later);
+            // Each of them has what it may have, and other routes have room.
+            assert_eq!(served(7), 0);
+            assert_eq!(served(8), 0);
+            assert!(limit.take(claim(3, 3, 12)));
+        }
+    }
+
+    #[test]
+    fn ten_greedy_clients_of_a_route_leave_units_to_an_eleventh() {
+        let mut limit = Limit::new(1_000);
+        for round in 0..20_000_u32 {
+            limit.take(claim(1, 1, round % 10));
+        }
+        assert_eq!(limit.free(), 55);
+
+        let served = (0..100).filter(|_| limit.take(claim(1, 1, 99)));
+        assert_eq!(served.count(), 4);
+    }
+
+    #[test]
     fn greedy_holders_have_equal_shares_and_leave_room() {
         for holders in [2_u32, 3, 5] {
             let mut limit = Limit::new(2_000);
@@ -291,7 +412,57 @@ mod tests {
         assert!(!limit.take(claim(1, 1, 1)));
     }
 
+    /// The same decision, from a list of all counted units.
+    fn admits_plainly(counted: &[Claim], claim: Claim, free: u32) -> bool {
+        let count = |is_alike: &dyn Fn(&Claim) -> bool| {
+            let alike: Vec<_> = counted.iter().filter(|other| is_alike(other)).collect();
+            let clients: HashSet<_> = alike.iter().map(|other| other.client).collect();
+            let own = alike.iter().filter(|other| other.client == claim.client);
+            (alike.len(), clients.len(), own.count())
+        };
+        let free = usize::try_from(free).unwrap();
+        let share = (8 * free).max(16);
+        let (of_client, ..) = count(&|other| other.client == claim.client);
+        let (route, upstream) = (claim.destination.route, claim.destination.upstream);
+        let of_parts = [
+            count(&|other| other.destination.route == route),
+            count(&|other| other.destination.upstream == upstream),
+        ];
+        let mut of_parts = of_parts.into_iter();
+        free > 0
+            && of_client < share
+            && of_parts.all(|(units, clients, own)| {
+                let clients = if own == 0 { clients + 1 } else { clients };
+                units < share || (own + 1) * clients < free
+            })
+    }
+
     proptest! {
+        #[test]
+        fn the_tables_decide_as_a_list_of_all_units_does(
+            max in 1_u32..150,
+            steps in prop::collection::vec(
+                (0_u64..3, 0_u64..2, 0_u32..6, any::<usize>(), 1_usize..30), 1..40),
+        ) {
+            let mut limit = Limit::new(max);
+            for (route, upstream, client, pick, repeat) in steps {
+                if pick % 3 == 0 && !limit.taken.is_empty() {
+                    limit.release(pick % limit.taken.len());
+                }
+                for _ in 0..repeat {
+                    let before = limit.occupancy();
+                    let claim = claim(route, upstream, client);
+                    let counted: Vec<_> = limit.taken.iter().flatten().copied().collect();
+                    let expected = !before.is_short()
+                        || admits_plainly(&counted, claim, before.free());
+                    let may_admit = limit.shares.may_admit(claim.destination, before.free());
+                    prop_assert_eq!(limit.take(claim), expected);
+                    let is_short = before.is_short();
+                    prop_assert!(may_admit || !expected || !is_short);
+                }
+            }
+        }
+
         #[test]
         fn a_holder_of_few_gets_any_free_unit_and_counts_end_at_none(
             max in 1_u32..300,

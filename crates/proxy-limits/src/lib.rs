@@ -23,7 +23,7 @@ pub use client_key::{ClientKey, KeySeed, RateKey};
 pub use concurrency_limit::{ConcurrencyLimit, LimitReached, Permit};
 pub use connections_by_client::ConnectionsByClient;
 pub use fair_limit::{FairLimit, FairPermit};
-pub use fair_shares::{Claim, Destination, FairShares, Occupancy, fair_share};
+pub use fair_shares::{Claim, Destination, FairShares, Occupancy, ShareCheck, fair_share};
 pub use gcra::RateDecision;
 pub use keyed_buckets::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
 pub use memory_limit::{MemoryChange, MemoryLimit, MemoryLimitSettings};

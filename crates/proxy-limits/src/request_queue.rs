@@ -3,7 +3,7 @@
 mod slots;
 
 use crate::client_key::KeySeed;
-use crate::fair_shares::{Claim, Destination, FairShares};
+use crate::fair_shares::{Claim, Destination, ShareCheck};
 use slots::{List, Slots, Turn, Waiting};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -149,21 +149,21 @@ impl RequestQueue {
         ticket
     }
 
-    /// The next request in rotation that `shares` admit while `free` places are free: the oldest of the
-    /// client that has waited longest for its turn. It is no longer queued.
-    pub fn pop(&mut self, shares: &FairShares, free: u32) -> Option<(Ticket, Claim)> {
-        let (slot, claim) = self.next(shares, free)?;
+    /// The next request in rotation that all `checks` admit: the oldest of the client that has waited longest
+    /// for its turn. It is no longer queued.
+    pub fn pop(&mut self, checks: &[ShareCheck<'_>]) -> Option<(Ticket, Claim)> {
+        let (slot, claim) = self.next(checks)?;
         let ticket = self.slots.ticket(slot)?;
         self.take(slot, Turn::Used);
         Some((ticket, claim))
     }
 
-    fn next(&self, shares: &FairShares, free: u32) -> Option<(u32, Claim)> {
+    fn next(&self, checks: &[ShareCheck<'_>]) -> Option<(u32, Claim)> {
         let slots = &self.slots;
         let heads = slots.destinations.iter(&self.turns);
         let open = heads.filter_map(|slot| {
             let destination = slots.waiting(slot)?.claim.destination;
-            let is_open = shares.admits_destination(destination, free);
+            let is_open = checks.iter().all(|check| check.may_admit(destination));
             is_open
                 .then(|| self.destinations.get(&destination))
                 .flatten()
@@ -171,7 +171,7 @@ impl RequestQueue {
         let clients = open.flat_map(|waiters| slots.turns.iter(&waiters.turns));
         let mut admitted = clients.filter_map(|slot| {
             let claim = slots.waiting(slot)?.claim;
-            let is_admitted = shares.admits_client(claim.client, free);
+            let is_admitted = checks.iter().all(|check| check.admits(claim));
             is_admitted.then_some((slot, claim))
         });
         admitted.next()

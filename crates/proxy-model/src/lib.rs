@@ -59,10 +59,10 @@ pub use observability::{
 pub use peer_rule::{PeerFault, PeerRule};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
 pub use policies::{
-    BasicAuth, BasicUser, Cors, HeaderEdits, HeaderField, HeaderPreset, OriginPattern, Policies,
-    PrefixReplacement, RateKey, RateKeyError, RateLimit, RequestRate, RequestValue, RequestValues,
-    Retry, RetryCause, Rewrite, RouteTimeouts, Shadow, UnknownValue, UrlScheme, UsersFile,
-    ValueTemplate,
+    BasicAuth, BasicUser, CapturePart, CaptureTemplate, Cors, HeaderEdits, HeaderField,
+    HeaderPreset, OriginPattern, Policies, PrefixReplacement, RateKey, RateKeyError, RateLimit,
+    RequestRate, RequestValue, RequestValues, Retry, RetryCause, Rewrite, RouteTimeouts, Shadow,
+    UnknownValue, UrlScheme, UsersFile, ValueTemplate,
 };
 pub use route::{
     BuiltinHandler, CircuitBreaker, FixedResponse, Redirect, RedirectStatus, RedirectTarget, Route,

@@ -1,6 +1,7 @@
 //! Policies of a route.
 
 mod basic_auth;
+mod capture_template;
 mod cors;
 mod header_preset;
 mod prefix_replacement;
@@ -9,6 +10,7 @@ mod request_value;
 mod rewrite;
 
 pub use basic_auth::{BasicAuth, BasicUser, UsersFile};
+pub use capture_template::{CapturePart, CaptureTemplate};
 pub use cors::{Cors, OriginPattern};
 pub use header_preset::HeaderPreset;
 pub use prefix_replacement::PrefixReplacement;

@@ -8,7 +8,6 @@ use crate::headers::inbound_head::{InboundHead, LoggedHead};
 use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
 use crate::headers::{names, trace_context};
 use crate::health::{outlier, reachability};
-use crate::policy::credentials;
 use crate::record::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
 use crate::response::body::Body;
 use crate::response::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
@@ -409,7 +408,8 @@ impl Exchange {
         {
             let edits = header_edits::of_response(self.edits.as_deref(), route);
             header_edits::apply(edits, response.headers_mut());
-            let challenge = credentials::challenge(route, problem.reason());
+            let auth = route.basic_auth.as_ref();
+            let challenge = auth.and_then(|auth| auth.challenge(problem.reason()));
             if let Some(challenge) = challenge.filter(|_| form != ResponseForm::Grpc) {
                 let headers = response.headers_mut();
                 headers.insert(WWW_AUTHENTICATE, challenge.clone());

@@ -69,13 +69,7 @@ pub(crate) async fn send(
         (None, _) => Length::None,
     };
     let (headers, requested) = request_head::apply(exchange, to, length);
-    let expected = ExpectedResponse {
-        to: kind(&exchange.head.method, requested.is_some()),
-        // Over HTTP/2 the client gets a map.
-        is_verbatim: to.route.is_plain()
-            && exchange.client().exclusive
-            && to.upstream.balancing.sticky.is_none(),
-    };
+    let expected = expected(exchange, to, requested.is_some());
     let replayable = may_repeat(&exchange.head.method, body.is_some());
     let (body, upload) = match body {
         Some(body) => {
@@ -417,6 +411,16 @@ pub(crate) fn upload(
 /// §9.2.2]
 fn may_repeat(method: &Method, has_body: bool) -> bool {
     !has_body && method.is_idempotent()
+}
+
+/// The response to the request; over HTTP/2 the client gets a map of its fields.
+fn expected(exchange: &Exchange, to: Destination<'_>, upgrade: bool) -> ExpectedResponse {
+    ExpectedResponse {
+        to: kind(&exchange.head.method, upgrade),
+        is_verbatim: to.route.is_plain()
+            && exchange.client().exclusive
+            && to.upstream.balancing.sticky.is_none(),
+    }
 }
 
 fn kind(method: &Method, upgrade: bool) -> RequestKind {

@@ -1,6 +1,6 @@
 //! The compiled form of agents, and of a route's list of them.
 
-use crate::agent_state::{AgentIdentity, AgentState};
+use crate::agent_state::{AgentEndpointAddress, AgentIdentity, AgentState};
 use crate::targets::TargetTransaction;
 use http::{HeaderName, HeaderValue};
 use proxy_health::BreakerSettings;
@@ -8,7 +8,6 @@ use proxy_model::{
     Agent, AgentAddress, AgentBreaker, AgentEncoding, AgentEventKind, AgentIndex, AgentProtocol,
     FailureMode, Limits, Model, OversizeMode, Setting,
 };
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,15 +63,6 @@ pub struct AgentEndpoint {
     pub copy_headers: Vec<HeaderName>,
     /// Headers of a `forward-auth` agent's answer that are copied to the response.
     pub copy_response_headers: Vec<HeaderName>,
-}
-
-/// The address of an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum AgentEndpointAddress {
-    /// Path of a Unix socket.
-    Socket(PathBuf),
-    /// Name of an upstream.
-    Upstream(Arc<str>),
 }
 
 /// The agents of a route.

@@ -1,8 +1,18 @@
 //! State of agents that outlives plans.
 
-use crate::agent::AgentEndpointAddress;
 use proxy_health::{BreakerSettings, CircuitBreaker};
 use proxy_limits::FairLimit;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The address of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AgentEndpointAddress {
+    /// Path of a Unix socket.
+    Socket(PathBuf),
+    /// Name of an upstream.
+    Upstream(Arc<str>),
+}
 
 /// State of an agent that all workers share, kept from plan to plan while its settings stay the same.
 #[derive(Debug)]

@@ -27,8 +27,8 @@ mod upstream;
 mod upstream_states;
 
 pub use access::AccessPlan;
-pub use agent::{AgentEndpoint, AgentEndpointAddress, AgentPlan, EventSet, RouteAgents};
-pub use agent_state::AgentState;
+pub use agent::{AgentEndpoint, AgentPlan, EventSet, RouteAgents};
+pub use agent_state::{AgentEndpointAddress, AgentState};
 pub use balancing::{BalancingPlan, StickyPlan};
 pub use config_tests::certificates::{
     CertificateFailure, ShownCertificate, failed_certificate_tests,

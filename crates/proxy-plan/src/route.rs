@@ -210,7 +210,7 @@ impl RoutePlan {
             rewrite: policies
                 .rewrite
                 .as_ref()
-                .map(RewritePlan::compile)
+                .map(|rewrite| RewritePlan::compile(rewrite, &route.matches.paths))
                 .map(Box::new),
             times: RouteTimes::compile(route, upstream),
             retry: RetryPlan::compile(policies.retry.as_ref()),

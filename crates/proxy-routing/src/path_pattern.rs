@@ -89,6 +89,25 @@ impl PathPattern {
         }
     }
 
+    /// The text of each group of a regex in `path`, the whole match first; `None` if it does not match, and
+    /// for other patterns.
+    #[must_use]
+    pub fn captures<'p>(&self, path: &'p str) -> Option<Vec<Option<&'p str>>> {
+        match &self.kind {
+            PathKind::Regex(regex) => regex.captures(path),
+            PathKind::Exact(_) | PathKind::Prefix(_) => None,
+        }
+    }
+
+    /// The index of the group of a regex with this number or name; 0 is the whole match.
+    #[must_use]
+    pub fn group(&self, name: &str) -> Option<usize> {
+        match &self.kind {
+            PathKind::Regex(regex) => regex.group(name),
+            PathKind::Exact(_) | PathKind::Prefix(_) => None,
+        }
+    }
+
     /// The setting of the condition: `path`, `path-prefix` or `path-regex`.
     #[must_use]
     pub fn setting(&self) -> &'static str {

@@ -13,8 +13,11 @@ impl Router {
     /// Pairs of a rule that can never win and one that wins wherever it matches, in configuration
     /// order. Every pair is correct; some unreachable rules are not found, such as those covered
     /// only by several rules together.
+    ///
+    /// `listeners` are the names of all listeners: a rule for each of them covers one that names none. Without
+    /// any it does not.
     #[must_use]
-    pub fn unreachable(&self) -> Vec<(usize, usize)> {
+    pub fn unreachable(&self, listeners: &[&str]) -> Vec<(usize, usize)> {
         let regexes = self.regexes().iter().enumerate();
         let regex_ids: HashMap<&str, usize> = regexes.map(|(id, r)| (r.as_str(), id)).collect();
         let rules = self.rules().iter().enumerate();
@@ -26,29 +29,41 @@ impl Router {
             let mut buckets = sites
                 .into_iter()
                 .flat_map(|site| site.buckets_around(path, regex));
-            let by = buckets.find_map(|bucket| self.coverer_in(bucket, at, rule))?;
+            let by = buckets.find_map(|bucket| self.coverer_in(bucket, (at, rule), listeners))?;
             Some((at, by))
         });
         covered.collect()
     }
 
-    fn coverer_in(&self, bucket: &Bucket, at: usize, rule: &Rule) -> Option<usize> {
+    fn coverer_in(
+        &self,
+        bucket: &Bucket,
+        (at, rule): (usize, &Rule),
+        listeners: &[&str],
+    ) -> Option<usize> {
         let lists = bucket.lists_around(rule);
         let others = lists.flat_map(|list| list.iter().take(MAX_RULES_COMPARED));
         let mut others = others.map(|candidate| candidate.bound.rule());
         others.find(|other| {
             let other_rule = self.rules().get(*other).filter(|_| *other != at);
             other_rule.is_some_and(|other_rule| {
-                covers(other_rule, rule) && outranks((*other, other_rule), (at, rule))
+                covers(other_rule, rule, listeners) && outranks((*other, other_rule), (at, rule))
             })
         })
     }
 }
 
-/// Whether `wide` matches every request that `narrow` matches, apart from `OPTIONS *`.
-fn covers(wide: &Rule, narrow: &Rule) -> bool {
-    let mut kinds = ConditionKind::ALL.into_iter();
-    kinds.all(|kind| kind.covers(wide, narrow))
+/// Whether `wide` matches every request that `narrow` matches, apart from `OPTIONS *`. `listeners` are all
+/// listeners, if they are known.
+fn covers(wide: &Rule, narrow: &Rule, listeners: &[&str]) -> bool {
+    let names_all = !listeners.is_empty()
+        && listeners
+            .iter()
+            .all(|listener| wide.listeners.iter().any(|named| named == listener));
+    ConditionKind::ALL.into_iter().all(|kind| match kind {
+        ConditionKind::Listener if names_all => true,
+        kind => kind.covers(wide, narrow),
+    })
 }
 
 /// Whether `high` has precedence over `low` for every request that both match, given that it covers

@@ -181,7 +181,7 @@ fn the_nearest_rule_of_ten_thousand_is_near() {
 #[test]
 fn ten_thousand_unreachable_rules_are_all_found() {
     let rules = rules(&"path:/p header:X-A\n".repeat(RULES));
-    let unreachable = Router::new(rules).unreachable();
+    let unreachable = Router::new(rules).unreachable(&[]);
 
     assert_eq!(unreachable.len(), RULES - 1);
 }

@@ -250,7 +250,7 @@ proptest! {
         requests in prop::collection::vec(any_request(), 1..30),
     ) {
         let router = Router::new(rules);
-        let unreachable = router.unreachable();
+        let unreachable = router.unreachable(&[]);
         for request in &requests {
             let head = request.head();
             let winner = reference(router.rules(), &head);

@@ -13,6 +13,7 @@ use crate::sockets::socket_assignment::{ListenerId, OwnedSockets, SocketAssignme
 use accept::{WorkerListener, admit};
 use essential_tasks::EssentialTasks;
 use heartbeat::{Heartbeat, HeartbeatMonitor};
+use proxy_clock::Tick;
 use proxy_http1::{close_idle_pipes, limit_large_reads};
 use proxy_pipeline::{
     ActivePlan, Draining, IdSource, Logs, REMOVED_LISTENER, RouteLimits, Shared, Time,
@@ -226,6 +227,10 @@ async fn run(
     Ok(())
 }
 
+/// Delay from a reload that retires connections to the end of idle HTTP/1.x ones: a request that was sent before the
+/// client saw the end is answered, with `Connection: close`. As long as the notice of GOAWAY over HTTP/2.
+const IDLE_CLOSE_DELAY: Duration = Duration::from_secs(1);
+
 /// A worker with its listeners.
 struct WorkerLoop {
     number: usize,
@@ -234,6 +239,8 @@ struct WorkerLoop {
     listeners: BTreeMap<ListenerId, Rc<WorkerListener>>,
     tasks: EssentialTasks,
     ticks: u32,
+    /// The tick at which idle connections under retired terms close.
+    close_idle_at: Option<Tick>,
 }
 
 impl WorkerLoop {
@@ -258,6 +265,7 @@ impl WorkerLoop {
             listeners: BTreeMap::new(),
             tasks: EssentialTasks::default(),
             ticks: 0,
+            close_idle_at: None,
         };
         worker_loop.worker.pool.apply(pools);
         let pool = Rc::clone(&worker_loop.worker.pool);
@@ -305,6 +313,7 @@ impl WorkerLoop {
         let limits = &active.plan.model().limits;
         let mut old = std::mem::take(&mut self.listeners);
         let mut retired = false;
+        let close_idle_at = self.worker.clock.after(IDLE_CLOSE_DELAY);
         for (index, ListenerUpdate { assignment, tls }) in listeners.into_iter().enumerate() {
             let SocketAssignment { id, serves, fresh } = assignment;
             let Some(listener_plan) = active.plan.listeners().get(index) else {
@@ -314,7 +323,7 @@ impl WorkerLoop {
             let known = old.remove(&id);
             retired |= known
                 .as_ref()
-                .is_some_and(|listener| listener.update_settings(&settings));
+                .is_some_and(|listener| listener.update_settings(&settings, close_idle_at));
             let listener = known
                 .unwrap_or_else(|| Rc::new(WorkerListener::new(&listener_plan.name, &settings)));
             listener.index.set(index);
@@ -334,11 +343,14 @@ impl WorkerLoop {
             match anew.next() {
                 Some(anew) => {
                     listener.index.set(anew.index.get());
-                    listener.update_settings(&anew.settings.borrow());
+                    retired |= listener.update_settings(&anew.settings.borrow(), close_idle_at);
                 }
                 None => listener.index.set(REMOVED_LISTENER),
             }
             listener.close();
+        }
+        if retired {
+            self.close_idle_at = Some(close_idle_at);
         }
         if some_left || retired {
             self.worker.timers.wake_all();
@@ -407,6 +419,13 @@ impl WorkerLoop {
         let places_taken = worker.admission.in_flight();
         worker.metrics.places_taken.set(u64::from(places_taken));
         worker.timers.run(worker.clock.now());
+        if self
+            .close_idle_at
+            .is_some_and(|at| at <= worker.clock.now())
+        {
+            self.close_idle_at = None;
+            worker.timers.wake_all();
+        }
         worker.end_removed();
         worker.logs.borrow_mut().flush(worker.time.unix(now));
         self.ticks = self.ticks.wrapping_add(1);

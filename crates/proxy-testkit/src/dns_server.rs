@@ -163,13 +163,12 @@ impl DnsServer {
                 let services = services.iter().map(service_data);
                 (0, services.map(|data| record(SRV, ttl, &data)).collect())
             }
-            Some(DnsReply::Services(..)) => (0, Vec::new()),
             Some(DnsReply::TextsIn(file)) if kind == TXT => {
                 let texts = fs::read_to_string(file).unwrap_or_default();
                 let texts = texts.lines().map(text_data);
                 (0, texts.map(|data| record(TXT, 0, &data)).collect())
             }
-            Some(DnsReply::TextsIn(_)) => (0, Vec::new()),
+            Some(DnsReply::Services(..) | DnsReply::TextsIn(_)) => (0, Vec::new()),
         };
         let mut answer = header(query, code, false, records.len())?;
         answer.extend_from_slice(question);

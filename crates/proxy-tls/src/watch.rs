@@ -218,12 +218,14 @@ impl Subject {
                 source,
             } => {
                 let current = store.get(*position);
-                let contents = match SourceContents::read(source) {
-                    Err(faults) if current.is_none() && source.is_awaited(&faults) => {
-                        return Ok(false);
-                    }
-                    read => read?,
-                };
+                let contents = SourceContents::read(source);
+                if let Err(faults) = &contents
+                    && current.is_none()
+                    && source.is_awaited(faults)
+                {
+                    return Ok(false);
+                }
+                let contents = contents?;
                 let digest = contents.digest();
                 if current.as_ref().is_some_and(|one| one.digest() == digest) {
                     return Ok(false);

@@ -54,6 +54,28 @@ fn a_certificate_is_obtained_by_dns_01() {
 }
 
 #[test]
+fn a_dns_command_that_hangs_is_killed() {
+    let pebble = Pebble::start(Policy::USUAL);
+    let site = Site::new(&pebble);
+    let program = site.folder.path().join("dns-record");
+    fs::write(
+        &program,
+        "#!/bin/sh\n[ $1 = cleanup ] || exec tail -f /dev/null\n",
+    )
+    .unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let more = format!(
+        "challenge \"dns-01\"; dns-command \"{}\"; dns-command-timeout-secs 1",
+        program.display()
+    );
+    let proxyd = site.start(&site.block("\"a.test\"", &more));
+    let failure = wait_for_failure(&proxyd);
+    assert_eq!(failure.text("problem"), "dns_command");
+    let detail = failure.text("detail");
+    assert!(detail.ends_with("was killed after 1 s"), "{detail}");
+}
+
+#[test]
 fn an_account_is_bound_to_an_external_one() {
     let pebble = Pebble::start(Policy {
         needs_external_account: true,

@@ -6,6 +6,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
 };
 use std::fs;
+use std::io::{Write, stderr};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -142,7 +143,7 @@ impl Pebble {
 impl Drop for Pebble {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("pebble:\n{}", self.log());
+            drop(writeln!(stderr(), "pebble:\n{}", self.log()));
         }
         self.stop();
     }

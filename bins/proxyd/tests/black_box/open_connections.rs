@@ -40,6 +40,36 @@ fn a_reload_that_tightens_a_listener_reaches_idle_connections() {
 }
 
 #[test]
+fn a_request_on_an_idle_connection_at_a_reload_is_answered() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).start();
+    let mut clients = [1, 2].map(|requests| {
+        let mut client = proxyd.connect();
+        for _ in 0..requests {
+            let _ = client.ask(get("/", &[]));
+        }
+        client
+    });
+
+    let before = Instant::now();
+    let changed = Config::to(&upstream).listener("timeouts { keep-alive-secs 20 }");
+    assert_eq!(proxyd.reload(&changed.kdl()), Reload::Applied);
+
+    for client in &mut clients {
+        client.send(get("/", &[]));
+        let is_in_time = before.elapsed() < Duration::from_secs(1);
+        match client.try_response() {
+            Ok(answer) => {
+                assert_eq!(answer.status, 200);
+                assert_eq!(answer.fields.get("connection"), Some("close"));
+            }
+            Err(broken) => assert!(!is_in_time, "{broken:?}"),
+        }
+        assert_eq!(client.end(), End::Closed);
+    }
+}
+
+#[test]
 fn a_reload_that_tightens_a_listener_lets_the_answer_in_hand_end() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);

@@ -165,6 +165,27 @@ fn what_makes_upstreams_resilient_is_decoded() {
 }
 
 #[test]
+fn a_circuit_breaker_may_stand_in_policies() {
+    let routes = |route: &str, policies: &str| {
+        format!(
+            "listeners {{ listener \"main\" {{ address \"127.0.0.1:1\" }} }}\n\
+             upstreams {{ upstream \"u\" {{ target \"127.0.0.1:2\" }} }}\n\
+             routes {{ route \"r\" {{ upstream \"u\"; {route}; policies {{ {policies} }} }} }}"
+        )
+    };
+    let breaker = "circuit-breaker { failure-threshold 7; timeout-seconds 9 }";
+    for text in [routes(breaker, ""), routes("priority 5", breaker)] {
+        let loaded = crate::parse(&text, "x.kdl").unwrap();
+        let breaker = loaded.model.routes[0].circuit_breaker.as_ref().unwrap();
+        assert_eq!(*breaker.failure_threshold, 7);
+        assert_eq!(*breaker.timeout, Duration::from_secs(9));
+    }
+    let report = crate::parse(&routes(breaker, breaker), "x.kdl").unwrap_err();
+    let codes: Vec<_> = report.faults().iter().map(|fault| fault.code).collect();
+    assert_eq!(codes, [crate::DiagnosticCode::RepeatedSetting]);
+}
+
+#[test]
 fn agents_static_files_and_the_control_plane_are_decoded() {
     let model = decoded(
         r#"

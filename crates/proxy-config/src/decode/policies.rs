@@ -3,7 +3,7 @@
 pub(super) mod access;
 mod basic_auth;
 mod cors;
-mod rewrite;
+pub(super) mod rewrite;
 
 use super::block::Block;
 use super::compression::compression;
@@ -12,8 +12,10 @@ use super::headers::{Rows, edits, protected_in_requests, protected_in_responses}
 use super::shadow::shadow;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
-use proxy_model::registry::policies as spec;
-use proxy_model::{Policies, RateLimit, RequestRate, Retry, RetryCause, RouteTimeouts, Setting};
+use proxy_model::registry::{circuit_breaker, policies as spec};
+use proxy_model::{
+    CircuitBreaker, Policies, RateLimit, RequestRate, Retry, RetryCause, RouteTimeouts, Setting,
+};
 use std::time::Duration;
 
 const REQUEST_HEADER_ROWS: Rows = Rows {
@@ -34,7 +36,11 @@ const RESPONSE_HEADER_ROWS: Rows = Rows {
     protected: protected_in_responses,
 };
 
-pub(super) fn policies<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Policies {
+/// The policies, and the circuit breaker if it is written among them.
+pub(super) fn policies<'t>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+) -> (Policies, Option<CircuitBreaker>) {
     let b = b.inner(d, &spec::POLICIES).unwrap_or_else(Block::empty);
     let policies = Policies {
         timeouts: timeouts(d, &b),
@@ -53,8 +59,23 @@ pub(super) fn policies<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Policies {
         rewrite: rewrite::rewrite(d, &b),
         shadow: shadow(d, &b),
     };
+    let circuit_breaker = breaker(d, &b);
     b.close(d);
-    policies
+    (policies, circuit_breaker)
+}
+
+/// The `circuit-breaker` block of `b`.
+pub(super) fn breaker<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<CircuitBreaker> {
+    let b = b.inner(d, &circuit_breaker::CIRCUIT_BREAKER)?;
+    let breaker = CircuitBreaker {
+        place: b.place(d),
+        failure_threshold: b.setting(d, &circuit_breaker::FAILURE_THRESHOLD),
+        timeout: b.setting(d, &circuit_breaker::TIMEOUT),
+        success_threshold: b.setting(d, &circuit_breaker::SUCCESS_THRESHOLD),
+        half_open_max_requests: b.setting(d, &circuit_breaker::HALF_OPEN_MAX_REQUESTS),
+    };
+    b.close(d);
+    Some(breaker)
 }
 
 fn timeouts<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> RouteTimeouts {

@@ -6,12 +6,13 @@ use super::block::Block;
 use super::decoder::Decoder;
 use super::forwarding;
 use super::matches::matches;
-use super::policies::policies;
+use super::policies::rewrite::check_captures;
+use super::policies::{breaker, policies};
 use super::references::Among;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
+use proxy_model::registry::routes as spec;
 use proxy_model::registry::routes::answers as answer_spec;
-use proxy_model::registry::{circuit_breaker, routes as spec};
 use proxy_model::{
     AgentIndex, CircuitBreaker, Route, Service, ServiceForm, ServiceType, Setting, StaticFiles,
     UpstreamIndex,
@@ -28,8 +29,10 @@ pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route>
     let service_type = b.optional(d, &spec::SERVICE_TYPE);
     let service = service(d, b, service_type);
     let matches = matches(d, b);
-    let policies = policies(d, b);
-    let circuit_breaker = breaker(d, b);
+    let (policies, breaker_in_policies) = policies(d, b);
+    check_captures(d, &matches.paths, policies.rewrite.as_ref());
+    let own_breaker = breaker(d, b);
+    let circuit_breaker = one_breaker(d, own_breaker, breaker_in_policies);
     forwarding::check(d, service.as_ref(), &policies, circuit_breaker.as_ref());
     let agents = b.list(d, &spec::AGENTS);
     if agents.is_empty() {
@@ -55,6 +58,21 @@ pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route>
         circuit_breaker,
         agents,
     })
+}
+
+/// The breaker that is written in the route or in its `policies`; reports one in both.
+fn one_breaker(
+    d: &mut Decoder<'_, '_>,
+    in_route: Option<CircuitBreaker>,
+    in_policies: Option<CircuitBreaker>,
+) -> Option<CircuitBreaker> {
+    if let (Some(one), Some(other)) = (&in_route, &in_policies) {
+        let (first, again) = (one.place.min(other.place), one.place.max(other.place));
+        let message = "`circuit-breaker` in a route and in its `policies` is the same setting";
+        let fault = Diagnostic::new(DiagnosticCode::RepeatedSetting, again, message);
+        d.push(fault.label("again here").related(first, "first here"));
+    }
+    in_route.or(in_policies)
 }
 
 fn form(service_type: Option<Setting<ServiceType>>) -> Setting<ServiceForm> {
@@ -231,17 +249,4 @@ fn static_files<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<StaticFile
         fallback,
         precompressed,
     })
-}
-
-fn breaker<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<CircuitBreaker> {
-    let b = b.inner(d, &circuit_breaker::CIRCUIT_BREAKER)?;
-    let breaker = CircuitBreaker {
-        place: b.place(d),
-        failure_threshold: b.setting(d, &circuit_breaker::FAILURE_THRESHOLD),
-        timeout: b.setting(d, &circuit_breaker::TIMEOUT),
-        success_threshold: b.setting(d, &circuit_breaker::SUCCESS_THRESHOLD),
-        half_open_max_requests: b.setting(d, &circuit_breaker::HALF_OPEN_MAX_REQUESTS),
-    };
-    b.close(d);
-    Some(breaker)
 }

@@ -147,6 +147,10 @@ fn beside_of_route(block: &str, inner: &str) -> &'static [&'static str] {
         "routes.route" if is("service-type \"builtin\"") => &["builtin-handler \"health\""],
         "routes.route" if is("service-type \"static\"") => &["static-files { root \"/srv/www\" }"],
         "routes.route" if ["upstream ", "redirect ", "respond "].into_iter().any(is) => &[],
+        "routes.route" if inner.contains("path-from-regex") => &[
+            "upstream \"other\"",
+            "matches { path-regex \"^/v1/(.*)$\" }",
+        ],
         "routes.route" => &["upstream \"other\""],
         "routes.route.redirect" if is("status") => &["to \"https\""],
         "routes.route.respond" if is("content-type") => &["body \"x\""],

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::client_key::ClientKey;
+use crate::fair_shares::FairShares;
 use proptest::prelude::{any, prop, prop_assert_eq, proptest};
 use std::collections::VecDeque;
 
@@ -40,7 +41,8 @@ fn push_to(queue: &mut RequestQueue, (route, client): (u64, u32), now_ns: u64) -
 
 /// The next request of a limit with room for all.
 fn pop(queue: &mut RequestQueue) -> Option<Ticket> {
-    let next = queue.pop(&FairShares::new(SEED), 1);
+    let shares = &FairShares::new(SEED);
+    let next = queue.pop(&[ShareCheck { shares, free: 1 }]);
     next.map(|(ticket, _)| ticket)
 }
 
@@ -181,7 +183,11 @@ fn routes_and_clients_with_their_share_are_passed_over_and_keep_their_turn() {
     let mut queue = queue(10);
     let [route, upstream, client, served] = [to(1, 2), to(2, 2), other(3, 1), other(3, 2)]
         .map(|claim| queue.push(claim, 0).unwrap().ticket);
-    let mut next = |free| queue.pop(&shares, free).map(|(ticket, _)| ticket);
+    let mut next = |free| {
+        let shares = &shares;
+        let next = queue.pop(&[ShareCheck { shares, free }]);
+        next.map(|(ticket, _)| ticket)
+    };
 
     assert_eq!(next(0), None);
     assert_eq!(next(2), Some(served));

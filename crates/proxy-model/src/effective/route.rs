@@ -232,6 +232,7 @@ fn rewrite(list: &mut List, rewrite: &Rewrite) {
         strip_prefix,
         replace_prefix,
         path,
+        captures,
         location,
         cookies,
     } = rewrite;
@@ -246,6 +247,7 @@ fn rewrite(list: &mut List, rewrite: &Rewrite) {
         text,
     );
     list.put_any(&rewrite_spec::REWRITE_PATH, path.as_ref(), text);
+    list.put_any(&rewrite_spec::REWRITE_CAPTURES, captures.as_ref(), text);
     list.put(&rewrite_spec::REWRITE_LOCATION, location, plain);
     list.put(&rewrite_spec::REWRITE_COOKIES, cookies, plain);
 }

@@ -1,7 +1,7 @@
 //! Users and passwords. [RFC 7617]
 
+use super::request_rate::RequestRate;
 use crate::place::{Place, Setting};
-use crate::policies::RequestRate;
 use proxy_auth::PasswordHash;
 use std::fmt;
 use std::path::PathBuf;

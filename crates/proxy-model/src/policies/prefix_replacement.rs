@@ -46,7 +46,7 @@ impl PrefixReplacement {
 }
 
 /// Checks that `text` is a path that can be sent as it is.
-fn check_path(text: &str) -> Result<(), String> {
+pub(super) fn check_path(text: &str) -> Result<(), String> {
     if !text.starts_with('/') {
         return Err(format!("`{text}` does not begin with `/`"));
     }

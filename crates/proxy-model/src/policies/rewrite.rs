@@ -1,9 +1,10 @@
 //! Rewriting of the path for the upstream.
 
+use super::capture_template::CaptureTemplate;
 use super::prefix_replacement::PrefixReplacement;
 use crate::place::{Place, Setting};
 
-/// The path that the upstream gets, instead of the client's; exactly one of the first three is written.
+/// The path that the upstream gets, instead of the client's; exactly one of the first four is written.
 #[derive(Clone, Debug)]
 pub struct Rewrite {
     /// Place of the block.
@@ -14,6 +15,8 @@ pub struct Rewrite {
     pub replace_prefix: Option<Setting<PrefixReplacement>>,
     /// The path for every request.
     pub path: Option<Setting<String>>,
+    /// The path made of captures of the route's `path-regex`.
+    pub captures: Option<Setting<CaptureTemplate>>,
     /// `Location` of responses is written back.
     pub location: Setting<bool>,
     /// `Path` and `Domain` of cookies in responses are written back.

@@ -2,13 +2,12 @@
 
 use crate::limits::in_flight_limit::InFlightLimit;
 use proxy_limits::{
-    Claim, ClientKey, Destination, FairShares, KeySeed, LimitReached, Occupancy, Permit,
-    RequestQueue, RequestQueueSettings, Ticket, fair_share,
+    Claim, FairShares, KeySeed, LimitReached, Occupancy, Permit, RequestQueue,
+    RequestQueueSettings, ShareCheck, Ticket, fair_share,
 };
 use proxy_model::Limits;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,9 +16,10 @@ use tokio::sync::{Notify, oneshot};
 
 /// A worker's share of the requests in flight: those it serves, and its queue.
 ///
-/// Half of the places are for the first requests. When fewer are free, in this worker or over all workers,
-/// each route, upstream and client has its share of the rest: see [`FairShares`]. A request waits only
-/// while the places of its own worker or of all workers are taken, or its shares are used up.
+/// Half of the places are for the first requests. When fewer are free, each route, upstream and client has its
+/// share of the rest: see [`FairShares`]. The places of this worker are shared by a table of its own, those of all
+/// workers by one table for all. A request waits only while the places of its own worker or of all workers are
+/// taken, or its shares are used up.
 #[derive(Debug)]
 pub struct Admission {
     limit: Arc<InFlightLimit>,
@@ -29,7 +29,6 @@ pub struct Admission {
     queue: RefCell<Queue>,
     /// Told when requests wait for a place of all workers, and there is room in this one.
     has_waiting: Notify,
-    seed: KeySeed,
 }
 
 #[derive(Debug)]
@@ -50,8 +49,16 @@ struct WaitingRequest {
 #[derive(Debug)]
 pub(crate) struct Place {
     admission: Rc<Admission>,
-    /// The holders that it counts for, if it was taken while places were short.
-    claim: Option<Box<Claim>>,
+    /// `None` if it was taken while half of the places were free.
+    counted: Option<Box<CountedClaim>>,
+}
+
+/// The holders that a place counts for.
+#[derive(Clone, Copy, Debug)]
+struct CountedClaim {
+    claim: Claim,
+    /// Counted among the places of all workers too, and not only of its own.
+    is_of_all: bool,
 }
 
 /// The limit that leaves no place for a request.
@@ -98,7 +105,6 @@ impl Admission {
                 requests: HashMap::new(),
             }),
             has_waiting: Notify::new(),
-            seed,
         }
     }
 
@@ -109,15 +115,9 @@ impl Admission {
         self.admit_waiting();
     }
 
-    /// The holders of a request, by names, which stay the same from plan to plan.
+    /// The holders of a request.
     pub(crate) fn claim(&self, route: &str, upstream: &str, client: IpAddr) -> Claim {
-        Claim {
-            destination: Destination {
-                route: self.seed.hash_one(route),
-                upstream: self.seed.hash_one(upstream),
-            },
-            client: ClientKey::from(client),
-        }
+        self.limit.claim(route, upstream, client)
     }
 
     /// A place, if there is one for the request; its claim is read only when places are short.
@@ -129,20 +129,29 @@ impl Admission {
         let all = self.limit.enter().ok()?;
         let own = self.occupancy();
         if own.is_short() || all.is_short() {
-            return self.enter_short(claim(), own.free().min(all.free()));
+            return self.enter_short(claim(), own, all);
         }
         Some(self.place(None))
     }
 
     /// The place that was taken among those of all workers, if the shares of the request allow it.
     #[cold]
-    fn enter_short(self: &Rc<Self>, claim: Claim, free: u32) -> Option<Place> {
-        let is_admitted = self.shares.borrow().admits(claim, free);
+    fn enter_short(self: &Rc<Self>, claim: Claim, own: Occupancy, all: Occupancy) -> Option<Place> {
+        let is_of_all = all.is_short();
+        let mut is_admitted = self.shares.borrow().admits(claim, own.free());
+        if is_admitted && is_of_all {
+            // Tested and counted under one lock: no two workers take the same free place for one holder.
+            let mut shares = self.limit.shares();
+            is_admitted = shares.admits(claim, all.free());
+            if is_admitted {
+                shares.enter(claim);
+            }
+        }
         if !is_admitted {
             self.limit.leave();
             return None;
         }
-        Some(self.place(Some(claim)))
+        Some(self.place(Some(CountedClaim { claim, is_of_all })))
     }
 
     /// Waits for a place, in turn with the requests of other routes and clients. Dropped, it leaves the
@@ -292,29 +301,55 @@ impl Admission {
     /// Gives the place that was taken among those of all workers to the next request that may have it. If
     /// none may, returns it.
     fn answer_next(self: &Rc<Self>, all: Occupancy) -> bool {
-        let free = self.occupancy().free().min(all.free());
+        let is_of_all = all.is_short();
         let mut queue = self.queue.borrow_mut();
-        let next = queue.order.pop(&self.shares.borrow(), free);
-        let next = next.and_then(|(ticket, claim)| Some((queue.requests.remove(&ticket)?, claim)));
-        drop(queue);
-        let Some((WaitingRequest { answer, permit, .. }, claim)) = next else {
+        let Some((ticket, claim)) = self.pop(&mut queue.order, all) else {
+            drop(queue);
             self.limit.leave();
             return false;
         };
-        drop(permit);
-        // Its client may leave at the same time: then the place is given back.
-        drop(answer.send(Ok(self.place(Some(claim)))));
+        let request = queue.requests.remove(&ticket);
+        drop(queue);
+        let place = self.place(Some(CountedClaim { claim, is_of_all }));
+        if let Some(WaitingRequest { answer, permit, .. }) = request {
+            drop(permit);
+            // Its client may leave at the same time: then the place is given back.
+            drop(answer.send(Ok(place)));
+        }
         true
     }
 
-    fn place(self: &Rc<Self>, claim: Option<Claim>) -> Place {
+    /// Takes the next request that the shares admit, and counts it among the places of all workers if these are
+    /// short.
+    fn pop(&self, order: &mut RequestQueue, all: Occupancy) -> Option<(Ticket, Claim)> {
+        let shares = self.shares.borrow();
+        let own = ShareCheck {
+            shares: &shares,
+            free: self.occupancy().free(),
+        };
+        if !all.is_short() {
+            return order.pop(&[own]);
+        }
+        let mut shares = self.limit.shares();
+        let of_all = ShareCheck {
+            shares: &shares,
+            free: all.free(),
+        };
+        let next = order.pop(&[own, of_all]);
+        if let Some((_, claim)) = next {
+            shares.enter(claim);
+        }
+        next
+    }
+
+    fn place(self: &Rc<Self>, counted: Option<CountedClaim>) -> Place {
         self.in_flight.set(self.in_flight.get() + 1);
-        if let Some(claim) = claim {
+        if let Some(CountedClaim { claim, .. }) = counted {
             self.shares.borrow_mut().enter(claim);
         }
         Place {
             admission: Rc::clone(self),
-            claim: claim.map(Box::new),
+            counted: counted.map(Box::new),
         }
     }
 
@@ -339,14 +374,19 @@ impl Admission {
         self.has_room() && self.has_waiting()
     }
 
-    /// The limit that leaves no place for a request: the one with fewer free places.
+    /// The limit that leaves no place for a request: the one whose share is used up, or that with fewer free
+    /// places.
     fn shortage(&self, claim: Claim) -> Shortage {
         let places = self.limit.places();
         let (held, max) = (places.held(), places.max());
         let (own, all) = (self.occupancy(), Occupancy { held, max });
-        let is_of_worker = own.free() <= all.free();
+        let has_places = own.free() > 0 && all.free() > 0;
+        let is_over_own = has_places && !self.shares.borrow().admits(claim, own.free());
+        let is_over_all =
+            has_places && all.is_short() && !self.limit.shares().admits(claim, all.free());
+        let is_share = is_over_own || is_over_all;
+        let is_of_worker = is_over_own || !is_over_all && own.free() <= all.free();
         let least = if is_of_worker { own } else { all };
-        let is_share = least.free() > 0 && !self.shares.borrow().admits(claim, least.free());
         Shortage {
             full: LimitReached {
                 held: least.held,
@@ -366,9 +406,13 @@ impl Admission {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let Self { admission, claim } = self;
-        if let Some(claim) = claim.take() {
-            admission.shares.borrow_mut().leave(*claim);
+        let Self { admission, counted } = self;
+        if let Some(counted) = counted.take() {
+            let CountedClaim { claim, is_of_all } = *counted;
+            admission.shares.borrow_mut().leave(claim);
+            if is_of_all {
+                admission.limit.shares().leave(claim);
+            }
         }
         let in_flight = admission.in_flight.get().saturating_sub(1);
         admission.in_flight.set(in_flight);

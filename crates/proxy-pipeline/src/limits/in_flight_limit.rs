@@ -1,7 +1,12 @@
 //! Places for requests in flight, over all workers.
 
-use proxy_limits::{ConcurrencyLimit, LimitReached, Occupancy};
+use proxy_limits::{
+    Claim, ClientKey, ConcurrencyLimit, Destination, FairShares, KeySeed, LimitReached, Occupancy,
+};
+use std::hash::BuildHasher;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
 /// How many requests may be served at once, and how many may wait for that, over all workers.
@@ -16,20 +21,42 @@ pub struct InFlightLimit {
     wanted: AtomicU32,
     /// Places handed over to a worker with waiting requests. Each still counts as taken.
     granted: Semaphore,
+    /// Places of all workers that were taken while half of them or fewer were free.
+    shares: Lock<FairShares>,
+    seed: KeySeed,
 }
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "held for look-ups in a table, and only while half of the places of all workers are taken"
+)]
+type Lock<T> = std::sync::Mutex<T>;
 
 /// A worker's wait for a place, until it is dropped.
 struct Wanted<'a>(&'a AtomicU32);
 
 impl InFlightLimit {
-    /// Up to `max` requests at once, and `max_waiting` that wait.
+    /// Up to `max` requests at once, and `max_waiting` that wait. `seed` is for the table of holders.
     #[must_use]
-    pub fn new(max: u32, max_waiting: u32) -> Self {
+    pub fn new(max: u32, max_waiting: u32, seed: KeySeed) -> Self {
         Self {
             places: ConcurrencyLimit::new(max),
             waiting: ConcurrencyLimit::new(max_waiting),
             wanted: AtomicU32::new(0),
             granted: Semaphore::new(0),
+            shares: Lock::new(FairShares::new(seed)),
+            seed,
+        }
+    }
+
+    /// The holders of a request, by names, which stay the same from plan to plan; equal in all workers.
+    pub(crate) fn claim(&self, route: &str, upstream: &str, client: IpAddr) -> Claim {
+        Claim {
+            destination: Destination {
+                route: self.seed.hash_one(route),
+                upstream: self.seed.hash_one(upstream),
+            },
+            client: ClientKey::from(client),
         }
     }
 
@@ -89,6 +116,12 @@ impl InFlightLimit {
         if self.is_wanted() {
             self.grant();
         }
+    }
+
+    /// The holders of the places that were taken while [`Occupancy::is_short`] held over all workers. One table
+    /// for all workers: with a table each, one holder would have its share as many times as there are workers.
+    pub(crate) fn shares(&self) -> MutexGuard<'_, FairShares> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cold]

@@ -2,7 +2,6 @@
 
 use crate::exchange::Exchange;
 use crate::worker::password_checks::{PasswordCheck, Verdict};
-use http::HeaderValue;
 use http::header::AUTHORIZATION;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::{ClientKey, RateDecision};
@@ -37,7 +36,7 @@ pub(crate) async fn check(
             credentials,
             attempts: limits.and_then(|limits| limits.attempts.clone()),
             client: ClientKey::from(exchange.completion.record.client_ip),
-            shared: Arc::clone(&worker.shared),
+            clock: worker.shared.clock,
         };
         // No thread for a client that has to wait.
         if let Some(decision) = check.refused() {
@@ -58,16 +57,6 @@ pub(crate) async fn check(
     }
     exchange.set_user(route, user);
     Ok(())
-}
-
-/// The challenge of a response to a request that was refused for `reason`.
-pub(crate) fn challenge(route: &RoutePlan, reason: Reason) -> Option<&HeaderValue> {
-    let auth = route.basic_auth.as_ref()?;
-    let is_ours = matches!(
-        reason,
-        Reason::CredentialsMissing | Reason::CredentialsInvalid
-    );
-    is_ours.then_some(&auth.challenge)
 }
 
 /// For the log; the client learns nothing of the user.

@@ -445,7 +445,7 @@ mod tests {
         let versions = ("1", "abc");
         let lifecycle = Lifecycle::new(versions, Arc::clone(registry), SystemTime::UNIX_EPOCH);
         let shared = Shared {
-            in_flight: Arc::new(InFlightLimit::new(10, 10)),
+            in_flight: Arc::new(InFlightLimit::new(10, 10, KeySeed { low: 1, high: 2 })),
             connections: ConcurrencyLimit::new(10),
             health_changes: Arc::default(),
             target_changes: Arc::default(),

@@ -139,10 +139,12 @@ impl ConnectionInfo {
     }
 
     /// Whether an idle HTTP/1.x connection ends now. One without a request so far stays open for its first, which may be
-    /// on its way; the time for a head bounds the wait.
+    /// on its way; the time for a head bounds the wait. Others under retired terms stay open for a moment.
     #[inline]
     pub fn should_close_idle(&self, worker: &Worker) -> bool {
-        self.must_close_now(worker) || (self.requests.get() > 0 && self.is_used_up(worker))
+        self.must_close_now(worker)
+            || (self.requests.get() > 0
+                && (self.terms.closes_idle(worker.clock.now()) || self.has_reached_maximum(worker)))
     }
 
     /// Whether an idle connection closes because the process has no descriptor left for another.
@@ -154,9 +156,13 @@ impl ConnectionInfo {
     /// Whether its terms are outdated, or its maximum of age or requests is reached.
     #[inline]
     fn is_used_up(&self, worker: &Worker) -> bool {
+        self.terms.is_retired() || self.has_reached_maximum(worker)
+    }
+
+    #[inline]
+    fn has_reached_maximum(&self, worker: &Worker) -> bool {
         let max_requests = self.terms.max_requests;
-        self.terms.is_retired()
-            || self.ends_at <= worker.clock.now()
+        self.ends_at <= worker.clock.now()
             || max_requests.is_some_and(|max| u64::from(max) <= self.requests.get())
     }
 

@@ -1,5 +1,6 @@
 //! Terms of client connections: maximum age and number of requests, and whether they still apply.
 
+use proxy_clock::Tick;
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ pub struct ConnectionTerms {
     pub max_age: Option<Duration>,
     /// Maximum number of requests on a connection; `None` is unlimited.
     pub max_requests: Option<u32>,
-    retired: Cell<bool>,
+    /// The tick at which idle connections close, if the terms are retired.
+    retired: Cell<Option<Tick>>,
     needs_certificate: Cell<bool>,
 }
 
@@ -25,17 +27,25 @@ impl ConnectionTerms {
         }
     }
 
-    /// Ends the connections under these terms, each after its current response. The listener has
-    /// other settings now; with `needs_certificate` they require a client certificate.
-    pub fn retire(&self, needs_certificate: bool) {
-        self.retired.set(true);
+    /// Ends the connections under these terms, each after its current response, and idle HTTP/1.x ones at
+    /// `close_idle_at`, so that a request on its way is answered. The listener has other settings now; with
+    /// `needs_certificate` they require a client certificate.
+    pub fn retire(&self, close_idle_at: Tick, needs_certificate: bool) {
+        self.retired.set(Some(close_idle_at));
         self.needs_certificate.set(needs_certificate);
     }
 
     /// Whether the listener has other settings now.
     #[inline]
     pub fn is_retired(&self) -> bool {
-        self.retired.get()
+        self.retired.get().is_some()
+    }
+
+    /// Whether idle connections close, because the terms are retired and requests on their way have had time to
+    /// arrive.
+    #[inline]
+    pub(crate) fn closes_idle(&self, now: Tick) -> bool {
+        self.retired.get().is_some_and(|at| at <= now)
     }
 
     /// Whether the listener requires a client certificate now, and did not at the time of accept.

@@ -1,9 +1,9 @@
 //! Threads that compare passwords with their hashes, which takes milliseconds to seconds.
 
 use crate::worker::disk::{JobQueue, Work};
-use crate::worker::state::Shared;
 use crate::worker::time::Time;
 use proxy_auth::{BasicCredentials, UserTable};
+use proxy_clock::ProcessClock;
 use proxy_errors::Detail;
 use proxy_limits::{
     ClientKey, ConcurrencyLimit, KeyedBuckets, LimitReached, RateDecision, RateKey,
@@ -31,7 +31,7 @@ pub(crate) struct PasswordCheck {
     /// Wrong passwords by client.
     pub(crate) attempts: Option<Arc<KeyedBuckets>>,
     pub(crate) client: ClientKey,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) clock: ProcessClock,
 }
 
 /// The result of a check.
@@ -84,7 +84,7 @@ impl PasswordCheck {
     /// The decision that makes the client wait, if it has no attempt left.
     pub(crate) fn refused(&self) -> Option<RateDecision> {
         let attempts = self.attempts.as_ref()?;
-        let now_ns = Time::shared_ns(&self.shared.clock);
+        let now_ns = Time::shared_ns(&self.clock);
         let decision = attempts.peek(&RateKey::Client(self.client), now_ns);
         (!decision.admitted).then_some(decision)
     }
@@ -99,7 +99,7 @@ impl PasswordCheck {
             return Verdict::Right;
         }
         if let Some(attempts) = &self.attempts {
-            let now_ns = Time::shared_ns(&self.shared.clock);
+            let now_ns = Time::shared_ns(&self.clock);
             attempts.admit(&RateKey::Client(self.client), now_ns);
         }
         Verdict::Wrong

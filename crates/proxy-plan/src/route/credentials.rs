@@ -3,14 +3,14 @@
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderValue};
 use proxy_auth::{BasicCredentials, UserTable};
+use proxy_errors::Reason;
 use proxy_model::{BasicAuth, UsersFile};
 use std::sync::Arc;
 
 /// The users that may use a route.
 #[derive(Debug)]
 pub struct BasicAuthPlan {
-    /// Value of `WWW-Authenticate`.
-    pub challenge: HeaderValue,
+    challenge: HeaderValue,
     /// The users with their hashes.
     pub users: Arc<UserTable>,
     /// The upstream gets the credentials.
@@ -42,6 +42,16 @@ impl BasicAuthPlan {
             users: Arc::new(UserTable::new(users)),
             forward_credentials: **forward_credentials,
         }
+    }
+
+    /// The value of `WWW-Authenticate` for a request that is refused for `reason`.
+    #[must_use]
+    pub fn challenge(&self, reason: Reason) -> Option<&HeaderValue> {
+        let is_ours = matches!(
+            reason,
+            Reason::CredentialsMissing | Reason::CredentialsInvalid
+        );
+        is_ours.then_some(&self.challenge)
     }
 
     /// The credentials in `headers`: exactly one well-formed field.

@@ -3,7 +3,7 @@
 use crate::pattern_error::PatternError;
 use regex_automata::meta::{self, Config};
 use regex_automata::util::syntax;
-use regex_automata::{Input, MatchKind};
+use regex_automata::{Input, MatchKind, PatternID};
 use std::sync::Arc;
 
 /// Maximum size of each compiled automaton of a regex, in bytes.
@@ -118,6 +118,25 @@ impl PathRegex {
 
     pub(crate) fn is_match(&self, path: &str) -> bool {
         self.compiled.is_match(Input::new(path.as_bytes()))
+    }
+
+    /// The text of each group in `path`, the whole match first; `None` if it does not match.
+    pub(crate) fn captures<'p>(&self, path: &'p str) -> Option<Vec<Option<&'p str>>> {
+        let mut captures = self.compiled.create_captures();
+        self.compiled
+            .captures(Input::new(path.as_bytes()), &mut captures);
+        let groups = captures.iter();
+        let texts = groups.map(|group| group.and_then(|span| path.get(span.range())));
+        captures.is_match().then(|| texts.collect())
+    }
+
+    /// The index of the group with this number or name.
+    pub(crate) fn group(&self, name: &str) -> Option<usize> {
+        let groups = self.compiled.group_info();
+        match name.parse::<usize>() {
+            Ok(index) => (index < groups.group_len(PatternID::ZERO)).then_some(index),
+            Err(_) => groups.to_index(PatternID::ZERO, name),
+        }
     }
 
     pub(crate) fn as_str(&self) -> &str {

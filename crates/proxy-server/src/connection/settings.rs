@@ -3,6 +3,7 @@
 use crate::connection::http2::settings as http2_settings;
 use crate::connection::http2::task_pool::TaskPool;
 use ipnet::IpNet;
+use proxy_clock::Tick;
 use proxy_framing::HeadLimits;
 use proxy_model::Limits;
 use proxy_pipeline::ConnectionTerms;
@@ -102,12 +103,13 @@ impl ConnectionSettings {
         self.conditions == other.conditions
     }
 
-    /// Retires the connections accepted under these settings in favour of `successor`.
-    pub(crate) fn retire(&self, successor: &Rc<Self>) {
+    /// Retires the connections accepted under these settings in favour of `successor`; idle HTTP/1.x ones close at
+    /// `close_idle_at`.
+    pub(crate) fn retire(&self, successor: &Rc<Self>, close_idle_at: Tick) {
         let tls = successor.conditions.tls.as_ref();
         let needs_certificate =
             tls.is_some_and(|(tls, _)| matches!(tls.client_auth, ClientAuth::Required { .. }));
-        self.terms.retire(needs_certificate);
+        self.terms.retire(close_idle_at, needs_certificate);
         // Already set if the listener was bound anew under the same name, which has its own.
         drop(self.successor.set(Rc::clone(successor)));
     }

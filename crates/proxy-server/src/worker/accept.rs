@@ -62,13 +62,18 @@ impl WorkerListener {
     }
 
     /// Applies `settings` to connections accepted from now on, and retires connections accepted
-    /// under incompatible ones. Returns whether any may have been retired.
-    pub(crate) fn update_settings(&self, settings: &Rc<ConnectionSettings>) -> bool {
+    /// under incompatible ones: idle HTTP/1.x ones close at `close_idle_at`. Returns whether any may have been
+    /// retired.
+    pub(crate) fn update_settings(
+        &self,
+        settings: &Rc<ConnectionSettings>,
+        close_idle_at: Tick,
+    ) -> bool {
         let mut held = self.settings.borrow_mut();
         if settings.suit_connections_of(&held) {
             return false;
         }
-        held.retire(settings);
+        held.retire(settings, close_idle_at);
         *held = Rc::clone(settings);
         true
     }

@@ -82,6 +82,28 @@ fn a_greedy_client_leaves_places_to_other_clients() {
 }
 
 #[test]
+fn a_greedy_client_leaves_places_of_its_route_to_other_clients() {
+    let gate = Gate::new();
+    let hung = Upstream::slow_reader(&gate);
+    let healthy = answering();
+    let limits = "max-in-flight-requests-per-worker 100; max-queue-wait-secs 60";
+    let proxyd = with_hung_route(limits, &hung, &healthy);
+    let mut clients: Vec<_> = (0..100)
+        .map(|_| asking(&proxyd, "/hung", "192.0.2.1"))
+        .collect();
+    hung.wait_for_requests(95);
+
+    for number in 0..2 {
+        clients.push(asking(&proxyd, "/hung", &format!("198.51.100.{number}")));
+        hung.wait_for_requests(96 + number);
+    }
+    gate.open();
+    for client in &mut clients {
+        assert_eq!(client.response().status, 200);
+    }
+}
+
+#[test]
 fn a_request_over_its_share_is_told_so() {
     let gate = Gate::new();
     let (hung, healthy) = (Upstream::slow_reader(&gate), answering());

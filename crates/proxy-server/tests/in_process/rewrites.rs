@@ -147,3 +147,45 @@ fn a_stripped_prefix_is_put_before_locations() {
     assert_eq!(fields.get("content-location"), Some("/api/users/7"));
     assert_eq!(fields.get("set-cookie"), Some("s=1; Path=/api/"));
 }
+
+#[test]
+fn a_path_is_made_of_captures_of_the_regex() {
+    let upstream = Upstream::saying("x");
+    let proxyd = Config::through(
+        &upstream,
+        "matches { path-regex \"^/v1/(?P<kind>[a-z]+)(/.*)?$\" }; \
+         rewrite { path-from-regex \"/v2$2/${kind}\" }",
+    )
+    .start();
+    let mut client = proxyd.connect();
+
+    for (sent, expected) in [
+        ("/v1/users/7?a=b", "/v2/7/users?a=b"),
+        ("/v1/users", "/v2/users"),
+        ("/v1/users//evil.example", "/v2//evil.example/users"),
+    ] {
+        assert_eq!(client.ask(get(sent, &[])).status, 200, "{sent}");
+        assert_eq!(upstream.last_request().target, expected, "{sent}");
+    }
+}
+
+#[test]
+fn a_path_made_of_captures_never_leaves_its_root_and_names_no_host() {
+    let upstream = Upstream::saying("x");
+    let proxyd = Config::through(
+        &upstream,
+        "matches { path-regex \"^/a(.*)z$\" }; rewrite { path-from-regex \"/$1\" }",
+    )
+    .start();
+    let mut client = proxyd.connect();
+
+    assert_eq!(client.ask(get("/a//evil.example/z", &[])).status, 200);
+    assert_eq!(upstream.last_request().target, "/evil.example/");
+    // They would become `/..` and `/../x/`.
+    for sent in ["/a..z", "/a../x/z"] {
+        let response = client.ask(get(sent, &[]));
+        assert_eq!(response.status, 400, "{sent}");
+        assert_eq!(reason(&proxyd, &response), "ambiguous_path");
+    }
+    assert_eq!(upstream.requests().len(), 1);
+}

@@ -75,9 +75,10 @@ fn an_authority_alone_is_shown_the_certificate_of_its_validation() {
     let expected = Some(certificate.to_vec());
     assert_eq!(shown(&[CHALLENGE_PROTOCOL], "a.example"), expected);
     assert!(shown(&[CHALLENGE_PROTOCOL], "b.example").is_none());
-    for protocols in [&[&b"h2"[..], CHALLENGE_PROTOCOL][..], &[b"http/1.1"], &[]] {
-        let usual = shown(protocols, "a.example");
-        assert!(usual.is_some() && usual != expected, "{protocols:?}");
+    let usual: [&[&[u8]]; 3] = [&[b"h2", CHALLENGE_PROTOCOL], &[b"http/1.1"], &[]];
+    for protocols in usual {
+        let leaf = shown(protocols, "a.example");
+        assert!(leaf.is_some() && leaf != expected, "{protocols:?}");
     }
     challenges.withdraw("a.example");
     assert!(shown(&[CHALLENGE_PROTOCOL], "a.example").is_none());

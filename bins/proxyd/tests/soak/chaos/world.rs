@@ -179,9 +179,11 @@ impl World {
         };
         let told = match reply {
             DnsReply::Addresses(..) => "name with other addresses".to_owned(),
-            DnsReply::Services(..) | DnsReply::Failure | DnsReply::Silence | DnsReply::Garbage => {
-                format!("name server's {reply:?}")
-            }
+            DnsReply::Services(..)
+            | DnsReply::TextsIn(_)
+            | DnsReply::Failure
+            | DnsReply::Silence
+            | DnsReply::Garbage => format!("name server's {reply:?}"),
         };
         self.dns.set(NAME, reply);
         told

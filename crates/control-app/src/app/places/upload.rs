@@ -21,7 +21,7 @@ const MAX_FURTHER_UPLOADS: usize = 2;
 const MAX_USER_UPLOADS: usize = 2;
 /// The longest time that a further upload waits for a place.
 const MAX_WAIT: Duration = Duration::from_secs(2);
-/// The longest time that the first upload of an organization waits: slow ones of others are cut meanwhile.
+/// The longest time that the first upload of an organization waits: slow uploads of other organizations are cut meanwhile.
 const MAX_FIRST_WAIT: Duration = Duration::from_secs(15);
 
 /// The places of this replica.
@@ -82,7 +82,7 @@ impl UploadPlaces {
 }
 
 impl UploadPlace {
-    /// Whether others wait, for the reader of the body.
+    /// The pressure on this upload, for the reader of its body.
     pub fn pressure(&self) -> UploadPressure {
         self.pressure.clone()
     }

@@ -1,6 +1,6 @@
 //! Rewriting of the path for the upstream.
 
-use crate::policies::PrefixReplacement;
+use crate::policies::{CaptureTemplate, PrefixReplacement};
 use crate::registry::kind::{Block, Pair};
 use crate::registry::spec::{Given, Unset};
 use crate::registry::table::{block, flag, pair, settings, text};
@@ -44,6 +44,17 @@ settings! {
     )
     .optional("the path is not replaced as a whole")
     .enforced(BY, "an_upstream_gets_the_rewritten_path");
+    /// The path made of captures of the route's `path-regex`, which is its only condition on paths: `$1` or
+    /// `${name}` is a group, and nothing if it has no part in the match; `$$` is a `$`. The result begins with
+    /// exactly one slash; one that leaves its root is refused with 400.
+    REWRITE_CAPTURES: Text<CaptureTemplate>, Unset = text(
+        "routes.route.policies.rewrite.path-from-regex",
+        "a path",
+        "/v2/$1",
+        CaptureTemplate::parse,
+    )
+    .optional("nothing is captured")
+    .enforced(BY, "a_path_is_made_of_captures_of_the_regex");
     /// Whether `Location` and `Content-Location` of responses are written back: the replaced beginning of a
     /// path, and the origin of the upstream (its target, or the `Host` that is set) by the client's.
     REWRITE_LOCATION: Flag, Given<bool> = flag("routes.route.policies.rewrite.location")

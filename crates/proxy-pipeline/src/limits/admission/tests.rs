@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 const START: Duration = Duration::ZERO;
 
 /// `workers` workers of a process with these limits.
-fn workers(workers: usize, limits: &str) -> Vec<Rc<Admission>> {
+fn workers(workers: u64, limits: &str) -> Vec<Rc<Admission>> {
     let text = format!(
         "listeners {{ listener \"main\" {{ address \"127.0.0.1:0\" }} }}\n\
          routes {{ route \"r\" {{ upstream \"u\" }} }}\n\
@@ -16,10 +16,12 @@ fn workers(workers: usize, limits: &str) -> Vec<Rc<Admission>> {
          limits {{ {limits} }}"
     );
     let limits = proxy_config::parse(&text, "test.kdl").unwrap().model.limits;
-    let shared = InFlightLimit::new(*limits.max_in_flight_requests, *limits.max_queued_requests);
-    let shared = Arc::new(shared);
+    let (max, max_waiting) = (*limits.max_in_flight_requests, *limits.max_queued_requests);
     let seed = KeySeed { low: 3, high: 4 };
-    let worker = |_| Rc::new(Admission::new(Arc::clone(&shared), &limits, seed));
+    let shared = Arc::new(InFlightLimit::new(max, max_waiting, seed));
+    // As in the process, where each worker has its own seed.
+    let seed = |low| KeySeed { low, high: 5 };
+    let worker = |low| Rc::new(Admission::new(Arc::clone(&shared), &limits, seed(low)));
     (0..workers).map(worker).collect()
 }
 
@@ -110,6 +112,46 @@ fn all_workers_together_leave_places_too() {
             .iter()
             .all(|worker| enter(worker, "healthy", 1).is_some())
     );
+}
+
+#[test]
+fn one_client_has_one_share_of_all_workers_and_not_one_in_each() {
+    for (count, max, expected) in [(1, 100, 95), (3, 100, 95), (4, 100, 95), (16, 400, 378)] {
+        let workers = workers(count, &format!("max-in-flight-requests {max}"));
+        let mut hung = Vec::new();
+        for _ in 0..max {
+            hung.extend(workers.iter().filter_map(|worker| enter(worker, "hung", 1)));
+        }
+
+        assert_eq!(hung.len(), expected, "{count} workers");
+        for worker in &workers {
+            assert!(enter(worker, "healthy", 2).is_some());
+        }
+        drop(hung);
+        assert!(workers[0].limit.shares().is_empty());
+    }
+}
+
+#[test]
+fn one_client_leaves_places_to_others_on_the_same_route() {
+    for limits in [
+        "max-in-flight-requests 400",
+        "max-in-flight-requests-per-worker 400",
+    ] {
+        let workers = workers(1, limits);
+        let worker = &workers[0];
+        let hung: Vec<_> = (0..400).map_while(|_| enter(worker, "r", 1)).collect();
+        assert_eq!(hung.len(), 378);
+        let mut over_share = wait(worker, "r", 1);
+
+        let served: Vec<_> = (2..7).map(|client| enter(worker, "r", client)).collect();
+        assert!(served.iter().all(Option::is_some));
+        drop(served);
+        // Another client's request passes over it in the queue.
+        let mut waits: Waiting<'_> = Box::pin(worker.wait(claim(worker, "r", 8), START));
+        assert!(matches!(poll(&mut waits), Poll::Ready(Ok(_))));
+        assert!(poll(&mut over_share).is_pending());
+    }
 }
 
 #[test]

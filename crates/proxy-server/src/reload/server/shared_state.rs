@@ -18,7 +18,7 @@ pub(super) fn new(
     let (max, max_waiting) = (*limits.max_in_flight_requests, *limits.max_queued_requests);
     let connections = descriptors::max_connections(*limits.max_total_connections);
     Shared {
-        in_flight: Arc::new(InFlightLimit::new(max, max_waiting)),
+        in_flight: Arc::new(InFlightLimit::new(max, max_waiting, seed)),
         connections: ConcurrencyLimit::new(connections),
         clients: ConnectionsByClient::new(*limits.max_connections_per_client, seed),
         memory: Arc::default(),

@@ -60,8 +60,7 @@ impl Observer {
             } => {
                 self.valid(*not_after, *renew_at);
                 self.count("success");
-                let (not_after, renew_at) = (timestamp(*not_after), timestamp(*renew_at));
-                tracing::info!(hosts, not_after, renew_at, "a certificate was obtained");
+                log_obtained(&hosts, *not_after, *renew_at);
             }
             Event::Ordering => {
                 self.state.next_attempt = None;
@@ -81,17 +80,7 @@ impl Observer {
                     detail: error.to_string(),
                     advice: error.advice(settings),
                 };
-                let stored_until = not_after.map(timestamp);
-                tracing::error!(
-                    hosts,
-                    problem = failure.problem,
-                    detail = failure.detail,
-                    advice = failure.advice,
-                    failures,
-                    retry_at = timestamp(*retry_at),
-                    stored_until = stored_until.as_deref().unwrap_or("none"),
-                    "a certificate could not be obtained"
-                );
+                log_failure(&hosts, &failure, *retry_at, *not_after);
                 self.state.failure = Some(failure);
                 self.state.not_after = *not_after;
                 self.state.next_attempt = Some(*retry_at);
@@ -145,4 +134,36 @@ impl Observer {
 /// The name of a certificate in metrics and in `/status`.
 pub(super) fn shown(file: &Path) -> String {
     file.display().to_string()
+}
+
+fn log_obtained(hosts: &str, not_after: SystemTime, renew_at: SystemTime) {
+    let (not_after, renew_at) = (timestamp(not_after), timestamp(renew_at));
+    tracing::info!(hosts, not_after, renew_at, "a certificate was obtained");
+}
+
+fn log_failure(
+    hosts: &str,
+    failure: &ObtainingFailure,
+    retry_at: SystemTime,
+    not_after: Option<SystemTime>,
+) {
+    let ObtainingFailure {
+        at: _,
+        failures,
+        problem,
+        detail,
+        advice,
+    } = failure;
+    let retry_at = timestamp(retry_at);
+    let stored_until = not_after.map_or_else(|| "none".to_owned(), timestamp);
+    tracing::error!(
+        hosts,
+        problem,
+        detail,
+        advice,
+        failures,
+        retry_at,
+        stored_until,
+        "a certificate could not be obtained"
+    );
 }
