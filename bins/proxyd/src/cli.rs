@@ -193,14 +193,26 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         check: bool,
     },
-    /// Convert a configuration to the current version of the language, keeping comments and layout.
+    /// Convert a configuration to the current version of the language, keeping comments and layout; with `--from`
+    /// write one from the configuration of another server.
     Migrate {
         /// The configuration file.
         file: PathBuf,
+        /// The server that the file is for.
+        #[arg(long, value_enum, value_name = "SERVER")]
+        from: Option<ForeignServer>,
         /// The file to write.
         #[arg(short, long, value_name = "OUT")]
         output: PathBuf,
     },
+}
+
+/// A server with configurations that can be migrated.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ForeignServer {
+    Nginx,
+    Caddy,
+    Haproxy,
 }
 
 /// The request to explain; it is not sent.

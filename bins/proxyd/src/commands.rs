@@ -6,6 +6,7 @@ mod diff;
 mod doctor;
 mod fmt;
 mod init;
+mod migrate;
 mod plan_file;
 mod replay;
 
@@ -52,9 +53,10 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Some(Subcommands::Config(ConfigCommand::Test { file, json, .. })) => {
             config_test::run(&file, json)
         }
-        Some(Subcommands::Config(ConfigCommand::Migrate { file, output })) => {
-            migrate(&file, &output)
-        }
+        Some(Subcommands::Config(ConfigCommand::Migrate { file, from, output })) => match from {
+            Some(from) => migrate::foreign(from, &file, &output),
+            None => migrate::own(&file, &output),
+        },
         Some(Subcommands::Config(ConfigCommand::Fmt { files, check })) => fmt::run(&files, check),
         Some(Subcommands::Explain(explain)) => crate::explain::run(explain),
         Some(Subcommands::Diff(arguments)) => diff::run(&arguments),
@@ -169,39 +171,6 @@ fn check(file: &Path, strict: bool, json: bool) -> ExitCode {
     } else {
         ExitCode::from(EXIT_FAULTS)
     }
-}
-
-fn migrate(file: &Path, output: &Path) -> ExitCode {
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) => {
-            print_error(format_args!("cannot read {}: {error}", file.display()));
-            return ExitCode::from(EXIT_FAULTS);
-        }
-    };
-    let name = file.display().to_string();
-    let migrated = match proxy_config::migrate(&text, &name) {
-        Ok(migrated) => migrated,
-        Err(report) => {
-            print_report(&report);
-            return ExitCode::from(EXIT_FAULTS);
-        }
-    };
-    if let Err(error) = std::fs::write(output, &migrated.text) {
-        print_error(format_args!("cannot write {}: {error}", output.display()));
-        return ExitCode::from(EXIT_FAULTS);
-    }
-    for note in &migrated.notes {
-        say(note);
-    }
-    // Notes on the order of routes need the included files; a configuration with faults has none.
-    if let Ok(loaded) = proxy_config::load(file) {
-        for note in proxy_config::route_order_notes(&loaded) {
-            say(note);
-        }
-    }
-    say(format_args!("{} written", output.display()));
-    ExitCode::SUCCESS
 }
 
 fn source(config: Option<PathBuf>) -> Source {

@@ -49,6 +49,7 @@ const ROWS: &[Row] = &[
         layer: "model",
         chains: &[
             &["proxy-plan", "proxy-config", "proxy-model"],
+            &["proxy-migrate"],
             &["proxy-telemetry"],
             &["control-domain", "control-auth"],
             &["control-domain", "control-sso"],

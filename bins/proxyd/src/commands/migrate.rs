@@ -1,0 +1,115 @@
+//! `proxyd config migrate`.
+
+use crate::cli::ForeignServer;
+use crate::terminal::{print_error, print_report, say};
+use proxy_migrate::{Language, Source};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const EXIT_FAULTS: u8 = 1;
+
+/// Migrates a configuration of this program.
+pub(super) fn own(file: &Path, output: &Path) -> ExitCode {
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) => {
+            print_error(format_args!("cannot read {}: {error}", file.display()));
+            return ExitCode::from(EXIT_FAULTS);
+        }
+    };
+    let name = file.display().to_string();
+    let migrated = match proxy_config::migrate(&text, &name) {
+        Ok(migrated) => migrated,
+        Err(report) => {
+            print_report(&report);
+            return ExitCode::from(EXIT_FAULTS);
+        }
+    };
+    if let Err(error) = std::fs::write(output, &migrated.text) {
+        print_error(format_args!("cannot write {}: {error}", output.display()));
+        return ExitCode::from(EXIT_FAULTS);
+    }
+    for note in &migrated.notes {
+        say(note);
+    }
+    // Notes on the order of routes need the included files; a configuration with faults has none.
+    if let Ok(loaded) = proxy_config::load(file) {
+        for note in proxy_config::route_order_notes(&loaded) {
+            say(note);
+        }
+    }
+    say(format_args!("{} written", output.display()));
+    ExitCode::SUCCESS
+}
+
+/// Writes a configuration from that of another server.
+pub(super) fn foreign(from: ForeignServer, file: &Path, output: &Path) -> ExitCode {
+    let language = match from {
+        ForeignServer::Nginx => Language::Nginx,
+        ForeignServer::Caddy => Language::Caddy,
+        ForeignServer::Haproxy => Language::Haproxy,
+    };
+    let name = file.display().to_string();
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) => {
+            print_error(format_args!("cannot read {name}: {error}"));
+            return ExitCode::from(EXIT_FAULTS);
+        }
+    };
+    let folder = file.parent().map(Path::to_owned).unwrap_or_default();
+    let included = |pattern: &str| included(&folder, pattern);
+    let migrated = match proxy_migrate::migrate(language, &Source { name, text }, &included) {
+        Ok(migrated) => migrated,
+        Err(error) => {
+            print_error(format_args!("{error}"));
+            return ExitCode::from(EXIT_FAULTS);
+        }
+    };
+    if let Err(error) = std::fs::write(output, &migrated.text) {
+        print_error(format_args!("cannot write {}: {error}", output.display()));
+        return ExitCode::from(EXIT_FAULTS);
+    }
+    for left in &migrated.left {
+        say(left);
+    }
+    say(format_args!(
+        "{} written; {} directives to look at",
+        output.display(),
+        migrated.left.len()
+    ));
+    ExitCode::SUCCESS
+}
+
+/// The files of an `include`, sorted: `*` may stand in the last part of its path.
+fn included(folder: &Path, pattern: &str) -> Vec<Source> {
+    let path = folder.join(pattern);
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let name = name.unwrap_or_default();
+    let mut files: Vec<PathBuf> = match name.split_once('*') {
+        None => vec![path],
+        Some((before, after)) => {
+            let within = path.parent().map(Path::to_owned).unwrap_or_default();
+            let entries = std::fs::read_dir(&within).into_iter().flatten().flatten();
+            let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            let fits = |name: &String| {
+                name.len() >= before.len() + after.len()
+                    && name.starts_with(before)
+                    && name.ends_with(after)
+                    && (!name.starts_with('.') || before.starts_with('.'))
+            };
+            names.filter(fits).map(|name| within.join(name)).collect()
+        }
+    };
+    files.sort();
+    let sources = files.into_iter().filter_map(|file| {
+        let text = std::fs::read_to_string(&file).ok()?;
+        Some(Source {
+            name: file.display().to_string(),
+            text,
+        })
+    });
+    sources.collect()
+}

@@ -1,0 +1,205 @@
+//! The syntax of Caddyfiles: lines of words, and blocks.
+
+use crate::migrated::{Place, SyntaxError};
+use crate::source::Source;
+
+/// A line with its block.
+#[derive(Clone, Debug)]
+pub(super) struct Directive {
+    pub(super) words: Vec<String>,
+    pub(super) block: Vec<Directive>,
+    pub(super) has_block: bool,
+    pub(super) place: Place,
+}
+
+const MAX_DEPTH: usize = 32;
+
+impl Directive {
+    pub(super) fn name(&self) -> &str {
+        self.word(0)
+    }
+
+    /// A word; empty if there is none.
+    pub(super) fn word(&self, index: usize) -> &str {
+        self.words.get(index).map_or("", String::as_str)
+    }
+
+    pub(super) fn arguments(&self) -> &[String] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    pub(super) fn shown(&self) -> String {
+        self.words.join(" ")
+    }
+}
+
+/// The sites of a file, with the words of snippets in the place of each `import`.
+pub(super) fn parse(source: &Source) -> Result<Vec<Directive>, SyntaxError> {
+    let mut lexer = Lexer {
+        file: &source.name,
+        chars: source.text.chars().peekable(),
+        line: 1,
+    };
+    let lines = lexer.block(0)?;
+    let has_sites = lines.first().is_none_or(|line| line.has_block);
+    let mut sites = if has_sites { lines } else { one_site(lines) };
+    let snippets: Vec<Directive> = sites.iter().filter(|it| is_snippet(it)).cloned().collect();
+    sites.retain(|it| !is_snippet(it));
+    for site in &mut sites {
+        site.block = imported(std::mem::take(&mut site.block), &snippets, 0);
+    }
+    Ok(sites)
+}
+
+/// A file with one site may leave the braces out.
+fn one_site(mut lines: Vec<Directive>) -> Vec<Directive> {
+    if lines.is_empty() {
+        return lines;
+    }
+    let mut site = lines.remove(0);
+    site.block = lines;
+    site.has_block = true;
+    vec![site]
+}
+
+fn is_snippet(line: &Directive) -> bool {
+    line.has_block && line.name().starts_with('(')
+}
+
+fn imported(block: Vec<Directive>, snippets: &[Directive], depth: usize) -> Vec<Directive> {
+    let mut expanded = Vec::new();
+    for mut line in block {
+        line.block = imported(line.block, snippets, depth);
+        let wanted = format!("({})", line.word(1));
+        let snippet = snippets.iter().find(|it| it.name() == wanted);
+        match snippet {
+            Some(snippet) if line.name() == "import" && depth < MAX_DEPTH => {
+                expanded.extend(imported(
+                    snippet.block.clone(),
+                    snippets,
+                    depth + MAX_DEPTH / 4,
+                ));
+            }
+            _ => expanded.push(line),
+        }
+    }
+    expanded
+}
+
+struct Lexer<'t> {
+    file: &'t str,
+    chars: std::iter::Peekable<std::str::Chars<'t>>,
+    line: u32,
+}
+
+impl Lexer<'_> {
+    fn block(&mut self, depth: usize) -> Result<Vec<Directive>, SyntaxError> {
+        if depth > MAX_DEPTH {
+            return Err(self.error("blocks are nested more than 32 deep"));
+        }
+        let mut lines = Vec::new();
+        let mut words: Vec<String> = Vec::new();
+        let mut place = self.place();
+        loop {
+            while self
+                .chars
+                .peek()
+                .is_some_and(|c| matches!(c, ' ' | '\t' | '\r'))
+            {
+                self.bump();
+            }
+            if words.is_empty() {
+                place = self.place();
+            }
+            let end = |words: &mut Vec<String>,
+                       lines: &mut Vec<Directive>,
+                       block: Option<Vec<Directive>>| {
+                if words.is_empty() && block.is_none() {
+                    return;
+                }
+                lines.push(Directive {
+                    words: std::mem::take(words),
+                    has_block: block.is_some(),
+                    block: block.unwrap_or_default(),
+                    place: place.clone(),
+                });
+            };
+            match self.chars.peek().copied() {
+                None => {
+                    end(&mut words, &mut lines, None);
+                    return if depth == 0 {
+                        Ok(lines)
+                    } else {
+                        Err(self.error("the file ends within a block"))
+                    };
+                }
+                Some('\n') => {
+                    self.bump();
+                    // Addresses go on behind a comma.
+                    let goes_on =
+                        depth == 0 && words.last().is_some_and(|word| word.ends_with(','));
+                    if !goes_on {
+                        end(&mut words, &mut lines, None);
+                    }
+                }
+                Some('#') => {
+                    while self.chars.peek().is_some_and(|c| *c != '\n') {
+                        self.bump();
+                    }
+                }
+                Some(_) => match self.word()?.as_str() {
+                    "{" => {
+                        let block = self.block(depth + 1)?;
+                        end(&mut words, &mut lines, Some(block));
+                    }
+                    "}" if words.is_empty() && depth > 0 => return Ok(lines),
+                    "}" => return Err(self.error("`}` closes nothing here")),
+                    word => words.push(word.to_owned()),
+                },
+            }
+        }
+    }
+
+    fn word(&mut self) -> Result<String, SyntaxError> {
+        let mut word = String::new();
+        if let Some(quote) = self.chars.next_if(|c| matches!(c, '"' | '`')) {
+            loop {
+                match self.bump() {
+                    Some('\\') if quote == '"' => match self.bump() {
+                        Some('"') => word.push('"'),
+                        Some(c) => word.extend(['\\', c]),
+                        None => return Err(self.error("a quoted text has no end")),
+                    },
+                    Some(c) if c == quote => return Ok(word),
+                    Some(c) => word.push(c),
+                    None => return Err(self.error("a quoted text has no end")),
+                }
+            }
+        }
+        while let Some(c) = self.chars.peek().copied().filter(|c| !c.is_whitespace()) {
+            self.bump();
+            word.push(c);
+        }
+        Ok(word)
+    }
+
+    fn bump(&mut self) -> Option<char> {
+        let c = self.chars.next()?;
+        self.line += u32::from(c == '\n');
+        Some(c)
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            file: self.file.to_owned(),
+            line: self.line,
+        }
+    }
+
+    fn error(&self, message: &str) -> SyntaxError {
+        SyntaxError {
+            place: self.place(),
+            message: message.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! `reverse_proxy`.
+
+use super::parser::Directive;
+use super::value::edit;
+use crate::kdl::Node;
+use crate::site::{Policies, Site, Upstream};
+use crate::units;
+
+/// Header fields that the proxy itself sends to upstreams.
+const OURS: &[&str] = &[
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "connection",
+    "upgrade",
+];
+
+/// Adds the upstream of a `reverse_proxy`, and returns its name.
+pub(super) fn read(
+    site: &mut Site,
+    directive: &Directive,
+    words: &[String],
+    policies: &mut Policies,
+) -> Option<String> {
+    let mut upstream = Upstream::default();
+    let listed = directive.block.iter().filter(|it| it.name() == "to");
+    let listed: Vec<String> = listed.flat_map(|it| it.arguments().to_vec()).collect();
+    for word in words.iter().chain(&listed) {
+        target(site, directive, &mut upstream, word);
+    }
+    let mut check = Vec::new();
+    for line in &directive.block {
+        option(site, &mut upstream, &mut check, policies, line);
+    }
+    if upstream.targets.is_empty() {
+        return None;
+    }
+    if !check.is_empty() {
+        let (within, beside): (Vec<_>, Vec<_>) =
+            check.into_iter().partition(|(is_within, _)| *is_within);
+        let probe = Node::text("type", "http").children(within.into_iter().map(|(_, node)| node));
+        let block = Node::new("health-check").child(probe);
+        let block = block.children(beside.into_iter().map(|(_, node)| node));
+        upstream.settings.push(block);
+    }
+    let is_same = |it: &&Upstream| {
+        it.targets == upstream.targets
+            && it.settings == upstream.settings
+            && it.timeouts == upstream.timeouts
+            && it.tls == upstream.tls
+    };
+    if let Some(same) = site.upstreams.iter().find(is_same) {
+        return Some(same.name.clone());
+    }
+    let first = upstream.targets.first().map(|(address, _)| address.clone());
+    upstream.name = site.upstream_name(&first.unwrap_or_default());
+    let name = upstream.name.clone();
+    site.upstreams.push(upstream);
+    Some(name)
+}
+
+fn target(site: &mut Site, directive: &Directive, upstream: &mut Upstream, word: &str) {
+    let (scheme, authority) = word.split_once("://").unwrap_or(("http", word));
+    if authority.starts_with("unix/")
+        || word.starts_with("unix/")
+        || word.contains('{')
+        || word.starts_with("srv+")
+    {
+        site.left(
+            &directive.place,
+            word,
+            "write a target as a host and a port",
+        );
+        return;
+    }
+    let authority = authority.trim_end_matches('/');
+    let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
+    let host = if host.is_empty() || host == "localhost" {
+        "127.0.0.1"
+    } else {
+        host
+    };
+    let port = match (port, scheme) {
+        ("", "https") => "443",
+        ("", _) => "80",
+        (port, _) => port,
+    };
+    if port.parse::<u16>().is_err() {
+        site.left(
+            &directive.place,
+            word,
+            "write a target for each port of the range",
+        );
+        return;
+    }
+    match scheme {
+        "https" => upstream.tls = Some(Vec::new()),
+        "h2c" => upstream.settings.push(Node::text("protocol", "h2")),
+        _ => {}
+    }
+    upstream.targets.push((format!("{host}:{port}"), 1));
+}
+
+fn option(
+    site: &mut Site,
+    upstream: &mut Upstream,
+    check: &mut Vec<(bool, Node)>,
+    policies: &mut Policies,
+    line: &Directive,
+) {
+    let ms = units::milliseconds(line.word(1), 1_000).filter(|ms| *ms >= 1_000);
+    let seconds = |name: &str| ms.map(|ms| Node::number(name, ms));
+    match line.name() {
+        "to" => {}
+        "lb_policy" => match line.word(1) {
+            "round_robin" => {}
+            "least_conn" => upstream.settings.push(Node::text("load-balancing", "least_connections")),
+            "ip_hash" | "client_ip_hash" => upstream.settings.push(Node::text("load-balancing", "ip_hash")),
+            "random_choose" => upstream.settings.push(Node::text("load-balancing", "random_two")),
+            "cookie" => upstream.settings.push(Node::text("load-balancing", "sticky")),
+            _ => site.left(&line.place, &line.shown(), "the policies are in docs/reference/config.md: `load-balancing`"),
+        },
+        "health_uri" => check.push((true, Node::text("path", line.word(1)))),
+        "health_status" => {
+            if let Ok(status) = line.word(1).parse() {
+                check.push((true, Node::number("expected-status", status)));
+            }
+        }
+        "health_interval" => check.extend(seconds("interval-ms").map(|node| (false, node))),
+        "health_timeout" => check.extend(seconds("timeout-ms").map(|node| (false, node))),
+        "max_fails" => {
+            if let Ok(failures) = line.word(1).parse() {
+                let failures = Node::number("consecutive-failures", failures);
+                upstream.settings.push(Node::new("outlier-detection").child(failures));
+            }
+        }
+        "header_up" => {
+            let field = line.word(1);
+            let bare = field.trim_start_matches(['+', '-']).to_ascii_lowercase();
+            let value = line.words.get(2).map(String::as_str);
+            let is_client_host = bare == "host" && matches!(value, Some("{host}" | "{hostport}" | "{http.request.host}"));
+            if OURS.contains(&&*bare) || is_client_host {
+                return;
+            }
+            let value = match value {
+                Some("{upstream_hostport}") => upstream.targets.first().map(|(address, _)| address.as_str()),
+                value => value,
+            };
+            match edit(field, value) {
+                Some(node) => policies.request_headers.push(node),
+                None => site.left(&line.place, &line.shown(), "see docs/operate/headers.md for values"),
+            }
+        }
+        "header_down" => match edit(line.word(1), line.words.get(2).map(String::as_str)) {
+            Some(node) => policies.response_headers.push(node),
+            None => site.left(&line.place, &line.shown(), "see docs/operate/headers.md for values"),
+        },
+        "flush_interval" | "buffer_requests" | "buffer_responses" => {}
+        "transport" => transport(site, upstream, line),
+        "lb_try_duration" | "lb_try_interval" | "fail_duration" => site.left(
+            &line.place,
+            &line.shown(),
+            "failed connections go to other targets by themselves; `retry` and `outlier-detection` bound it",
+        ),
+        _ => site.left(&line.place, &line.shown(), "not carried over; see docs/learn/coming-from/caddy.md"),
+    }
+}
+
+fn transport(site: &mut Site, upstream: &mut Upstream, block: &Directive) {
+    if block.word(1) != "http" {
+        site.left(
+            &block.place,
+            &block.shown(),
+            "put a server that speaks HTTP before it",
+        );
+        return;
+    }
+    for line in &block.block {
+        let ms = units::milliseconds(line.word(1), 1_000).filter(|ms| *ms >= 1_000);
+        match (line.name(), ms) {
+            ("dial_timeout", Some(ms)) => upstream.timeouts.push(Node::number("connect-ms", ms)),
+            ("response_header_timeout", Some(ms)) => upstream.timeouts.push(Node::number("request-ms", ms)),
+            ("read_timeout", Some(ms)) => upstream.timeouts.push(Node::number("read-ms", ms)),
+            ("tls", _) => drop(upstream.tls.get_or_insert_default()),
+            ("tls_server_name", _) => {
+                let tls = upstream.tls.get_or_insert_default();
+                tls.push(Node::text("sni", line.word(1)));
+            }
+            ("keepalive" | "compression", _) => {}
+            _ => site.left(&line.place, &line.shown(), "certificates are verified: write `tls { ca-file … }`; else see docs/reference/config.md"),
+        }
+    }
+}

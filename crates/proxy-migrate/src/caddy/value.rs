@@ -1,0 +1,58 @@
+//! Placeholders in values, and edits of header fields.
+
+use crate::kdl::Node;
+
+const PLACEHOLDERS: &[(&str, &str)] = &[
+    ("host", "{host}"),
+    ("http.request.host", "{host}"),
+    ("hostport", "{host}"),
+    ("http.request.hostport", "{host}"),
+    ("remote_host", "{client_ip}"),
+    ("client_ip", "{client_ip}"),
+    ("http.request.remote.host", "{client_ip}"),
+    ("remote", "{client_ip}"),
+    ("scheme", "{scheme}"),
+    ("http.request.scheme", "{scheme}"),
+    ("method", "{method}"),
+    ("path", "{path}"),
+    ("uri", "{uri}"),
+    ("query", "{query}"),
+    ("http.request.uri", "{uri}"),
+    ("http.request.uuid", "{correlation_id}"),
+    ("tls_version", "{tls_version}"),
+    ("tls_client_subject", "{tls_client_subject}"),
+    ("tls_client_fingerprint", "{tls_client_fingerprint}"),
+];
+
+/// A value with those of this program; `None` if a placeholder has no counterpart. Variables of the
+/// environment are written alike.
+fn converted(value: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        let (name, behind) = after.split_once('}')?;
+        if name.starts_with('$') {
+            text.push_str(&format!("{{{name}}}"));
+        } else {
+            let (_, ours) = PLACEHOLDERS.iter().find(|(theirs, _)| *theirs == name)?;
+            text.push_str(ours);
+        }
+        rest = behind;
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+/// An edit of a header: `-Name`, `+Name value`, `?Name value`, `Name value`.
+pub(super) fn edit(field: &str, value: Option<&str>) -> Option<Node> {
+    if let Some(name) = field.strip_prefix('-') {
+        return (!name.contains('*')).then(|| Node::text("remove", name));
+    }
+    let value = converted(value?)?;
+    match field.strip_prefix('+') {
+        Some(name) => Some(Node::text("add", name).arg(&value)),
+        None if field.starts_with(['?', '>']) => None,
+        None => Some(Node::text("set", field).arg(&value)),
+    }
+}

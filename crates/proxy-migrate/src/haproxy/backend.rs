@@ -1,0 +1,210 @@
+//! Backends, as upstreams.
+
+use super::advice::advice;
+use super::headers;
+use super::parser::{Line, Section};
+use crate::kdl::Node;
+use crate::site::{Policies, Site, Upstream};
+use crate::units;
+
+/// What a backend asks of the routes to it.
+pub(super) struct Backend {
+    pub(super) policies: Policies,
+    /// A rule that refuses requests was not carried over, so nothing is served.
+    pub(super) is_closed: bool,
+}
+
+/// Adds the upstream of a `backend` or `listen`. Its edits of messages are policies of its routes.
+pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Backend {
+    let mut policies = Policies::default();
+    let mut is_closed = false;
+    let mut upstream = Upstream {
+        name: section.name.clone(),
+        ..Upstream::default()
+    };
+    let mut check: Option<String> = None;
+    let mut status = None;
+    let mut probe = Node::new("health-check");
+    let mut is_checked = false;
+    let httpchk = defaults.iter().chain(&section.lines);
+    let httpchk = httpchk.filter(|line| line.word(0) == "option" && line.word(1) == "httpchk");
+    for line in httpchk {
+        let uri = line.words.iter().skip(2).find(|word| word.starts_with('/'));
+        check = Some(uri.cloned().unwrap_or_else(|| "/".to_owned()));
+    }
+    for line in &section.lines {
+        match line.word(0) {
+            "server" => is_checked |= server(site, &mut upstream, line, &mut probe),
+            "balance" => balance(site, &mut upstream, line),
+            "cookie" => upstream
+                .settings
+                .push(Node::text("load-balancing", "sticky")),
+            "http-check" if line.word(1) == "send" => {
+                check = line.option("uri").map(str::to_owned).or(check);
+            }
+            "http-check" if line.word(1) == "expect" && line.word(2) == "status" => {
+                status = line.word(3).parse().ok();
+            }
+            "http-request" if line.word(1) == "auth" || is_decision_of(section, line) => {
+                is_closed = true;
+                site.left(
+                    &line.place,
+                    &line.shown(),
+                    "write it in the routes; they answer 501 until then",
+                );
+            }
+            "http-request" | "http-response" => headers::edit(site, &mut policies, line),
+            "option" | "mode" | "timeout" | "acl" | "bind" | "use_backend" | "default_backend"
+            | "redirect" | "http-reuse" | "compression" | "log" | "maxconn" | "description"
+            | "id" => {}
+            "default-server" | "retries" | "retry-on" => site.left(
+                &line.place,
+                &line.shown(),
+                "write `retry` in the routes' policies, and what holds for servers in the upstream",
+            ),
+            _ => site.left(&line.place, &line.shown(), advice(line.word(0))),
+        }
+    }
+    if is_checked {
+        let kind = match check {
+            Some(path) => {
+                let status = status.map(|status| Node::number("expected-status", status));
+                Node::text("type", "http")
+                    .child(Node::text("path", &path))
+                    .children(status)
+            }
+            None => Node::text("type", "tcp"),
+        };
+        upstream.settings.push(probe.child(kind));
+    }
+    let times = defaults
+        .iter()
+        .chain(&section.lines)
+        .filter(|line| line.word(0) == "timeout");
+    let (mut connect, mut read) = (None, None);
+    for line in times {
+        let ms = units::milliseconds(line.word(2), 1).filter(|ms| *ms >= 1_000);
+        match line.word(1) {
+            "connect" => connect = ms.or(connect),
+            "server" => read = ms.or(read),
+            _ => {}
+        }
+    }
+    upstream
+        .timeouts
+        .extend(connect.map(|ms| Node::number("connect-ms", ms)));
+    if let Some(ms) = read {
+        upstream.timeouts.push(Node::number("request-ms", ms));
+        upstream.timeouts.push(Node::number("read-ms", ms));
+    }
+    site.upstreams.push(upstream);
+    Backend {
+        policies,
+        is_closed,
+    }
+}
+
+/// Whether a backend answers requests by a rule; those of a `listen` are its frontend's.
+fn is_decision_of(section: &Section, line: &Line) -> bool {
+    section.kind == "backend" && headers::is_decision(line)
+}
+
+/// Adds a target; whether it is checked.
+fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Node) -> bool {
+    let address = line.word(2);
+    if address.starts_with("unix@") || address.starts_with('/') {
+        site.left(
+            &line.place,
+            &line.shown(),
+            "let the server listen on a port of 127.0.0.1",
+        );
+        return false;
+    }
+    let has_port = address
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let address = if has_port {
+        address.to_owned()
+    } else {
+        format!("{address}:80")
+    };
+    let mut weight = line
+        .option("weight")
+        .and_then(|word| word.parse().ok())
+        .unwrap_or(1);
+    if line.has("backup") || line.has("disabled") {
+        weight = 0;
+        site.left(
+            &line.place,
+            &line.shown(),
+            "there are no backup targets: it has weight 0, so it gets no requests",
+        );
+    }
+    if line.has("ssl") && upstream.tls.is_none() {
+        let mut tls = Vec::new();
+        if let Some(name) = line
+            .option("sni")
+            .and_then(|it| it.strip_prefix("str(")?.strip_suffix(')'))
+        {
+            tls.push(Node::text("sni", name));
+        }
+        match line.option("ca-file").filter(|file| file.starts_with('/')) {
+            Some(file) => tls.push(Node::text("ca-file", file)),
+            None if line.option("verify") == Some("none") => site.left(
+                &line.place,
+                &line.shown(),
+                "the certificate is verified here: write `tls { ca-file … }`",
+            ),
+            None => {}
+        }
+        upstream.tls = Some(tls);
+    }
+    if line.has("proto") && line.option("proto") == Some("h2") {
+        upstream.settings.push(Node::text("protocol", "h2"));
+    }
+    if line.has("maxconn") {
+        site.left(
+            &line.place,
+            &line.shown(),
+            "write `connection-pool { max-connections … }`",
+        );
+    }
+    let is_first = upstream.targets.is_empty();
+    upstream
+        .targets
+        .push((address.replace("localhost:", "127.0.0.1:"), weight));
+    if !line.has("check") {
+        return false;
+    }
+    if is_first {
+        let node = std::mem::take(probe);
+        let interval = line
+            .option("inter")
+            .and_then(|word| units::milliseconds(word, 1));
+        let rise = line.option("rise").and_then(|word| word.parse().ok());
+        let fall = line.option("fall").and_then(|word| word.parse().ok());
+        *probe = node
+            .children(interval.map(|ms| Node::number("interval-ms", ms.max(1_000))))
+            .children(rise.map(|number| Node::number("healthy-threshold", number)))
+            .children(fall.map(|number| Node::number("unhealthy-threshold", number)));
+    }
+    true
+}
+
+fn balance(site: &mut Site, upstream: &mut Upstream, line: &Line) {
+    let word = match line.word(1) {
+        "roundrobin" | "static-rr" => return,
+        "leastconn" => "least_connections",
+        "source" => "ip_hash",
+        "random" => "random_two",
+        _ => {
+            site.left(
+                &line.place,
+                &line.shown(),
+                "write `load-balancing`: `ip_hash` for clients, `sticky` for sessions",
+            );
+            return;
+        }
+    };
+    upstream.settings.push(Node::text("load-balancing", word));
+}

@@ -1,0 +1,338 @@
+//! Frontends, as listeners and routes.
+
+use super::advice::advice;
+use super::backend::Backend;
+use super::condition::{self, Condition};
+use super::headers;
+use super::parser::{Line, Section};
+use super::times::client_times;
+use crate::kdl::Node;
+use crate::site::{Certificate, Listener, Policies, Route, Service, Site};
+use std::collections::HashMap;
+
+/// Priority of the first rule; each further one has one less.
+const FIRST: u32 = 900;
+
+/// A frontend while its routes are made.
+struct Frontend<'s> {
+    name: &'s str,
+    /// Names of its listeners, with and without TLS.
+    plain: Vec<String>,
+    tls: Vec<String>,
+    policies: Policies,
+    rules: u32,
+    /// A rule that refuses requests was not carried over, so nothing is served.
+    is_closed: bool,
+}
+
+pub(super) fn read(
+    site: &mut Site,
+    section: &Section,
+    defaults: &[Line],
+    policies: &HashMap<String, Backend>,
+) {
+    let mut frontend = Frontend {
+        name: &section.name,
+        plain: Vec::new(),
+        tls: Vec::new(),
+        policies: Policies::default(),
+        rules: 0,
+        is_closed: section
+            .lines("http-request")
+            .any(|line| line.word(1) == "auth"),
+    };
+    let times = client_times(defaults.iter().chain(&section.lines));
+    for line in section.lines("bind") {
+        bind(site, &mut frontend, line, &times);
+    }
+    let is_listen = section.kind == "listen";
+    for line in &section.lines {
+        match line.word(0) {
+            "http-request" | "http-response" if !is_listen => {
+                headers::edit(site, &mut frontend.policies, line);
+            }
+            "compression" if line.word(1) == "algo" => {
+                let known = line.words.iter().skip(2).filter(|word| *word == "gzip");
+                let codings = Node::new("codings").args(known.map(String::as_str));
+                let node = Node::new("compression").children(codings.with_arguments());
+                frontend.policies.settings.push(node);
+            }
+            "compression" => site.left(
+                &line.place,
+                &line.shown(),
+                "write `compression { types … }`",
+            ),
+            "acl" | "bind" | "mode" | "option" | "timeout" | "use_backend" | "default_backend"
+            | "redirect" | "http-request" | "http-response" | "log" | "description" | "id" => {}
+            "maxconn" => site.left(
+                &line.place,
+                &line.shown(),
+                "write `limits { max-total-connections … }`",
+            ),
+            _ if is_listen => {}
+            name => site.left(&line.place, &line.shown(), advice(name)),
+        }
+    }
+    let is_decision = |line: &&Line| headers::is_decision(line) || line.word(0) == "redirect";
+    for line in section.lines.iter().filter(is_decision) {
+        decision(site, &mut frontend, section, line);
+    }
+    for line in section.lines("use_backend") {
+        use_backend(site, &mut frontend, section, line, policies);
+    }
+    let own = is_listen.then_some(section.name.as_str());
+    let default = section
+        .lines("default_backend")
+        .map(|line| line.word(1))
+        .last()
+        .or(own);
+    if let Some(backend) = default {
+        let mut route = frontend.proxied(site, backend, &Condition::default(), policies);
+        if is_closed(&frontend, policies.get(backend)) {
+            route.service = Service::not_migrated();
+            route.policies = Policies::default();
+        }
+        site.routes.push(route);
+    }
+}
+
+impl Frontend<'_> {
+    fn route(&self, site: &Site, part: &str, service: Service, condition: &Condition) -> Route {
+        let name = site.route_name(&format!("{} {part}", self.name));
+        let mut route = Route::new(name, service);
+        route.listeners.clone_from(&self.plain);
+        if !condition.is_plain {
+            route.listeners.extend(self.tls.iter().cloned());
+        }
+        condition.clone().write(&mut route);
+        route
+    }
+
+    /// A route to a backend.
+    fn proxied(
+        &self,
+        site: &Site,
+        backend: &str,
+        condition: &Condition,
+        policies: &HashMap<String, Backend>,
+    ) -> Route {
+        let service = Service::Upstream(backend.to_owned());
+        let mut route = self.route(site, backend, service, condition);
+        let of_backend = policies.get(backend).map(|it| &it.policies);
+        route.policies = joined(&self.policies, of_backend);
+        route
+    }
+
+    fn priority(&mut self) -> u32 {
+        let priority = FIRST.saturating_sub(self.rules);
+        self.rules += 1;
+        priority
+    }
+}
+
+/// Whether a rule that refuses requests was not carried over, so that nothing is served.
+fn is_closed(frontend: &Frontend<'_>, backend: Option<&Backend>) -> bool {
+    frontend.is_closed || backend.is_some_and(|backend| backend.is_closed)
+}
+
+/// The policies of a frontend and of a backend.
+fn joined(frontend: &Policies, backend: Option<&Policies>) -> Policies {
+    let mut joined = frontend.clone();
+    if let Some(backend) = backend.cloned() {
+        joined.request_headers.extend(backend.request_headers);
+        joined.response_headers.extend(backend.response_headers);
+        joined.rewrite = backend.rewrite.or(joined.rewrite);
+        joined.settings.extend(backend.settings);
+    }
+    joined
+}
+
+fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node]) {
+    let is_tls = line.has("ssl");
+    for address in line.word(1).split(',') {
+        let address = match address.strip_prefix("*:").or(address.strip_prefix(':')) {
+            Some(port) => format!("0.0.0.0:{port}"),
+            None => address.replace(":::", "[::]:"),
+        };
+        let port = address.rsplit_once(':').map_or("", |(_, port)| port);
+        if port.parse::<u16>().is_err() {
+            site.left(&line.place, &line.shown(), "write a listener for each port");
+            continue;
+        }
+        if site.listeners.iter().any(|it| it.address == address) {
+            site.left(
+                &line.place,
+                &line.shown(),
+                "another listener has the address",
+            );
+            continue;
+        }
+        let name = match port {
+            "80" => "http".to_owned(),
+            "443" => "https".to_owned(),
+            port => format!("port-{port}"),
+        };
+        let is_taken = site.listeners.iter().any(|it| it.name == name);
+        let name = if is_taken {
+            format!("{name}-{}", site.listeners.len())
+        } else {
+            name
+        };
+        let mut listener = Listener {
+            name: name.clone(),
+            address,
+            is_tls,
+            timeouts: times.to_vec(),
+            ..Listener::default()
+        };
+        if let Some(file) = line.option("crt").filter(|_| is_tls) {
+            listener.certificates.push(Certificate {
+                cert: file.to_owned(),
+                key: file.to_owned(),
+                names: Vec::new(),
+            });
+            if !file.ends_with(".pem") {
+                site.left(
+                    &line.place,
+                    &line.shown(),
+                    "write a `certificate` for each file of the folder",
+                );
+            }
+        }
+        if line.option("ssl-min-ver") == Some("TLSv1.3") {
+            listener.tls.push(Node::text("min-version", "1.3"));
+        }
+        if line.has("accept-proxy") {
+            listener.settings.push(crate::write::flag("proxy-protocol"));
+            site.left(
+                &line.place,
+                &line.shown(),
+                "name the balancers in `trusted-proxies` of the listener: without them every connection is closed",
+            );
+        }
+        site.listeners.push(listener);
+        let names = if is_tls {
+            &mut frontend.tls
+        } else {
+            &mut frontend.plain
+        };
+        names.push(name);
+    }
+}
+
+/// A rule that answers requests.
+fn decision(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, line: &Line) {
+    let Some(conditions) = condition::of_rule(line, section) else {
+        frontend.is_closed |= line.word(1) == "deny";
+        site.left(
+            &line.place,
+            &line.shown(),
+            "write a route with that condition; after a `deny` the routes answer 501 until then",
+        );
+        return;
+    };
+    let Some(service) = answer(line) else {
+        site.left(
+            &line.place,
+            &line.shown(),
+            "write `redirect` or `respond` in a route",
+        );
+        return;
+    };
+    for condition in conditions {
+        let is_of_clients = condition.is_empty() && !condition.sources.is_empty();
+        if is_of_clients && matches!(service, Service::Respond { status: 403, .. }) {
+            frontend.policies.deny.extend(condition.sources);
+            continue;
+        }
+        if !condition.sources.is_empty() {
+            frontend.is_closed |= line.word(1) == "deny";
+            site.left(
+                &line.place,
+                &line.shown(),
+                "write `deny` in the policies of a route with that condition",
+            );
+            continue;
+        }
+        let mut route = frontend.route(site, "rule", service.clone(), &condition);
+        route.priority = Some(frontend.priority());
+        if !route.listeners.is_empty() {
+            site.routes.push(route);
+        }
+    }
+}
+
+fn answer(line: &Line) -> Option<Service> {
+    let status = |name: &str, default: u16| {
+        let written = line.option(name).and_then(|word| word.parse().ok());
+        written.unwrap_or(default)
+    };
+    if line.has("redirect") {
+        let to = match (
+            line.option("scheme"),
+            line.option("prefix"),
+            line.option("location"),
+        ) {
+            (Some(scheme), _, _) => scheme.to_owned(),
+            (_, Some(prefix), _) => prefix.trim_end_matches('/').to_owned(),
+            (_, _, Some(location)) => location.to_owned(),
+            _ => return None,
+        };
+        if to.contains('%') {
+            return None;
+        }
+        return Some(Service::Redirect {
+            to: Some(to),
+            status: status("code", 302),
+            replace_prefix: None,
+        });
+    }
+    let body = line.option("string").or(line.option("lf-string"));
+    Some(match line.word(1) {
+        "deny" => Service::Respond {
+            status: status("deny_status", 403),
+            body: None,
+        },
+        _ => Service::Respond {
+            status: status("status", 200),
+            body: body.map(str::to_owned),
+        },
+    })
+}
+
+fn use_backend(
+    site: &mut Site,
+    frontend: &mut Frontend<'_>,
+    section: &Section,
+    line: &Line,
+    policies: &HashMap<String, Backend>,
+) {
+    let backend = line.word(1);
+    let conditions = condition::of_rule(line, section);
+    let is_known = site.upstreams.iter().any(|it| it.name == backend);
+    let Some(conditions) = conditions.filter(|_| is_known) else {
+        site.left(
+            &line.place,
+            &line.shown(),
+            "write a route with that condition and `upstream`",
+        );
+        return;
+    };
+    for condition in conditions {
+        let mut route = frontend.proxied(site, backend, &condition, policies);
+        route.priority = Some(frontend.priority());
+        if is_closed(frontend, policies.get(backend)) {
+            route.service = Service::not_migrated();
+            route.policies = Policies::default();
+        }
+        route.policies.allow = condition.sources;
+        if !route.policies.allow.is_empty() {
+            site.left(
+                &line.place,
+                &line.shown(),
+                "clients of other networks are answered 403 here, and reach no other backend",
+            );
+        }
+        site.routes.push(route);
+    }
+}

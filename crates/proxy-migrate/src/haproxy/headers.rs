@@ -1,0 +1,78 @@
+//! Edits of messages by `http-request` and `http-response`.
+
+use super::parser::Line;
+use crate::kdl::Node;
+use crate::site::{Policies, Rewrite, Site};
+
+/// Header fields that the proxy itself sends to upstreams.
+const OURS: &[&str] = &[
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "forwarded",
+];
+
+const VALUES: &[(&str, &str)] = &[
+    ("%[src]", "{client_ip}"),
+    ("%ci", "{client_ip}"),
+    ("%[method]", "{method}"),
+    ("%[path]", "{path}"),
+    ("%[req.hdr(host)]", "{host}"),
+    ("%[hdr(host)]", "{host}"),
+    ("%[unique-id]", "{correlation_id}"),
+    ("%ID", "{correlation_id}"),
+];
+
+/// Writes a rule without a condition into the policies of routes; another one is listed.
+pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
+    if is_decision(line) {
+        return;
+    }
+    let fields = if line.word(0) == "http-request" {
+        &mut policies.request_headers
+    } else {
+        &mut policies.response_headers
+    };
+    let name = line.word(2);
+    if OURS.contains(&&*name.to_ascii_lowercase()) && line.word(0) == "http-request" {
+        return;
+    }
+    let is_conditional = line.has("if") || line.has("unless");
+    let value = value(line.word(3));
+    let node = match (line.word(1), value) {
+        _ if is_conditional => None,
+        ("set-header", Some(value)) => Some(Node::text("set", name).arg(&value)),
+        ("add-header", Some(value)) => Some(Node::text("add", name).arg(&value)),
+        ("del-header", _) => Some(Node::text("remove", name)),
+        ("set-path", _) if !name.contains('%') => {
+            policies.rewrite = Some(Rewrite::Path(name.to_owned()));
+            return;
+        }
+        _ => None,
+    };
+    match node {
+        Some(node) => fields.push(node),
+        None => site.left(
+            &line.place,
+            &line.shown(),
+            "write it in the policies of a route with that condition: see docs/operate/headers.md",
+        ),
+    }
+}
+
+/// Whether a rule answers a request, which a route does here.
+pub(super) fn is_decision(line: &Line) -> bool {
+    line.word(0) == "http-request" && matches!(line.word(1), "deny" | "redirect" | "return")
+}
+
+/// A value with values of the request; `None` if a part of it has no counterpart.
+fn value(written: &str) -> Option<String> {
+    if written.contains(['{', '}']) {
+        return None;
+    }
+    let mut text = written.to_owned();
+    for (theirs, ours) in VALUES {
+        text = text.replace(theirs, ours);
+    }
+    (!text.contains('%')).then_some(text)
+}

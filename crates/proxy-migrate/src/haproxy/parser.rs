@@ -1,0 +1,131 @@
+//! The syntax of HAProxy: sections of lines of words.
+
+use crate::migrated::{Place, SyntaxError};
+use crate::source::Source;
+
+/// A section with its lines.
+#[derive(Clone, Debug)]
+pub(super) struct Section {
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) lines: Vec<Line>,
+    pub(super) place: Place,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) words: Vec<String>,
+    pub(super) place: Place,
+}
+
+impl Line {
+    /// A word; empty if there is none.
+    pub(super) fn word(&self, index: usize) -> &str {
+        self.words.get(index).map_or("", String::as_str)
+    }
+
+    pub(super) fn shown(&self) -> String {
+        self.words.join(" ")
+    }
+
+    /// The word behind another one.
+    pub(super) fn option(&self, name: &str) -> Option<&str> {
+        let index = self.words.iter().position(|word| word == name)?;
+        self.words.get(index + 1).map(String::as_str)
+    }
+
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.words.iter().any(|it| it == word)
+    }
+}
+
+impl Section {
+    pub(super) fn lines<'s>(&'s self, first: &'s str) -> impl Iterator<Item = &'s Line> {
+        self.lines.iter().filter(move |line| line.word(0) == first)
+    }
+}
+
+const SECTIONS: &[&str] = &[
+    "backend",
+    "cache",
+    "crt-store",
+    "defaults",
+    "frontend",
+    "global",
+    "http-errors",
+    "listen",
+    "mailers",
+    "peers",
+    "program",
+    "resolvers",
+    "ring",
+    "userlist",
+];
+
+pub(super) fn parse(source: &Source) -> Result<Vec<Section>, SyntaxError> {
+    let mut sections: Vec<Section> = Vec::new();
+    for (line, text) in (1..).zip(source.text.lines()) {
+        let place = Place {
+            file: source.name.clone(),
+            line,
+        };
+        let words = words(text);
+        let Some(first) = words.first() else {
+            continue;
+        };
+        if SECTIONS.contains(&&**first) {
+            sections.push(Section {
+                kind: first.clone(),
+                name: words.get(1).cloned().unwrap_or_default(),
+                lines: Vec::new(),
+                place,
+            });
+            continue;
+        }
+        let Some(section) = sections.last_mut() else {
+            return Err(SyntaxError {
+                place,
+                message: "a section comes first: `global`, `defaults`, `frontend`".to_owned(),
+            });
+        };
+        section.lines.push(Line { words, place });
+    }
+    Ok(sections)
+}
+
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, quote) {
+            ('\\', None) => word.get_or_insert_default().extend(chars.next()),
+            ('\\', Some('"')) => word.get_or_insert_default().extend(chars.next()),
+            (c, Some(open)) if c == open => quote = None,
+            ('"' | '\'', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            ('#', None) => break,
+            (c, None) if c.is_whitespace() => words.extend(word.take()),
+            (c, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_escaped_and_end_at_a_comment() {
+        assert_eq!(
+            words("  a \"b c\" d\\ e 'f #' # g"),
+            ["a", "b c", "d e", "f #"]
+        );
+        assert_eq!(words("# only"), [""; 0]);
+    }
+}

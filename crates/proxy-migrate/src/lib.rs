@@ -1,0 +1,51 @@
+//! Configurations of other servers, written as KDL.
+//!
+//! [`migrate`] carries over the common subset: listeners, names, certificates, upstreams, files, redirects,
+//! header fields, rewrites, networks, times, sizes, rates. Everything else is listed with its place and a
+//! way to do without it. A request for content that could not be carried over is answered 501, so that no
+//! other route takes it.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod caddy;
+mod haproxy;
+mod kdl;
+mod migrated;
+mod nginx;
+mod site;
+mod source;
+mod tests_block;
+mod units;
+mod write;
+
+pub use migrated::{Left, Migrated, Place, SyntaxError};
+pub use source::Source;
+
+/// A server with a configuration that can be migrated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// `nginx.conf`, or a file of servers.
+    Nginx,
+    /// A Caddyfile.
+    Caddy,
+    /// `haproxy.cfg`.
+    Haproxy,
+}
+
+/// Migrates a configuration. `included` gives the files of an `include` or `import`, for its pattern as it
+/// is written; none if there is no such file.
+///
+/// # Errors
+///
+/// The first place where the text is not of the language.
+pub fn migrate(
+    language: Language,
+    source: &Source,
+    included: &dyn Fn(&str) -> Vec<Source>,
+) -> Result<Migrated, SyntaxError> {
+    let site = match language {
+        Language::Nginx => nginx::read(source, included)?,
+        Language::Caddy => caddy::read(source)?,
+        Language::Haproxy => haproxy::read(source)?,
+    };
+    Ok(write::write(site))
+}

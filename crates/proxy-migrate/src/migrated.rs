@@ -1,0 +1,64 @@
+//! The result of a migration.
+
+use std::fmt;
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file's name.
+    pub file: String,
+    /// From 1.
+    pub line: u32,
+}
+
+/// A directive that was not carried over, or not with its whole meaning.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Left {
+    /// The first line of the directive.
+    pub place: Place,
+    /// The directive as written, without its block.
+    pub directive: String,
+    /// The difference, and what to do about it.
+    pub advice: String,
+}
+
+/// A configuration that was migrated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    /// The configuration in KDL, with `tests` of what was carried over.
+    pub text: String,
+    /// In the order of their places.
+    pub left: Vec<Left>,
+}
+
+/// A place where a text is not of its language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// The line where it was noticed.
+    pub place: Place,
+    /// The fault.
+    pub message: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            place,
+            directive,
+            advice,
+        } = self;
+        write!(f, "{place}: `{directive}`: {advice}")
+    }
+}
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}

@@ -1,0 +1,158 @@
+//! Configurations of nginx.
+
+mod advice;
+mod listen;
+mod location;
+mod parser;
+mod policies;
+mod prefix;
+mod proxy;
+mod scope;
+mod server;
+mod upstream;
+mod value;
+mod virtual_host;
+
+use crate::kdl::Node;
+use crate::migrated::SyntaxError;
+use crate::site::Site;
+use crate::source::Source;
+use crate::units;
+use parser::Directive;
+use scope::Scope;
+
+/// Size of a request body where no directive names one.
+const DEFAULT_BODY_BYTES: u64 = 1 << 20;
+
+/// Reads a main file, or a file of servers such as those in `sites-enabled`.
+pub(crate) fn read(
+    source: &Source,
+    included: &dyn Fn(&str) -> Vec<Source>,
+) -> Result<Site, SyntaxError> {
+    let directives = parser::parse(source, included)?;
+    let mut site = Site::default();
+    let http = directives.iter().filter(|it| it.name == "http");
+    let (mut body, mut timeouts) = (DEFAULT_BODY_BYTES, None);
+    let mut has_http = false;
+    for block in http {
+        has_http = true;
+        body = body_bytes(block.children()).unwrap_or(body);
+        timeouts = Some(block);
+        in_http(&mut site, block.children());
+    }
+    let main = directives.iter().filter(|it| it.name != "http");
+    let main: Vec<Directive> = main.cloned().collect();
+    if has_http {
+        process(&mut site, &main);
+    } else {
+        body = body_bytes(&main).unwrap_or(body);
+        in_http(&mut site, &main);
+    }
+    let limit = Node::number("max-body-size-bytes", body);
+    site.settings.push(Node::new("limits").child(limit));
+    if let Some(block) = timeouts {
+        listen::times(&mut site, block.children());
+    } else {
+        listen::times(&mut site, &main);
+    }
+    Ok(site)
+}
+
+fn body_bytes(block: &[Directive]) -> Option<u64> {
+    let mut sizes = block.iter().filter(|it| it.name == "client_max_body_size");
+    match units::bytes(sizes.next()?.word(0)?)? {
+        0 => Some(1 << 40),
+        bytes => Some(bytes),
+    }
+}
+
+/// Directives of the main context.
+fn process(site: &mut Site, block: &[Directive]) {
+    for directive in block {
+        match (&*directive.name, directive.word(0)) {
+            ("worker_processes", Some(number)) => {
+                let threads = number.parse().unwrap_or(0);
+                let threads = Node::number("worker-threads", threads);
+                site.settings.push(Node::new("system").child(threads));
+            }
+            ("error_log", Some(path)) => error_log(site, directive, path),
+            ("events", _) => {}
+            _ => advice::note(site, directive),
+        }
+    }
+}
+
+fn error_log(site: &mut Site, directive: &Directive, path: &str) {
+    if has_log(site, directive, "error-log") {
+        return;
+    }
+    let mut log = Node::new("error-log");
+    let level = match directive.word(1) {
+        Some("debug") => "debug",
+        Some("info" | "notice") => "info",
+        Some("warn") => "warn",
+        _ => "error",
+    };
+    if path.starts_with('/') {
+        log = log.child(Node::text("path", path));
+    }
+    site.settings
+        .push(Node::new("observability").child(log.child(Node::text("level", level))));
+}
+
+fn in_http(site: &mut Site, block: &[Directive]) {
+    let scope = Scope::new(block);
+    for directive in block {
+        match &*directive.name {
+            "upstream" => upstream::read(site, directive),
+            "server" => {}
+            "access_log" => access_log(site, directive),
+            "error_log" => {
+                if let Some(path) = directive.word(0) {
+                    error_log(site, directive, path);
+                }
+            }
+            name if scope::is_inherited(name) || listen::is_time(name) => {}
+            _ => advice::note(site, directive),
+        }
+    }
+    let servers: Vec<&Directive> = block.iter().filter(|it| it.name == "server").collect();
+    server::read_all(site, &servers, &scope);
+}
+
+/// Whether there is a log of the kind already; a further one is listed.
+fn has_log(site: &mut Site, directive: &Directive, kind: &str) -> bool {
+    let has_log = site.settings.iter().any(|node| node.holds(kind));
+    if has_log {
+        site.left(
+            &directive.place,
+            &directive.shown(),
+            "there is one log of each kind",
+        );
+    }
+    has_log
+}
+
+fn access_log(site: &mut Site, directive: &Directive) {
+    if has_log(site, directive, "access-log") {
+        return;
+    }
+    let mut log = Node::new("access-log");
+    match directive.word(0) {
+        Some("off") => log = log.child(Node::new("enabled").word("#false")),
+        Some(path) if path.starts_with('/') => {
+            log = log
+                .child(Node::text("path", path))
+                .child(Node::text("format", "combined"));
+        }
+        _ => return advice::note(site, directive),
+    }
+    if directive.words.len() > 1 && directive.word(1) != Some("combined") {
+        site.left(
+            &directive.place,
+            &directive.shown(),
+            "the formats are `combined` and `json`; this one is written as `combined`",
+        );
+    }
+    site.settings.push(Node::new("observability").child(log));
+}

@@ -1,0 +1,176 @@
+//! Directives that are not carried over: some need nothing here, the rest has a way to do without it.
+
+use super::parser::Directive;
+use crate::site::Site;
+
+/// Directives that say what holds here, or tune what is done otherwise here.
+const NOT_NEEDED: &[&str] = &[
+    // Listed with the routes that they protect.
+    "auth_basic",
+    "auth_jwt",
+    "auth_request",
+    "ssl_verify_client",
+    "accept_mutex",
+    "client_body_buffer_size",
+    "client_body_temp_path",
+    "client_header_buffer_size",
+    "default_type",
+    "gzip_buffers",
+    "gzip_disable",
+    "gzip_http_version",
+    "gzip_proxied",
+    "gzip_vary",
+    "http2",
+    "include",
+    "log_format",
+    "log_not_found",
+    "multi_accept",
+    "pid",
+    "proxy_buffer_size",
+    "proxy_buffering",
+    "proxy_buffers",
+    "proxy_busy_buffers_size",
+    "proxy_http_version",
+    "proxy_redirect",
+    "proxy_ssl_server_name",
+    "proxy_temp_path",
+    "reset_timedout_connection",
+    "sendfile",
+    "server_names_hash_bucket_size",
+    "server_names_hash_max_size",
+    "server_tokens",
+    "ssl_dhparam",
+    "ssl_prefer_server_ciphers",
+    "ssl_session_cache",
+    "ssl_session_timeout",
+    "ssl_buffer_size",
+    "tcp_nodelay",
+    "tcp_nopush",
+    "types",
+    "types_hash_bucket_size",
+    "types_hash_max_size",
+    "user",
+    "variables_hash_max_size",
+    "worker_connections",
+    "worker_rlimit_nofile",
+];
+
+const ADVICE: &[(&str, &str)] = &[
+    ("auth_basic_user_file", "see `auth_basic`"),
+    ("autoindex", "folders are never listed"),
+    (
+        "error_page",
+        "the proxy's own errors are JSON or HTML by `service-type`; those of the upstream pass",
+    ),
+    (
+        "expires",
+        "write `response-headers { set \"Cache-Control\" … }`",
+    ),
+    (
+        "fastcgi_pass",
+        "put a server that speaks HTTP before the application; the route answers 501",
+    ),
+    ("geo", "write `allow-file` with the networks, or an agent"),
+    (
+        "grpc_pass",
+        "write `upstream` with `protocol \"h2\"`; the route answers 501",
+    ),
+    (
+        "if",
+        "write a route for the condition: `matches { header … }`, `query-param`, `method`",
+    ),
+    (
+        "large_client_header_buffers",
+        "write `limits { max-header-size-bytes; max-header-value-bytes }`",
+    ),
+    (
+        "limit_conn",
+        "write `limits { max-connections-per-client }`",
+    ),
+    (
+        "limit_conn_zone",
+        "write `limits { max-connections-per-client }`",
+    ),
+    ("limit_req_status", "requests over a rate are answered 429"),
+    (
+        "limit_req_log_level",
+        "records of limits have the level `warn`",
+    ),
+    ("mail", "mail is not offered"),
+    ("map", "write a route for each case"),
+    (
+        "mirror",
+        "write `shadow { upstream … }` in the route's policies",
+    ),
+    ("proxy_cache", "responses are not stored"),
+    ("proxy_cache_path", "responses are not stored"),
+    ("proxy_cache_valid", "responses are not stored"),
+    (
+        "proxy_intercept_errors",
+        "errors of an upstream pass as they are",
+    ),
+    (
+        "proxy_next_upstream",
+        "write `retry { on …; attempts … }` in the route's policies",
+    ),
+    (
+        "proxy_cookie_path",
+        "`rewrite` writes paths of cookies back by itself",
+    ),
+    (
+        "proxy_cookie_domain",
+        "`rewrite` removes the upstream's domain from cookies by itself",
+    ),
+    (
+        "proxy_request_buffering",
+        "bodies are passed on as they come; `buffer-requests #true` collects them",
+    ),
+    ("real_ip_header", "write `trusted-proxies` in the listener"),
+    ("resolver", "write `system { dns { name-servers … } }`"),
+    ("return", "write `redirect` or `respond` in a route"),
+    (
+        "rewrite",
+        "write `redirect`, or `rewrite` in the route's policies",
+    ),
+    ("set", "variables are not offered"),
+    (
+        "set_real_ip_from",
+        "write `trusted-proxies` in the listener",
+    ),
+    (
+        "ssl_ciphers",
+        "the suites are fixed, all with forward secrecy and authenticated encryption",
+    ),
+    (
+        "ssl_client_certificate",
+        "write `tls { client-auth { ca-file … } }` in the listener",
+    ),
+    (
+        "ssl_stapling",
+        "write `ocsp-file` with a response that a timer fetches",
+    ),
+    ("ssl_trusted_certificate", "see `ssl_stapling`"),
+    ("stream", "TCP and UDP are not offered"),
+    ("stub_status", "the admin interface has `/metrics`"),
+    ("sub_filter", "bodies are not edited; an agent may"),
+    (
+        "uwsgi_pass",
+        "put a server that speaks HTTP before the application; the route answers 501",
+    ),
+];
+
+/// Lists a directive that is not carried over, unless nothing is needed for it.
+pub(super) fn note(site: &mut Site, directive: &Directive) {
+    let name = &*directive.name;
+    // Upgrades pass by themselves.
+    let is_of_upgrades = name == "map" && directive.word(0) == Some("$http_upgrade");
+    if NOT_NEEDED.contains(&name) || is_of_upgrades {
+        return;
+    }
+    let advice = ADVICE.iter().find(|(known, _)| *known == name);
+    let advice = advice.map_or(
+        "not carried over; see docs/learn/coming-from/nginx.md",
+        |(_, it)| it,
+    );
+    site.left(&directive.place, &directive.shown(), advice);
+}

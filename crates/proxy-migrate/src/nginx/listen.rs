@@ -1,0 +1,234 @@
+//! Listeners of servers.
+
+use super::advice;
+use super::parser::Directive;
+use super::scope::Scope;
+use crate::kdl::Node;
+use crate::site::{Certificate, Listener, Site};
+use crate::units;
+
+/// Times of clients, each with the setting of a listener.
+const TIMES: &[(&str, &str)] = &[
+    ("client_header_timeout", "header"),
+    ("client_body_timeout", "body-idle"),
+    ("send_timeout", "write-idle"),
+    ("keepalive_timeout", "keep-alive"),
+];
+
+pub(super) fn is_time(name: &str) -> bool {
+    TIMES.iter().any(|(theirs, _)| *theirs == name)
+}
+
+/// Writes the times of clients into all listeners.
+pub(super) fn times(site: &mut Site, block: &[Directive]) {
+    let mut times = Vec::new();
+    for (theirs, ours) in TIMES {
+        let mut found = block.iter().filter(|it| it.name == *theirs);
+        let Some(directive) = found.next_back() else {
+            continue;
+        };
+        match directive
+            .word(0)
+            .and_then(|word| units::milliseconds(word, 1_000))
+        {
+            Some(ms) if ms >= 1_000 => times.push(time(ours, ms)),
+            _ => site.left(
+                &directive.place,
+                &directive.shown(),
+                "connections are kept; `max-requests-per-connection 1` in the listener ends them",
+            ),
+        }
+    }
+    for listener in &mut site.listeners {
+        listener.timeouts.extend(times.iter().cloned());
+    }
+}
+
+/// A time of at least a second, in seconds if it is whole.
+pub(super) fn time(name: &str, ms: u64) -> Node {
+    if ms.is_multiple_of(1_000) {
+        Node::number(&format!("{name}-secs"), ms / 1_000)
+    } else {
+        Node::number(&format!("{name}-ms"), ms)
+    }
+}
+
+/// A `listen` of a server.
+pub(super) struct Listen {
+    /// The name of the listener.
+    pub(super) name: String,
+    pub(super) is_default: bool,
+}
+
+/// The listeners of a server, which are added to the site.
+pub(super) fn read(
+    site: &mut Site,
+    server: &Directive,
+    scope: &Scope<'_>,
+    hosts: &[String],
+) -> Vec<Listen> {
+    let listens = server.children().iter().filter(|it| it.name == "listen");
+    let mut found: Vec<Listen> = Vec::new();
+    for directive in listens {
+        if let Some(listen) = one(site, directive, scope, hosts)
+            && found.iter().all(|it| it.name != listen.name)
+        {
+            found.push(listen);
+        }
+    }
+    if found.is_empty() {
+        found.push(add(site, "0.0.0.0:80".to_owned(), false, false));
+    }
+    found
+}
+
+fn one(
+    site: &mut Site,
+    directive: &Directive,
+    scope: &Scope<'_>,
+    hosts: &[String],
+) -> Option<Listen> {
+    let address = address(directive.word(0)?);
+    let has = |word: &str| directive.words.iter().skip(1).any(|it| it == word);
+    if has("quic") {
+        site.left(
+            &directive.place,
+            &directive.shown(),
+            "HTTP/3 is not offered",
+        );
+        return None;
+    }
+    let is_tls = has("ssl");
+    let listen = add(site, address, is_tls, has("default_server"));
+    let mut listeners = site.listeners.iter_mut();
+    let listener = listeners.find(|it| it.name == listen.name)?;
+    if is_tls {
+        let cert = scope.word("ssl_certificate");
+        let key = scope.word("ssl_certificate_key");
+        match cert.zip(key) {
+            Some((cert, key)) => certificate(listener, cert, key, hosts),
+            None => {
+                site.left(
+                    &directive.place,
+                    &directive.shown(),
+                    "write `tls { cert-file …; key-file … }`: the server names no certificate",
+                );
+                return Some(listen);
+            }
+        }
+        protocols(listener, scope);
+    }
+    if has("proxy_protocol") {
+        if listener.settings.is_empty() {
+            listener.settings.push(crate::write::flag("proxy-protocol"));
+        }
+        site.left(
+            &directive.place,
+            &directive.shown(),
+            "name the balancers in `trusted-proxies` of the listener: without them every connection is closed",
+        );
+    }
+    Some(listen)
+}
+
+fn certificate(listener: &mut Listener, cert: &str, key: &str, hosts: &[String]) {
+    let same = |it: &&mut Certificate| it.cert == cert && it.key == key;
+    if let Some(known) = listener.certificates.iter_mut().find(same) {
+        let new = hosts.iter().filter(|host| !known.names.contains(host));
+        let new: Vec<String> = new.cloned().collect();
+        known.names.extend(new);
+        return;
+    }
+    listener.certificates.push(Certificate {
+        cert: cert.to_owned(),
+        key: key.to_owned(),
+        names: hosts.to_vec(),
+    });
+}
+
+fn protocols(listener: &mut Listener, scope: &Scope<'_>) {
+    let Some(directive) = scope.last("ssl_protocols") else {
+        return;
+    };
+    let has_12 = directive.words.iter().any(|it| it == "TLSv1.2");
+    let has_13 = directive.words.iter().any(|it| it == "TLSv1.3");
+    let setting = match (has_12, has_13) {
+        (false, true) => Some(Node::text("min-version", "1.3")),
+        (true, false) => Some(Node::text("max-version", "1.2")),
+        _ => None,
+    };
+    if listener.tls.is_empty() {
+        listener.tls.extend(setting);
+    }
+}
+
+fn add(site: &mut Site, address: String, is_tls: bool, is_default: bool) -> Listen {
+    let listener = site.listeners.iter_mut().find(|it| it.address == address);
+    if let Some(listener) = listener {
+        listener.is_tls |= is_tls;
+        return Listen {
+            name: listener.name.clone(),
+            is_default,
+        };
+    }
+    let name = name(&address, site.listeners.len());
+    site.listeners.push(Listener {
+        name: name.clone(),
+        address,
+        is_tls,
+        ..Listener::default()
+    });
+    Listen { name, is_default }
+}
+
+fn name(address: &str, number: usize) -> String {
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+    let base = match port {
+        "80" => "http".to_owned(),
+        "443" => "https".to_owned(),
+        port if port.bytes().all(|b| b.is_ascii_digit()) => format!("port-{port}"),
+        _ => format!("listener-{number}"),
+    };
+    match host {
+        "0.0.0.0" => base,
+        "[::]" => format!("{base}-v6"),
+        _ => format!("{base}-{number}"),
+    }
+}
+
+/// `80`, `*:80`, `[::]:80`, `localhost:80`, `unix:/path` as an address here.
+fn address(word: &str) -> String {
+    if word.starts_with("unix:") {
+        return word.to_owned();
+    }
+    if word.bytes().all(|b| b.is_ascii_digit()) {
+        return format!("0.0.0.0:{word}");
+    }
+    let word = word
+        .replace("*:", "0.0.0.0:")
+        .replace("localhost", "127.0.0.1");
+    if word.ends_with(']') || !word.contains(':') {
+        format!("{word}:80")
+    } else {
+        word
+    }
+}
+
+/// Directives of a server that are about its listeners.
+pub(super) fn is_of_listener(name: &str) -> bool {
+    matches!(name, "listen" | "server_name" | "ssl") || is_time(name)
+}
+
+/// Lists times of a server: listeners have them, for all of their servers.
+pub(super) fn note_times(site: &mut Site, server: &Directive) {
+    for directive in server.children().iter().filter(|it| is_time(&it.name)) {
+        site.left(
+            &directive.place,
+            &directive.shown(),
+            "write it in `timeouts` of the listener: it holds for all routes of the listener",
+        );
+    }
+    for directive in server.children().iter().filter(|it| it.name == "ssl") {
+        advice::note(site, directive);
+    }
+}

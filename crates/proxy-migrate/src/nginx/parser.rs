@@ -1,0 +1,253 @@
+//! The syntax of nginx: directives with words, and blocks.
+
+use crate::migrated::{Place, SyntaxError};
+use crate::source::Source;
+
+/// A directive with its words, and its block.
+#[derive(Clone, Debug)]
+pub(super) struct Directive {
+    pub(super) name: String,
+    pub(super) words: Vec<String>,
+    pub(super) block: Option<Vec<Directive>>,
+    pub(super) place: Place,
+}
+
+/// Maximum depth of blocks and of includes.
+const MAX_DEPTH: usize = 32;
+/// Maximum number of directives of all files: a file counts each time it is included.
+const MAX_DIRECTIVES: usize = 200_000;
+
+impl Directive {
+    pub(super) fn word(&self, index: usize) -> Option<&str> {
+        self.words.get(index).map(String::as_str)
+    }
+
+    pub(super) fn children(&self) -> &[Self] {
+        self.block.as_deref().unwrap_or_default()
+    }
+
+    /// The directive without its block.
+    pub(super) fn shown(&self) -> String {
+        let words = std::iter::once(&self.name).chain(&self.words);
+        words.map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The directives of a file, with those of included files in the place of each `include`. Patterns without
+/// a file stay as they are.
+pub(super) fn parse(
+    source: &Source,
+    included: &dyn Fn(&str) -> Vec<Source>,
+) -> Result<Vec<Directive>, SyntaxError> {
+    let mut count = 0;
+    parse_file(source, included, 0, &mut count)
+}
+
+fn parse_file(
+    source: &Source,
+    included: &dyn Fn(&str) -> Vec<Source>,
+    depth: usize,
+    count: &mut usize,
+) -> Result<Vec<Directive>, SyntaxError> {
+    let mut parser = Parser {
+        file: &source.name,
+        chars: source.text.chars().peekable(),
+        line: 1,
+        count,
+    };
+    let directives = parser.block(0)?;
+    expand(directives, included, depth, parser.count)
+}
+
+fn expand(
+    directives: Vec<Directive>,
+    included: &dyn Fn(&str) -> Vec<Source>,
+    depth: usize,
+    count: &mut usize,
+) -> Result<Vec<Directive>, SyntaxError> {
+    let mut expanded = Vec::new();
+    for mut directive in directives {
+        if let Some(block) = directive.block.take() {
+            directive.block = Some(expand(block, included, depth, count)?);
+        }
+        let pattern = directive
+            .words
+            .first()
+            .filter(|_| directive.name == "include");
+        let files = pattern.map(|pattern| included(pattern)).unwrap_or_default();
+        if files.is_empty() || depth > MAX_DEPTH {
+            expanded.push(directive);
+            continue;
+        }
+        for file in files {
+            expanded.extend(parse_file(&file, included, depth + 1, count)?);
+        }
+    }
+    Ok(expanded)
+}
+
+struct Parser<'t, 'c> {
+    file: &'t str,
+    chars: std::iter::Peekable<std::str::Chars<'t>>,
+    line: u32,
+    count: &'c mut usize,
+}
+
+impl Parser<'_, '_> {
+    /// The directives up to the `}` of the block, or to the end of the file at depth 0.
+    fn block(&mut self, depth: usize) -> Result<Vec<Directive>, SyntaxError> {
+        if depth > MAX_DEPTH {
+            return Err(self.error("blocks are nested more than 32 deep"));
+        }
+        let mut directives = Vec::new();
+        let mut words: Vec<String> = Vec::new();
+        let mut place = self.place();
+        loop {
+            self.skip_spaces();
+            let Some(c) = self.chars.peek().copied() else {
+                let is_whole = depth == 0 && words.is_empty();
+                return if is_whole {
+                    Ok(directives)
+                } else {
+                    Err(self.error("the file ends within a directive or a block"))
+                };
+            };
+            if words.is_empty() {
+                place = self.place();
+            }
+            match c {
+                '#' => self.skip_comment(),
+                ';' => {
+                    self.bump();
+                    directives.extend(self.directive(&mut words, None, &place)?);
+                }
+                '{' => {
+                    self.bump();
+                    let is_code = words
+                        .first()
+                        .is_some_and(|name| name.ends_with("_by_lua_block"));
+                    let block = if is_code {
+                        self.skip_code()?;
+                        Vec::new()
+                    } else {
+                        self.block(depth + 1)?
+                    };
+                    directives.extend(self.directive(&mut words, Some(block), &place)?);
+                }
+                '}' if depth > 0 && words.is_empty() => {
+                    self.bump();
+                    return Ok(directives);
+                }
+                '}' => return Err(self.error("`}` closes nothing here")),
+                _ => words.push(self.word()?),
+            }
+        }
+    }
+
+    fn directive(
+        &mut self,
+        words: &mut Vec<String>,
+        block: Option<Vec<Directive>>,
+        place: &Place,
+    ) -> Result<Option<Directive>, SyntaxError> {
+        *self.count += 1;
+        if *self.count > MAX_DIRECTIVES {
+            return Err(self.error("there are more than 200 000 directives"));
+        }
+        if words.is_empty() {
+            return match block {
+                Some(_) => Err(self.error("a block needs a name")),
+                None => Ok(None),
+            };
+        }
+        let name = words.remove(0);
+        Ok(Some(Directive {
+            name,
+            words: std::mem::take(words),
+            block,
+            place: place.clone(),
+        }))
+    }
+
+    fn word(&mut self) -> Result<String, SyntaxError> {
+        let mut word = String::new();
+        if let Some(quote) = self.chars.next_if(|c| matches!(c, '"' | '\'')) {
+            loop {
+                match self.bump() {
+                    Some('\\') => {
+                        let next = self.bump();
+                        match next {
+                            Some(c) if c == quote || c == '\\' => word.push(c),
+                            Some('n') => word.push('\n'),
+                            Some(c) => word.extend(['\\', c]),
+                            None => return Err(self.error("a quoted text has no end")),
+                        }
+                    }
+                    Some(c) if c == quote => return Ok(word),
+                    Some(c) => word.push(c),
+                    None => return Err(self.error("a quoted text has no end")),
+                }
+            }
+        }
+        while let Some(c) = self.chars.peek().copied() {
+            if c.is_whitespace() || c == ';' || (c == '{' && !word.ends_with('$')) {
+                break;
+            }
+            if c == '}' && !word.contains("${") {
+                break;
+            }
+            self.bump();
+            word.push(c);
+            if c == '\\' {
+                word.extend(self.bump());
+            }
+        }
+        Ok(word)
+    }
+
+    fn skip_spaces(&mut self) {
+        while self.chars.peek().is_some_and(|c| c.is_whitespace()) {
+            self.bump();
+        }
+    }
+
+    fn skip_comment(&mut self) {
+        while self.chars.peek().is_some_and(|c| *c != '\n') {
+            self.bump();
+        }
+    }
+
+    /// Skips code in braces.
+    fn skip_code(&mut self) -> Result<(), SyntaxError> {
+        let mut depth = 1;
+        while depth > 0 {
+            match self.bump() {
+                Some('{') => depth += 1,
+                Some('}') => depth -= 1,
+                Some(_) => {}
+                None => return Err(self.error("a block has no end")),
+            }
+        }
+        Ok(())
+    }
+
+    fn bump(&mut self) -> Option<char> {
+        let c = self.chars.next()?;
+        self.line += u32::from(c == '\n');
+        Some(c)
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            file: self.file.to_owned(),
+            line: self.line,
+        }
+    }
+
+    fn error(&self, message: &str) -> SyntaxError {
+        SyntaxError {
+            place: self.place(),
+            message: message.to_owned(),
+        }
+    }
+}

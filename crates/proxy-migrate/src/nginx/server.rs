@@ -1,0 +1,120 @@
+//! Blocks `server`.
+
+use super::parser::Directive;
+use super::scope::{self, Scope};
+use super::virtual_host::Server;
+use super::{advice, listen, location};
+use crate::site::Site;
+use std::collections::HashSet;
+
+/// The servers of a file, as routes.
+pub(super) fn read_all(site: &mut Site, servers: &[&Directive], http: &Scope<'_>) {
+    let mut read = Vec::new();
+    for server in servers {
+        let scope = http.within(server.children());
+        let hosts = names(site, server);
+        let listens = listen::read(site, server, &scope, &hosts);
+        listen::note_times(site, server);
+        read.push((*server, hosts, listens));
+    }
+    let mut defaults: HashSet<String> = HashSet::new();
+    let mut first: HashSet<String> = HashSet::new();
+    for (_, _, listens) in &read {
+        let default = listens.iter().filter(|it| it.is_default);
+        defaults.extend(default.map(|it| it.name.clone()));
+    }
+    for (server, names, listens) in read {
+        let mut is_default = true;
+        for listen in &listens {
+            let is_first = first.insert(listen.name.clone());
+            let has_default = defaults.contains(&listen.name);
+            is_default &= listen.is_default || (is_first && !has_default);
+        }
+        let hosts = if is_default {
+            Vec::new()
+        } else {
+            names.clone()
+        };
+        if hosts.is_empty() && !is_default {
+            site.left(
+                &server.place,
+                "server",
+                "it has no name and is no default server, so no request reaches it",
+            );
+            continue;
+        }
+        let server = Server {
+            name: names.first().map_or("default", String::as_str),
+            sample_host: names.first().cloned().filter(|_| is_default),
+            hosts,
+            listeners: listens.iter().map(|it| it.name.clone()).collect(),
+            scope: http.within(server.children()),
+        };
+        one(site, &server, server.scope.innermost());
+    }
+    let all = site.listeners.len();
+    for route in &mut site.routes {
+        if route.listeners.len() == all {
+            route.listeners.clear();
+        }
+    }
+}
+
+fn one(site: &mut Site, server: &Server<'_>, block: &[Directive]) {
+    for directive in block {
+        let name = &*directive.name;
+        match name {
+            "location" | "root" | "index" | "return" | "rewrite" | "if" => {}
+            _ if scope::is_inherited(name) || listen::is_of_listener(name) => {}
+            "access_log" | "error_log" => site.left(
+                &directive.place,
+                &directive.shown(),
+                "there is one access log and one error log for all servers",
+            ),
+            _ => advice::note(site, directive),
+        }
+    }
+    for condition in block.iter().filter(|it| it.name == "if") {
+        location::host_condition(site, server, condition);
+    }
+    if let Some(directive) = block.iter().find(|it| it.name == "return") {
+        let service = location::answer(site, directive);
+        let route = server.route(site, "", service);
+        site.routes.push(route);
+        return;
+    }
+    for directive in block.iter().filter(|it| it.name == "rewrite") {
+        if location::rewrite_all(site, server, directive) {
+            return;
+        }
+    }
+    location::read_all(site, server, block);
+}
+
+/// The names of a server that a host can be compared with.
+fn names(site: &mut Site, server: &Directive) -> Vec<String> {
+    let directives = server
+        .children()
+        .iter()
+        .filter(|it| it.name == "server_name");
+    let mut hosts = Vec::new();
+    for directive in directives {
+        for word in &directive.words {
+            match word.as_str() {
+                "_" | "" | "\"\"" => {}
+                name if name.starts_with('~') || name.ends_with(".*") || name.contains('$') => {
+                    site.left(
+                        &directive.place,
+                        &directive.shown(),
+                        "write the hosts out, or `*.example.com` for all below a name",
+                    );
+                }
+                name => match name.strip_prefix('.') {
+                    Some(bare) => hosts.extend([bare.to_owned(), format!("*.{bare}")]),
+                    None => hosts.push(name.to_owned()),
+                },
+            }
+        }
+    }
+    hosts
+}

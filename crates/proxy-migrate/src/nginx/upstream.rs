@@ -1,0 +1,124 @@
+//! Blocks `upstream`.
+
+use super::advice;
+use super::listen::time;
+use super::parser::Directive;
+use crate::kdl::Node;
+use crate::site::{Site, Upstream};
+use crate::units;
+
+/// The name of an upstream here.
+pub(super) fn named(name: &str) -> String {
+    name.to_owned()
+}
+
+pub(super) fn read(site: &mut Site, directive: &Directive) {
+    let Some(name) = directive.word(0) else {
+        return;
+    };
+    let mut upstream = Upstream {
+        name: named(name),
+        ..Upstream::default()
+    };
+    let mut outliers: Option<(u64, u64)> = None;
+    for child in directive.children() {
+        match (&*child.name, child.word(0)) {
+            ("server", Some(address)) => target(site, &mut upstream, child, address, &mut outliers),
+            ("least_conn", _) => upstream
+                .settings
+                .push(Node::text("load-balancing", "least_connections")),
+            ("ip_hash", _) => upstream
+                .settings
+                .push(Node::text("load-balancing", "ip_hash")),
+            ("random", _) => upstream
+                .settings
+                .push(Node::text("load-balancing", "random_two")),
+            ("hash", Some("$remote_addr" | "$binary_remote_addr")) => {
+                upstream
+                    .settings
+                    .push(Node::text("load-balancing", "ip_hash"));
+            }
+            ("hash", _) => site.left(
+                &child.place,
+                &child.shown(),
+                "write `load-balancing \"ip_hash\"` for clients, or `sticky` for sessions",
+            ),
+            ("keepalive", Some(number)) => {
+                let idle = number.parse::<u64>().unwrap_or(32);
+                let idle = Node::number("max-idle", idle);
+                upstream
+                    .settings
+                    .push(Node::new("connection-pool").child(idle));
+            }
+            ("zone" | "keepalive_requests" | "keepalive_timeout" | "keepalive_time", _) => {}
+            _ => advice::note(site, child),
+        }
+    }
+    if let Some((failures, ms)) = outliers {
+        upstream.settings.push(
+            Node::new("outlier-detection")
+                .child(Node::number("consecutive-failures", failures))
+                .child(time("base-ejection", ms.clamp(1_000, 3_600_000))),
+        );
+    }
+    site.upstreams.push(upstream);
+}
+
+fn target(
+    site: &mut Site,
+    upstream: &mut Upstream,
+    directive: &Directive,
+    address: &str,
+    outliers: &mut Option<(u64, u64)>,
+) {
+    if address.starts_with("unix:") {
+        site.left(
+            &directive.place,
+            &directive.shown(),
+            "let the server listen on a port of 127.0.0.1, and write a target for it",
+        );
+        return;
+    }
+    let has_port = address
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let address = if has_port {
+        address.to_owned()
+    } else {
+        format!("{address}:80")
+    };
+    let mut weight = 1;
+    for word in directive.words.iter().skip(1) {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let number = value.parse::<u64>().ok();
+        match name {
+            "weight" => weight = number.unwrap_or(1),
+            "max_fails" => {
+                let (failures, _) = outliers.get_or_insert((1, 10_000));
+                *failures = number.unwrap_or(1);
+            }
+            "fail_timeout" => {
+                let (_, ms) = outliers.get_or_insert((1, 10_000));
+                *ms = units::milliseconds(value, 1_000).unwrap_or(10_000);
+            }
+            "down" => weight = 0,
+            "resolve" => {}
+            "backup" => {
+                weight = 0;
+                site.left(
+                    &directive.place,
+                    &directive.shown(),
+                    "there are no backup targets: it has weight 0, so it gets no requests",
+                );
+            }
+            _ => site.left(
+                &directive.place,
+                &directive.shown(),
+                &format!("`{name}` is not carried over; `connection-pool {{ max-connections }}` bounds a target"),
+            ),
+        }
+    }
+    upstream
+        .targets
+        .push((address.replace("localhost:", "127.0.0.1:"), weight));
+}

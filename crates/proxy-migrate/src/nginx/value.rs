@@ -1,0 +1,86 @@
+//! Variables in values.
+
+use super::parser::Directive;
+use crate::site::Site;
+
+/// Variables with a value of a request here.
+const VARIABLES: &[(&str, &str)] = &[
+    ("remote_addr", "{client_ip}"),
+    ("realip_remote_addr", "{client_ip}"),
+    ("scheme", "{scheme}"),
+    ("host", "{host}"),
+    ("http_host", "{host}"),
+    ("server_name", "{host}"),
+    ("request_method", "{method}"),
+    ("request_uri", "{uri}"),
+    ("uri", "{path}"),
+    ("document_uri", "{path}"),
+    ("query_string", "{query}"),
+    ("args", "{query}"),
+    ("request_id", "{correlation_id}"),
+    ("ssl_protocol", "{tls_version}"),
+    ("ssl_server_name", "{tls_server_name}"),
+    ("ssl_client_s_dn", "{tls_client_subject}"),
+    ("ssl_client_fingerprint", "{tls_client_fingerprint}"),
+];
+
+/// A value with values of the request for its variables; `None` if one of them has no counterpart.
+fn converted(value: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once('$') {
+        text.push_str(before);
+        let (name, behind) = match after.strip_prefix('{') {
+            Some(braced) => braced.split_once('}')?,
+            None => {
+                let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                after.split_at(end.unwrap_or(after.len()))
+            }
+        };
+        let (_, ours) = VARIABLES.iter().find(|(theirs, _)| *theirs == name)?;
+        text.push_str(ours);
+        rest = behind;
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+/// Whether a value has variables.
+pub(super) fn has_variables(value: &str) -> bool {
+    value.contains('$')
+}
+
+/// A header's value with values of the request for its variables; what has none is listed.
+pub(super) fn value(site: &mut Site, directive: &Directive, value: &str) -> Option<String> {
+    let found = converted(value);
+    if found.is_none() {
+        site.left(
+            &directive.place,
+            &directive.shown(),
+            "no value of a request stands for the variable: see docs/operate/headers.md",
+        );
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_values_of_the_request() {
+        for (value, expected) in [
+            ("plain", Some("plain")),
+            ("$remote_addr", Some("{client_ip}")),
+            ("a-${scheme}-b", Some("a-{scheme}-b")),
+            (
+                "$scheme://$host$request_uri",
+                Some("{scheme}://{host}{uri}"),
+            ),
+            ("$upstream_addr", None),
+            ("${open", None),
+        ] {
+            assert_eq!(converted(value).as_deref(), expected, "{value}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! A server of nginx.
+
+use super::scope::Scope;
+use crate::site::{Route, Service, Site};
+
+/// A server as far as its routes need it.
+pub(super) struct Server<'d> {
+    /// For names of routes.
+    pub(super) name: &'d str,
+    /// A host for tests of routes without a host.
+    pub(super) sample_host: Option<String>,
+    pub(super) hosts: Vec<String>,
+    pub(super) listeners: Vec<String>,
+    pub(super) scope: Scope<'d>,
+}
+
+impl Server<'_> {
+    /// A route of the server, named by a part of its path.
+    pub(super) fn route(&self, site: &Site, part: &str, service: Service) -> Route {
+        let name = site.route_name(&format!("{} {part}", self.name.replace('*', "any")));
+        let mut route = Route::new(name, service);
+        route.listeners.clone_from(&self.listeners);
+        route.hosts.clone_from(&self.hosts);
+        route.sample_host.clone_from(&self.sample_host);
+        route
+    }
+}

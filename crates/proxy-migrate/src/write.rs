@@ -1,0 +1,219 @@
+//! The text of a site.
+
+use crate::kdl::Node;
+use crate::migrated::Migrated;
+use crate::site::{Certificate, Listener, Path, Policies, Rewrite, Route, Service, Site, Upstream};
+use crate::tests_block;
+
+/// Writes a site, with tests of its routes.
+pub(crate) fn write(site: Site) -> Migrated {
+    let tests = tests_block::tests(&site);
+    let Site {
+        settings,
+        listeners,
+        routes,
+        upstreams,
+        mut left,
+    } = site;
+    left.sort();
+    left.dedup();
+    let mut blocks = settings;
+    blocks.push(Node::new("listeners").children(listeners.iter().map(listener)));
+    blocks.push(Node::new("routes").children(routes.iter().map(route)));
+    blocks.push(Node::new("upstreams").children(upstreams.iter().map(upstream)));
+    blocks.push(Node::new("tests").children(tests));
+    let mut text = String::new();
+    for left in &left {
+        text.push_str(&format!(
+            "// {}\n",
+            left.to_string().replace(['\n', '\r'], " ")
+        ));
+    }
+    for block in blocks.iter().filter(|block| block.has_children()) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        block.write(0, &mut text);
+    }
+    Migrated { text, left }
+}
+
+fn listener(listener: &Listener) -> Node {
+    let Listener {
+        name,
+        address,
+        is_tls,
+        certificates,
+        tls,
+        settings,
+        timeouts,
+    } = listener;
+    let mut node = Node::text("listener", name).child(Node::text("address", address));
+    if *is_tls {
+        let mut certificates = certificates.iter();
+        let first = certificates.next();
+        let own = first.into_iter().flat_map(|Certificate { cert, key, .. }| {
+            [Node::text("cert-file", cert), Node::text("key-file", key)]
+        });
+        let further = certificates.map(|Certificate { cert, key, names }| {
+            let names = names.iter().map(|name| Node::text("server-name", name));
+            Node::new("certificate")
+                .child(Node::text("cert-file", cert))
+                .child(Node::text("key-file", key))
+                .children(names)
+        });
+        node = node.child(Node::text("protocol", "https")).child(
+            Node::new("tls")
+                .children(own)
+                .children(further)
+                .children(tls.iter().cloned()),
+        );
+    }
+    node = node.children(settings.iter().cloned());
+    with_block(node, "timeouts", timeouts)
+}
+
+fn route(route: &Route) -> Node {
+    let Route {
+        name,
+        priority,
+        listeners,
+        hosts,
+        paths,
+        matches,
+        service,
+        policies,
+        sample_host: _,
+    } = route;
+    let mut node = Node::text("route", name);
+    if let Some(priority) = priority {
+        node = node.child(Node::number("priority", u64::from(*priority)));
+    }
+    if !listeners.is_empty() {
+        node = node.child(Node::new("listeners").args(listeners.iter().map(String::as_str)));
+    }
+    let hosts = hosts.iter().map(|host| Node::text("host", host));
+    let paths = paths.iter().map(|path| match path {
+        Path::Exact(path) => Node::text("path", path),
+        Path::Prefix(path) => Node::text("path-prefix", path),
+        Path::Regex(regex) => Node::new("path-regex").raw(regex),
+    });
+    let conditions: Vec<Node> = hosts.chain(paths).chain(matches.iter().cloned()).collect();
+    node = with_block(node, "matches", &conditions);
+    node = with_service(node, service);
+    with_block(node, "policies", &policies_of(policies))
+}
+
+fn with_service(node: Node, service: &Service) -> Node {
+    match service {
+        Service::Upstream(name) => node.child(Node::text("upstream", name)),
+        Service::Static {
+            root,
+            index,
+            fallback,
+            precompressed,
+        } => {
+            let mut files = Node::new("static-files").child(Node::text("root", root));
+            let index = index.as_ref().map(|index| Node::text("index", index));
+            let fallback = fallback.as_ref().map(|file| Node::text("fallback", file));
+            files = files.children(index).children(fallback);
+            if *precompressed {
+                files = files.child(flag("precompressed"));
+            }
+            node.child(Node::text("service-type", "static"))
+                .child(files)
+        }
+        Service::Redirect {
+            to,
+            status,
+            replace_prefix,
+        } => {
+            let mut redirect = Node::new("redirect");
+            redirect = redirect.args(to.as_deref());
+            let replaced = replace_prefix.as_ref();
+            redirect = redirect
+                .children(replaced.map(|(from, to)| Node::text("replace-prefix", from).arg(to)));
+            node.child(redirect.child(Node::number("status", u64::from(*status))))
+        }
+        Service::Respond { status, body } => {
+            let respond = Node::number("respond", u64::from(*status));
+            node.child(match body {
+                Some(body) => respond.raw(body),
+                None => respond,
+            })
+        }
+    }
+}
+
+fn policies_of(policies: &Policies) -> Vec<Node> {
+    let Policies {
+        request_headers,
+        response_headers,
+        timeouts,
+        rewrite,
+        allow,
+        deny,
+        settings,
+    } = policies;
+    let mut nodes = Vec::new();
+    for (name, networks) in [("allow", allow), ("deny", deny)] {
+        if !networks.is_empty() {
+            nodes.push(Node::new(name).args(networks.iter().map(String::as_str)));
+        }
+    }
+    nodes.extend(settings.iter().cloned());
+    let rewrite = rewrite.as_ref().map(|rewrite| match rewrite {
+        Rewrite::Strip(prefix) => Node::text("strip-prefix", prefix),
+        Rewrite::Replace(from, to) => Node::text("replace-prefix", from).arg(to),
+        Rewrite::Path(path) => Node::text("path", path),
+    });
+    nodes.extend(rewrite.map(|rewrite| Node::new("rewrite").child(rewrite)));
+    for (name, block) in [
+        ("timeouts", timeouts),
+        ("request-headers", request_headers),
+        ("response-headers", response_headers),
+    ] {
+        if !block.is_empty() {
+            nodes.push(Node::new(name).children(block.iter().cloned()));
+        }
+    }
+    nodes
+}
+
+fn upstream(upstream: &Upstream) -> Node {
+    let Upstream {
+        name,
+        targets,
+        settings,
+        timeouts,
+        tls,
+    } = upstream;
+    let targets = targets.iter().map(|(address, weight)| {
+        let target = Node::text("target", address);
+        if *weight == 1 {
+            target
+        } else {
+            target.child(Node::number("weight", *weight))
+        }
+    });
+    let node = Node::text("upstream", name)
+        .children(targets)
+        .children(settings.iter().cloned());
+    let node = with_block(node, "timeouts", timeouts);
+    match tls {
+        Some(tls) => node.child(Node::new("tls").children(tls.iter().cloned())),
+        None => node,
+    }
+}
+
+fn with_block(node: Node, name: &str, children: &[Node]) -> Node {
+    if children.is_empty() {
+        return node;
+    }
+    node.child(Node::new(name).children(children.iter().cloned()))
+}
+
+/// A switch that is on.
+pub(crate) fn flag(name: &str) -> Node {
+    Node::new(name).word("#true")
+}

@@ -1,0 +1,304 @@
+//! Files of other servers, written for these tests in the style of published ones, and what they become.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
+
+use proxy_config::parse;
+use proxy_migrate::{Language, Migrated, Source, migrate};
+use proxy_plan::failed_tests;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new("../../fixtures/migrate").join(folder);
+    let entries = fs::read_dir(folder).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension != "expected")
+    });
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+fn migrated(language: Language, path: &Path) -> Migrated {
+    let source = Source {
+        name: path.file_name().unwrap().to_string_lossy().into_owned(),
+        text: fs::read_to_string(path).unwrap(),
+    };
+    migrate(language, &source, &|_| Vec::new()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Compares with the file beside `path` that ends in `.expected`. With `UPDATE_EXPECTED=1` in the
+/// environment that file is written instead.
+fn compare(path: &Path, actual: &str) {
+    let beside = path.with_extension("expected");
+    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+        fs::write(&beside, actual).unwrap();
+        return;
+    }
+    let expected = fs::read_to_string(&beside).unwrap_or_default();
+    assert_eq!(expected, actual, "{}", beside.display());
+}
+
+/// The result is loaded, its tests pass, and each of its routes that can be asked for has one.
+fn is_usable(migrated: &Migrated) {
+    let loaded = parse(&migrated.text, "out.kdl");
+    let loaded = loaded.unwrap_or_else(|report| panic!("{}\n{report}", migrated.text));
+    assert!(!loaded.model.tests.is_empty(), "{}", migrated.text);
+    let failed = failed_tests(&loaded.model);
+    assert!(failed.is_empty(), "{}\n{failed:?}", migrated.text);
+}
+
+#[test]
+fn files_of_nginx_become_as_expected() {
+    for path in files("nginx") {
+        let migrated = migrated(Language::Nginx, &path);
+        compare(&path, &migrated.text);
+        is_usable(&migrated);
+    }
+}
+
+#[test]
+fn files_of_caddy_become_as_expected() {
+    for path in files("caddy") {
+        let migrated = migrated(Language::Caddy, &path);
+        compare(&path, &migrated.text);
+        is_usable(&migrated);
+    }
+}
+
+#[test]
+fn files_of_haproxy_become_as_expected() {
+    for path in files("haproxy") {
+        let migrated = migrated(Language::Haproxy, &path);
+        compare(&path, &migrated.text);
+        is_usable(&migrated);
+    }
+}
+
+fn nginx(text: &str) -> Migrated {
+    let source = Source {
+        name: "nginx.conf".to_owned(),
+        text: text.to_owned(),
+    };
+    migrate(Language::Nginx, &source, &|_| Vec::new()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn location(directives: &str) -> Migrated {
+    nginx(&format!(
+        "server {{ listen 8080; location /a/ {{ {directives} }} }}"
+    ))
+}
+
+#[test]
+fn a_directive_that_is_not_carried_over_is_listed_with_its_place() {
+    let migrated = nginx(
+        "server {\n  listen 8080;\n  location / {\n    sub_filter a b;\n    proxy_pass http://a:1;\n  }\n}",
+    );
+    let left: Vec<String> = migrated.left.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        left,
+        ["nginx.conf:4: `sub_filter a b`: bodies are not edited; an agent may"]
+    );
+    assert!(migrated.text.starts_with("// nginx.conf:4: "));
+    is_usable(&migrated);
+}
+
+#[test]
+fn content_that_is_not_carried_over_is_answered_501() {
+    for directives in [
+        "fastcgi_pass a:1;",
+        "proxy_pass http://$backend;",
+        "alias /srv/;",
+        "",
+    ] {
+        let migrated = location(directives);
+        assert!(
+            migrated.text.contains("respond 501 \"not migrated\""),
+            "{}",
+            migrated.text
+        );
+        assert_eq!(migrated.left.len(), 1, "{directives}: {:?}", migrated.left);
+        is_usable(&migrated);
+    }
+}
+
+#[test]
+fn the_path_of_a_proxied_location_is_replaced() {
+    for (target, written) in [
+        ("http://a:1", None),
+        ("http://a:1/a/", None),
+        ("http://a:1/", Some("strip-prefix \"/a\"")),
+        ("http://a:1/b/", Some("replace-prefix \"/a\" \"/b\"")),
+    ] {
+        let migrated = location(&format!("proxy_pass {target};"));
+        match written {
+            Some(written) => assert!(migrated.text.contains(written), "{}", migrated.text),
+            None => assert!(!migrated.text.contains("rewrite"), "{}", migrated.text),
+        }
+        is_usable(&migrated);
+    }
+}
+
+#[test]
+fn an_upstream_gets_the_host_that_nginx_sends() {
+    for (directive, written) in [
+        ("", Some("set \"Host\" \"a:1\"")),
+        (
+            "proxy_set_header Host $proxy_host;",
+            Some("set \"Host\" \"a:1\""),
+        ),
+        (
+            "proxy_set_header Host b.test;",
+            Some("set \"Host\" \"b.test\""),
+        ),
+        ("proxy_set_header Host $host;", None),
+        ("proxy_set_header Host $http_host;", None),
+    ] {
+        let migrated = location(&format!("proxy_pass http://a:1; {directive}"));
+        match written {
+            Some(written) => assert!(migrated.text.contains(written), "{}", migrated.text),
+            None => assert!(!migrated.text.contains("\"Host\""), "{}", migrated.text),
+        }
+        is_usable(&migrated);
+    }
+}
+
+#[test]
+fn a_body_limit_that_is_written_nowhere_is_that_of_nginx() {
+    let text = |size: &str| nginx(&format!("{size} server {{ listen 8080; return 404; }}")).text;
+    assert!(text("").contains("max-body-size-bytes 1048576"));
+    assert!(text("client_max_body_size 0;").contains("max-body-size-bytes 1099511627776"));
+}
+
+#[test]
+fn networks_are_lists() {
+    for (directives, written) in [
+        ("allow 10.0.0.0/8; deny all;", "allow \"10.0.0.0/8\""),
+        ("deny 10.0.0.7; allow all;", "deny \"10.0.0.7\""),
+        (
+            "deny 10.0.0.7; allow 10.0.0.0/8; deny all;",
+            "allow \"10.0.0.0/8\"\n                deny \"10.0.0.7\"",
+        ),
+        ("deny all;", "respond 403"),
+    ] {
+        let migrated = location(&format!("proxy_pass http://a:1; {directives}"));
+        let lines = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            lines(&migrated.text).contains(&lines(written)),
+            "{}",
+            migrated.text
+        );
+        is_usable(&migrated);
+    }
+}
+
+#[test]
+fn included_files_stand_in_the_place_of_their_include() {
+    let main = Source {
+        name: "nginx.conf".to_owned(),
+        text: "http {\n  include sites/*.conf;\n}".to_owned(),
+    };
+    let included = |pattern: &str| {
+        assert_eq!(pattern, "sites/*.conf");
+        let text = "server {\n listen 8080;\n location / { proxy_pass http://a:1; ssi on; }\n}";
+        vec![Source {
+            name: "sites/a.conf".to_owned(),
+            text: text.to_owned(),
+        }]
+    };
+    let migrated = migrate(Language::Nginx, &main, &included).unwrap();
+    assert_eq!(
+        migrated.left.first().unwrap().place.to_string(),
+        "sites/a.conf:3"
+    );
+    is_usable(&migrated);
+}
+
+#[test]
+fn an_include_of_itself_ends() {
+    let source = Source {
+        name: "nginx.conf".to_owned(),
+        text: "include nginx.conf;\ninclude nginx.conf;".to_owned(),
+    };
+    let included = |_: &str| vec![source.clone()];
+    assert!(migrate(Language::Nginx, &source, &included).is_err());
+}
+
+#[test]
+fn a_text_that_is_not_of_nginx_is_refused_with_its_place() {
+    for (text, expected) in [
+        (
+            "server {\n",
+            "x.conf:2: the file ends within a directive or a block",
+        ),
+        ("a;\n}\n", "x.conf:2: `}` closes nothing here"),
+        ("a \"b", "x.conf:1: a quoted text has no end"),
+        (
+            "a b",
+            "x.conf:1: the file ends within a directive or a block",
+        ),
+        ("{ }", "x.conf:1: a block needs a name"),
+    ] {
+        let source = Source {
+            name: "x.conf".to_owned(),
+            text: text.to_owned(),
+        };
+        let error = migrate(Language::Nginx, &source, &|_| Vec::new()).unwrap_err();
+        assert_eq!(error.to_string(), expected, "{text}");
+    }
+}
+
+#[test]
+fn damaged_files_are_read_or_refused() {
+    for (language, folder) in [
+        (Language::Nginx, "nginx"),
+        (Language::Caddy, "caddy"),
+        (Language::Haproxy, "haproxy"),
+    ] {
+        for path in files(folder) {
+            let text = fs::read_to_string(&path).unwrap();
+            for (at, _) in text.char_indices() {
+                let (before, behind) = text.split_at(at);
+                let without = behind.chars().skip(1).collect::<String>();
+                for text in [before.to_owned(), format!("{before}{without}")] {
+                    let source = Source {
+                        name: "x".to_owned(),
+                        text,
+                    };
+                    drop(migrate(language, &source, &|_| Vec::new()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn content_behind_a_check_that_is_not_carried_over_is_not_served() {
+    let nginx = "server { listen 8080; auth_basic \"x\"; location / { proxy_pass http://a:1; } }";
+    let caddy = ":8080 {\n basic_auth {\n a b\n }\n reverse_proxy a:1\n}\n";
+    let haproxy = "defaults\n mode http\nfrontend f\n bind :8080\n http-request deny unless { src 10.0.0.1 }\n \
+                   default_backend b\nbackend b\n server s a:1\n";
+    let backend = "defaults\n mode http\nfrontend f\n bind :8080\n default_backend b\nbackend b\n \
+                   http-request deny if { path /x }\n server s a:1\n";
+    for (language, text) in [
+        (Language::Nginx, nginx),
+        (Language::Caddy, caddy),
+        (Language::Haproxy, haproxy),
+        (Language::Haproxy, backend),
+    ] {
+        let source = Source {
+            name: "x".to_owned(),
+            text: text.to_owned(),
+        };
+        let migrated = migrate(language, &source, &|_| Vec::new()).unwrap();
+        assert!(migrated.text.contains("respond 501"), "{}", migrated.text);
+        assert!(
+            !migrated.text.contains("upstream \"b\"\n        policies"),
+            "{}",
+            migrated.text
+        );
+        assert!(!migrated.left.is_empty());
+        is_usable(&migrated);
+    }
+}
