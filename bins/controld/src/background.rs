@@ -75,6 +75,10 @@ impl Background {
     }
 
     /// Events for webhooks: beside the rest, for a receiver may take its time.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the quiet time is of this process, whatever the clock says"
+    )]
     async fn deliver(&self, replica: Uuid) {
         let heartbeats = Duration::from_secs(self.app.heartbeat_interval.secs().into());
         let quiet_until = Instant::now() + heartbeats * SILENCE_INTERVALS;

@@ -4,6 +4,7 @@ use crate::error::AcmeError;
 use crate::settings::AcmeSettings;
 use aws_lc_rs::digest::{SHA256, digest};
 use rustix::fs::{FlockOperation, flock};
+use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -164,8 +165,12 @@ fn file_name(host: &str) -> String {
 
 fn short_digest(text: &str) -> String {
     let digest = digest(&SHA256, text.as_bytes());
-    let first = digest.as_ref().iter().take(DIGEST_BYTES);
-    first.map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::with_capacity(2 * DIGEST_BYTES);
+    for byte in digest.as_ref().iter().take(DIGEST_BYTES) {
+        // Writing to a String never fails.
+        write!(text, "{byte:02x}").unwrap_or_default();
+    }
+    text
 }
 
 #[cfg(test)]

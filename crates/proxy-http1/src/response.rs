@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_target_of_http_1_0_does_not_keep_the_connection() {
-        let (read, _) = read(
+        let (read, _) = read_passing(
             "HTTP/1.0 404 Gone Away\r\ncontent-length: 0\r\n\r\n",
             RequestKind::Other,
         )

@@ -60,9 +60,9 @@ fn covers(wide: &Rule, narrow: &Rule, listeners: &[&str]) -> bool {
         && listeners
             .iter()
             .all(|listener| wide.listeners.iter().any(|named| named == listener));
-    ConditionKind::ALL.into_iter().all(|kind| match kind {
-        ConditionKind::Listener if names_all => true,
-        kind => kind.covers(wide, narrow),
+    ConditionKind::ALL.into_iter().all(|kind| {
+        let is_moot = names_all && kind == ConditionKind::Listener;
+        is_moot || kind.covers(wide, narrow)
     })
 }
 

@@ -112,7 +112,7 @@ impl Site {
     #[track_caller]
     pub(crate) fn file_of(&self, host: &str) -> PathBuf {
         let name = format!("/{host}-");
-        self.find(|path| path.contains(&name) && path.ends_with(".pem"))
+        self.find(|path| path.contains(&name) && path.ends_with("pem"))
     }
 
     #[track_caller]

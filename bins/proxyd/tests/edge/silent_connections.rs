@@ -43,12 +43,9 @@ fn a_drain_does_not_wait_for_a_first_byte() {
         client.send(b"PROXY TCP4 192.0.2.7 192.0.2.9 40000 80\r\n");
         assert_eq!(client.ask(get("/", &[])).status, 200);
     };
-    let listeners: [(&str, &dyn Fn(&Proxyd)); 3] = [
-        ("h2c #true", &in_plain),
-        (&over_tls(""), &by_tls),
-        (PROXIED, &behind_a_header),
-    ];
-    for (listener, request) in listeners {
+    let requests: [&dyn Fn(&Proxyd); 3] = [&in_plain, &by_tls, &behind_a_header];
+    let listeners = ["h2c #true", &over_tls(""), PROXIED];
+    for (listener, request) in listeners.into_iter().zip(requests) {
         let mut proxyd = start(&to(&upstream, listener), &[("site", &site)]);
         let mut silent = silent(&proxyd, || request(&proxyd));
 

@@ -127,7 +127,7 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
     operation.insert("x-access".to_owned(), json!(access_text(route.access)));
 }
 
-/// Gives a response of a handler the description that OpenAPI requires, if it has none.
+/// Gives a response of a handler the description that `OpenAPI` requires, if it has none.
 fn describe(status: &str, response: &mut Value) {
     let Some(response) = response.as_object_mut() else {
         return;

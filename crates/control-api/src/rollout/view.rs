@@ -118,7 +118,7 @@ pub(crate) struct PrometheusCondition {
     /// installation allows those.
     #[schema(max_length = 2000, example = "https://prometheus.example.com")]
     url: String,
-    /// The query in PromQL: a number, or a vector of which each sample has to pass.
+    /// The query in `PromQL`: a number, or a vector of which each sample has to pass.
     #[schema(
         min_length = 1,
         max_length = 2000,

@@ -23,7 +23,7 @@ async fn late(
     let (waited_for, is_waited_for) = oneshot::channel();
     let (send, sent) = oneshot::channel::<Bytes>();
     let parts = stream::once(async move {
-        drop(waited_for.send(()));
+        waited_for.send(()).unwrap();
         sent.await
     });
     let request = Request::builder()

@@ -1,4 +1,4 @@
-//! A PromQL query as a further condition of a batch, against a small server with Prometheus' HTTP API.
+//! A `PromQL` query as a further condition of a batch, against a small server with Prometheus' HTTP API.
 
 use crate::fleet::{Fleet, ROLLOUTS};
 use crate::world::{World, worlds};

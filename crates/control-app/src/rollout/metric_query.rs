@@ -100,7 +100,9 @@ fn read(body: &[u8]) -> MetricAnswer {
         "scalar" => from_value(result)
             .ok()
             .and_then(|(_, value): (f64, String)| Some(vec![value.parse().ok()?])),
-        "vector" => from_value(result).ok().and_then(values),
+        "vector" => from_value(result)
+            .ok()
+            .and_then(|samples: Vec<Sample>| values(&samples)),
         _ => return failed("the query gives neither a number nor a vector"),
     };
     values.map_or_else(
@@ -109,7 +111,7 @@ fn read(body: &[u8]) -> MetricAnswer {
     )
 }
 
-fn values(samples: Vec<Sample>) -> Option<Vec<f64>> {
+fn values(samples: &[Sample]) -> Option<Vec<f64>> {
     if MAX_SAMPLES < samples.len() {
         return None;
     }

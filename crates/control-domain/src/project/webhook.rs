@@ -258,6 +258,7 @@ impl WebhookDelivery {
     }
 
     /// The delivery with an attempt begun. If its end is never noted, the next attempt is due a minute later.
+    #[must_use]
     pub fn begin(self, now: Timestamp) -> Self {
         Self {
             attempts: self.attempts.saturating_add(1),
@@ -267,6 +268,7 @@ impl WebhookDelivery {
     }
 
     /// The delivery after an attempt.
+    #[must_use]
     pub fn end(self, attempt: WebhookAttempt, now: Timestamp) -> Self {
         let WebhookAttempt { status, error } = attempt;
         let is_delivered = error.is_none();

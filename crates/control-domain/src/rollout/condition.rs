@@ -1,4 +1,4 @@
-//! A condition of the gate on figures from outside: a PromQL query, answered by a Prometheus server.
+//! A condition of the gate on figures from outside: a `PromQL` query, answered by a Prometheus server.
 
 use crate::access::refusal::faults::Faults;
 use crate::rollout::gate::{GateFailure, GateVerdict};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 const MAX_QUERY_CHARS: usize = 2_000;
 
-/// A PromQL query and the values that pass.
+/// A `PromQL` query and the values that pass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricCondition {
     /// Address of the server, to which `/api/v1/query` is appended.

@@ -1,5 +1,6 @@
 //! A receiver of webhooks, and any other server that answers each request by its number.
 #![expect(clippy::expect_used, reason = "a test may stop, and says why")]
+#![expect(clippy::disallowed_types, reason = "a test waits for its own requests")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -84,6 +84,12 @@ impl Fleet {
         fleet.run_until_paused(world).await;
         fleet.planned = fleet.plan(world, spring, &fleet.nodes[9..11]).await;
         fleet.settle(world).await;
+        fleet.name_people(world).await;
+        fleet
+    }
+
+    /// An operator, and the ids that pages have in their paths.
+    async fn name_people(&mut self, world: &World) {
         world.member(Role::Operator).await;
         world.link_admin().await;
         let call = world.call().await;
@@ -93,10 +99,9 @@ impl Fleet {
             order: PageOrder::Oldest,
         };
         let members = world.app.members(&call, world.org, all).await.unwrap();
-        fleet.member = members.last().unwrap().value.membership.user;
+        self.member = members.last().unwrap().value.membership.user;
         let keys = world.app.signing_keys(&call, world.org, all).await.unwrap();
-        fleet.signing_key = keys[0].value.id;
-        fleet
+        self.signing_key = keys[0].value.id;
     }
 
     /// The last words before the present: one node is silent since ten minutes, one runs a bundle of its own.

@@ -129,7 +129,6 @@ impl Server {
             certificates.challenges().clone(),
             (Arc::clone(&registry), Arc::clone(&shared.lifecycle)),
         );
-        let acme = (purpose == Purpose::Serving).then_some(acme);
         let common = Common {
             shared: Arc::new(shared),
             registry,
@@ -156,7 +155,7 @@ impl Server {
             logs,
             recording,
             certificates,
-            acme,
+            acme: (purpose == Purpose::Serving).then_some(acme),
             inherited,
             health: TargetHealth::default(),
             breakers: BreakerStates::default(),
