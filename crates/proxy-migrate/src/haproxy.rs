@@ -1,4 +1,4 @@
-//! Configurations of HAProxy.
+//! Configurations of `HAProxy`.
 
 mod advice;
 mod backend;
@@ -25,11 +25,11 @@ pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
     let mut policies: HashMap<String, Backend> = HashMap::new();
     let mut frontends: Vec<(&Section, Vec<Line>)> = Vec::new();
     for section in &sections {
-        let modes = defaults
+        let mut modes = defaults
             .iter()
             .chain(&section.lines)
             .filter(|line| line.word(0) == "mode");
-        let is_tcp = modes.last().is_some_and(|line| line.word(1) != "http");
+        let is_tcp = modes.next_back().is_some_and(|line| line.word(1) != "http");
         match section.kind.as_str() {
             "global" => global(&mut site, section),
             "defaults" => defaults.clone_from(&section.lines),

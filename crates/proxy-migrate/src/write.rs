@@ -4,6 +4,7 @@ use crate::kdl::Node;
 use crate::migrated::Migrated;
 use crate::site::{Certificate, Listener, Path, Policies, Rewrite, Route, Service, Site, Upstream};
 use crate::tests_block;
+use std::fmt::Write as _;
 
 /// Writes a site, with tests of its routes.
 pub(crate) fn write(site: Site) -> Migrated {
@@ -24,10 +25,8 @@ pub(crate) fn write(site: Site) -> Migrated {
     blocks.push(Node::new("tests").children(tests));
     let mut text = String::new();
     for left in &left {
-        text.push_str(&format!(
-            "// {}\n",
-            left.to_string().replace(['\n', '\r'], " ")
-        ));
+        let comment = left.to_string().replace(['\n', '\r'], " ");
+        _ = writeln!(text, "// {comment}");
     }
     for block in blocks.iter().filter(|block| block.has_children()) {
         if !text.is_empty() {

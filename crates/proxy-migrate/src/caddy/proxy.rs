@@ -111,7 +111,6 @@ fn option(
     let ms = units::milliseconds(line.word(1), 1_000).filter(|ms| *ms >= 1_000);
     let seconds = |name: &str| ms.map(|ms| Node::number(name, ms));
     match line.name() {
-        "to" => {}
         "lb_policy" => match line.word(1) {
             "round_robin" => {}
             "least_conn" => upstream.settings.push(Node::text("load-balancing", "least_connections")),
@@ -155,7 +154,7 @@ fn option(
             Some(node) => policies.response_headers.push(node),
             None => site.left(&line.place, &line.shown(), "see docs/operate/headers.md for values"),
         },
-        "flush_interval" | "buffer_requests" | "buffer_responses" => {}
+        "to" | "flush_interval" | "buffer_requests" | "buffer_responses" => {}
         "transport" => transport(site, upstream, line),
         "lb_try_duration" | "lb_try_interval" | "fail_duration" => site.left(
             &line.place,

@@ -1,6 +1,7 @@
 //! Placeholders in values, and edits of header fields.
 
 use crate::kdl::Node;
+use std::fmt::Write as _;
 
 const PLACEHOLDERS: &[(&str, &str)] = &[
     ("host", "{host}"),
@@ -33,7 +34,7 @@ fn converted(value: &str) -> Option<String> {
         text.push_str(before);
         let (name, behind) = after.split_once('}')?;
         if name.starts_with('$') {
-            text.push_str(&format!("{{{name}}}"));
+            _ = write!(text, "{{{name}}}");
         } else {
             let (_, ours) = PLACEHOLDERS.iter().find(|(theirs, _)| *theirs == name)?;
             text.push_str(ours);

@@ -9,14 +9,12 @@ pub(super) fn advice(name: &str) -> &'static str {
         "http-request" | "redirect" | "use_backend" => "write a route with that condition",
         "errorfile" | "errorloc" => "the proxy's own errors are JSON or HTML by `service-type`",
         "capture" | "log-format" => "the access log has fixed fields: see docs/operate/logs.md",
-        "filter" => "run it as an agent",
+        "filter" | "lua-load" => "run it as an agent",
         "tcp-request" | "tcp-response" => {
             "write `deny`, `max-connections-per-client` or `rate-limit`"
         }
         "monitor-uri" => "write a route with `builtin-handler \"health\"`",
         "stats" => "the admin interface has `/metrics` and `/status`",
-        "lua-load" => "run it as an agent",
-        "option" => "not carried over; see docs/learn/coming-from/haproxy.md",
         _ => "not carried over; see docs/learn/coming-from/haproxy.md",
     }
 }

@@ -22,16 +22,10 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
         name: section.name.clone(),
         ..Upstream::default()
     };
-    let mut check: Option<String> = None;
-    let mut status = None;
+    let mut check_path = httpchk_path(section, defaults);
+    let mut expected_status = None;
     let mut probe = Node::new("health-check");
     let mut is_checked = false;
-    let httpchk = defaults.iter().chain(&section.lines);
-    let httpchk = httpchk.filter(|line| line.word(0) == "option" && line.word(1) == "httpchk");
-    for line in httpchk {
-        let uri = line.words.iter().skip(2).find(|word| word.starts_with('/'));
-        check = Some(uri.cloned().unwrap_or_else(|| "/".to_owned()));
-    }
     for line in &section.lines {
         match line.word(0) {
             "server" => is_checked |= server(site, &mut upstream, line, &mut probe),
@@ -40,10 +34,10 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
                 .settings
                 .push(Node::text("load-balancing", "sticky")),
             "http-check" if line.word(1) == "send" => {
-                check = line.option("uri").map(str::to_owned).or(check);
+                check_path = line.option("uri").map(str::to_owned).or(check_path);
             }
             "http-check" if line.word(1) == "expect" && line.word(2) == "status" => {
-                status = line.word(3).parse().ok();
+                expected_status = line.word(3).parse().ok();
             }
             "http-request" if line.word(1) == "auth" || is_decision_of(section, line) => {
                 is_closed = true;
@@ -66,17 +60,39 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
         }
     }
     if is_checked {
-        let kind = match check {
-            Some(path) => {
-                let status = status.map(|status| Node::number("expected-status", status));
-                Node::text("type", "http")
-                    .child(Node::text("path", &path))
-                    .children(status)
-            }
-            None => Node::text("type", "tcp"),
-        };
-        upstream.settings.push(probe.child(kind));
+        let check_type = check_type(check_path.as_deref(), expected_status);
+        upstream.settings.push(probe.child(check_type));
     }
+    timeouts(&mut upstream, section, defaults);
+    site.upstreams.push(upstream);
+    Backend {
+        policies,
+        is_closed,
+    }
+}
+
+/// Path of the last `option httpchk`: `/` without a URI, `None` without the option.
+fn httpchk_path(section: &Section, defaults: &[Line]) -> Option<String> {
+    let line = defaults
+        .iter()
+        .chain(&section.lines)
+        .rfind(|line| line.word(0) == "option" && line.word(1) == "httpchk")?;
+    let uri = line.words.iter().skip(2).find(|word| word.starts_with('/'));
+    Some(uri.cloned().unwrap_or_else(|| "/".to_owned()))
+}
+
+/// The block `type` of a health check: HTTP with a path, TCP without one.
+fn check_type(path: Option<&str>, expected_status: Option<u64>) -> Node {
+    let Some(path) = path else {
+        return Node::text("type", "tcp");
+    };
+    Node::text("type", "http")
+        .child(Node::text("path", path))
+        .children(expected_status.map(|status| Node::number("expected-status", status)))
+}
+
+/// Adds `timeout connect` and `timeout server`; values below a second are ignored.
+fn timeouts(upstream: &mut Upstream, section: &Section, defaults: &[Line]) {
     let times = defaults
         .iter()
         .chain(&section.lines)
@@ -97,11 +113,6 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
         upstream.timeouts.push(Node::number("request-ms", ms));
         upstream.timeouts.push(Node::number("read-ms", ms));
     }
-    site.upstreams.push(upstream);
-    Backend {
-        policies,
-        is_closed,
-    }
 }
 
 /// Whether a backend answers requests by a rule; those of a `listen` are its frontend's.
@@ -120,14 +131,6 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
         );
         return false;
     }
-    let has_port = address
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let address = if has_port {
-        address.to_owned()
-    } else {
-        format!("{address}:80")
-    };
     let mut weight = line
         .option("weight")
         .and_then(|word| word.parse().ok())
@@ -141,23 +144,7 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
         );
     }
     if line.has("ssl") && upstream.tls.is_none() {
-        let mut tls = Vec::new();
-        if let Some(name) = line
-            .option("sni")
-            .and_then(|it| it.strip_prefix("str(")?.strip_suffix(')'))
-        {
-            tls.push(Node::text("sni", name));
-        }
-        match line.option("ca-file").filter(|file| file.starts_with('/')) {
-            Some(file) => tls.push(Node::text("ca-file", file)),
-            None if line.option("verify") == Some("none") => site.left(
-                &line.place,
-                &line.shown(),
-                "the certificate is verified here: write `tls { ca-file … }`",
-            ),
-            None => {}
-        }
-        upstream.tls = Some(tls);
+        upstream.tls = Some(tls(site, line));
     }
     if line.has("proto") && line.option("proto") == Some("h2") {
         upstream.settings.push(Node::text("protocol", "h2"));
@@ -170,25 +157,59 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
         );
     }
     let is_first = upstream.targets.is_empty();
-    upstream
-        .targets
-        .push((address.replace("localhost:", "127.0.0.1:"), weight));
-    if !line.has("check") {
-        return false;
+    upstream.targets.push((target_address(address), weight));
+    let is_checked = line.has("check");
+    if is_checked && is_first {
+        *probe = std::mem::take(probe).children(check_settings(line));
     }
-    if is_first {
-        let node = std::mem::take(probe);
-        let interval = line
-            .option("inter")
-            .and_then(|word| units::milliseconds(word, 1));
-        let rise = line.option("rise").and_then(|word| word.parse().ok());
-        let fall = line.option("fall").and_then(|word| word.parse().ok());
-        *probe = node
-            .children(interval.map(|ms| Node::number("interval-ms", ms.max(1_000))))
-            .children(rise.map(|number| Node::number("healthy-threshold", number)))
-            .children(fall.map(|number| Node::number("unhealthy-threshold", number)));
+    is_checked
+}
+
+/// `host:port` of a target: port 80 if there is none, and the loopback address for `localhost`.
+fn target_address(address: &str) -> String {
+    let has_port = address
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let address = if has_port {
+        address.to_owned()
+    } else {
+        format!("{address}:80")
+    };
+    address.replace("localhost:", "127.0.0.1:")
+}
+
+/// Settings of the block `tls` for a `server` with `ssl`.
+fn tls(site: &mut Site, line: &Line) -> Vec<Node> {
+    let mut tls = Vec::new();
+    if let Some(name) = line
+        .option("sni")
+        .and_then(|it| it.strip_prefix("str(")?.strip_suffix(')'))
+    {
+        tls.push(Node::text("sni", name));
     }
-    true
+    match line.option("ca-file").filter(|file| file.starts_with('/')) {
+        Some(file) => tls.push(Node::text("ca-file", file)),
+        None if line.option("verify") == Some("none") => site.left(
+            &line.place,
+            &line.shown(),
+            "the certificate is verified here: write `tls { ca-file … }`",
+        ),
+        None => {}
+    }
+    tls
+}
+
+/// Interval and thresholds of the health check of a `server`; intervals are at least a second.
+fn check_settings(line: &Line) -> impl Iterator<Item = Node> {
+    let interval = line
+        .option("inter")
+        .and_then(|word| units::milliseconds(word, 1));
+    let rise = line.option("rise").and_then(|word| word.parse().ok());
+    let fall = line.option("fall").and_then(|word| word.parse().ok());
+    let interval = interval.map(|ms| Node::number("interval-ms", ms.max(1_000)));
+    let rise = rise.map(|number| Node::number("healthy-threshold", number));
+    let fall = fall.map(|number| Node::number("unhealthy-threshold", number));
+    [interval, rise, fall].into_iter().flatten()
 }
 
 fn balance(site: &mut Site, upstream: &mut Upstream, line: &Line) {

@@ -191,7 +191,7 @@ fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node
                 key: file.to_owned(),
                 names: Vec::new(),
             });
-            if !file.ends_with(".pem") {
+            if file.strip_suffix(".pem").is_none() {
                 site.left(
                     &line.place,
                     &line.shown(),

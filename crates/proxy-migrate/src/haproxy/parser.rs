@@ -1,4 +1,4 @@
-//! The syntax of HAProxy: sections of lines of words.
+//! The syntax of `HAProxy`: sections of lines of words.
 
 use crate::migrated::{Place, SyntaxError};
 use crate::source::Source;
@@ -100,8 +100,7 @@ fn words(text: &str) -> Vec<String> {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match (c, quote) {
-            ('\\', None) => word.get_or_insert_default().extend(chars.next()),
-            ('\\', Some('"')) => word.get_or_insert_default().extend(chars.next()),
+            ('\\', None | Some('"')) => word.get_or_insert_default().extend(chars.next()),
             (c, Some(open)) if c == open => quote = None,
             ('"' | '\'', None) => {
                 quote = Some(c);

@@ -105,17 +105,15 @@ fn one(
     if is_tls {
         let cert = scope.word("ssl_certificate");
         let key = scope.word("ssl_certificate_key");
-        match cert.zip(key) {
-            Some((cert, key)) => certificate(listener, cert, key, hosts),
-            None => {
-                site.left(
-                    &directive.place,
-                    &directive.shown(),
-                    "write `tls { cert-file …; key-file … }`: the server names no certificate",
-                );
-                return Some(listen);
-            }
-        }
+        let Some((cert, key)) = cert.zip(key) else {
+            site.left(
+                &directive.place,
+                &directive.shown(),
+                "write `tls { cert-file …; key-file … }`: the server names no certificate",
+            );
+            return Some(listen);
+        };
+        certificate(listener, cert, key, hosts);
         protocols(listener, scope);
     }
     if has("proxy_protocol") {

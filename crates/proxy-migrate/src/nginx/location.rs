@@ -27,11 +27,11 @@ pub(super) fn read_all(site: &mut Site, server: &Server<'_>, block: &[Directive]
     let is_root = |path: &Path| *path == Path::Prefix("/".to_owned());
     let has_root = locations.iter().any(|(_, path, _)| is_root(path));
     for (kind, path, directive) in locations {
-        let path = match path {
+        let path = match &path {
             Path::Prefix(prefix) if kind == Kind::PrefixFirst && has_regex => {
-                Path::Regex(format!("^{}", escaped(&prefix)))
+                Path::Regex(format!("^{}", escaped(prefix)))
             }
-            path => path,
+            Path::Exact(_) | Path::Prefix(_) | Path::Regex(_) => path,
         };
         let scope = server.scope.within(directive.children());
         one(site, server, directive, &scope, Some(path));
@@ -213,20 +213,18 @@ pub(super) fn answer(site: &mut Site, directive: &Directive) -> Service {
             return Service::not_migrated();
         }
     };
-    match redirect_target(target) {
-        Some(to) => Service::Redirect {
-            to: Some(to),
-            status,
-            replace_prefix: None,
-        },
-        None => {
-            site.left(
-                &directive.place,
-                &directive.shown(),
-                "write `redirect` with a URL, or with `replace-prefix`; the route answers 501",
-            );
-            Service::not_migrated()
-        }
+    let Some(to) = redirect_target(target) else {
+        site.left(
+            &directive.place,
+            &directive.shown(),
+            "write `redirect` with a URL, or with `replace-prefix`; the route answers 501",
+        );
+        return Service::not_migrated();
+    };
+    Service::Redirect {
+        to: Some(to),
+        status,
+        replace_prefix: None,
     }
 }
 
@@ -340,7 +338,7 @@ fn rewrite_in(site: &mut Site, route: &mut Route, directive: &Directive) {
             };
         }
         (None, Service::Upstream(_)) if from != "/" => {
-            route.policies.rewrite = Some(replaced(from, to))
+            route.policies.rewrite = Some(replaced(from, to));
         }
         _ => advice::note(site, directive),
     }

@@ -30,12 +30,11 @@ fn converted(value: &str) -> Option<String> {
     let mut rest = value;
     while let Some((before, after)) = rest.split_once('$') {
         text.push_str(before);
-        let (name, behind) = match after.strip_prefix('{') {
-            Some(braced) => braced.split_once('}')?,
-            None => {
-                let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-                after.split_at(end.unwrap_or(after.len()))
-            }
+        let (name, behind) = if let Some(braced) = after.strip_prefix('{') {
+            braced.split_once('}')?
+        } else {
+            let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            after.split_at(end.unwrap_or(after.len()))
         };
         let (_, ours) = VARIABLES.iter().find(|(theirs, _)| *theirs == name)?;
         text.push_str(ours);
