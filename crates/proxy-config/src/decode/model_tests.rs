@@ -5,7 +5,8 @@ use super::top::model;
 use crate::files::Files;
 use crate::read::read;
 use proxy_model::{
-    ClientAuthMode, Expectation, HealthCheckKind, Model, RetryCause, Service, TlsVersion,
+    AgentAddress, ClientAuthMode, Expectation, HealthCheckKind, Model, RetryCause, Service,
+    TlsVersion,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;

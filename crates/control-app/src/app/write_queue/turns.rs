@@ -70,19 +70,19 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
-    fn org(number: u128) -> Option<OrgId> {
-        Some(OrgId(Uuid::from_u128(number)))
+    fn org(number: u128) -> OrgId {
+        OrgId(Uuid::from_u128(number))
     }
 
     #[test]
     fn a_flood_of_one_organization_holds_up_no_other() {
         let mut turns = Turns::default();
         for number in 0..1_000 {
-            turns.add(org(1), (1, number));
+            turns.add(Some(org(1)), (1, number));
         }
         for other in [2, 3] {
-            turns.add(org(other), (other, 0));
-            turns.add(org(other), (other, 1));
+            turns.add(Some(org(other)), (other, 0));
+            turns.add(Some(org(other)), (other, 1));
         }
         let taken = turns.take(7);
         assert_eq!(
@@ -97,7 +97,7 @@ mod tests {
     fn writes_of_no_organization_go_first_and_leave_a_quarter() {
         let mut turns = Turns::default();
         for number in 0..10 {
-            turns.add(org(1), (1, number));
+            turns.add(Some(org(1)), (1, number));
             turns.add(None, (0, number));
         }
         let firsts = |taken: &[(u128, usize)]| taken.iter().filter(|(org, _)| *org == 0).count();
