@@ -3,6 +3,7 @@
 pub(crate) mod admission;
 pub(crate) mod answer;
 pub(crate) mod body;
+pub(crate) mod credential;
 pub(crate) mod extract;
 pub(crate) mod idempotency;
 pub(crate) mod object;

@@ -2,7 +2,7 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::bundle::signing_key::web_key;
-use crate::request::admission::check_again;
+use crate::request::credential::check_again;
 use crate::request::extract::{Body, Caller, Path, Query, if_none_match};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;

@@ -1,13 +1,14 @@
 //! The way in: limit, authenticate, admit.
 
 use crate::request::body::{BodyLimit, is_large};
+use crate::request::credential::{Admitted, presented};
 use crate::request::{extract, idempotency};
 use crate::response::problem::Problem;
 use crate::route::Route;
 use axum::body::HttpBody;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, HeaderName, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use control_app::{
@@ -15,46 +16,14 @@ use control_app::{
 };
 use control_domain::{Access, Actor};
 use control_http::{
-    AddressBuckets, CorrelationId, RATE_LIMIT, RateClass, SessionCookie, browser, client_ip,
-    cookie, is_same_origin, write_allowance,
+    AddressBuckets, CorrelationId, RATE_LIMIT, RateClass, browser, client_ip, is_same_origin,
+    write_allowance,
 };
 use control_wire::{NodeId, ProjectId};
 use jiff::Timestamp;
 use metrics::counter;
 use std::str::FromStr;
 use std::sync::Arc;
-
-const NODE_KEY: HeaderName = HeaderName::from_static("x-service-node-key");
-
-/// The admission of a request by its credential.
-#[derive(Clone)]
-struct Admitted {
-    app: Arc<App>,
-    access: Access,
-    actor: Actor,
-    at: Timestamp,
-}
-
-/// Checks the credential of a request again that has waited for its body or for news.
-///
-/// # Errors
-///
-/// 401, 403 or 404 as at its admission, 409 if the rights of the credential changed.
-pub(crate) async fn check_again(request: &Parts) -> Result<(), Problem> {
-    let Some(admitted) = request.extensions.get::<Admitted>() else {
-        return Ok(());
-    };
-    let Admitted {
-        app,
-        access,
-        actor,
-        at,
-    } = admitted;
-    let presented = presented(&request.headers, &request.extensions);
-    let checked =
-        control_http::check_again(app, presented, &request.extensions, (actor, *access, *at));
-    Ok(checked.await?)
-}
 
 /// Stands before every handler, with its row of the table.
 pub(crate) async fn admit(
@@ -263,34 +232,4 @@ fn refuse_other_sites(request: &Request) -> Result<(), Problem> {
         return Err(Problem::other_site());
     }
     Ok(())
-}
-
-/// The credential of a request. Two of one kind are none: a program in front of this one may have looked
-/// at the other.
-fn presented<'a>(headers: &'a HeaderMap, extensions: &Extensions) -> Option<Presented<'a>> {
-    if headers.contains_key(header::AUTHORIZATION) {
-        let text = only(headers, &header::AUTHORIZATION);
-        let (scheme, secret) = text.split_once(' ').unwrap_or_default();
-        let is_bearer = scheme.eq_ignore_ascii_case("bearer");
-        return Some(Presented::Bearer(if is_bearer {
-            secret.trim()
-        } else {
-            ""
-        }));
-    }
-    if headers.contains_key(NODE_KEY) {
-        return Some(Presented::NodeKey(only(headers, &NODE_KEY)));
-    }
-    let name = extensions.get::<SessionCookie>().copied();
-    let name = name.unwrap_or_default().name();
-    cookie(headers, name).map(Presented::Session)
-}
-
-/// The text of the field that stands there once; else empty, which no credential is.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next().filter(|_| values.next().is_none());
-    first
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Extractors of handlers.
 
-use crate::request::admission;
 use crate::request::body::{self, BodyLimit, MAX_SMALL_BYTES};
+use crate::request::credential;
 use crate::response::problem::Problem;
 use crate::response::wording::reworded;
 use crate::route::noun;
@@ -82,7 +82,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<App>> for Body<T> {
         let limit = parts.extensions.get::<BodyLimit>().copied();
         let limit = limit.unwrap_or(BodyLimit(0));
         let bytes = limit.read(&parts, body).await?;
-        admission::check_again(&parts).await?;
+        credential::check_again(&parts).await?;
         let bytes = match bytes.is_empty() {
             _ if is_json => bytes,
             true => Bytes::from_static(b"{}"),

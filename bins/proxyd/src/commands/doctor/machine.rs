@@ -1,6 +1,6 @@
 //! Checks of limits, kernel settings and the clock.
 
-use super::Finding;
+use super::finding::Finding;
 use proxy_model::{BindAddress, Model};
 use rustix::process::{Resource, getrlimit};
 use std::fs;
@@ -139,7 +139,7 @@ fn outgoing_port_range() -> Option<(u16, u16)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Severity;
+    use super::super::finding::Severity;
     use super::*;
 
     fn model(text: &str) -> Model {

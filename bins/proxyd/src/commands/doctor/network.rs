@@ -1,6 +1,6 @@
 //! Checks of the addresses of listeners and targets.
 
-use super::Finding;
+use super::finding::Finding;
 use proxy_model::{BindAddress, Host, Listener, Model, TargetAddress};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -122,7 +122,7 @@ fn connect(subject: String, address: SocketAddr) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Severity;
+    use super::super::finding::Severity;
     use super::*;
 
     #[test]

@@ -1,0 +1,78 @@
+//! The results of checks.
+
+use serde::Serialize;
+use std::fmt;
+
+/// The result of one check.
+#[derive(Debug, Serialize)]
+pub(super) struct Finding {
+    pub(super) severity: Severity,
+    /// The thing that was checked, as `listener main`.
+    pub(super) subject: String,
+    /// The state found, with its figures.
+    pub(super) state: String,
+    /// The remedy; `None` if none is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) remedy: Option<String>,
+}
+
+/// The severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Severity {
+    /// Nothing to do.
+    Ok,
+    /// The proxy serves, with a limit below the configured one or with failed requests.
+    Warning,
+    /// The proxy does not start, or a listener or target cannot work.
+    Fault,
+}
+
+impl Finding {
+    pub(super) fn ok(subject: impl Into<String>, state: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Ok,
+            subject: subject.into(),
+            state: state.into(),
+            remedy: None,
+        }
+    }
+
+    pub(super) fn warning(
+        subject: impl Into<String>,
+        state: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity: Severity::Warning,
+            remedy: Some(remedy.into()),
+            ..Self::ok(subject, state)
+        }
+    }
+
+    pub(super) fn fault(
+        subject: impl Into<String>,
+        state: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity: Severity::Fault,
+            ..Self::warning(subject, state, remedy)
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Ok => "ok",
+            Severity::Warning => "warning",
+            Severity::Fault => "fault",
+        };
+        write!(f, "{severity:<8} {}: {}", self.subject, self.state)?;
+        match &self.remedy {
+            Some(remedy) => write!(f, "\n         {remedy}"),
+            None => Ok(()),
+        }
+    }
+}
