@@ -320,7 +320,7 @@ fn more_errors_than_requests_are_no_more_than_all_of_them() {
     assert_eq!(gate.judge(&compared), GateVerdict::Passed);
 }
 
-/// Figures of nodes whose answers on one route have these classes of sizes.
+/// Figures of nodes with answers of these classes of sizes on one route.
 fn sized(nodes: usize, sizes: &[(u8, u64)]) -> Figures {
     let requests = sizes.iter().map(|(_, count)| count).sum();
     let served = RouteTraffic {

@@ -410,7 +410,7 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// Values that have no counterpart, though others of the setting have one.
+/// Values that have no counterpart, though other values of the setting have one.
 const REFUSED: &[(&str, &str)] = &[
     ("", "system { daemon #true }"),
     ("", "system { auto-reload #true }"),

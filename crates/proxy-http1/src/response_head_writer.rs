@@ -125,7 +125,7 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
     Written { framing, keeps }
 }
 
-/// Appends the fields of `to` that replace others.
+/// Appends the fields of `to` that replace fields of the response.
 fn write_own(to: &ResponseContext<'_>, out: &mut Vec<u8>) {
     if let Some((name, value)) = &to.field {
         fields::write_line(name, value, out);

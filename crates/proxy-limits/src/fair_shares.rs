@@ -106,7 +106,7 @@ pub const fn fair_share(free: u32) -> u32 {
 ///
 /// Each request has three holders, its route, its upstream and its client, and needs room in the shares of
 /// all three. One client that fills its own share fills that of its route at the same moment. So a route or an
-/// upstream whose share is used up still admits clients with few units of it: a client may have `k` units if
+/// upstream with its share used up still admits clients with few units of it: a client may have `k` units if
 /// `k` for each client of the route are fewer than the free ones. With 55 of 1 000 units free after one
 /// greedy client, a second client gets 18; a route that is filled by 55 clients or more admits none.
 ///

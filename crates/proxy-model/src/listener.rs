@@ -100,7 +100,7 @@ pub struct ListenerTls {
     pub place: Place,
     /// Certificates; the first is the default for server names that no certificate covers.
     pub certificates: Vec<Certificate>,
-    /// Certificates obtained by ACME, after the others.
+    /// Certificates obtained by ACME, after those of files.
     pub acme: Vec<Acme>,
     /// Lowest accepted version.
     pub min_version: Setting<TlsVersion>,

@@ -290,7 +290,7 @@ impl Exchange {
         }
     }
 
-    /// Records the user of the request, whose password was right.
+    /// Records the user of the request, after a right password.
     pub(crate) fn set_user(&mut self, route: &RoutePlan, user: Box<str>) {
         self.user = Some(user);
         if route.has_values {

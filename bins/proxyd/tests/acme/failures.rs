@@ -24,7 +24,7 @@ fn a_host_that_cannot_be_reached_is_told_with_what_to_do() {
     assert!(!failure.text("advice").is_empty());
     assert_eq!(failure.text("stored_until"), "none");
 
-    // Without a certificate there is no handshake, and the process is ready for the others.
+    // Without a certificate there is no handshake, and the process is ready for the rest.
     let refused = site.ask("unknown.test", &pebble.server_roots()).body;
     assert!(refused.unwrap_err().contains("alert"));
     let admin = proxyd.admin_address().port();

@@ -1,4 +1,4 @@
-//! Every route against callers that follow no rule: identifiers of others, malformed ones, deleted projects, bodies and
+//! Every route against callers that follow no rule: foreign identifiers, malformed ones, deleted projects, bodies and
 //! queries of every wrong kind. `access.rs` walks the same table with wrong credentials.
 //!
 //! Each answer is one of the contract's refusals, never a 5xx, and tells an unknown identifier and one of another tenant

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 /// Longer than a request waits without being authenticated again.
 const LATE: SignedDuration = SignedDuration::from_millis(40);
 
-/// The answer to a request whose body comes after `meanwhile`, which begins when the body is waited for.
+/// The answer to a request with a body that comes after `meanwhile`, which begins when the body is waited for.
 async fn late(
     world: &World,
     request: (&Method, &str, &str),

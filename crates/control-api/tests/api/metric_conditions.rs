@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server whose only sample is 0, and 1 as soon as `is_bad`.
+/// A server with one sample, 0, and 1 as soon as `is_bad`.
 fn prometheus(is_bad: Arc<AtomicBool>) -> Receiver {
     Receiver::start(move |_, _| {
         let value = i32::from(is_bad.load(Ordering::Relaxed));

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
 
-/// Rollouts with a condition whose answers are kept.
+/// Rollouts with a condition and kept answers.
 const ROLLOUTS: usize = 1_000;
 
 /// Answers by rollout.

@@ -115,7 +115,7 @@ impl Outbound {
         self.send(form).await
     }
 
-    /// Posts JSON. Gives the status of the answer, whose body is not read.
+    /// Posts JSON. Gives the status of the answer; its body is not read.
     pub(crate) async fn post_json(
         &self,
         url: &WebUrl,

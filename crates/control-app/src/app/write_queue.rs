@@ -130,7 +130,7 @@ impl WriteQueue {
 }
 
 impl Write {
-    /// The organization whose turn it takes; none goes first.
+    /// The organization of the turn it takes; none goes first.
     fn org(&self) -> Option<OrgId> {
         match self {
             Self::Heartbeat { org, .. } => Some(*org),

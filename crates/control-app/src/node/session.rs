@@ -14,7 +14,7 @@ use control_wire::{
 use jiff::Timestamp;
 use metrics::counter;
 
-/// Routes whose counters are checked and compressed in less than a millisecond.
+/// Routes with counters that are checked and compressed in less than a millisecond.
 const MAX_SMALL_ROUTES: usize = 32;
 
 impl App {
@@ -136,7 +136,7 @@ pub(crate) async fn end_of_tokens(
     ))
 }
 
-/// A time at or after `now` whose [`first_second`] is later than that of every token issued so far. Tokens since
+/// A time at or after `now` with a [`first_second`] later than that of every token issued so far. Tokens since
 /// a replacement at `before` may be dated into the second after it.
 fn after_tokens(before: Timestamp, now: Timestamp) -> Timestamp {
     let latest = now.as_second().max(first_second(before));

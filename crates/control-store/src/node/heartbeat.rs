@@ -48,7 +48,7 @@ macro_rules! select_report {
     };
 }
 
-/// A heartbeat whose traffic has the form of its column: a writer holds a database's one place, and must not compress.
+/// A heartbeat with its traffic in the form of its column: a writer holds a database's one place, and must not compress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PackedHeartbeat {
     /// The heartbeat. The routes of its traffic are in `traffic` alone.

@@ -207,7 +207,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The entries of the audit log whose events are not queued yet, in their order. The cursor is read in the same
+    /// The entries of the audit log without a queued event, in their order. The cursor is read in the same
     /// transaction, so that an entry is queued once.
     pub async fn unqueued_actions(&mut self, limit: i64) -> Result<Vec<ProjectAction>, StoreError> {
         let list = "SELECT seq, at, project_id, action, subject_id FROM audit

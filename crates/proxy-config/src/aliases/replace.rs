@@ -161,7 +161,7 @@ fn shown(arguments: &[Argument]) -> String {
 }
 
 /// Decides about each occurrence of an alias, then edits them from the last to the first, so that the
-/// indices of the others stay right.
+/// indices of the rest stay right.
 fn edit<T: Tree>(
     anchor: &mut T,
     alias: &'static Alias,

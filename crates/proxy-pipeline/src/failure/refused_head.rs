@@ -60,7 +60,7 @@ pub(crate) fn response_form(head: &[u8]) -> ResponseForm {
     ResponseForm::choose(ServiceForm::Unsaid, accept, None)
 }
 
-/// HEAD, whose response has no body, or GET for any other method.
+/// HEAD, for a response without a body, or GET for any other method.
 pub(crate) fn method(head: &[u8]) -> &'static Method {
     if facts(head).method == b"HEAD" {
         &Method::HEAD

@@ -374,7 +374,7 @@ impl Admission {
         self.has_room() && self.has_waiting()
     }
 
-    /// The limit that leaves no place for a request: the one whose share is used up, or that with fewer free
+    /// The limit that leaves no place for a request: the one with its share used up, or that with fewer free
     /// places.
     fn shortage(&self, claim: Claim) -> Shortage {
         let places = self.limit.places();

@@ -139,7 +139,7 @@ impl ConnectionInfo {
     }
 
     /// Whether an idle HTTP/1.x connection ends now. One without a request so far stays open for its first, which may be
-    /// on its way; the time for a head bounds the wait. Others under retired terms stay open for a moment.
+    /// on its way; the time for a head bounds the wait. Any other under retired terms stays open for a moment.
     #[inline]
     pub fn should_close_idle(&self, worker: &Worker) -> bool {
         self.must_close_now(worker)

@@ -112,7 +112,7 @@ impl Deliveries {
         self.send(delivery, false).await
     }
 
-    /// Like [`Self::apply`] for a bundle whose live tests pass on a server beside the one that serves: if one of them
+    /// Like [`Self::apply`] for a bundle with live tests that pass on a server beside the one that serves: if one of them
     /// fails, no client meets the bundle.
     ///
     /// # Errors

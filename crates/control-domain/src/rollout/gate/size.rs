@@ -1,7 +1,7 @@
 //! Sizes of answers: a wrong upstream that answers 200 answers with something else.
 //!
 //! Sizes of one route scatter over orders of magnitude, which no test of a mean survives. Compared are shares: of
-//! the answers below a size in the batch, and below four times that size on the others; and the same from above. If
+//! the answers below a size in the batch, and below four times that size on the rest; and the same from above. If
 //! no answer changed its size by more than a factor of four, the first share is not the larger one.
 
 use crate::rollout::gate::pool::{Hits, float};

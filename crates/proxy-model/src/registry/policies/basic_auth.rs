@@ -21,7 +21,7 @@ fn realm(text: &str) -> Result<String, String> {
 }
 
 settings! {
-    /// Lets only users with a name and a password in: the `Basic` scheme of HTTP. All others are answered 401,
+    /// Lets only users with a name and a password in: the `Basic` scheme of HTTP. All other requests are answered 401,
     /// reason `credentials_missing` or `credentials_invalid`. Right credentials are remembered for a minute,
     /// by a keyed digest in memory, so that their hash is not computed for each request. Preflight requests of
     /// `cors` need none.
