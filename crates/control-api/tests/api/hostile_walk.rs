@@ -208,7 +208,6 @@ async fn bodies_that_name_what_another_tenant_has_are_refused() {
 #[tokio::test]
 async fn nothing_of_a_deleted_project_answers() {
     for world in worlds().await {
-        let admin = world.full_key().await;
         let gone = world.beside().await;
         let tenant = Tenant::project(world.org, gone);
         let of_project = world.store_key(&world.key(tenant, &[])).await;
@@ -239,6 +238,10 @@ async fn nothing_of_a_deleted_project_answers() {
                 path = format!("{path}?before={}", Uuid::now_v7());
             }
             let body = body(&world, route.path).await;
+            // Each actor and each address may send some dozens of requests at once.
+            let session = world.user(world.org, Role::Admin).await;
+            let admin = world.full_key().await;
+            world.change_address();
             for (name, by, expected) in [
                 ("an administrator", &session, &[403, 404][..]),
                 ("a key of the organization", &admin, &[403, 404]),
