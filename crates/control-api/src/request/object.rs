@@ -6,8 +6,10 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess,
     Unexpected, Visitor,
 };
+use serde::forward_to_deserialize_any;
 use std::collections::HashSet;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// A deserializer that reads structs from objects only, and refuses a key that stands twice, at every depth.
 pub(crate) struct Objects<D>(pub(crate) D);
@@ -17,6 +19,9 @@ struct Entries<A> {
     access: A,
     keys: HashSet<String>,
 }
+
+/// The text of a key, which may stand for an integer.
+struct KeyText<E>(String, PhantomData<E>);
 
 /// The seed of a key.
 struct Key<'k, S> {
@@ -252,6 +257,63 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<A> {
     }
 }
 
+macro_rules! integer_keys {
+    ($($method:ident $visit:ident $type:ty;)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+            match self.0.parse::<$type>() {
+                Ok(number) => visitor.$visit(number),
+                Err(_) => visitor.visit_string(self.0),
+            }
+        }
+    )*};
+}
+
+impl<'de, E: Error> Deserializer<'de> for KeyText<E> {
+    type Error = E;
+
+    integer_keys! {
+        deserialize_i8 visit_i8 i8;
+        deserialize_i16 visit_i16 i16;
+        deserialize_i32 visit_i32 i32;
+        deserialize_i64 visit_i64 i64;
+        deserialize_u8 visit_u8 u8;
+        deserialize_u16 visit_u16 u16;
+        deserialize_u32 visit_u32 u32;
+        deserialize_u64 visit_u64 u64;
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+        visitor.visit_string(self.0)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, E> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, E> {
+        let text: StringDeserializer<E> = self.0.into_deserializer();
+        text.deserialize_enum(name, variants, visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i128 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier ignored_any
+    }
+}
+
 impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, S> {
     type Value = S::Value;
 
@@ -260,9 +322,8 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, S> {
         if self.keys.contains(&key) {
             return Err(D::Error::custom(format_args!("duplicate field `{key}`")));
         }
-        let known: StringDeserializer<D::Error> = key.clone().into_deserializer();
-        self.keys.insert(key);
-        self.seed.deserialize(known)
+        self.keys.insert(key.clone());
+        self.seed.deserialize(KeyText(key, PhantomData))
     }
 }
 
@@ -293,5 +354,14 @@ mod tests {
             let error = read::<Files>(text).unwrap_err();
             assert!(error.starts_with("duplicate field `a`"), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_key_may_be_a_number() {
+        type Counts = BTreeMap<u16, u8>;
+        let counts: Counts = read(r#"{"200": 1, "404": 2}"#).unwrap();
+        assert_eq!(counts[&404], 2);
+        assert!(read::<Counts>(r#"{"70000": 1}"#).is_err());
+        assert!(read::<Counts>(r#"{"200": 1, "200": 2}"#).is_err());
     }
 }
