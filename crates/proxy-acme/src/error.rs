@@ -103,7 +103,7 @@ impl AcmeError {
         }
     }
 
-    /// What an operator can do about it.
+    /// Advice for the operator.
     pub fn advice(&self, settings: &AcmeSettings) -> String {
         let fixed = match self {
             Self::Storage { .. } => "let the process write to `storage`",

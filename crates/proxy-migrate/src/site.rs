@@ -1,4 +1,4 @@
-//! What is carried over, in the terms of the configuration that is written.
+//! The parts that are carried over, in the terms of the configuration that is written.
 
 use crate::kdl::Node;
 use crate::migrated::{Left, Place};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What curl received, or why it received nothing.
+/// The outcome of a request by curl: the body, or the text of its error.
 pub(crate) struct Answer {
     pub(crate) body: Result<String, String>,
     /// The chain that the server showed, in PEM with a description of each certificate.

@@ -128,7 +128,7 @@ impl Pebble {
         file
     }
 
-    /// What it has written.
+    /// Its log so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }

@@ -7,7 +7,7 @@ use crate::kdl::Node;
 use crate::site::{Policies, Site, Upstream};
 use crate::units;
 
-/// What a backend asks of the routes to it.
+/// Settings of a backend that belong to the routes to it.
 pub(super) struct Backend {
     pub(super) policies: Policies,
     /// A rule that refuses requests was not carried over, so nothing is served.

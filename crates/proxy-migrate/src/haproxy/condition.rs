@@ -4,7 +4,7 @@ use super::parser::{Line, Section};
 use crate::kdl::Node;
 use crate::site::{Path, Route};
 
-/// What a rule asks of a request.
+/// The condition of a rule on requests.
 #[derive(Clone, Default)]
 pub(super) struct Condition {
     pub(super) hosts: Vec<String>,

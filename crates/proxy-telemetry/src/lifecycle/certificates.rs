@@ -30,7 +30,7 @@ pub struct ObtainingFailure {
     pub problem: String,
     /// The explanation.
     pub detail: String,
-    /// What an operator can do.
+    /// Advice for the operator.
     pub advice: String,
 }
 
