@@ -23,7 +23,6 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ProtocolVersion;
-use tokio_rustls::server::TlsStream;
 
 /// The reason why there is no TLS connection.
 #[derive(Debug)]
@@ -45,13 +44,18 @@ pub(crate) enum HandshakeError {
     Validated,
 }
 
-/// Performs the handshake with the client of `stream`, which has sent a byte.
+/// Performs the handshake with the client of `stream`, which has sent `first`, still unread.
 pub(crate) async fn accept_tls(
     worker: &Worker,
     tls: &Arc<ServerTls>,
-    stream: ClientSocket,
+    (stream, first): (ClientSocket, u8),
 ) -> Result<Negotiated, HandshakeError> {
-    let stream = handshake(tls, stream).await?;
+    // The first letter of a method; a handshake record begins with 0x16.
+    if first.is_ascii_uppercase() {
+        return Err(HandshakeError::Plaintext(stream));
+    }
+    let accepted = TlsAcceptor::from(tls.config()).accept(stream).await;
+    let stream = accepted.map_err(HandshakeError::Io)?;
     worker.metrics.handshakes_completed.add(1);
     let (_, connection) = stream.get_ref();
     if connection.alpn_protocol() == Some(CHALLENGE_PROTOCOL) {
@@ -81,23 +85,6 @@ fn version_name(version: ProtocolVersion) -> Option<&'static str> {
         return Some("1.3");
     }
     (version == ProtocolVersion::TLSv1_2).then_some("1.2")
-}
-
-async fn handshake(
-    tls: &ServerTls,
-    stream: ClientSocket,
-) -> Result<TlsStream<ClientSocket>, HandshakeError> {
-    let mut first = [0];
-    let count = stream.peek(&mut first).await.map_err(HandshakeError::Io)?;
-    if count == 0 {
-        return Err(HandshakeError::NothingSent);
-    }
-    // The first letter of a method; a handshake record begins with 0x16.
-    if first.iter().all(u8::is_ascii_uppercase) {
-        return Err(HandshakeError::Plaintext(stream));
-    }
-    let accepted = TlsAcceptor::from(tls.config()).accept(stream).await;
-    accepted.map_err(HandshakeError::Io)
 }
 
 impl HandshakeError {

@@ -106,30 +106,34 @@ async fn negotiate(mut accepted: Accepted, mut stream: ClientSocket) {
     }
 }
 
-/// Waits for the client's first byte, then applies the settings in force to the connection: those of its
-/// accept may be outdated.
+/// Waits for the client's first byte, which stays unread, then applies the settings in force to the connection:
+/// those of its accept may be outdated.
 ///
 /// # Errors
 /// The client closed, or the connection has to close, as an idle one, before the byte came.
 async fn await_first_byte(
     accepted: &mut Accepted,
     stream: &ClientSocket,
-) -> Result<(), HandshakeError> {
+) -> Result<u8, HandshakeError> {
     let mut first = [0];
-    let mut peek = pin!(stream.peek(&mut first));
-    // The deadline of the connection wakes the task when the worker drains or a listener is removed.
-    let count = poll_fn(|cx| match peek.as_mut().poll(cx) {
-        Poll::Ready(count) => Poll::Ready(count.map_err(HandshakeError::Io)),
-        Poll::Pending if must_close_idle(&accepted.worker, accepted.listener.get()) => {
-            Poll::Ready(Err(HandshakeError::NothingSent))
-        }
-        Poll::Pending => Poll::Pending,
-    });
-    if count.await? == 0 {
+    let count = {
+        let mut peek = pin!(stream.peek(&mut first));
+        // The deadline of the connection wakes the task when the worker drains or a listener is removed.
+        poll_fn(|cx| match peek.as_mut().poll(cx) {
+            Poll::Ready(count) => Poll::Ready(count.map_err(HandshakeError::Io)),
+            Poll::Pending if must_close_idle(&accepted.worker, accepted.listener.get()) => {
+                Poll::Ready(Err(HandshakeError::NothingSent))
+            }
+            Poll::Pending => Poll::Pending,
+        })
+        .await?
+    };
+    if count == 0 {
         return Err(HandshakeError::NothingSent);
     }
     accepted.settings = Rc::clone(accepted.settings.in_force());
-    Ok(())
+    let [first] = first;
+    Ok(first)
 }
 
 /// Reads the PROXY protocol header, if the listener requires one. The peer must be trusted when the header
@@ -209,9 +213,9 @@ async fn establish(
         None => return Ok(Negotiated::plain_http1(stream)),
     };
     let negotiated = timeout.within(timer, time, async {
-        await_first_byte(accepted, &stream).await?;
+        let first = await_first_byte(accepted, &stream).await?;
         match &accepted.settings.tls {
-            Some(tls) => handshake::accept_tls(&worker, tls, stream).await,
+            Some(tls) => handshake::accept_tls(&worker, tls, (stream, first)).await,
             None if accepted.settings.h2c => read_preface(stream).await,
             None => Ok(Negotiated::plain_http1(stream)),
         }
