@@ -127,7 +127,7 @@ pub(crate) async fn desired(
     let (known, wait) = (if_none_match(&request.headers), Duration::from_secs(wait));
     let _counted = (!wait.is_zero()).then(LongPoll::begin);
     let state = app.desired(&call, node, &known, wait).await?;
-    check_again(&request).await?;
+    check_again(&app, &call, &request).await?;
     let tag = desired_tag(&state);
     Ok(Resource::tagged(tag, state))
 }

@@ -1,7 +1,7 @@
 //! The way in: limit, authenticate, admit.
 
 use crate::request::body::{BodyLimit, is_large};
-use crate::request::credential::{Admitted, presented};
+use crate::request::credential::{AdmittedBy, presented};
 use crate::request::{extract, idempotency};
 use crate::response::problem::Problem;
 use crate::route::Route;
@@ -51,12 +51,7 @@ pub(crate) async fn admit(
         Some(actor) => {
             let call = call(actor, now, &request);
             let mut request = request;
-            request.extensions_mut().insert(Admitted {
-                app: Arc::clone(&app),
-                access: route.access,
-                actor: call.actor.clone(),
-                at: now,
-            });
+            request.extensions_mut().insert(AdmittedBy(route.access));
             enter(&app, route, call, request, next).await
         }
     };

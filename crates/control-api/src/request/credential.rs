@@ -3,41 +3,28 @@
 use crate::response::problem::Problem;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, header};
-use control_app::{App, Presented};
-use control_domain::{Access, Actor};
+use control_app::{App, Call, Presented};
+use control_domain::Access;
 use control_http::{SessionCookie, cookie};
-use jiff::Timestamp;
-use std::sync::Arc;
 
 const NODE_KEY: HeaderName = HeaderName::from_static("x-service-node-key");
 
-/// The admission of a request by its credential.
-#[derive(Clone)]
-pub(crate) struct Admitted {
-    pub(crate) app: Arc<App>,
-    pub(crate) access: Access,
-    pub(crate) actor: Actor,
-    pub(crate) at: Timestamp,
-}
+/// The rule that admitted a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AdmittedBy(pub(crate) Access);
 
-/// Checks the credential of a request again that has waited for its body or for news.
+/// Checks the credential of `call` again, if its request has waited for its body or for news.
 ///
 /// # Errors
 ///
 /// 401, 403 or 404 as at its admission, 409 if the rights of the credential changed.
-pub(crate) async fn check_again(request: &Parts) -> Result<(), Problem> {
-    let Some(admitted) = request.extensions.get::<Admitted>() else {
+pub(crate) async fn check_again(app: &App, call: &Call, request: &Parts) -> Result<(), Problem> {
+    let Some(AdmittedBy(access)) = request.extensions.get().copied() else {
         return Ok(());
     };
-    let Admitted {
-        app,
-        access,
-        actor,
-        at,
-    } = admitted;
     let presented = presented(&request.headers, &request.extensions);
-    let checked =
-        control_http::check_again(app, presented, &request.extensions, (actor, *access, *at));
+    let admitted = (&call.actor, access, call.now);
+    let checked = control_http::check_again(app, presented, &request.extensions, admitted);
     Ok(checked.await?)
 }
 

@@ -82,7 +82,10 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<App>> for Body<T> {
         let limit = parts.extensions.get::<BodyLimit>().copied();
         let limit = limit.unwrap_or(BodyLimit(0));
         let bytes = limit.read(&parts, body).await?;
-        credential::check_again(&parts).await?;
+        let call = parts.extensions.get::<Call>();
+        if let Some(call) = call {
+            credential::check_again(app, call, &parts).await?;
+        }
         let bytes = match bytes.is_empty() {
             _ if is_json => bytes,
             true => Bytes::from_static(b"{}"),
@@ -91,7 +94,6 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<App>> for Body<T> {
         if bytes.len() <= MAX_SMALL_BYTES {
             return Ok(Self(body::decode(&bytes)?));
         }
-        let call = parts.extensions.get::<Call>();
         let owner = call.map(|call| call.actor.share_owner());
         let parsed = app.parse(owner.unwrap_or_default(), move || body::decode(&bytes));
         Ok(Self(parsed.await??))

@@ -41,7 +41,7 @@ pub(crate) async fn run(
     let (mut parts, body) = request.into_parts();
     let limit = BodyLimit(route.max_body_bytes);
     let body = limit.read(&parts, body).await?;
-    credential::check_again(&parts).await?;
+    credential::check_again(app, &call, &parts).await?;
     let name = name(&call, parts.method.as_str(), &parts.uri.to_string(), &key);
     let (id, reservation) = app.reserve_reply(&name, &sha256(&body), call.now).await?;
     match reservation {
