@@ -7,6 +7,7 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod caddy;
+mod cursor;
 mod haproxy;
 mod kdl;
 mod migrated;

@@ -1,5 +1,6 @@
 //! The syntax of Caddyfiles: lines of words, and blocks.
 
+use crate::cursor::Cursor;
 use crate::migrated::{Place, SyntaxError};
 use crate::source::Source;
 
@@ -36,9 +37,7 @@ impl Directive {
 /// The sites of a file, with the words of snippets in the place of each `import`.
 pub(super) fn parse(source: &Source) -> Result<Vec<Directive>, SyntaxError> {
     let mut lexer = Lexer {
-        file: &source.name,
-        chars: source.text.chars().peekable(),
-        line: 1,
+        cursor: Cursor::new(source),
     };
     let lines = lexer.block(0)?;
     let has_sites = lines.first().is_none_or(|line| line.has_block);
@@ -87,29 +86,21 @@ fn imported(block: Vec<Directive>, snippets: &[Directive], depth: usize) -> Vec<
 }
 
 struct Lexer<'t> {
-    file: &'t str,
-    chars: std::iter::Peekable<std::str::Chars<'t>>,
-    line: u32,
+    cursor: Cursor<'t>,
 }
 
 impl Lexer<'_> {
     fn block(&mut self, depth: usize) -> Result<Vec<Directive>, SyntaxError> {
         if depth > MAX_DEPTH {
-            return Err(self.error("blocks are nested more than 32 deep"));
+            return Err(self.cursor.error("blocks are nested more than 32 deep"));
         }
         let mut lines = Vec::new();
         let mut words: Vec<String> = Vec::new();
-        let mut place = self.place();
+        let mut place = self.cursor.place();
         loop {
-            while self
-                .chars
-                .peek()
-                .is_some_and(|c| matches!(c, ' ' | '\t' | '\r'))
-            {
-                self.bump();
-            }
+            while self.cursor.bump_if(&[' ', '\t', '\r']).is_some() {}
             if words.is_empty() {
-                place = self.place();
+                place = self.cursor.place();
             }
             let end = |words: &mut Vec<String>,
                        lines: &mut Vec<Directive>,
@@ -124,17 +115,17 @@ impl Lexer<'_> {
                     place: place.clone(),
                 });
             };
-            match self.chars.peek().copied() {
+            match self.cursor.peek() {
                 None => {
                     end(&mut words, &mut lines, None);
                     return if depth == 0 {
                         Ok(lines)
                     } else {
-                        Err(self.error("the file ends within a block"))
+                        Err(self.cursor.error("the file ends within a block"))
                     };
                 }
                 Some('\n') => {
-                    self.bump();
+                    self.cursor.bump();
                     // Addresses go on behind a comma.
                     let goes_on =
                         depth == 0 && words.last().is_some_and(|word| word.ends_with(','));
@@ -143,8 +134,8 @@ impl Lexer<'_> {
                     }
                 }
                 Some('#') => {
-                    while self.chars.peek().is_some_and(|c| *c != '\n') {
-                        self.bump();
+                    while self.cursor.peek().is_some_and(|c| c != '\n') {
+                        self.cursor.bump();
                     }
                 }
                 Some(_) => match self.word()?.as_str() {
@@ -153,7 +144,7 @@ impl Lexer<'_> {
                         end(&mut words, &mut lines, Some(block));
                     }
                     "}" if words.is_empty() && depth > 0 => return Ok(lines),
-                    "}" => return Err(self.error("`}` closes nothing here")),
+                    "}" => return Err(self.cursor.error("`}` closes nothing here")),
                     word => words.push(word.to_owned()),
                 },
             }
@@ -162,44 +153,24 @@ impl Lexer<'_> {
 
     fn word(&mut self) -> Result<String, SyntaxError> {
         let mut word = String::new();
-        if let Some(quote) = self.chars.next_if(|c| matches!(c, '"' | '`')) {
+        if let Some(quote) = self.cursor.bump_if(&['"', '`']) {
             loop {
-                match self.bump() {
-                    Some('\\') if quote == '"' => match self.bump() {
+                match self.cursor.bump() {
+                    Some('\\') if quote == '"' => match self.cursor.bump() {
                         Some('"') => word.push('"'),
                         Some(c) => word.extend(['\\', c]),
-                        None => return Err(self.error("a quoted text has no end")),
+                        None => return Err(self.cursor.error("a quoted text has no end")),
                     },
                     Some(c) if c == quote => return Ok(word),
                     Some(c) => word.push(c),
-                    None => return Err(self.error("a quoted text has no end")),
+                    None => return Err(self.cursor.error("a quoted text has no end")),
                 }
             }
         }
-        while let Some(c) = self.chars.peek().copied().filter(|c| !c.is_whitespace()) {
-            self.bump();
+        while let Some(c) = self.cursor.peek().filter(|c| !c.is_whitespace()) {
+            self.cursor.bump();
             word.push(c);
         }
         Ok(word)
-    }
-
-    fn bump(&mut self) -> Option<char> {
-        let c = self.chars.next()?;
-        self.line += u32::from(c == '\n');
-        Some(c)
-    }
-
-    fn place(&self) -> Place {
-        Place {
-            file: self.file.to_owned(),
-            line: self.line,
-        }
-    }
-
-    fn error(&self, message: &str) -> SyntaxError {
-        SyntaxError {
-            place: self.place(),
-            message: message.to_owned(),
-        }
     }
 }

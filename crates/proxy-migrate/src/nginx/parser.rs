@@ -1,5 +1,6 @@
 //! The syntax of nginx: directives with words, and blocks.
 
+use crate::cursor::Cursor;
 use crate::migrated::{Place, SyntaxError};
 use crate::source::Source;
 
@@ -50,9 +51,7 @@ fn parse_file(
     count: &mut usize,
 ) -> Result<Vec<Directive>, SyntaxError> {
     let mut parser = Parser {
-        file: &source.name,
-        chars: source.text.chars().peekable(),
-        line: 1,
+        cursor: Cursor::new(source),
         count,
     };
     let directives = parser.block(0)?;
@@ -87,9 +86,7 @@ fn expand(
 }
 
 struct Parser<'t, 'c> {
-    file: &'t str,
-    chars: std::iter::Peekable<std::str::Chars<'t>>,
-    line: u32,
+    cursor: Cursor<'t>,
     count: &'c mut usize,
 }
 
@@ -97,32 +94,34 @@ impl Parser<'_, '_> {
     /// The directives up to the `}` of the block, or to the end of the file at depth 0.
     fn block(&mut self, depth: usize) -> Result<Vec<Directive>, SyntaxError> {
         if depth > MAX_DEPTH {
-            return Err(self.error("blocks are nested more than 32 deep"));
+            return Err(self.cursor.error("blocks are nested more than 32 deep"));
         }
         let mut directives = Vec::new();
         let mut words: Vec<String> = Vec::new();
-        let mut place = self.place();
+        let mut place = self.cursor.place();
         loop {
             self.skip_spaces();
-            let Some(c) = self.chars.peek().copied() else {
+            let Some(c) = self.cursor.peek() else {
                 let is_whole = depth == 0 && words.is_empty();
                 return if is_whole {
                     Ok(directives)
                 } else {
-                    Err(self.error("the file ends within a directive or a block"))
+                    Err(self
+                        .cursor
+                        .error("the file ends within a directive or a block"))
                 };
             };
             if words.is_empty() {
-                place = self.place();
+                place = self.cursor.place();
             }
             match c {
                 '#' => self.skip_comment(),
                 ';' => {
-                    self.bump();
+                    self.cursor.bump();
                     directives.extend(self.directive(&mut words, None, &place)?);
                 }
                 '{' => {
-                    self.bump();
+                    self.cursor.bump();
                     let is_code = words
                         .first()
                         .is_some_and(|name| name.ends_with("_by_lua_block"));
@@ -135,10 +134,10 @@ impl Parser<'_, '_> {
                     directives.extend(self.directive(&mut words, Some(block), &place)?);
                 }
                 '}' if depth > 0 && words.is_empty() => {
-                    self.bump();
+                    self.cursor.bump();
                     return Ok(directives);
                 }
-                '}' => return Err(self.error("`}` closes nothing here")),
+                '}' => return Err(self.cursor.error("`}` closes nothing here")),
                 _ => words.push(self.word()?),
             }
         }
@@ -152,11 +151,11 @@ impl Parser<'_, '_> {
     ) -> Result<Option<Directive>, SyntaxError> {
         *self.count += 1;
         if *self.count > MAX_DIRECTIVES {
-            return Err(self.error("there are more than 200 000 directives"));
+            return Err(self.cursor.error("there are more than 200 000 directives"));
         }
         if words.is_empty() {
             return match block {
-                Some(_) => Err(self.error("a block needs a name")),
+                Some(_) => Err(self.cursor.error("a block needs a name")),
                 None => Ok(None),
             };
         }
@@ -171,49 +170,49 @@ impl Parser<'_, '_> {
 
     fn word(&mut self) -> Result<String, SyntaxError> {
         let mut word = String::new();
-        if let Some(quote) = self.chars.next_if(|c| matches!(c, '"' | '\'')) {
+        if let Some(quote) = self.cursor.bump_if(&['"', '\'']) {
             loop {
-                match self.bump() {
+                match self.cursor.bump() {
                     Some('\\') => {
-                        let next = self.bump();
+                        let next = self.cursor.bump();
                         match next {
                             Some(c) if c == quote || c == '\\' => word.push(c),
                             Some('n') => word.push('\n'),
                             Some(c) => word.extend(['\\', c]),
-                            None => return Err(self.error("a quoted text has no end")),
+                            None => return Err(self.cursor.error("a quoted text has no end")),
                         }
                     }
                     Some(c) if c == quote => return Ok(word),
                     Some(c) => word.push(c),
-                    None => return Err(self.error("a quoted text has no end")),
+                    None => return Err(self.cursor.error("a quoted text has no end")),
                 }
             }
         }
-        while let Some(c) = self.chars.peek().copied() {
+        while let Some(c) = self.cursor.peek() {
             if c.is_whitespace() || c == ';' || (c == '{' && !word.ends_with('$')) {
                 break;
             }
             if c == '}' && !word.contains("${") {
                 break;
             }
-            self.bump();
+            self.cursor.bump();
             word.push(c);
             if c == '\\' {
-                word.extend(self.bump());
+                word.extend(self.cursor.bump());
             }
         }
         Ok(word)
     }
 
     fn skip_spaces(&mut self) {
-        while self.chars.peek().is_some_and(|c| c.is_whitespace()) {
-            self.bump();
+        while self.cursor.peek().is_some_and(|c| c.is_whitespace()) {
+            self.cursor.bump();
         }
     }
 
     fn skip_comment(&mut self) {
-        while self.chars.peek().is_some_and(|c| *c != '\n') {
-            self.bump();
+        while self.cursor.peek().is_some_and(|c| c != '\n') {
+            self.cursor.bump();
         }
     }
 
@@ -221,33 +220,13 @@ impl Parser<'_, '_> {
     fn skip_code(&mut self) -> Result<(), SyntaxError> {
         let mut depth = 1;
         while depth > 0 {
-            match self.bump() {
+            match self.cursor.bump() {
                 Some('{') => depth += 1,
                 Some('}') => depth -= 1,
                 Some(_) => {}
-                None => return Err(self.error("a block has no end")),
+                None => return Err(self.cursor.error("a block has no end")),
             }
         }
         Ok(())
-    }
-
-    fn bump(&mut self) -> Option<char> {
-        let c = self.chars.next()?;
-        self.line += u32::from(c == '\n');
-        Some(c)
-    }
-
-    fn place(&self) -> Place {
-        Place {
-            file: self.file.to_owned(),
-            line: self.line,
-        }
-    }
-
-    fn error(&self, message: &str) -> SyntaxError {
-        SyntaxError {
-            place: self.place(),
-            message: message.to_owned(),
-        }
     }
 }

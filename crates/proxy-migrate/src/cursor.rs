@@ -1,0 +1,57 @@
+//! A position in a file, with the number of its line.
+
+use crate::migrated::{Place, SyntaxError};
+use crate::source::Source;
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// The characters of a file from a position on.
+pub(crate) struct Cursor<'t> {
+    file: &'t str,
+    chars: Peekable<Chars<'t>>,
+    line: u32,
+}
+
+impl<'t> Cursor<'t> {
+    /// The beginning of `source`.
+    pub(crate) fn new(source: &'t Source) -> Self {
+        Self {
+            file: &source.name,
+            chars: source.text.chars().peekable(),
+            line: 1,
+        }
+    }
+
+    /// The next character, which stays.
+    pub(crate) fn peek(&mut self) -> Option<char> {
+        self.chars.peek().copied()
+    }
+
+    /// The next character.
+    pub(crate) fn bump(&mut self) -> Option<char> {
+        let c = self.chars.next()?;
+        self.line += u32::from(c == '\n');
+        Some(c)
+    }
+
+    /// The next character, if it is one of `wanted`.
+    pub(crate) fn bump_if(&mut self, wanted: &[char]) -> Option<char> {
+        let next = self.peek().filter(|c| wanted.contains(c))?;
+        self.bump();
+        Some(next)
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place {
+            file: self.file.to_owned(),
+            line: self.line,
+        }
+    }
+
+    pub(crate) fn error(&self, message: &str) -> SyntaxError {
+        SyntaxError {
+            place: self.place(),
+            message: message.to_owned(),
+        }
+    }
+}
