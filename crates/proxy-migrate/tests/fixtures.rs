@@ -216,6 +216,19 @@ fn included_files_stand_in_the_place_of_their_include() {
 }
 
 #[test]
+fn snippets_that_multiply_are_refused() {
+    let header = "\theader X y\n".repeat(1_000);
+    let [a, b] =
+        [("a", 300), ("b", 10)].map(|(name, times)| format!("\timport {name}\n").repeat(times));
+    let source = Source {
+        name: "Caddyfile".to_owned(),
+        text: format!("(a) {{\n{header}}}\n(b) {{\n{a}}}\nexample.com {{\n{b}}}\n"),
+    };
+    let refused = migrate(Language::Caddy, &source, &|_| Vec::new()).unwrap_err();
+    assert!(refused.to_string().contains("200 000 lines"), "{refused}");
+}
+
+#[test]
 fn an_include_of_itself_ends() {
     let source = Source {
         name: "nginx.conf".to_owned(),

@@ -51,7 +51,7 @@ fn configuration(source: &Source, warnings: usize) -> Finding {
         warnings => Finding {
             severity: Severity::Warning,
             subject,
-            state: format!("valid, {warnings} warnings"),
+            state: format!("valid; warnings: {warnings}"),
             remedy: Some("see above".to_owned()),
         },
     }
@@ -63,7 +63,7 @@ fn summary(findings: &[Finding]) -> String {
         found.count()
     };
     format!(
-        "{} faults, {} warnings, {} ok",
+        "faults: {}, warnings: {}, ok: {}",
         count(Severity::Fault),
         count(Severity::Warning),
         count(Severity::Ok)

@@ -13,7 +13,10 @@ pub(super) struct Directive {
     pub(super) place: Place,
 }
 
+/// Maximum depth of blocks; a snippet counts as eight.
 const MAX_DEPTH: usize = 32;
+/// Maximum number of lines: those of a snippet count each time it is imported.
+const MAX_LINES: usize = 200_000;
 
 impl Directive {
     pub(super) fn name(&self) -> &str {
@@ -44,8 +47,12 @@ pub(super) fn parse(source: &Source) -> Result<Vec<Directive>, SyntaxError> {
     let mut sites = if has_sites { lines } else { one_site(lines) };
     let snippets: Vec<Directive> = sites.iter().filter(|it| is_snippet(it)).cloned().collect();
     sites.retain(|it| !is_snippet(it));
+    let mut imports = Imports {
+        snippets: &snippets,
+        lines: 0,
+    };
     for site in &mut sites {
-        site.block = imported(std::mem::take(&mut site.block), &snippets, 0);
+        site.block = imports.expand(std::mem::take(&mut site.block), 0)?;
     }
     Ok(sites)
 }
@@ -65,24 +72,40 @@ fn is_snippet(line: &Directive) -> bool {
     line.has_block && line.name().starts_with('(')
 }
 
-fn imported(block: Vec<Directive>, snippets: &[Directive], depth: usize) -> Vec<Directive> {
-    let mut expanded = Vec::new();
-    for mut line in block {
-        line.block = imported(line.block, snippets, depth);
-        let wanted = format!("({})", line.word(1));
-        let snippet = snippets.iter().find(|it| it.name() == wanted);
-        match snippet {
-            Some(snippet) if line.name() == "import" && depth < MAX_DEPTH => {
-                expanded.extend(imported(
-                    snippet.block.clone(),
-                    snippets,
-                    depth + MAX_DEPTH / 4,
-                ));
+/// The expansion of `import` by snippets.
+struct Imports<'s> {
+    snippets: &'s [Directive],
+    lines: usize,
+}
+
+impl Imports<'_> {
+    fn expand(
+        &mut self,
+        block: Vec<Directive>,
+        depth: usize,
+    ) -> Result<Vec<Directive>, SyntaxError> {
+        let mut expanded = Vec::new();
+        for mut line in block {
+            self.lines += 1;
+            if MAX_LINES < self.lines {
+                return Err(SyntaxError {
+                    place: line.place,
+                    message: "snippets make more than 200 000 lines".to_owned(),
+                });
             }
-            _ => expanded.push(line),
+            line.block = self.expand(line.block, depth)?;
+            let wanted = format!("({})", line.word(1));
+            let snippet = self.snippets.iter().find(|it| it.name() == wanted);
+            match snippet {
+                Some(snippet) if line.name() == "import" && depth < MAX_DEPTH => {
+                    let inner = self.expand(snippet.block.clone(), depth + MAX_DEPTH / 4)?;
+                    expanded.extend(inner);
+                }
+                _ => expanded.push(line),
+            }
         }
+        Ok(expanded)
     }
-    expanded
 }
 
 struct Lexer<'t> {

@@ -205,7 +205,7 @@ impl Parser<'_, '_> {
     }
 
     fn skip_spaces(&mut self) {
-        while self.cursor.peek().is_some_and(|c| c.is_whitespace()) {
+        while self.cursor.peek().is_some_and(char::is_whitespace) {
             self.cursor.bump();
         }
     }
