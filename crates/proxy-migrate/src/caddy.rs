@@ -2,6 +2,7 @@
 
 mod address;
 mod matcher;
+mod order;
 mod parser;
 mod proxy;
 mod site_block;

@@ -2,6 +2,7 @@
 
 mod advice;
 mod backend;
+mod checks;
 mod condition;
 mod frontend;
 mod headers;

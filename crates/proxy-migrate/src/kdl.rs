@@ -69,6 +69,16 @@ impl Node {
         (!self.arguments.is_empty()).then_some(self)
     }
 
+    /// Whether the node has this name.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    /// The first argument, as it is written.
+    pub(crate) fn first(&self) -> Option<&str> {
+        self.arguments.first().map(String::as_str)
+    }
+
     /// Whether a node of this name is in the block.
     pub(crate) fn holds(&self, name: &str) -> bool {
         self.children.iter().any(|child| child.name == name)

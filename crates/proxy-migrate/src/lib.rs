@@ -32,8 +32,8 @@ pub enum Language {
     Haproxy,
 }
 
-/// Migrates a configuration. `included` gives the files of an `include` or `import`, for its pattern as it
-/// is written; none if there is no such file.
+/// Migrates a configuration. `included` gives the files of an `include` for its pattern as written: `None`
+/// if they are not there, so that directives are missing. A pattern with a wildcard may fit no file.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub enum Language {
 pub fn migrate(
     language: Language,
     source: &Source,
-    included: &dyn Fn(&str) -> Vec<Source>,
+    included: &dyn Fn(&str) -> Option<Vec<Source>>,
 ) -> Result<Migrated, SyntaxError> {
     let site = match language {
         Language::Nginx => nginx::read(source, included)?,

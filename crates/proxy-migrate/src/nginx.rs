@@ -1,6 +1,7 @@
 //! Configurations of nginx.
 
 mod advice;
+mod checks;
 mod listen;
 mod location;
 mod parser;
@@ -16,7 +17,7 @@ mod virtual_host;
 use crate::kdl::Node;
 use crate::migrated::SyntaxError;
 use crate::site::Site;
-use crate::source::Source;
+use crate::source::{Included, Source};
 use crate::units;
 use parser::Directive;
 use scope::Scope;
@@ -25,10 +26,7 @@ use scope::Scope;
 const DEFAULT_BODY_BYTES: u64 = 1 << 20;
 
 /// Reads a main file, or a file of servers such as those in `sites-enabled`.
-pub(crate) fn read(
-    source: &Source,
-    included: &dyn Fn(&str) -> Vec<Source>,
-) -> Result<Site, SyntaxError> {
+pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, SyntaxError> {
     let directives = parser::parse(source, included)?;
     let mut site = Site::default();
     let http = directives.iter().filter(|it| it.name == "http");

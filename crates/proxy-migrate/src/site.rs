@@ -35,7 +35,7 @@ pub(crate) struct Certificate {
     pub(crate) names: Vec<String>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) name: String,
     pub(crate) priority: Option<u32>,
@@ -180,4 +180,16 @@ fn name_of(text: &str) -> String {
     } else {
         name
     }
+}
+
+/// A text as a regular expression of itself.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut regex = String::new();
+    for c in text.chars() {
+        if c.is_ascii_punctuation() && !matches!(c, '/' | '-' | '_') {
+            regex.push('\\');
+        }
+        regex.push(c);
+    }
+    regex
 }

@@ -8,3 +8,7 @@ pub struct Source {
     /// The whole text.
     pub text: String,
 }
+
+/// Gives the files of an `include` or `import` for its pattern as written: `None` if they are not there, so that
+/// directives are missing. A pattern with a wildcard may fit no file.
+pub(crate) type Included<'i> = &'i dyn Fn(&str) -> Option<Vec<Source>>;

@@ -25,7 +25,7 @@ fn migrated(language: Language, path: &Path) -> Migrated {
         name: path.file_name().unwrap().to_string_lossy().into_owned(),
         text: fs::read_to_string(path).unwrap(),
     };
-    migrate(language, &source, &|_| Vec::new()).unwrap_or_else(|error| panic!("{error}"))
+    migrate(language, &source, &|_| None).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Compares with the file beside `path` that ends in `.expected`. With `UPDATE_EXPECTED=1` in the
@@ -81,7 +81,7 @@ fn nginx(text: &str) -> Migrated {
         name: "nginx.conf".to_owned(),
         text: text.to_owned(),
     };
-    migrate(Language::Nginx, &source, &|_| Vec::new()).unwrap_or_else(|error| panic!("{error}"))
+    migrate(Language::Nginx, &source, &|_| None).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn location(directives: &str) -> Migrated {
@@ -202,10 +202,10 @@ fn included_files_stand_in_the_place_of_their_include() {
     let included = |pattern: &str| {
         assert_eq!(pattern, "sites/*.conf");
         let text = "server {\n listen 8080;\n location / { proxy_pass http://a:1; ssi on; }\n}";
-        vec![Source {
+        Some(vec![Source {
             name: "sites/a.conf".to_owned(),
             text: text.to_owned(),
-        }]
+        }])
     };
     let migrated = migrate(Language::Nginx, &main, &included).unwrap();
     assert_eq!(
@@ -224,7 +224,7 @@ fn snippets_that_multiply_are_refused() {
         name: "Caddyfile".to_owned(),
         text: format!("(a) {{\n{header}}}\n(b) {{\n{a}}}\nexample.com {{\n{b}}}\n"),
     };
-    let refused = migrate(Language::Caddy, &source, &|_| Vec::new()).unwrap_err();
+    let refused = migrate(Language::Caddy, &source, &|_| None).unwrap_err();
     assert!(refused.to_string().contains("200 000 lines"), "{refused}");
 }
 
@@ -234,7 +234,7 @@ fn an_include_of_itself_ends() {
         name: "nginx.conf".to_owned(),
         text: "include nginx.conf;\ninclude nginx.conf;".to_owned(),
     };
-    let included = |_: &str| vec![source.clone()];
+    let included = |_: &str| Some(vec![source.clone()]);
     assert!(migrate(Language::Nginx, &source, &included).is_err());
 }
 
@@ -257,7 +257,7 @@ fn a_text_that_is_not_of_nginx_is_refused_with_its_place() {
             name: "x.conf".to_owned(),
             text: text.to_owned(),
         };
-        let error = migrate(Language::Nginx, &source, &|_| Vec::new()).unwrap_err();
+        let error = migrate(Language::Nginx, &source, &|_| None).unwrap_err();
         assert_eq!(error.to_string(), expected, "{text}");
     }
 }
@@ -279,7 +279,7 @@ fn damaged_files_are_read_or_refused() {
                         name: "x".to_owned(),
                         text,
                     };
-                    drop(migrate(language, &source, &|_| Vec::new()));
+                    drop(migrate(language, &source, &|_| None));
                 }
             }
         }
@@ -304,7 +304,7 @@ fn content_behind_a_check_that_is_not_carried_over_is_not_served() {
             name: "x".to_owned(),
             text: text.to_owned(),
         };
-        let migrated = migrate(language, &source, &|_| Vec::new()).unwrap();
+        let migrated = migrate(language, &source, &|_| None).unwrap();
         assert!(migrated.text.contains("respond 501"), "{}", migrated.text);
         assert!(
             !migrated.text.contains("upstream \"b\"\n        policies"),
@@ -313,5 +313,174 @@ fn content_behind_a_check_that_is_not_carried_over_is_not_served() {
         );
         assert!(!migrated.left.is_empty());
         is_usable(&migrated);
+    }
+}
+
+/// Requests that the other server refuses, or checks in a way that is not carried over, with the status here.
+const GUARDED: &[(Language, &str, &str, u16)] = &[
+    (
+        Language::Nginx,
+        "location /in/ { auth_basic x; proxy_pass http://a:1; location /in/api/ { proxy_pass http://a:1; } }",
+        "GET /in/api/x",
+        501,
+    ),
+    (
+        Language::Nginx,
+        "location /in/ { deny all; location ~ \\.json$ { proxy_pass http://a:1; } } location / { proxy_pass http://a:1; }",
+        "GET /in/a.json",
+        403,
+    ),
+    (
+        Language::Nginx,
+        "location / { deny all; allow 10.0.0.0/8; proxy_pass http://a:1; }",
+        "GET /x",
+        403,
+    ),
+    (
+        Language::Nginx,
+        "location / { include snippets/sign-in.conf; proxy_pass http://a:1; }",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Nginx,
+        "location /kept/ { internal; proxy_pass http://a:1; } location / { proxy_pass http://a:1; }",
+        "GET /kept/x",
+        404,
+    ),
+    (
+        Language::Nginx,
+        "location / { limit_except GET { deny all; } proxy_pass http://a:1; }",
+        "POST /x",
+        501,
+    ),
+    (
+        Language::Nginx,
+        "if ($http_x_token = '') { return 403; } location / { proxy_pass http://a:1; }",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Nginx,
+        "rewrite ^/private/ /denied last; location / { proxy_pass http://a:1; }",
+        "GET /private/x",
+        501,
+    ),
+    (
+        Language::Nginx,
+        "location /private { auth_pam x; proxy_pass http://a:1; } location / { proxy_pass http://a:1; }",
+        "GET /private-old/x",
+        501,
+    ),
+    (
+        Language::Nginx,
+        "location / { access_by_lua_block { check() } proxy_pass http://a:1; }",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Haproxy,
+        "acl shut path_beg /private\nacl shut hdr(host) evil.test\nhttp-request deny if shut",
+        "GET /private/x",
+        403,
+    ),
+    (
+        Language::Haproxy,
+        "http-request deny if { path_beg -i /admin }",
+        "GET /ADMIN/x",
+        403,
+    ),
+    (
+        Language::Haproxy,
+        "http-request tarpit if { path_beg /admin }",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Haproxy,
+        "tcp-request connection reject if !{ src 10.0.0.0/8 }",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Haproxy,
+        "http-request redirect location https://sso/ if !{ cook(sid) -m found }",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Haproxy,
+        "redirect scheme https unless { ssl_fc }",
+        "GET /x",
+        302,
+    ),
+    (
+        Language::Caddy,
+        "@outside not remote_ip 10.0.0.0/8\nabort @outside\nreverse_proxy a:1",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Caddy,
+        "@in header X-In yes\nhandle @in {\nhandle /admin/* {\nreverse_proxy a:1\n}\n}\nhandle {\nrespond 403\n}",
+        "GET /admin/x",
+        403,
+    ),
+    (
+        Language::Caddy,
+        "root * /srv\nfile_server\nphp_fastcgi unix//run/php.sock",
+        "GET /wp-config.php",
+        501,
+    ),
+    (
+        Language::Caddy,
+        "reverse_proxy a:1\nrespond /admin/* 403",
+        "GET /ADMIN/x",
+        403,
+    ),
+    (
+        Language::Caddy,
+        "root * /srv\nfile_server {\nhide .git\n}",
+        "GET /.git/config",
+        501,
+    ),
+    (
+        Language::Caddy,
+        "route /in/* {\nbasic_auth {\na b\n}\n}\nreverse_proxy a:1",
+        "GET /in/x",
+        501,
+    ),
+    (
+        Language::Caddy,
+        "import checks.caddy\nreverse_proxy a:1",
+        "GET /x",
+        501,
+    ),
+];
+
+#[test]
+fn a_request_that_was_refused_or_checked_reaches_no_content() {
+    for (language, text, request, status) in GUARDED {
+        let text = match language {
+            Language::Nginx => format!("server {{ listen 8080; {text} }}"),
+            Language::Haproxy => format!(
+                "defaults\nmode http\nfrontend f\nbind :8080\n{text}\ndefault_backend b\nbackend b\nserver s a:1\n"
+            ),
+            Language::Caddy => format!("http://a.test:8080 {{\n{text}\n}}\n"),
+        };
+        let source = Source {
+            name: "x".to_owned(),
+            text: text.clone(),
+        };
+        let migrated = migrate(*language, &source, &|_| None).unwrap();
+        let (method, path) = request.split_once(' ').unwrap();
+        let probe = format!(
+            "tests {{ test \"probe\" {{ request \"{method}\" \"http://a.test:8080{path}\"; expect {{ status {status} }} }} }}"
+        );
+        let settings = migrated.text.split("\ntests {").next().unwrap();
+        let loaded = parse(&format!("{settings}\n{probe}"), "out.kdl");
+        let loaded = loaded.unwrap_or_else(|report| panic!("{text}\n{settings}\n{report}"));
+        let failed = failed_tests(&loaded.model);
+        assert!(failed.is_empty(), "{text}\n{settings}\n{failed:?}");
     }
 }

@@ -81,30 +81,25 @@ pub(super) fn foreign(from: ForeignServer, file: &Path, output: &Path) -> ExitCo
     ExitCode::SUCCESS
 }
 
-/// The files of an `include`, sorted: `*` may stand in the last part of its path.
-fn included(folder: &Path, pattern: &str) -> Vec<Source> {
-    let path = folder.join(pattern);
-    let name = path
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
-    let name = name.unwrap_or_default();
-    let mut files: Vec<PathBuf> = match name.split_once('*') {
-        None => vec![path],
-        Some((before, after)) => {
-            let within = path.parent().map(Path::to_owned).unwrap_or_default();
-            let entries = std::fs::read_dir(&within).into_iter().flatten().flatten();
-            let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            let fits = |name: &String| {
-                name.len() >= before.len() + after.len()
-                    && name.starts_with(before)
-                    && name.ends_with(after)
-                    && (!name.starts_with('.') || before.starts_with('.'))
-            };
-            names.filter(fits).map(|name| within.join(name)).collect()
-        }
+/// The files of an `include` in `folder` or in the folder of `nginx.conf` above it, sorted; `None` if a file or the
+/// folder of a pattern is not there.
+fn included(folder: &Path, pattern: &str) -> Option<Vec<Source>> {
+    let is_main = |folder: &&Path| folder.join("nginx.conf").is_file();
+    let main = folder.ancestors().find(is_main).unwrap_or(folder);
+    // nginx resolves a relative path at its main file.
+    let paths = [main, folder].map(|root| root.join(pattern));
+    paths.iter().find_map(|path| files_of(path))
+}
+
+fn files_of(pattern: &Path) -> Option<Vec<Source>> {
+    let files: Vec<PathBuf> = if is_pattern(pattern) {
+        let fixed = pattern.ancestors().find(|it| !is_pattern(it))?;
+        fixed.is_dir().then_some(())?;
+        glob::glob(pattern.to_str()?).ok()?.flatten().collect()
+    } else {
+        vec![pattern.to_owned()]
     };
-    files.sort();
-    let sources = files.into_iter().filter_map(|file| {
+    let sources = files.into_iter().map(|file| {
         let text = std::fs::read_to_string(&file).ok()?;
         Some(Source {
             name: file.display().to_string(),
@@ -112,4 +107,8 @@ fn included(folder: &Path, pattern: &str) -> Vec<Source> {
         })
     });
     sources.collect()
+}
+
+fn is_pattern(path: &Path) -> bool {
+    path.to_string_lossy().contains(['*', '?', '['])
 }

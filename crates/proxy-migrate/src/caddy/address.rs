@@ -2,22 +2,30 @@
 
 use super::parser::Directive;
 use crate::site::{Certificate, Listener, Route, Service, Site};
+use std::net::IpAddr;
 
 /// The listeners and hosts of a site.
 pub(super) struct Addresses {
     pub(super) listeners: Vec<String>,
     pub(super) hosts: Vec<String>,
+    /// The path of the only address.
+    pub(super) path: Option<String>,
+    /// A path or an address could not be carried over, so nothing is served.
+    pub(super) is_closed: bool,
 }
 
 pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
     let files = certificate(block);
     let mut listeners: Vec<String> = Vec::new();
     let mut hosts: Vec<String> = Vec::new();
-    for word in block.words.iter().flat_map(|word| word.split(',')) {
-        let word = word.trim();
-        if word.is_empty() {
-            continue;
-        }
+    let (mut path_of_site, mut is_closed) = (None, false);
+    let bound = bound(site, block).unwrap_or_else(|| {
+        is_closed = true;
+        "0.0.0.0".to_owned()
+    });
+    let words = block.words.iter().flat_map(|word| word.split(','));
+    let words: Vec<&str> = words.map(str::trim).filter(|it| !it.is_empty()).collect();
+    for word in words.iter().copied() {
         let (scheme, rest) = word
             .split_once("://")
             .map_or((None, word), |(a, b)| (Some(a), b));
@@ -26,15 +34,17 @@ pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
             Some((host, port)) if port.parse::<u16>().is_ok() => (host, Some(port)),
             _ => (authority, None),
         };
-        if !path.is_empty() {
+        if !path.is_empty() && words.len() == 1 {
+            path_of_site = Some(format!("/{path}"));
+        } else if !path.is_empty() {
+            is_closed = true;
             site.left(
                 &block.place,
                 word,
-                "write the path in `matches` of the routes",
+                "write the path in `matches` of the routes; they answer 501 until then",
             );
         }
-        let is_name =
-            !host.is_empty() && host != "localhost" && host.parse::<std::net::IpAddr>().is_err();
+        let is_name = !host.is_empty() && host != "localhost" && host.parse::<IpAddr>().is_err();
         let wants_tls =
             scheme == Some("https") || (scheme.is_none() && is_name && port != Some("80"));
         let is_tls = wants_tls && files.is_some();
@@ -46,19 +56,50 @@ pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
             );
         }
         let port = port.unwrap_or(if is_tls { "443" } else { "80" });
-        let name = listener(site, port, is_tls);
+        // A site of a loopback address is none for other hosts.
+        let loopback = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
+        let is_loopback = loopback.is_some_and(|it| it.is_loopback());
+        let bound = if is_loopback { host } else { &bound };
+        let name = listener(site, bound, port, is_tls);
         if let Some((cert, key)) = files.as_ref().filter(|_| is_tls) {
             add(site, &name, cert, key, host);
-            redirect(site, host);
+            redirect(site, bound, host);
         }
         if !listeners.contains(&name) {
             listeners.push(name);
         }
-        if is_name && !hosts.iter().any(|it| it == host) {
+        if (is_name || host == "localhost") && !hosts.iter().any(|it| it == host) {
             hosts.push(host.to_owned());
         }
     }
-    Addresses { listeners, hosts }
+    Addresses {
+        listeners,
+        hosts,
+        path: path_of_site,
+        is_closed,
+    }
+}
+
+/// The address of `bind`, or all addresses; `None` if it is not one address.
+fn bound(site: &mut Site, block: &Directive) -> Option<String> {
+    let Some(bind) = block.block.iter().find(|it| it.name() == "bind") else {
+        return Some("0.0.0.0".to_owned());
+    };
+    let address = match bind.arguments() {
+        [word] => word.trim_matches(['[', ']']).parse::<IpAddr>().ok(),
+        _ => None,
+    };
+    if address.is_none() {
+        site.left(
+            &bind.place,
+            &bind.shown(),
+            "write the addresses in listeners; the routes answer 501 until then",
+        );
+    }
+    Some(match address? {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    })
 }
 
 /// The files of `tls CERT KEY`.
@@ -68,8 +109,8 @@ fn certificate(block: &Directive) -> Option<(String, String)> {
     Some((cert.clone(), key.clone()))
 }
 
-fn listener(site: &mut Site, port: &str, is_tls: bool) -> String {
-    let address = format!("0.0.0.0:{port}");
+fn listener(site: &mut Site, bound: &str, port: &str, is_tls: bool) -> String {
+    let address = format!("{bound}:{port}");
     if let Some(known) = site.listeners.iter_mut().find(|it| it.address == address) {
         known.is_tls |= is_tls;
         return known.name.clone();
@@ -78,6 +119,12 @@ fn listener(site: &mut Site, port: &str, is_tls: bool) -> String {
         "80" => "http".to_owned(),
         "443" => "https".to_owned(),
         port => format!("port-{port}"),
+    };
+    let is_taken = site.listeners.iter().any(|it| it.name == name);
+    let name = if is_taken {
+        format!("{name}-{}", site.listeners.len())
+    } else {
+        name
     };
     site.listeners.push(Listener {
         name: name.clone(),
@@ -104,8 +151,8 @@ fn add(site: &mut Site, listener: &str, cert: &str, key: &str, host: &str) {
 }
 
 /// Caddy redirects a name with a certificate from port 80.
-fn redirect(site: &mut Site, host: &str) {
-    let listener = listener(site, "80", false);
+fn redirect(site: &mut Site, bound: &str, host: &str) {
+    let listener = listener(site, bound, "80", false);
     let name = site.route_name(&format!("{} to https", host.replace('*', "any")));
     let mut route = Route::new(
         name,

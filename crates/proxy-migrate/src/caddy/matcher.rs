@@ -13,6 +13,38 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
+    /// Conditions of a block within one with these; `None` if a route cannot have both. Behind `handle_path`
+    /// the inner paths are those behind `stripped`.
+    pub(super) fn within(&self, mut inner: Self, stripped: Option<&str>) -> Option<Self> {
+        if let Some(prefix) = stripped {
+            for path in &mut inner.paths {
+                match path {
+                    Path::Exact(text) | Path::Prefix(text) => text.insert_str(0, prefix),
+                    Path::Regex(_) => return None,
+                }
+            }
+        }
+        if inner.paths.is_empty() {
+            inner.paths.clone_from(&self.paths);
+        } else if !self.paths.is_empty() {
+            let is_inside = |path: &Path| self.paths.iter().any(|outer| is_within(path, outer));
+            if !inner.paths.iter().all(is_inside) {
+                return None;
+            }
+        }
+        if inner.hosts.is_empty() {
+            inner.hosts.clone_from(&self.hosts);
+        } else if !self.hosts.is_empty() && inner.hosts.iter().any(|it| !self.hosts.contains(it)) {
+            return None;
+        }
+        // Conditions of one kind are alternatives in a route.
+        if !self.matches.is_empty() && !inner.matches.is_empty() {
+            return None;
+        }
+        inner.matches.extend(self.matches.iter().cloned());
+        Some(inner)
+    }
+
     pub(super) fn write(self, route: &mut Route) {
         if !self.paths.is_empty() {
             route.paths = self.paths;
@@ -24,13 +56,20 @@ impl Conditions {
     }
 }
 
+fn is_within(path: &Path, outer: &Path) -> bool {
+    match (path, outer) {
+        (Path::Exact(path) | Path::Prefix(path), Path::Prefix(outer)) => path.starts_with(outer),
+        (path, outer) => path == outer,
+    }
+}
+
 /// Whether a word is a matcher.
 pub(super) fn is_matcher(word: &str) -> bool {
     word == "*" || word.starts_with('/') || word.starts_with('@')
 }
 
-/// The conditions of a matcher; `None` if they have no counterpart.
-pub(super) fn conditions(word: &str, block: &[Directive]) -> Option<Conditions> {
+/// The conditions of a matcher, of those that are defined at its place; `None` if they have no counterpart.
+pub(super) fn conditions(word: &str, definitions: &[Directive]) -> Option<Conditions> {
     if word == "*" {
         return Some(Conditions::default());
     }
@@ -41,7 +80,7 @@ pub(super) fn conditions(word: &str, block: &[Directive]) -> Option<Conditions> 
         });
     }
     let mut found = Conditions::default();
-    let defined = block.iter().filter(|it| it.name() == word);
+    let defined = definitions.iter().filter(|it| it.name() == word);
     let mut is_defined = false;
     for definition in defined {
         is_defined = true;
@@ -53,17 +92,30 @@ pub(super) fn conditions(word: &str, block: &[Directive]) -> Option<Conditions> 
             add(&mut found, definition.word(1), definition.words.get(2..)?)?;
         }
     }
-    is_defined.then_some(found)
+    let is_route = one_name(&found.matches, "header") && one_name(&found.matches, "query-param");
+    (is_defined && is_route).then_some(found)
+}
+
+/// Whether the conditions of a kind are of one name: those of several must all hold in Caddy, and are alternatives in
+/// a route.
+fn one_name(matches: &[Node], kind: &str) -> bool {
+    let mut of_kind = matches.iter().filter(|it| it.is(kind));
+    let Some(first) = of_kind.next() else {
+        return true;
+    };
+    of_kind.all(|it| it.first() == first.first())
 }
 
 fn add(found: &mut Conditions, kind: &str, words: &[String]) -> Option<()> {
     match kind {
-        "path" => {
+        "path" if found.paths.is_empty() => {
             for word in words {
                 found.paths.push(path(word)?);
             }
         }
-        "path_regexp" => found.paths.push(Path::Regex(words.last()?.clone())),
+        "path_regexp" if found.paths.is_empty() => {
+            found.paths.push(Path::Regex(words.last()?.clone()));
+        }
         "host" => found.hosts.extend(words.iter().cloned()),
         "method" => found
             .matches

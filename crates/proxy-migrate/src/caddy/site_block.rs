@@ -2,37 +2,127 @@
 
 use super::address::{self, Addresses};
 use super::matcher::{self, Conditions};
+use super::order;
 use super::parser::Directive;
 use super::proxy;
 use super::value::edit;
 use crate::kdl::Node;
-use crate::site::{Path, Policies, Rewrite, Route, Service, Site};
+use crate::site::{Path, Policies, Rewrite, Route, Service, Site, escaped};
 use crate::units;
 
 /// The settings that hold at a place of a site.
 #[derive(Clone, Default)]
 pub(super) struct Context {
     conditions: Conditions,
+    /// Definitions of matchers.
+    matchers: Vec<Directive>,
     policies: Policies,
     root: Option<String>,
     fallback: Option<String>,
-    /// A check of users was not carried over, so nothing is served.
+    /// The prefix that `handle_path` removed.
+    stripped: Option<String>,
+    priority: Option<u32>,
+    is_within_block: bool,
+    /// A check was not carried over, so nothing is served.
     is_closed: bool,
 }
 
 pub(super) fn read(site: &mut Site, block: &Directive) {
     let addresses = address::read(site, block);
-    in_block(site, &addresses, &block.block, &Context::default());
+    let mut context = Context {
+        is_closed: addresses.is_closed,
+        ..Context::default()
+    };
+    match addresses.path.as_deref().map(matcher::path) {
+        Some(Some(path)) => context.conditions.paths.push(path),
+        Some(None) => {
+            context.is_closed = true;
+            site.left(
+                &block.place,
+                &block.shown(),
+                "write the path in `matches` of the routes; they answer 501 until then",
+            );
+        }
+        None => {}
+    }
+    in_block(site, &addresses, block, &context);
 }
 
-fn in_block(site: &mut Site, addresses: &Addresses, block: &[Directive], outer: &Context) {
+fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &Context) {
     let mut context = outer.clone();
-    for directive in block {
+    let matchers = block.block.iter().filter(|it| it.name().starts_with('@'));
+    context.matchers.extend(matchers.cloned());
+    for directive in &block.block {
         setting(site, &mut context, directive);
     }
-    for directive in block {
-        content(site, addresses, block, &context, directive);
+    let is_written_order = block.name() == "route";
+    let contents = order::contents(&block.block, is_written_order);
+    let is_ordered = order::matters(&contents, is_written_order);
+    if is_ordered && context.is_within_block {
+        context.is_closed = true;
+        site.left(
+            &block.place,
+            &block.shown(),
+            "its directives are tried in their order: write their routes with priorities; they answer 501 until then",
+        );
     }
+    let goes_on = contents.iter().all(|it| order::has_matcher(it));
+    let mut conditions = Vec::new();
+    for directive in contents {
+        let own = own_conditions(&context, directive);
+        if own.is_none() || has_own_answers(directive) {
+            context.is_closed = true;
+            site.left(
+                &directive.place,
+                &directive.shown(),
+                "write routes with its conditions; those of this block answer 501 until then",
+            );
+        }
+        conditions.push((directive, own));
+    }
+    let mut answered: Option<&Directive> = None;
+    for (directive, own) in conditions {
+        let Some(own) = own else {
+            continue;
+        };
+        if let Some(first) = answered.filter(|it| it.name() != directive.name()) {
+            site.left(
+                &directive.place,
+                &directive.shown(),
+                &format!("`{}` comes before it and takes all requests", first.name()),
+            );
+            continue;
+        }
+        let mut inner = context.clone();
+        if is_ordered && !context.is_within_block {
+            inner.priority = order::priority(directive.name());
+        }
+        inner.conditions = own;
+        content(site, addresses, inner, directive);
+        // Without an order of their own, contents are tried by their conditions.
+        if is_ordered && !order::has_matcher(directive) {
+            answered = Some(directive);
+        }
+    }
+    // Requests that pass the check go on behind the block.
+    if context.is_closed && context.is_within_block && goes_on {
+        push(site, addresses, context, Service::not_migrated());
+    }
+}
+
+/// The conditions of a directive and of the blocks around it; `None` if a route cannot have them.
+fn own_conditions(context: &Context, directive: &Directive) -> Option<Conditions> {
+    if !order::has_matcher(directive) {
+        return Some(context.conditions.clone());
+    }
+    let own = matcher::conditions(directive.word(1), &context.matchers)?;
+    context.conditions.within(own, context.stripped.as_deref())
+}
+
+/// Whether a directive decides by the response of another server, as a login server's is, or hides files.
+fn has_own_answers(directive: &Directive) -> bool {
+    let decides = |it: &Directive| matches!(it.name(), "handle_response" | "hide");
+    directive.block.iter().any(decides)
 }
 
 /// Directives that change what a request gets.
@@ -78,37 +168,73 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
         "uri" if first == "strip_prefix" => {
             context.policies.rewrite = Some(Rewrite::Strip(directive.word(2).to_owned()));
         }
+        "request_header" if is_for_all => request_header(site, context, directive, rest),
+        "tls" if is_client_auth(directive) => {
+            context.is_closed = true;
+            site.left(
+                &directive.place,
+                &directive.shown(),
+                "write `tls { client-auth { ca-file … } }` in the listener; the routes answer 501 until then",
+            );
+        }
         "tls" if directive.words.len() == 3 => {}
-        "log" => {}
-        name if is_content(name) || name.starts_with('@') => {}
-        name => {
-            context.is_closed |= is_check(name);
+        "bind" | "log" => {}
+        name if order::rank(name).is_some() || name.starts_with('@') => {}
+        name if is_passive(name) => {
             site.left(&directive.place, &directive.shown(), advice(name));
+        }
+        name => {
+            context.is_closed = true;
+            let advice = format!("{}; its routes answer 501 until then", advice(name));
+            site.left(&directive.place, &directive.shown(), &advice);
         }
     }
 }
 
-fn is_content(name: &str) -> bool {
+/// Whether a directive refuses nothing and leaves the path alone.
+fn is_passive(name: &str) -> bool {
     matches!(
         name,
-        "file_server"
-            | "handle"
-            | "handle_path"
-            | "redir"
-            | "respond"
-            | "reverse_proxy"
-            | "route"
-            | "php_fastcgi"
-            | "abort"
-            | "error"
+        "acme_server"
+            | "encode"
+            | "fs"
+            | "handle_errors"
+            | "header"
+            | "log_append"
+            | "log_name"
+            | "log_skip"
+            | "map"
+            | "method"
+            | "metrics"
+            | "push"
+            | "skip_log"
+            | "templates"
+            | "tls"
+            | "tracing"
+            | "try_files"
+            | "vars"
     )
 }
 
-fn is_check(name: &str) -> bool {
-    matches!(
-        name,
-        "basic_auth" | "basicauth" | "forward_auth" | "authorize" | "authenticate"
-    )
+/// Whether a block `tls` asks clients for certificates.
+fn is_client_auth(directive: &Directive) -> bool {
+    directive.block.iter().any(|it| it.name() == "client_auth")
+}
+
+/// Edits of requests. A field that is not removed could be a forged identity.
+fn request_header(site: &mut Site, context: &mut Context, directive: &Directive, rest: &[String]) {
+    let field = rest.first().map(String::as_str).unwrap_or_default();
+    match edit(field, rest.get(1).map(String::as_str)) {
+        Some(node) => context.policies.request_headers.push(node),
+        None => {
+            context.is_closed = true;
+            site.left(
+                &directive.place,
+                &directive.shown(),
+                "write `request-headers` in the policies; the routes answer 501 until then",
+            );
+        }
+    }
 }
 
 fn advice(name: &str) -> &'static str {
@@ -116,15 +242,12 @@ fn advice(name: &str) -> &'static str {
         "tls" => {
             "certificates are files here: write `tls { cert-file …; key-file … }` in the listener"
         }
-        "basic_auth" | "basicauth" | "forward_auth" => {
-            "its routes answer 501 until the check is written: `basic-auth`, or an agent"
-        }
+        "basic_auth" | "basicauth" | "forward_auth" => "write `basic-auth`, or an agent",
         "header" | "encode" | "root" => "write it in the policies of the routes for the matcher",
         "rewrite" | "uri" => "write `rewrite` in the route's policies",
         "handle_errors" => "the proxy's own errors are JSON or HTML by `service-type`",
         "templates" | "push" | "vars" | "map" => "it is not offered",
         "import" => "write what it stands for",
-        "bind" => "write the address in the listener",
         _ => "not carried over; see docs/learn/coming-from/caddy.md",
     }
 }
@@ -150,55 +273,32 @@ fn headers(site: &mut Site, context: &mut Context, directive: &Directive, rest: 
     }
 }
 
-fn content(
-    site: &mut Site,
-    addresses: &Addresses,
-    block: &[Directive],
-    context: &Context,
-    directive: &Directive,
-) {
+fn content(site: &mut Site, addresses: &Addresses, mut inner: Context, directive: &Directive) {
     let name = directive.name();
-    if !is_content(name) {
-        return;
-    }
     let first = directive.word(1);
-    let has_matcher = matcher::is_matcher(first) && !(name == "redir" && directive.words.len() < 3);
-    let mut inner = context.clone();
-    if has_matcher {
-        let Some(mut conditions) = matcher::conditions(first, block) else {
-            site.left(
-                &directive.place,
-                &directive.shown(),
-                "write a route with the conditions of the matcher",
-            );
-            return;
-        };
-        if conditions.paths.is_empty() {
-            conditions.paths.clone_from(&context.conditions.paths);
-        }
-        inner.conditions = conditions;
-    }
-    let words = if has_matcher {
-        directive.words.get(2..)
+    let is_target = name == "redir" && directive.words.len() < 3;
+    let skipped = if matcher::is_matcher(first) && !is_target {
+        2
     } else {
-        directive.words.get(1..)
+        1
     };
-    let words = words.unwrap_or_default();
+    let words = directive.words.get(skipped..).unwrap_or_default();
+    inner.is_within_block |= matches!(name, "handle" | "handle_path" | "route");
     match name {
-        "handle" | "route" => return in_block(site, addresses, &directive.block, &inner),
+        "handle" | "route" => in_block(site, addresses, directive, &inner),
         "handle_path" => {
             if let Some(Path::Prefix(prefix)) = inner.conditions.paths.first() {
                 let prefix = prefix.trim_end_matches('/').to_owned();
+                inner.stripped = Some(prefix.clone());
                 inner.policies.rewrite = Some(Rewrite::Strip(prefix));
             }
-            return in_block(site, addresses, &directive.block, &inner);
+            in_block(site, addresses, directive, &inner);
         }
-        _ => {}
+        _ => {
+            let service = service(site, &mut inner, directive, name, words);
+            push(site, addresses, inner, service);
+        }
     }
-    let Some(service) = service(site, &mut inner, directive, name, words) else {
-        return;
-    };
-    push(site, addresses, inner, service);
 }
 
 fn service(
@@ -207,12 +307,10 @@ fn service(
     directive: &Directive,
     name: &str,
     words: &[String],
-) -> Option<Service> {
-    Some(match name {
-        "reverse_proxy" => {
-            let upstream = proxy::read(site, directive, words, &mut inner.policies)?;
-            Service::Upstream(upstream)
-        }
+) -> Service {
+    match name {
+        "reverse_proxy" => proxy::read(site, directive, words, &mut inner.policies)
+            .map_or_else(Service::not_migrated, Service::Upstream),
         "file_server" => {
             if words.iter().any(|word| word == "browse") {
                 site.left(
@@ -223,7 +321,7 @@ fn service(
             }
             let Some(root) = inner.root.clone() else {
                 site.left(&directive.place, &directive.shown(), "write `root` for it");
-                return None;
+                return Service::not_migrated();
             };
             if inner.policies.rewrite.take().is_some() {
                 site.left(
@@ -242,7 +340,15 @@ fn service(
                     .any(|it| it.name() == "precompressed"),
             }
         }
-        "redir" => redirect(site, directive, words)?,
+        "redir" => redirect(site, directive, words).unwrap_or_else(Service::not_migrated),
+        "abort" => Service::Respond {
+            status: 403,
+            body: None,
+        },
+        "error" => Service::Respond {
+            status: words.iter().find_map(|it| it.parse().ok()).unwrap_or(500),
+            body: None,
+        },
         "respond" => {
             let status = words.iter().find_map(|word| word.parse::<u16>().ok());
             let body = words.iter().find(|word| word.parse::<u16>().is_err());
@@ -259,7 +365,7 @@ fn service(
             );
             Service::not_migrated()
         }
-    })
+    }
 }
 
 fn redirect(site: &mut Site, directive: &Directive, words: &[String]) -> Option<Service> {
@@ -324,6 +430,19 @@ fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Servi
     ) {
         route.policies.settings.clear();
     }
+    route.priority = context.priority;
     context.conditions.write(&mut route);
+    if matches!(route.service, Service::Respond { status: 400.., .. }) {
+        // Caddy compares paths without case.
+        route.paths = route.paths.iter().map(without_case).collect();
+    }
     site.routes.push(route);
+}
+
+fn without_case(path: &Path) -> Path {
+    Path::Regex(match path {
+        Path::Exact(path) => format!("(?i)^{}$", escaped(path)),
+        Path::Prefix(path) => format!("(?i)^{}", escaped(path)),
+        Path::Regex(regex) => format!("(?i){regex}"),
+    })
 }

@@ -1,6 +1,7 @@
 //! Backends, as upstreams.
 
 use super::advice::advice;
+use super::checks;
 use super::headers;
 use super::parser::{Line, Section};
 use crate::kdl::Node;
@@ -17,7 +18,9 @@ pub(super) struct Backend {
 /// Adds the upstream of a `backend` or `listen`. Its edits of messages are policies of its routes.
 pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Backend {
     let mut policies = Policies::default();
-    let mut is_closed = false;
+    // Rules of a `listen` are its frontend's.
+    let mut is_closed =
+        section.kind == "backend" && checks::are_left(site, defaults.iter().chain(&section.lines));
     let mut upstream = Upstream {
         name: section.name.clone(),
         ..Upstream::default()
@@ -39,15 +42,12 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
             "http-check" if line.word(1) == "expect" && line.word(2) == "status" => {
                 expected_status = line.word(3).parse().ok();
             }
-            "http-request" if line.word(1) == "auth" || is_decision_of(section, line) => {
+            "http-request" if section.kind == "backend" && headers::is_decision(line) => {
                 is_closed = true;
-                site.left(
-                    &line.place,
-                    &line.shown(),
-                    "write it in the routes; they answer 501 until then",
-                );
+                checks::note(site, line);
             }
             "http-request" | "http-response" => headers::edit(site, &mut policies, line),
+            _ if checks::is_check(line) => {}
             "option" | "mode" | "timeout" | "acl" | "bind" | "use_backend" | "default_backend"
             | "redirect" | "http-reuse" | "compression" | "log" | "maxconn" | "description"
             | "id" => {}
@@ -64,7 +64,17 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
         upstream.settings.push(probe.child(check_type));
     }
     timeouts(&mut upstream, section, defaults);
-    site.upstreams.push(upstream);
+    if upstream.targets.is_empty() {
+        is_closed = true;
+        let shown = format!("{} {}", section.kind, section.name);
+        site.left(
+            &section.place,
+            &shown,
+            "it has no `server`; its routes answer 501",
+        );
+    } else {
+        site.upstreams.push(upstream);
+    }
     Backend {
         policies,
         is_closed,
@@ -113,11 +123,6 @@ fn timeouts(upstream: &mut Upstream, section: &Section, defaults: &[Line]) {
         upstream.timeouts.push(Node::number("request-ms", ms));
         upstream.timeouts.push(Node::number("read-ms", ms));
     }
-}
-
-/// Whether a backend answers requests by a rule; those of a `listen` are its frontend's.
-fn is_decision_of(section: &Section, line: &Line) -> bool {
-    section.kind == "backend" && headers::is_decision(line)
 }
 
 /// Adds a target; whether it is checked.

@@ -2,7 +2,10 @@
 
 use super::parser::{Line, Section};
 use crate::kdl::Node;
-use crate::site::{Path, Route};
+use crate::site::{Path, Route, escaped};
+
+/// Maximum number of alternatives of a rule.
+const MAX_ALTERNATIVES: usize = 64;
 
 /// The condition of a rule on requests.
 #[derive(Clone, Default)]
@@ -26,6 +29,20 @@ impl Condition {
     pub(super) fn is_empty(&self) -> bool {
         self.hosts.is_empty() && self.paths.is_empty() && self.matches.is_empty() && !self.is_plain
     }
+
+    /// Both conditions at once; `None` if they test one thing twice, which a route cannot.
+    fn and(mut self, other: Self) -> Option<Self> {
+        let is_twice = !(self.hosts.is_empty() || other.hosts.is_empty())
+            || !(self.paths.is_empty() || other.paths.is_empty())
+            || !(self.matches.is_empty() || other.matches.is_empty())
+            || !(self.sources.is_empty() || other.sources.is_empty());
+        self.hosts.extend(other.hosts);
+        self.paths.extend(other.paths);
+        self.matches.extend(other.matches);
+        self.sources.extend(other.sources);
+        self.is_plain |= other.is_plain;
+        (!is_twice).then_some(self)
+    }
 }
 
 /// The alternatives of a rule's condition, one without conditions for a rule that has none; `None` if a
@@ -38,102 +55,171 @@ pub(super) fn of_rule(line: &Line, section: &Section) -> Option<Vec<Condition>> 
     let Some(start) = start else {
         return Some(vec![Condition::default()]);
     };
+    let mut words = line.words.get(start + 1..)?.to_vec();
     if line.words.get(start).is_some_and(|word| word == "unless") {
-        return None;
+        negate(&mut words)?;
     }
-    let words = line.words.get(start + 1..)?;
     let mut alternatives = Vec::new();
     for terms in words.split(|word| word == "||" || word == "or") {
-        let mut condition = Condition::default();
-        let mut terms = terms.iter();
-        while let Some(term) = terms.next() {
-            let (is_negated, term) = match term.strip_prefix('!') {
-                Some(rest) => (true, rest),
-                None => (false, term.as_str()),
-            };
-            if term == "{" {
-                let inner: Vec<String> = terms
-                    .by_ref()
-                    .take_while(|it| *it != "}")
-                    .cloned()
-                    .collect();
-                add(&mut condition, &inner, is_negated)?;
-                continue;
-            }
-            let lists = section.lines("acl").filter(|line| line.word(1) == term);
-            let mut is_known = false;
-            for list in lists {
-                is_known = true;
-                add(&mut condition, list.words.get(2..)?, is_negated)?;
-            }
-            if !is_known {
-                return None;
-            }
-        }
-        alternatives.push(condition);
+        alternatives.extend(all_of(terms, section)?);
     }
-    Some(alternatives)
+    (alternatives.len() <= MAX_ALTERNATIVES).then_some(alternatives)
 }
 
-/// Adds a test such as `path_beg /api`.
-fn add(condition: &mut Condition, words: &[String], is_negated: bool) -> Option<()> {
-    let kind = words.first()?.as_str();
-    let values = words
-        .iter()
-        .skip(1)
-        .filter(|word| !matches!(word.as_str(), "-i" | "-m" | "str" | "--"));
-    let values: Vec<&str> = values.map(String::as_str).collect();
+/// The words of one term become those of its negation; `None` for several terms.
+fn negate(words: &mut [String]) -> Option<()> {
+    let (first, rest) = words.split_first_mut()?;
+    let is_block = first.ends_with('{');
+    let ends = rest.iter().position(|word| word == "}");
+    let is_one = if is_block {
+        ends.map(|at| at + 1) == Some(rest.len())
+    } else {
+        rest.is_empty()
+    };
+    *first = match first.strip_prefix('!') {
+        Some(positive) => positive.to_owned(),
+        None => format!("!{first}"),
+    };
+    is_one.then_some(())
+}
+
+/// The alternatives of terms that must all hold.
+fn all_of(terms: &[String], section: &Section) -> Option<Vec<Condition>> {
+    let mut all = vec![Condition::default()];
+    let mut terms = terms.iter();
+    while let Some(term) = terms.next() {
+        let (is_negated, term) = match term.strip_prefix('!') {
+            Some(rest) => (true, rest),
+            None => (false, term.as_str()),
+        };
+        let tests = if term == "{" {
+            let inner = terms.by_ref().take_while(|it| *it != "}");
+            let inner: Vec<String> = inner.cloned().collect();
+            vec![test(&inner, is_negated)?]
+        } else {
+            of_list(term, is_negated, section)?
+        };
+        let mut joined = Vec::new();
+        for condition in &all {
+            for test in &tests {
+                joined.push(condition.clone().and(test.clone())?);
+            }
+        }
+        if joined.len() > MAX_ALTERNATIVES {
+            return None;
+        }
+        all = joined;
+    }
+    Some(all)
+}
+
+/// The alternatives of an access list: each of its lines is one.
+fn of_list(name: &str, is_negated: bool, section: &Section) -> Option<Vec<Condition>> {
+    let lines = section.lines("acl").filter(|line| line.word(1) == name);
+    let tests: Option<Vec<Condition>> = lines
+        .map(|line| test(line.words.get(2..)?, is_negated))
+        .collect();
+    // All lines of a negated list must fail.
+    tests.filter(|tests| !tests.is_empty() && (!is_negated || tests.len() == 1))
+}
+
+/// A test such as `path_beg -i /api`; `None` if it has no counterpart.
+fn test(words: &[String], is_negated: bool) -> Option<Condition> {
+    let mut condition = Condition::default();
+    let (kind, words) = words.split_first()?;
     if is_negated {
         condition.is_plain = kind == "ssl_fc";
-        return condition.is_plain.then_some(());
+        return condition.is_plain.then_some(condition);
     }
+    let Words {
+        method,
+        ignores_case,
+        values,
+    } = Words::read(words)?;
+    let (kind, method) = match (kind.as_str(), method) {
+        (kind, None) => match kind.split_once('_') {
+            Some(("path", method)) => ("path", method),
+            Some(("hdr", "host")) => ("host", "str"),
+            Some(("hdr", method)) if method.ends_with("(host)") => {
+                ("host", method.strip_suffix("(host)")?)
+            }
+            _ => (kind, "str"),
+        },
+        (kind, Some(method)) => (kind, method),
+    };
     match kind {
-        "hdr(host)" | "req.hdr(host)" | "hdr_host" => {
-            condition
-                .hosts
-                .extend(values.iter().map(|it| (*it).to_owned()));
-        }
-        "hdr_end(host)" => {
+        "hdr(host)" | "req.hdr(host)" | "host" => {
             for value in values {
-                let is_below = value.starts_with('.');
-                condition.hosts.push(is_below.then(|| format!("*{value}"))?);
+                condition.hosts.push(match method {
+                    "str" => value.to_owned(),
+                    "end" if value.starts_with('.') => format!("*{value}"),
+                    _ => return None,
+                });
             }
         }
-        "path" => condition
-            .paths
-            .extend(values.iter().map(|it| Path::Exact((*it).to_owned()))),
-        "path_beg" => {
+        "path" => {
             for value in values {
-                condition.paths.push(beginning(value)?);
+                condition.paths.push(path(method, value, ignores_case)?);
             }
         }
-        "path_end" => {
-            for value in values {
-                let dots = value.replace('.', "\\.");
-                condition.paths.push(Path::Regex(format!("{dots}$")));
-            }
+        "method" if method == "str" => {
+            let methods = values.iter().map(|it| Node::text("method", it));
+            condition.matches.extend(methods);
         }
-        "path_reg" => condition
-            .paths
-            .extend(values.iter().map(|it| Path::Regex((*it).to_owned()))),
-        "method" => condition
-            .matches
-            .extend(values.iter().map(|it| Node::text("method", it))),
-        "src" => condition
-            .sources
-            .extend(values.iter().map(|it| (*it).to_owned())),
+        "src" if method == "str" || method == "ip" => {
+            let sources = values.iter().map(|it| (*it).to_owned());
+            condition.sources.extend(sources);
+        }
         _ => return None,
     }
-    Some(())
+    Some(condition)
 }
 
-/// A beginning of paths, also in the middle of a segment.
-fn beginning(value: &str) -> Option<Path> {
-    if value.ends_with('/') {
-        return Some(Path::Prefix(value.to_owned()));
+/// The words of a test behind its kind.
+struct Words<'w> {
+    /// The word behind `-m`.
+    method: Option<&'w str>,
+    ignores_case: bool,
+    values: Vec<&'w str>,
+}
+
+impl<'w> Words<'w> {
+    /// `None` if a flag has no counterpart, or there is no value.
+    fn read(words: &'w [String]) -> Option<Self> {
+        let mut read = Self {
+            method: None,
+            ignores_case: false,
+            values: Vec::new(),
+        };
+        let mut rest = words.iter().map(String::as_str);
+        while let Some(word) = rest.next() {
+            match word {
+                "-i" => read.ignores_case = true,
+                "-m" => read.method = Some(rest.next()?),
+                "--" => {
+                    read.values.extend(rest.by_ref());
+                }
+                word if word.starts_with('-') && read.values.is_empty() => return None,
+                word => read.values.push(word),
+            }
+        }
+        (!read.values.is_empty()).then_some(read)
     }
-    let is_plain = value
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"/-_".contains(&b));
-    is_plain.then(|| Path::Regex(format!("^{value}")))
+}
+
+fn path(method: &str, value: &str, ignores_case: bool) -> Option<Path> {
+    let regex = match method {
+        "str" if !ignores_case => return Some(Path::Exact(value.to_owned())),
+        "beg" if !ignores_case && value.ends_with('/') => {
+            return Some(Path::Prefix(value.to_owned()));
+        }
+        "str" => format!("^{}$", escaped(value)),
+        "beg" => format!("^{}", escaped(value)),
+        "end" => format!("{}$", escaped(value)),
+        "sub" => escaped(value),
+        "reg" => value.to_owned(),
+        _ => return None,
+    };
+    let flag = if ignores_case { "(?i)" } else { "" };
+    Some(Path::Regex(format!("{flag}{regex}")))
 }

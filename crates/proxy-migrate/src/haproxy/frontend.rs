@@ -2,6 +2,7 @@
 
 use super::advice::advice;
 use super::backend::Backend;
+use super::checks;
 use super::condition::{self, Condition};
 use super::headers;
 use super::parser::{Line, Section};
@@ -10,8 +11,8 @@ use crate::kdl::Node;
 use crate::site::{Certificate, Listener, Policies, Route, Service, Site};
 use std::collections::HashMap;
 
-/// Priority of the first rule; each further one has one less.
-const FIRST: u32 = 900;
+/// Priority of the first rule; each further one has one less, and more than the routes without a priority.
+const FIRST: u32 = 100_000;
 
 /// A frontend while its routes are made.
 struct Frontend<'s> {
@@ -37,9 +38,7 @@ pub(super) fn read(
         tls: Vec::new(),
         policies: Policies::default(),
         rules: 0,
-        is_closed: section
-            .lines("http-request")
-            .any(|line| line.word(1) == "auth"),
+        is_closed: checks::are_left(site, defaults.iter().chain(&section.lines)),
     };
     let times = client_times(defaults.iter().chain(&section.lines));
     for line in section.lines("bind") {
@@ -69,12 +68,18 @@ pub(super) fn read(
                 &line.shown(),
                 "write `limits { max-total-connections … }`",
             ),
-            _ if is_listen => {}
+            _ if is_listen || checks::is_check(line) => {}
             name => site.left(&line.place, &line.shown(), advice(name)),
         }
     }
+    // A backend that serves nothing refuses requests.
+    frontend.is_closed |= section.lines("use_backend").any(|line| {
+        let serves = policies.get(line.word(1)).is_some_and(|it| !it.is_closed);
+        !serves && condition::of_rule(line, section).is_none()
+    });
     let is_decision = |line: &&Line| headers::is_decision(line) || line.word(0) == "redirect";
-    for line in section.lines.iter().filter(is_decision) {
+    let rules = defaults.iter().chain(&section.lines);
+    for line in rules.filter(is_decision) {
         decision(site, &mut frontend, section, line);
     }
     for line in section.lines("use_backend") {
@@ -199,6 +204,26 @@ fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node
                 );
             }
         }
+        if is_tls && let Some(file) = line.option("ca-file") {
+            let mut clients = Node::new("client-auth").child(Node::text("ca-file", file));
+            match line.option("verify") {
+                Some("required") => {}
+                Some("optional") => clients = clients.child(Node::text("mode", "optional")),
+                _ => clients = Node::default(),
+            }
+            listener
+                .tls
+                .extend((clients != Node::default()).then_some(clients));
+        }
+        if let Some(list) = line.option("crl-file") {
+            frontend.is_closed = true;
+            let shown = format!("crl-file {list}");
+            site.left(
+                &line.place,
+                &shown,
+                "revoked certificates are not looked up; its routes answer 501 until it is taken out",
+            );
+        }
         if line.option("ssl-min-ver") == Some("TLSv1.3") {
             listener.tls.push(Node::text("min-version", "1.3"));
         }
@@ -223,19 +248,16 @@ fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node
 /// A rule that answers requests.
 fn decision(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, line: &Line) {
     let Some(conditions) = condition::of_rule(line, section) else {
-        frontend.is_closed |= line.word(1) == "deny";
-        site.left(
-            &line.place,
-            &line.shown(),
-            "write a route with that condition; after a `deny` the routes answer 501 until then",
-        );
+        frontend.is_closed = true;
+        checks::note(site, line);
         return;
     };
     let Some(service) = answer(line) else {
+        frontend.is_closed = true;
         site.left(
             &line.place,
             &line.shown(),
-            "write `redirect` or `respond` in a route",
+            "write `redirect` or `respond` in a route; its routes answer 501 until then",
         );
         return;
     };
@@ -246,11 +268,11 @@ fn decision(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, lin
             continue;
         }
         if !condition.sources.is_empty() {
-            frontend.is_closed |= line.word(1) == "deny";
+            frontend.is_closed = true;
             site.left(
                 &line.place,
                 &line.shown(),
-                "write `deny` in the policies of a route with that condition",
+                "write `deny` in the policies of a route with that condition; its routes answer 501 until then",
             );
             continue;
         }
@@ -309,12 +331,11 @@ fn use_backend(
 ) {
     let backend = line.word(1);
     let conditions = condition::of_rule(line, section);
-    let is_known = site.upstreams.iter().any(|it| it.name == backend);
-    let Some(conditions) = conditions.filter(|_| is_known) else {
+    let Some(conditions) = conditions.filter(|_| policies.contains_key(backend)) else {
         site.left(
             &line.place,
             &line.shown(),
-            "write a route with that condition and `upstream`",
+            "write a route with that condition and `upstream`; until then the other routes take its requests",
         );
         return;
     };

@@ -1,5 +1,6 @@
 //! Edits of messages by `http-request` and `http-response`.
 
+use super::checks;
 use super::parser::Line;
 use crate::kdl::Node;
 use crate::site::{Policies, Rewrite, Site};
@@ -25,7 +26,7 @@ const VALUES: &[(&str, &str)] = &[
 
 /// Writes a rule without a condition into the policies of routes; another one is listed.
 pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
-    if is_decision(line) {
+    if is_decision(line) || checks::is_check(line) {
         return;
     }
     let fields = if line.word(0) == "http-request" {
@@ -44,7 +45,7 @@ pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
         ("set-header", Some(value)) => Some(Node::text("set", name).arg(&value)),
         ("add-header", Some(value)) => Some(Node::text("add", name).arg(&value)),
         ("del-header", _) => Some(Node::text("remove", name)),
-        ("set-path", _) if !name.contains('%') => {
+        ("set-path", _) => {
             policies.rewrite = Some(Rewrite::Path(name.to_owned()));
             return;
         }
@@ -63,6 +64,15 @@ pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
 /// Whether a rule answers a request, which a route does here.
 pub(super) fn is_decision(line: &Line) -> bool {
     line.word(0) == "http-request" && matches!(line.word(1), "deny" | "redirect" | "return")
+}
+
+/// Whether a rule sets the path of all requests to one.
+pub(super) fn is_path(line: &Line) -> bool {
+    let is_conditional = line.has("if") || line.has("unless");
+    line.word(0) == "http-request"
+        && line.word(1) == "set-path"
+        && !is_conditional
+        && !line.word(2).contains('%')
 }
 
 /// A value with values of the request; `None` if a part of it has no counterpart.

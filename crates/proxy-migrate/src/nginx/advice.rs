@@ -1,5 +1,6 @@
 //! Directives that are not carried over: some need nothing here, the rest has a way to do without it.
 
+use super::checks;
 use super::parser::Directive;
 use crate::site::Site;
 
@@ -21,7 +22,6 @@ const NOT_NEEDED: &[&str] = &[
     "gzip_proxied",
     "gzip_vary",
     "http2",
-    "include",
     "log_format",
     "log_not_found",
     "multi_accept",
@@ -76,6 +76,10 @@ const ADVICE: &[(&str, &str)] = &[
         "write `upstream` with `protocol \"h2\"`; the route answers 501",
     ),
     (
+        "include",
+        "there is no such file here: its directives are missing",
+    ),
+    (
         "if",
         "write a route for the condition: `matches { header … }`, `query-param`, `method`",
     ),
@@ -96,6 +100,7 @@ const ADVICE: &[(&str, &str)] = &[
         "limit_req_log_level",
         "records of limits have the level `warn`",
     ),
+    ("limit_except", "write a route with `matches { method … }`"),
     ("mail", "mail is not offered"),
     ("map", "write a route for each case"),
     (
@@ -159,18 +164,38 @@ const ADVICE: &[(&str, &str)] = &[
     ),
 ];
 
+/// Whether nothing is needed for a directive here.
+pub(super) fn is_not_needed(name: &str) -> bool {
+    NOT_NEEDED.contains(&name)
+}
+
 /// Lists a directive that is not carried over, unless nothing is needed for it.
 pub(super) fn note(site: &mut Site, directive: &Directive) {
     let name = &*directive.name;
     // Upgrades pass by themselves.
     let is_of_upgrades = name == "map" && directive.word(0) == Some("$http_upgrade");
-    if NOT_NEEDED.contains(&name) || is_of_upgrades {
-        return;
+    let is_of_nginx = name == "include" && checks::is_known_file(directive);
+    if !is_not_needed(name) && !is_of_upgrades && !is_of_nginx {
+        site.left(&directive.place, &directive.shown(), advice(name));
     }
+}
+
+/// Lists a directive that could refuse requests.
+pub(super) fn note_check(site: &mut Site, directive: &Directive) {
+    let name = &*directive.name;
+    let advice = if is_not_needed(name) {
+        "write the check as `basic-auth`, an agent, or `client-auth`"
+    } else {
+        advice(name)
+    };
+    let advice = format!("{advice}; the routes that it holds for answer 501 until then");
+    site.left(&directive.place, &directive.shown(), &advice);
+}
+
+fn advice(name: &str) -> &'static str {
     let advice = ADVICE.iter().find(|(known, _)| *known == name);
-    let advice = advice.map_or(
+    advice.map_or(
         "not carried over; see docs/learn/coming-from/nginx.md",
         |(_, it)| it,
-    );
-    site.left(&directive.place, &directive.shown(), advice);
+    )
 }

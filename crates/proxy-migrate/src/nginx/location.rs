@@ -5,8 +5,11 @@ use super::prefix::{replaced, shortened};
 use super::scope::{self, Scope};
 use super::value::has_variables;
 use super::virtual_host::Server;
-use super::{advice, policies, proxy};
-use crate::site::{Path, Policies, Route, Service, Site};
+use super::{advice, checks, policies, proxy};
+use crate::site::{Path, Policies, Route, Service, Site, escaped};
+
+/// Priority of routes for rewrites: nginx carries them out before it looks for a location.
+const REWRITTEN_PRIORITY: u32 = 60;
 
 /// How a location compares paths, in the order in which routes are tried.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,23 +21,25 @@ enum Kind {
     Prefix,
 }
 
+/// A location, with the blocks around it.
+struct Location<'d> {
+    kind: Kind,
+    path: Path,
+    directive: &'d Directive,
+    scope: Scope<'d>,
+}
+
 /// The locations of a server, and a route for all other paths.
 pub(super) fn read_all(site: &mut Site, server: &Server<'_>, block: &[Directive]) {
-    let mut locations: Vec<(Kind, Path, &Directive)> = Vec::new();
-    collect(site, block, &mut locations);
-    let has_regex = locations.iter().any(|(kind, ..)| *kind == Kind::Regex);
-    locations.sort_by_key(|(kind, ..)| *kind);
-    let is_root = |path: &Path| *path == Path::Prefix("/".to_owned());
-    let has_root = locations.iter().any(|(_, path, _)| is_root(path));
-    for (kind, path, directive) in locations {
-        let path = match &path {
-            Path::Prefix(prefix) if kind == Kind::PrefixFirst && has_regex => {
-                Path::Regex(format!("^{}", escaped(prefix)))
-            }
-            Path::Exact(_) | Path::Prefix(_) | Path::Regex(_) => path,
-        };
-        let scope = server.scope.within(directive.children());
-        one(site, server, directive, &scope, Some(path));
+    let mut locations: Vec<Location<'_>> = Vec::new();
+    collect(site, block, &server.scope, &mut locations);
+    let has_regex = locations.iter().any(|it| it.kind == Kind::Regex);
+    locations.sort_by_key(|it| it.kind);
+    let has_root = locations
+        .iter()
+        .any(|it| it.path == Path::Prefix("/".to_owned()));
+    for location in locations {
+        one(site, server, location, has_regex);
     }
     if !has_root {
         let service = files(site, &server.scope, &[]);
@@ -51,10 +56,11 @@ pub(super) fn read_all(site: &mut Site, server: &Server<'_>, block: &[Directive]
 fn collect<'d>(
     site: &mut Site,
     block: &'d [Directive],
-    locations: &mut Vec<(Kind, Path, &'d Directive)>,
+    scope: &Scope<'d>,
+    locations: &mut Vec<Location<'d>>,
 ) {
     for directive in block.iter().filter(|it| it.name == "location") {
-        let found = match (directive.word(0), directive.word(1)) {
+        let (kind, path) = match (directive.word(0), directive.word(1)) {
             (Some("="), Some(path)) => (Kind::Exact, Path::Exact(path.to_owned())),
             (Some("^~"), Some(path)) => (Kind::PrefixFirst, Path::Prefix(path.to_owned())),
             (Some("~"), Some(regex)) => (Kind::Regex, Path::Regex(regex.to_owned())),
@@ -71,28 +77,73 @@ fn collect<'d>(
                 continue;
             }
         };
-        if let Path::Prefix(prefix) = &found.1
-            && prefix.len() > 1
-            && !prefix.ends_with('/')
-        {
-            site.left(
-                &directive.place,
-                &directive.shown(),
-                "it takes whole segments here: `/api` and `/api/…`, not `/apix`",
-            );
-        }
-        locations.push((found.0, found.1, directive));
-        collect(site, directive.children(), locations);
+        let scope = scope.within(directive.children());
+        locations.push(Location {
+            kind,
+            path,
+            directive,
+            scope: scope.clone(),
+        });
+        collect(site, directive.children(), &scope, locations);
     }
 }
 
-fn one(
+fn one(site: &mut Site, server: &Server<'_>, location: Location<'_>, has_regex: bool) {
+    let Location {
+        kind,
+        path,
+        directive,
+        scope,
+    } = location;
+    let prefix = match &path {
+        Path::Prefix(prefix) => Some(prefix.clone()),
+        Path::Exact(_) | Path::Regex(_) => None,
+    };
+    let is_before_regexes = kind == Kind::PrefixFirst && has_regex;
+    let path = match &prefix {
+        Some(prefix) if is_before_regexes => Path::Regex(format!("^{}", escaped(prefix))),
+        _ => path,
+    };
+    let route = route(site, server, directive, &scope, path);
+    let open_end = prefix.filter(|it| it.len() > 1 && !it.ends_with('/') && !is_before_regexes);
+    let end = open_end.and_then(|prefix| open_end_of(site, directive, &route, &prefix));
+    site.routes.push(route);
+    if let Some(mut end) = end {
+        end.name = site.route_name(&end.name);
+        site.routes.push(end);
+    }
+}
+
+/// A prefix of whole segments takes `/api` and `/api/…`, and nginx's takes `/apix` too: a route for these
+/// if the location refuses requests; else it is listed.
+fn open_end_of(
+    site: &mut Site,
+    directive: &Directive,
+    route: &Route,
+    prefix: &str,
+) -> Option<Route> {
+    let refuses = matches!(route.service, Service::Respond { status: 400.., .. })
+        || !(route.policies.allow.is_empty() && route.policies.deny.is_empty());
+    if !refuses {
+        site.left(
+            &directive.place,
+            &directive.shown(),
+            "it takes whole segments here: `/api` and `/api/…`, not `/apix`",
+        );
+        return None;
+    }
+    let mut end = route.clone();
+    end.paths = vec![Path::Regex(format!("^{}[^/]", escaped(prefix)))];
+    Some(end)
+}
+
+fn route(
     site: &mut Site,
     server: &Server<'_>,
     directive: &Directive,
     scope: &Scope<'_>,
-    path: Option<Path>,
-) {
+    path: Path,
+) -> Route {
     let block = directive.children();
     for child in block {
         let name = &*child.name;
@@ -106,8 +157,9 @@ fn one(
                 | "root"
                 | "index"
                 | "rewrite"
+                | "internal"
         );
-        if is_read || scope::is_inherited(name) {
+        if is_read || scope::is_inherited(name) || !checks::is_passive(child) {
             continue;
         }
         match name {
@@ -120,12 +172,16 @@ fn one(
         }
     }
     let find = |name: &str| block.iter().find(|it| it.name == name);
-    let part = match &path {
-        Some(Path::Exact(text) | Path::Prefix(text) | Path::Regex(text)) => text.clone(),
-        None => String::new(),
-    };
-    let mut route = server.route(site, &part, Service::not_migrated());
-    route.paths.extend(path);
+    let (Path::Exact(part) | Path::Prefix(part) | Path::Regex(part)) = &path;
+    let mut route = server.route(site, part, Service::not_migrated());
+    route.paths.push(path);
+    if find("internal").is_some() {
+        route.service = Service::Respond {
+            status: 404,
+            body: None,
+        };
+        return route;
+    }
     if let Some(directive) = find("return") {
         route.service = answer(site, directive);
     } else if let Some(pass) = find("proxy_pass") {
@@ -133,7 +189,11 @@ fn one(
     } else if !block.iter().any(|it| it.name.ends_with("_pass")) {
         let service = files(site, scope, block);
         let has_alias = find("alias").is_some();
-        if service.is_none() && !has_alias {
+        let is_denied = scope
+            .rules_of_access()
+            .first()
+            .is_some_and(|it| it.name == "deny" && it.word(0) == Some("all"));
+        if service.is_none() && !has_alias && !is_denied {
             site.left(
                 &directive.place,
                 &directive.shown(),
@@ -146,7 +206,7 @@ fn one(
         rewrite_in(site, &mut route, rewrite);
     }
     policies::apply(site, &mut route, scope);
-    site.routes.push(route);
+    route
 }
 
 /// The files of a scope; `None` if it names no folder.
@@ -254,24 +314,29 @@ fn redirect_target(target: &str) -> Option<String> {
     }
 }
 
-/// `if ($host = name) { return … }`, as certbot writes it.
+/// The host of `if ($host = name) { return … }`, as certbot writes it.
+pub(super) fn condition_host(directive: &Directive) -> Option<&str> {
+    let [variable, operator, host] = directive.words.as_slice() else {
+        return None;
+    };
+    let is_host = directive.name == "if" && variable == "($host" && operator == "=";
+    let host = host.strip_suffix(')').filter(|_| is_host)?;
+    let returns = directive.children().iter().any(|it| it.name == "return");
+    (returns && !has_variables(host)).then_some(host)
+}
+
+/// A route for `if ($host = name) { return … }`; another condition is listed.
 pub(super) fn host_condition(site: &mut Site, server: &Server<'_>, directive: &Directive) {
-    let words: Vec<&str> = directive.words.iter().map(String::as_str).collect();
-    let condition = words.join(" ");
-    let condition = condition
-        .trim_start_matches('(')
-        .trim_end_matches(')')
-        .trim();
-    let host = condition.strip_prefix("$host =").map(str::trim);
     let answers = directive.children().iter().find(|it| it.name == "return");
-    match (host, answers) {
-        (Some(host), Some(directive)) if !has_variables(host) => {
-            let service = answer(site, directive);
+    match (condition_host(directive), answers) {
+        (Some(host), Some(answers)) => {
+            let service = answer(site, answers);
             let mut route = server.route(site, host, service);
             route.hosts = vec![host.to_owned()];
             site.routes.push(route);
         }
-        _ => advice::note(site, directive),
+        _ if checks::is_passive(directive) => advice::note(site, directive),
+        _ => advice::note_check(site, directive),
     }
 }
 
@@ -291,7 +356,7 @@ pub(super) fn rewrite_all(site: &mut Site, server: &Server<'_>, directive: &Dire
     };
     let to = to.and_then(|to| redirect_target(&format!("{to}$request_uri")));
     let Some(to) = to.filter(|_| status > 0 && target.starts_with("http")) else {
-        advice::note(site, directive);
+        unwritten_rewrite(site, server, directive);
         return false;
     };
     let service = Service::Redirect {
@@ -302,6 +367,17 @@ pub(super) fn rewrite_all(site: &mut Site, server: &Server<'_>, directive: &Dire
     let route = server.route(site, "", service);
     site.routes.push(route);
     true
+}
+
+/// A route for the paths of a rewrite that is not carried over.
+fn unwritten_rewrite(site: &mut Site, server: &Server<'_>, directive: &Directive) {
+    advice::note_check(site, directive);
+    if let Some(regex) = directive.word(0) {
+        let mut route = server.route(site, "rewritten", Service::not_migrated());
+        route.priority = Some(REWRITTEN_PRIORITY);
+        route.paths.push(Path::Regex(regex.to_owned()));
+        site.routes.push(route);
+    }
 }
 
 /// `rewrite ^/old/(.*)$ /new/$1 flag` of a location.
@@ -319,8 +395,7 @@ fn rewrite_in(site: &mut Site, route: &mut Route, directive: &Directive) {
         .zip(to)
         .filter(|(_, to)| to.starts_with('/') && to.ends_with('/'))
     else {
-        advice::note(site, directive);
-        return;
+        return close(site, route, directive);
     };
     let status = match directive.word(2) {
         Some("permanent") => Some(301),
@@ -340,18 +415,12 @@ fn rewrite_in(site: &mut Site, route: &mut Route, directive: &Directive) {
         (None, Service::Upstream(_)) if from != "/" => {
             route.policies.rewrite = Some(replaced(from, to));
         }
-        _ => advice::note(site, directive),
+        _ => close(site, route, directive),
     }
 }
 
-/// A text as a regular expression of itself.
-fn escaped(text: &str) -> String {
-    let mut regex = String::new();
-    for c in text.chars() {
-        if c.is_ascii_punctuation() && !matches!(c, '/' | '-' | '_') {
-            regex.push('\\');
-        }
-        regex.push(c);
-    }
-    regex
+fn close(site: &mut Site, route: &mut Route, directive: &Directive) {
+    advice::note_check(site, directive);
+    route.service = Service::not_migrated();
+    route.policies = Policies::default();
 }

@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::migrated::{Place, SyntaxError};
-use crate::source::Source;
+use crate::source::{Included, Source};
 
 /// A directive with its words, and its block.
 #[derive(Clone, Debug)]
@@ -34,11 +34,11 @@ impl Directive {
     }
 }
 
-/// The directives of a file, with those of included files in the place of each `include`. Patterns without
-/// a file stay as they are.
+/// The directives of a file, with those of included files in the place of each `include`. An `include` of
+/// files that are not there stays.
 pub(super) fn parse(
     source: &Source,
-    included: &dyn Fn(&str) -> Vec<Source>,
+    included: Included<'_>,
 ) -> Result<Vec<Directive>, SyntaxError> {
     let mut count = 0;
     parse_file(source, included, 0, &mut count)
@@ -46,7 +46,7 @@ pub(super) fn parse(
 
 fn parse_file(
     source: &Source,
-    included: &dyn Fn(&str) -> Vec<Source>,
+    included: Included<'_>,
     depth: usize,
     count: &mut usize,
 ) -> Result<Vec<Directive>, SyntaxError> {
@@ -60,7 +60,7 @@ fn parse_file(
 
 fn expand(
     directives: Vec<Directive>,
-    included: &dyn Fn(&str) -> Vec<Source>,
+    included: Included<'_>,
     depth: usize,
     count: &mut usize,
 ) -> Result<Vec<Directive>, SyntaxError> {
@@ -73,11 +73,11 @@ fn expand(
             .words
             .first()
             .filter(|_| directive.name == "include");
-        let files = pattern.map(|pattern| included(pattern)).unwrap_or_default();
-        if files.is_empty() || depth > MAX_DEPTH {
+        let files = pattern.and_then(|pattern| included(pattern));
+        let Some(files) = files.filter(|_| depth <= MAX_DEPTH) else {
             expanded.push(directive);
             continue;
-        }
+        };
         for file in files {
             expanded.extend(parse_file(&file, included, depth + 1, count)?);
         }

@@ -3,6 +3,7 @@
 use super::parser::Directive;
 use super::scope::Scope;
 use super::value::{has_variables, value};
+use super::{advice, checks};
 use crate::kdl::Node;
 use crate::site::{Policies, Route, Service, Site};
 use crate::units;
@@ -33,40 +34,41 @@ pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     }
 }
 
-/// Content behind a check of users that is not carried over is not served.
+/// Content behind a check that is not carried over is not served.
 fn closed(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
-    for name in [
-        "auth_basic",
-        "auth_request",
-        "auth_jwt",
-        "ssl_verify_client",
-    ] {
-        let directive = scope.last(name);
-        let Some(directive) = directive.filter(|it| !matches!(it.word(0), Some("off"))) else {
-            continue;
-        };
-        site.left(
-            &directive.place,
-            &directive.shown(),
-            "the route answers 501 until the check is written: `basic-auth`, an agent, or `client-auth`",
-        );
-        route.service = Service::not_migrated();
-        route.policies = Policies::default();
-    }
+    let Some(directive) = checks::unwritten(scope) else {
+        return;
+    };
+    advice::note_check(site, directive);
+    route.service = Service::not_migrated();
+    route.policies = Policies::default();
 }
 
+/// The first rule that fits a client decides: rules behind one for `all` have no effect.
 fn networks(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
-    let (allow, deny) = (scope.all("allow"), scope.all("deny"));
-    let words = |directives: &[&Directive]| -> Vec<String> {
-        let words = directives.iter().filter_map(|it| it.word(0));
-        words.map(str::to_owned).collect()
-    };
-    let (allowed, denied) = (words(&allow), words(&deny));
-    let is_all = |words: &[String]| words.iter().any(|word| word == "all");
-    let others = |words: Vec<String>| -> Vec<String> {
-        words.into_iter().filter(|word| word != "all").collect()
-    };
-    if is_all(&denied) && allowed.is_empty() {
+    let (mut allowed, mut denied, mut is_list) = (Vec::new(), Vec::new(), false);
+    for rule in scope.rules_of_access() {
+        let is_allowed = rule.name == "allow";
+        match rule.word(0) {
+            Some("all") => {
+                is_list = !is_allowed;
+                break;
+            }
+            Some("unix:") | None => advice::note(site, rule),
+            Some(network) if is_allowed => allowed.push(network.to_owned()),
+            Some(network) => {
+                if !allowed.is_empty() {
+                    site.left(
+                        &rule.place,
+                        &rule.shown(),
+                        "`deny` counts more than `allow` here, in any order",
+                    );
+                }
+                denied.push(network.to_owned());
+            }
+        }
+    }
+    if is_list && allowed.is_empty() {
         route.policies = Policies::default();
         route.service = Service::Respond {
             status: 403,
@@ -74,22 +76,9 @@ fn networks(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
         };
         return;
     }
-    if is_all(&denied) || is_all(&allowed) || allowed.is_empty() {
-        let has_both = denied.len() > 1 && is_all(&denied) && !allowed.is_empty();
-        if has_both && let Some(first) = deny.first() {
-            site.left(
-                &first.place,
-                &first.shown(),
-                "the order of `allow` and `deny` does not matter here: `deny` counts more",
-            );
-        }
-        let is_list = is_all(&denied) && !is_all(&allowed);
-        route.policies.allow = if is_list { others(allowed) } else { Vec::new() };
-        route.policies.deny = others(denied);
-        return;
-    }
-    // Without `all`, every other client is let in, so the list has no effect but for what it denies.
-    route.policies.deny = others(denied);
+    // Without `deny all` every other client is let in, and `allow` has no effect.
+    route.policies.allow = if is_list { allowed } else { Vec::new() };
+    route.policies.deny = denied;
 }
 
 fn response_headers(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {

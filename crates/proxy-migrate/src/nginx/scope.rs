@@ -62,6 +62,18 @@ impl<'d> Scope<'d> {
         found.find(|found| !found.is_empty()).unwrap_or_default()
     }
 
+    /// The rules `allow` and `deny` of the innermost block that has one, in their order.
+    pub(super) fn rules_of_access(&self) -> Vec<&'d Directive> {
+        let of = |block: &&'d [Directive]| -> Vec<&'d Directive> {
+            let rules = block.iter();
+            rules
+                .filter(|it| matches!(&*it.name, "allow" | "deny"))
+                .collect()
+        };
+        let mut found = self.blocks.iter().rev().map(of);
+        found.find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
     /// The last directive of a name in the innermost block that has one.
     pub(super) fn last(&self, name: &str) -> Option<&'d Directive> {
         self.all(name).last().copied()
@@ -76,6 +88,11 @@ impl<'d> Scope<'d> {
     pub(super) fn outermost(&self, name: &str) -> Vec<&'d Directive> {
         let outermost = self.blocks.first().copied().unwrap_or_default();
         outermost.iter().filter(|it| it.name == name).collect()
+    }
+
+    /// The blocks, the outermost first.
+    pub(super) fn blocks(&self) -> &[&'d [Directive]] {
+        &self.blocks
     }
 
     /// The innermost block.

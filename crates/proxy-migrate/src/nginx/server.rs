@@ -3,7 +3,7 @@
 use super::parser::Directive;
 use super::scope::{self, Scope};
 use super::virtual_host::Server;
-use super::{advice, listen, location};
+use super::{advice, checks, listen, location};
 use crate::site::Site;
 use std::collections::HashSet;
 
@@ -71,6 +71,7 @@ fn one(site: &mut Site, server: &Server<'_>, block: &[Directive]) {
                 &directive.shown(),
                 "there is one access log and one error log for all servers",
             ),
+            _ if !checks::is_passive(directive) => {}
             _ => advice::note(site, directive),
         }
     }
@@ -106,7 +107,7 @@ fn names(site: &mut Site, server: &Directive) -> Vec<String> {
                     site.left(
                         &directive.place,
                         &directive.shown(),
-                        "write the hosts out, or `*.example.com` for all below a name",
+                        "write the hosts out, or `*.example.com` for all below a name; until then the default server takes their requests",
                     );
                 }
                 name => match name.strip_prefix('.') {

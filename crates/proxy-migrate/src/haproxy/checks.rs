@@ -1,0 +1,80 @@
+//! Rules that could refuse a request. Content behind one that was not carried over is answered 501.
+
+use super::advice::advice;
+use super::headers;
+use super::parser::Line;
+use crate::site::Site;
+
+/// Actions of `http-request` and `http-response` that refuse nothing and leave the path alone.
+const PASSIVE: &[&str] = &[
+    "add-header",
+    "cache-store",
+    "cache-use",
+    "capture",
+    "del-header",
+    "disable-l7-retry",
+    "do-resolve",
+    "early-hint",
+    "replace-header",
+    "replace-value",
+    "set-fc-mark",
+    "set-fc-tos",
+    "set-header",
+    "set-log-level",
+    "set-mark",
+    "set-nice",
+    "set-priority-class",
+    "set-priority-offset",
+    "set-src",
+    "set-status",
+    "set-timeout",
+    "set-tos",
+    "unset-var",
+];
+
+/// Whether a rule could refuse requests, or sends another path, and is not carried over as it is. Decisions
+/// are read by the frontend.
+pub(super) fn is_check(line: &Line) -> bool {
+    let action = line.word(1);
+    match line.word(0) {
+        "http-request" if headers::is_decision(line) || headers::is_path(line) => false,
+        "http-request" | "http-response" | "http-after-response" => {
+            let counts = action.starts_with("track-sc") || action.starts_with("sc-");
+            let names = action.split_once('(').map_or(action, |(name, _)| name);
+            !(counts || PASSIVE.contains(&action) || names == "set-var" || names == "set-var-fmt")
+        }
+        "tcp-request" => {
+            let action = if action == "inspect-delay" {
+                action
+            } else {
+                line.word(2)
+            };
+            let passes = ["inspect-delay", "accept", "capture", "set-src"].contains(&action);
+            !(passes || action.starts_with("track-sc") || action.starts_with("set-var"))
+        }
+        "filter" => !matches!(
+            action,
+            "bwlim-in" | "bwlim-out" | "cache" | "compression" | "trace"
+        ),
+        "block" | "reqdeny" | "reqideny" | "reqtarpit" | "reqitarpit" => true,
+        _ => false,
+    }
+}
+
+/// Lists the rules of a section that could refuse requests; whether there is one.
+pub(super) fn are_left<'l>(site: &mut Site, lines: impl IntoIterator<Item = &'l Line>) -> bool {
+    let mut is_closed = false;
+    for line in lines {
+        if is_check(line) {
+            is_closed = true;
+            note(site, line);
+        }
+    }
+    is_closed
+}
+
+/// Lists a rule that could refuse requests.
+pub(super) fn note(site: &mut Site, line: &Line) {
+    let advice = format!("{}; its routes answer 501 until then", advice(line.word(0)));
+    site.left(&line.place, &line.shown(), &advice);
+}

@@ -1,0 +1,179 @@
+//! Directives that could refuse a request. Content behind one that was not carried over is answered 501.
+
+use super::parser::Directive;
+use super::scope::{self, Scope};
+use super::{advice, listen, location};
+
+/// Directives of the rewrite phase: those of a location hold in no inner one.
+const REWRITE_PHASE: &[&str] = &["break", "if", "internal", "limit_except", "rewrite"];
+
+/// Directives that refuse nothing by themselves.
+const PASSIVE: &[&str] = &[
+    "access_log",
+    "alias",
+    "autoindex",
+    "break",
+    "default_type",
+    "directio",
+    "error_log",
+    "error_page",
+    "etag",
+    "expires",
+    "if_modified_since",
+    "include",
+    "index",
+    "internal",
+    "location",
+    "merge_slashes",
+    "mirror",
+    "return",
+    "rewrite",
+    "root",
+    "server",
+    "server_name",
+    "set",
+    "stub_status",
+    "try_files",
+    "types",
+    "underscores_in_headers",
+    "upstream",
+    "userid",
+];
+
+/// Beginnings of names of directives that refuse nothing by themselves.
+const PASSIVE_FAMILIES: &[&str] = &[
+    "absolute_redirect",
+    "add_",
+    "aio",
+    "brotli",
+    "charset",
+    "chunked_",
+    "client_",
+    "etag",
+    "fastcgi_",
+    "grpc_",
+    "gzip",
+    "http2",
+    "http3",
+    "ignore_invalid_headers",
+    "keepalive_",
+    "large_client_header_buffers",
+    "limit_conn",
+    "limit_rate",
+    "limit_req",
+    "lingering_",
+    "log_",
+    "map",
+    "max_ranges",
+    "memcached_",
+    "more_",
+    "open_file_cache",
+    "output_buffers",
+    "port_in_redirect",
+    "postpone_output",
+    "proxy_",
+    "quic_",
+    "real_ip_",
+    "recursive_error_pages",
+    "reset_timedout_connection",
+    "resolver",
+    "scgi_",
+    "send",
+    "server_name_in_redirect",
+    "server_tokens",
+    "set_real_ip_from",
+    "ssi",
+    "ssl",
+    "sub_filter",
+    "tcp_",
+    "uwsgi_",
+    "zstd",
+];
+
+/// The directive of a scope that could refuse its requests and has no counterpart in the result.
+pub(super) fn unwritten<'d>(scope: &Scope<'d>) -> Option<&'d Directive> {
+    let mut overridden: Vec<&str> = Vec::new();
+    let blocks = scope.blocks();
+    for (depth, block) in blocks.iter().enumerate().rev() {
+        let is_own = depth + 1 == blocks.len();
+        for directive in block.iter() {
+            let name = &*directive.name;
+            // Directives of the rewrite phase hold in the server and in their own location.
+            let holds = depth == 1 || is_own || !REWRITE_PHASE.contains(&name);
+            let is_known = match depth {
+                0 => !is_check(name),
+                1 => is_passive(directive) || location::condition_host(directive).is_some(),
+                _ => is_passive(directive),
+            };
+            if !holds || is_known || overridden.contains(&name) {
+                continue;
+            }
+            if directive.word(0) == Some("off") {
+                overridden.push(name);
+                continue;
+            }
+            return Some(directive);
+        }
+    }
+    None
+}
+
+/// Whether a directive of the block `http` refuses requests.
+fn is_check(name: &str) -> bool {
+    let is_check = name.starts_with("auth_") && name != "auth_basic_user_file";
+    is_check
+        || name.starts_with("access_by")
+        || name == "modsecurity"
+        || name == "ssl_verify_client"
+}
+
+/// Whether a directive of a server or a location refuses nothing.
+pub(super) fn is_passive(directive: &Directive) -> bool {
+    let name = &*directive.name;
+    match name {
+        "ssl_verify_client" => return false,
+        "auth_basic_user_file" | "auth_request_set" | "auth_jwt_key_file" => return true,
+        "if" => return is_passive_condition(directive),
+        "include" => return is_known_file(directive),
+        _ => {}
+    }
+    scope::is_inherited(name)
+        || listen::is_of_listener(name)
+        || listen::is_time(name)
+        || PASSIVE.contains(&name)
+        || PASSIVE_FAMILIES
+            .iter()
+            .any(|family| name.starts_with(family))
+        || (advice::is_not_needed(name) && !is_check(name))
+}
+
+/// A condition that only edits header fields, answers CORS preflights, or redirects to `https`.
+fn is_passive_condition(directive: &Directive) -> bool {
+    let condition = directive.words.join(" ");
+    let is_preflight = condition.contains("$request_method") && condition.contains("OPTIONS");
+    let is_of_scheme = condition.contains("$scheme") || condition.contains("$https");
+    let edits = |child: &Directive| match (&*child.name, child.word(0)) {
+        ("add_header" | "access_log" | "expires" | "set", _) => true,
+        ("return", Some("200" | "204")) => is_preflight,
+        ("return", Some("301" | "302" | "307" | "308")) => is_of_scheme,
+        _ => false,
+    };
+    directive.children().iter().all(edits)
+}
+
+/// Whether a file that was not found is one of nginx's own, without a check in it.
+pub(super) fn is_known_file(directive: &Directive) -> bool {
+    let path = directive.word(0).unwrap_or_default();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    matches!(
+        name,
+        "fastcgi-php.conf"
+            | "fastcgi.conf"
+            | "fastcgi_params"
+            | "mime.types"
+            | "options-ssl-nginx.conf"
+            | "proxy_params"
+            | "scgi_params"
+            | "uwsgi_params"
+    )
+}
