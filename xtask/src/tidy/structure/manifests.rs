@@ -1,14 +1,14 @@
 //! Every crate has the workspace's lints, the licence and a README; the root has the licence texts.
 
-use super::graph::Graph;
-use super::tree::Tree;
-use super::violation::Violation;
+use crate::tidy::graph::Graph;
+use crate::tidy::tree::Tree;
+use crate::tidy::violation::Violation;
 
 const LICENSE: &str = "MIT OR Apache-2.0";
 const LICENSE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Crates that lack one of them.
-pub(super) fn violations(tree: &Tree, graph: &Graph) -> Vec<Violation> {
+pub(in crate::tidy) fn violations(tree: &Tree, graph: &Graph) -> Vec<Violation> {
     let mut faults: Vec<Violation> = LICENSE_FILES
         .iter()
         .filter(|name| tree.file(name).is_none())

@@ -1,6 +1,5 @@
 //! The control plane of the demo, set up and used through `controld ctl` as an operator would.
 
-use crate::fuzz_api::build;
 use control_testkit::Program;
 use std::fs;
 use std::io;
@@ -9,7 +8,6 @@ use std::process::Command;
 use tempfile::TempDir;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
-use xtask_kit::workspace::Workspace;
 
 /// The administrator of the demo, for browsers. The control plane listens on loopback, and ends with the demo.
 const EMAIL: &str = "admin@example.com";
@@ -25,16 +23,14 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Builds and starts it, sets it up by its link, and makes a project and a key.
-    pub(super) fn start(workspace: &Workspace) -> Result<Self, TaskError> {
-        say("demo: building controld");
-        let controld = build(workspace)?;
+    /// Starts this program, sets it up by its link, and makes a project and a key.
+    pub(super) fn start(controld: PathBuf) -> Result<Self, TaskError> {
         let folder = tempfile::tempdir().map_err(|source| TaskError::System {
             action: "make a folder",
             source,
         })?;
         let data = folder.path().join("data").display().to_string();
-        // Gates look at what nodes tell: with an interval of 30 seconds the demo would take minutes.
+        // Gates compare reports of nodes: with the interval of 30 seconds the demo would take minutes.
         // A line for each request would hide what the commands show.
         let quiet = [("RUST_LOG".to_owned(), "warn".to_owned())];
         let arguments = ["--data-dir", &data, "--heartbeat-secs", "1"];
@@ -138,7 +134,7 @@ impl Control {
         Ok(path)
     }
 
-    /// How many nodes have enrolled.
+    /// Number of enrolled nodes.
     pub(super) fn nodes(&self) -> Result<usize, TaskError> {
         let listed = self.command(&["node", "list", "-o", "id"]).output();
         let listed = listed.map_err(self.lost())?.stdout;
@@ -207,8 +203,8 @@ demo: controld listens on {url}; its interface is shown at {url}/api/docs
         let words: Vec<&str> = arguments.iter().copied().take(2).collect();
         let words = words.join(" ");
         if !done.status.success() {
-            let told = String::from_utf8_lossy(&done.stderr).into_owned();
-            return Err(TaskError::Failed(format!("ctl {words}: {told}")));
+            let errors = String::from_utf8_lossy(&done.stderr).into_owned();
+            return Err(TaskError::Failed(format!("ctl {words}: {errors}")));
         }
         say(format!("demo: controld ctl {words}"));
         Ok(String::from_utf8_lossy(&done.stdout).into_owned())

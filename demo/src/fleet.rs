@@ -1,7 +1,7 @@
 //! The fleet of the demo: nodes that enrol, a bundle that is rolled out, and a bad one that takes itself
 //! back.
 
-use crate::demo::control::Control;
+use crate::control::Control;
 use proxy_load::clock::{Stopwatch, pause};
 use proxy_testkit::{Launch, Proxyd, RawClient, Upstream, Wire, closed_port, get};
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use xtask_kit::terminal::say;
 
 const NODES: usize = 3;
 /// For anything that a node does.
-const PATIENCE: Duration = Duration::from_mins(1);
+const NODE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Between two looks; a key may ask five times a second.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Between two rounds of requests to all nodes.
@@ -84,8 +84,8 @@ impl Fleet {
             let served = ask(address);
             if served.as_deref() != Some(bundle) {
                 let served = served.unwrap_or_else(|| "nothing".to_owned());
-                let told = format!("the node at {address} serves {served} in place of {bundle}");
-                return Err(TaskError::Failed(told));
+                let failure = format!("the node at {address} serves {served} in place of {bundle}");
+                return Err(TaskError::Failed(failure));
             }
             say(format!("demo: the node at {address} serves {bundle}"));
         }
@@ -125,9 +125,9 @@ fn enrol(control: &Control, binary: &Path) -> Result<Vec<Proxyd>, TaskError> {
     let nodes: Vec<Proxyd> = (1..=NODES).map(start).collect();
     let since = Stopwatch::start();
     while control.nodes()? < NODES {
-        if since.elapsed() > PATIENCE {
-            let told = "the nodes have not enrolled within a minute";
-            return Err(TaskError::Failed(told.to_owned()));
+        if since.elapsed() > NODE_TIMEOUT {
+            let failure = "the nodes have not enrolled within a minute";
+            return Err(TaskError::Failed(failure.to_owned()));
         }
         pause(POLL_INTERVAL);
     }
@@ -138,8 +138,8 @@ fn expect(wanted: &str, state: &str) -> Result<(), TaskError> {
     if wanted == state {
         return Ok(());
     }
-    let told = format!("the rollout is {state}, not {wanted}");
-    Err(TaskError::Failed(told))
+    let failure = format!("the rollout is {state}, not {wanted}");
+    Err(TaskError::Failed(failure))
 }
 
 /// Answers that name their bundle; the kernel chooses a port for each node.

@@ -1,12 +1,14 @@
 //! `cargo xtask canonical`: canonical XML of random documents beside that of libxml2.
 
+use clap::Parser;
 use control_sso::saml::{canonicalize, normal_line_ends};
 use roxmltree::Document;
 use std::fmt::Write;
 use std::fs;
+use std::process::ExitCode;
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
-use xtask_kit::terminal::say;
+use xtask_kit::terminal::{print_error, say};
 use xtask_kit::workspace::Workspace;
 
 /// An XML library on libxml2, from the Python package index.
@@ -43,9 +45,10 @@ const VALUES: &[&str] = &[
 const MAX_DEPTH: u32 = 5;
 const MAX_REPORTED: usize = 5;
 
-/// The documents to compare.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+/// Compare canonical XML of random documents with that of libxml2
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask canonical")]
+struct Options {
     /// Documents
     #[arg(long, default_value_t = 20_000)]
     count: u64,
@@ -54,12 +57,23 @@ pub(crate) struct Options {
     seed: u64,
 }
 
+fn main() -> ExitCode {
+    match compare(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print_error(error.message());
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Compares the canonical bytes of `control-sso` with those of libxml2.
 ///
 /// # Errors
 /// A document with other bytes.
-pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
-    let python = environment(workspace)?;
+fn compare(options: &Options) -> Result<(), TaskError> {
+    let workspace = Workspace::find()?;
+    let python = environment(&workspace)?;
     let folder = tempfile::tempdir().map_err(|source| TaskError::System {
         action: "make a folder",
         source,

@@ -1,7 +1,7 @@
 //! The layers of crates, and the check of their imports.
 
-use super::graph::{Graph, Package};
-use super::violation::Violation;
+use crate::tidy::graph::{Graph, Package};
+use crate::tidy::violation::Violation;
 
 /// A row of the layer diagram in `docs/architecture.md`.
 struct Row {
@@ -77,6 +77,8 @@ const ROWS: &[Row] = &[
 const TOOL_LAYER: &str = "tool";
 const TOOLS: &[&str] = &[
     "bench",
+    "canonical",
+    "demo",
     "package",
     "proxy-fuzz",
     "proxy-load",
@@ -98,7 +100,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
 ];
 
 /// Crates in the wrong layer, forbidden imports, and forbidden links.
-pub(super) fn violations(graph: &Graph) -> Vec<Violation> {
+pub(in crate::tidy) fn violations(graph: &Graph) -> Vec<Violation> {
     let mut faults = Vec::new();
     for package in graph.members() {
         let Some(layer) = layer_of(&package.name) else {

@@ -1,7 +1,7 @@
 //! Limits on the length of files.
 
-use super::tree::Tree;
-use super::violation::Violation;
+use crate::tidy::tree::Tree;
+use crate::tidy::violation::Violation;
 
 /// Maximum number of lines of a file without its tests.
 const MAX_LINES: usize = 600;
@@ -9,7 +9,7 @@ const MAX_LINES: usize = 600;
 const MAX_MEDIAN_LINES: usize = 150;
 
 /// Files above the limit, and a median above it.
-pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
+pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     let sizes = sizes(tree);
     let mut faults: Vec<Violation> = sizes
         .iter()
@@ -28,7 +28,7 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
 }
 
 /// Lines without tests of every file that is not a test, longest first.
-pub(super) fn sizes(tree: &Tree) -> Vec<(usize, &str)> {
+pub(in crate::tidy) fn sizes(tree: &Tree) -> Vec<(usize, &str)> {
     let mut sizes: Vec<(usize, &str)> = tree
         .rust()
         .filter(|(file, _)| !file.is_test())
@@ -39,7 +39,7 @@ pub(super) fn sizes(tree: &Tree) -> Vec<(usize, &str)> {
 }
 
 /// The median.
-pub(super) fn median(sizes: &[(usize, &str)]) -> usize {
+pub(in crate::tidy) fn median(sizes: &[(usize, &str)]) -> usize {
     sizes.get(sizes.len() / 2).map_or(0, |(lines, _)| *lines)
 }
 

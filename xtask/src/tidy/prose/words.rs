@@ -1,7 +1,7 @@
 //! Words that hide the meaning: people words for machines and sentences that open with "What" in
 //! comments, and constants without a noun.
 
-use super::tree::Tree;
+use crate::tidy::tree::Tree;
 
 /// Words for people. A machine, a task or a peer is named by its noun.
 const PEOPLE_WORDS: &[&str] = &[
@@ -31,7 +31,7 @@ const BARE_NAMES: &[&str] = &[
 
 /// Occurrences of such words in the project.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(in crate::tidy) struct Words {
     comment_lines: usize,
     /// Places of people words: file and line, from 1.
     people: Vec<String>,
@@ -43,7 +43,7 @@ pub(super) struct Words {
 
 impl Words {
     /// Of all Rust files.
-    pub(super) fn count(tree: &Tree) -> Self {
+    pub(in crate::tidy) fn count(tree: &Tree) -> Self {
         let mut words = Self::default();
         for (file, source) in tree.rust() {
             for (index, comment) in source.comments.iter().enumerate() {
@@ -64,32 +64,32 @@ impl Words {
     }
 
     /// People words per thousand comment lines.
-    pub(super) fn people_per_mille(&self) -> usize {
+    pub(in crate::tidy) fn people_per_mille(&self) -> usize {
         (self.people.len() * 1_000).div_ceil(self.comment_lines.max(1))
     }
 
     /// Sentences that open with a clause, per thousand comment lines.
-    pub(super) fn clauses_per_mille(&self) -> usize {
+    pub(in crate::tidy) fn clauses_per_mille(&self) -> usize {
         (self.clauses.len() * 1_000).div_ceil(self.comment_lines.max(1))
     }
 
     /// Constants with neither noun nor unit in their name.
-    pub(super) fn bare_constants(&self) -> usize {
+    pub(in crate::tidy) fn bare_constants(&self) -> usize {
         self.constants.len()
     }
 
     /// Places of the people words.
-    pub(super) fn people(&self) -> &[String] {
+    pub(in crate::tidy) fn people(&self) -> &[String] {
         &self.people
     }
 
     /// Places of the sentences that open with a clause.
-    pub(super) fn clauses(&self) -> &[String] {
+    pub(in crate::tidy) fn clauses(&self) -> &[String] {
         &self.clauses
     }
 
     /// Places of the bare constants.
-    pub(super) fn constants(&self) -> &[String] {
+    pub(in crate::tidy) fn constants(&self) -> &[String] {
         &self.constants
     }
 }

@@ -1,9 +1,9 @@
 //! Banners, notes, emoji, and code that only silences a check.
 
-use super::items::has_word;
-use super::source::Source;
-use super::tree::{File, Tree};
-use super::violation::Violation;
+use crate::tidy::items::has_word;
+use crate::tidy::source::Source;
+use crate::tidy::tree::{File, Tree};
+use crate::tidy::violation::Violation;
 
 /// Forbidden code, with its replacement.
 struct Rule {
@@ -43,7 +43,7 @@ const TEXTS: &[(&str, &str)] = &[
 ];
 
 /// All such lines.
-pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
+pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     let mut faults = Vec::new();
     for file in &tree.files {
         // Fixtures contain arbitrary input.

@@ -1,8 +1,8 @@
 //! Figures that may only fall, compared with their committed maxima.
 
-use super::tree::Tree;
-use super::violation::Violation;
 use super::words::Words;
+use crate::tidy::tree::Tree;
+use crate::tidy::violation::Violation;
 use serde::Deserialize;
 use xtask_kit::task_error::TaskError;
 
@@ -24,7 +24,7 @@ struct Maxima {
 }
 
 /// The current figures, each with its name.
-pub(super) fn figures(tree: &Tree) -> Vec<(&'static str, String)> {
+pub(in crate::tidy) fn figures(tree: &Tree) -> Vec<(&'static str, String)> {
     let words = Words::count(tree);
     vec![
         (
@@ -40,7 +40,7 @@ pub(super) fn figures(tree: &Tree) -> Vec<(&'static str, String)> {
 }
 
 /// Figures above their maximum.
-pub(super) fn violations(tree: &Tree) -> Result<Vec<Violation>, TaskError> {
+pub(in crate::tidy) fn violations(tree: &Tree) -> Result<Vec<Violation>, TaskError> {
     let text = tree.file(PAGE).map_or("", |file| &file.text);
     let maxima: Maxima =
         toml::from_str(text).map_err(|cause| TaskError::Failed(format!("{PAGE}: {cause}")))?;

@@ -1,7 +1,7 @@
 //! Strings that are forbidden in all files: folders of one machine, hosts of package registries.
 
-use super::tree::Tree;
-use super::violation::Violation;
+use crate::tidy::tree::Tree;
+use crate::tidy::violation::Violation;
 
 /// Folders of a single machine. Each is written in two pieces, so that this file is not reported.
 const MACHINE_PATHS: &[&str] = &[
@@ -25,7 +25,7 @@ const REGISTRY_HOSTS: &[&str] = &[
 const EXEMPT: &[&str] = &["Cargo.lock"];
 
 /// Lines with such a string.
-pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
+pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     let files = tree.files.iter().filter(|file| {
         let name = file.path.rsplit('/').next().unwrap_or_default();
         !EXEMPT.contains(&name)

@@ -1,10 +1,10 @@
 //! Every Rust file begins with a `//!` sentence.
 
-use super::tree::Tree;
-use super::violation::Violation;
+use crate::tidy::tree::Tree;
+use crate::tidy::violation::Violation;
 
 /// Files without it.
-pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
+pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     tree.rust()
         .filter(|(file, _)| {
             let first = file.text.lines().next().unwrap_or_default();

@@ -1,10 +1,10 @@
 //! Functions with a name that says nothing of their result.
 
-use super::tree::Tree;
-use super::violation::Violation;
+use crate::tidy::tree::Tree;
+use crate::tidy::violation::Violation;
 
 /// Functions called `of`.
-pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
+pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     let lines = tree.rust().flat_map(|(file, source)| {
         let lines = source.code.iter().enumerate();
         lines.map(move |(index, line)| (file, index, line))

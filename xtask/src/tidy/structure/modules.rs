@@ -2,9 +2,9 @@
 //! module that uses it. The same holds for its rooms, the modules of its root with all that they
 //! contain. The uses are the paths in their code, tests excluded.
 
-use super::source::Source;
-use super::tree::Tree;
-use super::violation::Violation;
+use crate::tidy::source::Source;
+use crate::tidy::tree::Tree;
+use crate::tidy::violation::Violation;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A module: its names from the crate's root, which has none.
@@ -20,7 +20,7 @@ const KNOWN_CIRCLES: &[(&str, &[&str])] = &[(
 )];
 
 /// A violation for each circle, with the uses that make it.
-pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
+pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (folder, uses) in crates(tree) {
         let modules = in_circles(folder, "modules", &uses, &[]);
@@ -354,7 +354,7 @@ mod tests {
         let down = circle(&format!("b → b::c by `c::go`, {up}"));
         assert_eq!(found(&[bare, child]), down);
         assert_eq!(
-            found(&[parent, ("b/c.rs", "use super::super::d::D;\n")]),
+            found(&[parent, ("b/c.rs", "use crate::tidy::d::D;\n")]),
             [""; 0]
         );
     }

@@ -1,19 +1,19 @@
-//! `cargo xtask demo`: proxyd between you and two small upstreams, and beside it controld
-//! with a fleet of its own.
+//! `cargo xtask demo`: proxyd with two small upstreams, and controld with a fleet of its own.
 
 mod control;
 mod fleet;
 
-use crate::demo::control::Control;
-use crate::demo::fleet::Fleet;
+use crate::control::Control;
+use crate::fleet::Fleet;
+use clap::Parser;
 use proxy_testkit::{Upstream, demo_upstream};
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
-use xtask_kit::terminal::say;
+use xtask_kit::terminal::{print_error, say};
 use xtask_kit::workspace::Workspace;
 
 /// The configuration that the demo shows, and the addresses that it names.
@@ -23,18 +23,43 @@ const ADMIN: &str = "127.0.0.1:9090";
 const ONE: &str = "127.0.0.1:18081";
 const TWO: &str = "127.0.0.1:18082";
 
-/// Builds proxyd and runs the demo until Ctrl-C; with `checked`, runs its tests instead.
-pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result<(), TaskError> {
-    if checked {
+/// Start proxyd with two small upstreams, and controld with a fleet, until Ctrl-C
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask demo")]
+struct Arguments {
+    /// Drive the demo with real clients, print a verdict per check, and exit
+    #[arg(long)]
+    check: bool,
+    /// Build proxyd with optimisation
+    #[arg(long)]
+    release: bool,
+}
+
+fn main() -> ExitCode {
+    match perform(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(TaskError::AlreadyReported) => ExitCode::FAILURE,
+        Err(error) => {
+            print_error(error.message());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(arguments: &Arguments) -> Result<(), TaskError> {
+    let Arguments { check, release } = *arguments;
+    let workspace = Workspace::find()?;
+    if check {
         let arguments = ["test", "--locked", "--workspace", "--test", "quickstart"];
         let mut test = workspace.cargo(&arguments);
         test.args(release.then_some("--release"));
         command::run(&mut test)?;
     }
-    let binary = build(workspace, release)?;
-    let control = Control::start(workspace)?;
+    let binary = build(&workspace, "proxyd", release)?;
+    let controld = build(&workspace, "controld", false)?;
+    let control = Control::start(controld)?;
     let fleet = Fleet::show(&control, &binary)?;
-    if checked {
+    if check {
         say("demo: all of it works");
         return Ok(());
     }
@@ -63,13 +88,14 @@ pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result
     Ok(())
 }
 
-fn build(workspace: &Workspace, release: bool) -> Result<PathBuf, TaskError> {
-    say("demo: building proxyd");
-    let mut build = workspace.cargo(&["build", "--locked", "--workspace", "--bin", "proxyd"]);
+/// Builds a program with the features that the tests build it with.
+fn build(workspace: &Workspace, program: &str, release: bool) -> Result<PathBuf, TaskError> {
+    say(format!("demo: building {program}"));
+    let mut build = workspace.cargo(&["build", "--locked", "--workspace", "--bin", program]);
     build.args(release.then_some("--release"));
     command::run(&mut build)?;
     let profile = if release { "release" } else { "debug" };
-    Ok(workspace.target_dir()?.join(profile).join("proxyd"))
+    Ok(workspace.target_dir()?.join(profile).join(program))
 }
 
 fn serve(name: &'static str, address: &str) -> Result<Upstream, TaskError> {
