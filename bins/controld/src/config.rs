@@ -251,12 +251,12 @@ mod tests {
     fn faults(text: &str) -> Vec<(String, String)> {
         let read = ConfigFile::parse("controld.kdl", text, &Cli::command());
         let faults = read.err().map(|error| error.faults).unwrap_or_default();
-        let told = faults.into_iter().map(|fault| {
+        let lines = faults.into_iter().map(|fault| {
             let (start, length) = (fault.span.offset(), fault.span.len());
             let place = text.get(start..start + length).unwrap_or_default();
             (fault.message, place.to_owned())
         });
-        told.collect()
+        lines.collect()
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) struct Field {
     pub(crate) values: Vec<String>,
 }
 
-/// How a value is written on the command line.
+/// Form of a value on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -85,7 +85,7 @@ pub(crate) fn is_of_clients(route: &Route) -> bool {
         | Access::System
         | Access::Session
         | Access::FreshSession => false,
-        // Those that write make sessions.
+        // Other operations make sessions.
         Access::Public => route.method.is_safe(),
         Access::SetUp
         | Access::Invitee

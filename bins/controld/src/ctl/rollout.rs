@@ -59,14 +59,14 @@ impl Follow {
         } = self;
         let timer = sleep(timeout.unwrap_or_default());
         tokio::pin!(timer);
-        let mut told = String::new();
+        let mut printed = String::new();
         loop {
             let found = lookup.client.json(&Call::get(path.clone())).await?;
             let ends = timeout.is_none() || has_stopped(text(&found, "state"));
             let line = line(&found);
-            if output == Output::Table && line != told {
+            if output == Output::Table && line != printed {
                 printed(&line)?;
-                told = line;
+                printed = line;
             }
             if ends {
                 if output != Output::Table {

@@ -57,15 +57,15 @@ async fn check_database(prepared: Prepared) -> Result<Prepared, Vec<Fault>> {
     }
     let checked = async {
         let _lock = data_dir.lock()?;
-        let told = |error: StoreError| data_dir.at_database(&error);
+        let at_database = |error: StoreError| data_dir.at_database(&error);
         let store = Store::open_as_is(&data_dir.database_url).await;
-        let store = store.map_err(told)?;
+        let store = store.map_err(at_database)?;
         let schema = store.check_schema().await;
         store.close().await;
         match schema {
             // It is brought up to date at the start.
             Ok(()) | Err(StoreError::Older(_)) => Ok(()),
-            Err(error) => Err(told(error)),
+            Err(error) => Err(at_database(error)),
         }
     };
     let message: Result<(), String> = checked.await;

@@ -2,7 +2,7 @@
 
 use crate::cli::BackupArgs;
 use crate::data_dir::DataDir;
-use crate::error_text::told;
+use crate::error_text::error_text;
 use crate::key_file::Secrets;
 use crate::state::open_existing;
 use std::error::Error;
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
         fs::remove_file(&part)?;
     }
     let copied = app.back_up(&part.display().to_string()).await;
-    copied.map_err(|error| format!("--to {}: {}", to.display(), told(&error)))?;
+    copied.map_err(|error| format!("--to {}: {}", to.display(), error_text(&error)))?;
     app.close().await;
     fs::set_permissions(&part, Permissions::from_mode(0o600))?;
     fs::rename(&part, &to)?;

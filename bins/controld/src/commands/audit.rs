@@ -2,7 +2,7 @@
 
 use crate::cli::VerifyArgs;
 use crate::data_dir::DataDir;
-use crate::error_text::told;
+use crate::error_text::error_text;
 use crate::key_file::Secrets;
 use crate::state::open_existing;
 use control_app::{AuditArchive, AuditVerification};
@@ -23,12 +23,12 @@ pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>>
         if let control_app::Error::Store(error) = &error {
             return data_dir.at_database(error);
         }
-        told(&error)
+        error_text(&error)
     })?;
     let changed = if archives {
         app.verify_audit_archives()
             .await
-            .map_err(|error| told(&error))?
+            .map_err(|error| error_text(&error))?
     } else {
         None
     };
