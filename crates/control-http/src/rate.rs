@@ -1,4 +1,4 @@
-//! How many requests a user or an API key, or else an address, may send.
+//! Rates of requests by user or API key, or else by address.
 
 use axum::extract::ConnectInfo;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
@@ -24,7 +24,7 @@ const STRICT: Rate = Rate {
 /// Networks of 64 bits that a site of IPv6, a /48, may use at once: it has 65 536 of them.
 const SITE_SHARES: i64 = 8;
 
-/// Which rate a route has.
+/// Class of a route's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateClass {
     /// 300 a minute, 60 at once.

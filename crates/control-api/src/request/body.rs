@@ -100,9 +100,9 @@ async fn collect(
         };
         let received = u64::try_from(read.len()).unwrap_or(u64::MAX);
         let due = begin + grace + Duration::from_secs(received / rate);
-        let look = Instant::now() + PRESSURE_INTERVAL;
-        let is_watched = pressure.is_some() && look < due;
-        match timeout_at(if is_watched { look } else { due }, body.frame()).await {
+        let next_check = Instant::now() + PRESSURE_INTERVAL;
+        let is_watched = pressure.is_some() && next_check < due;
+        match timeout_at(if is_watched { next_check } else { due }, body.frame()).await {
             Ok(Some(frame)) => {
                 let data = frame?.into_data().unwrap_or_default();
                 read.extend_from_slice(&data);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const BUSY_RETRY_SECS: u64 = 30;
 /// A database or an object store may be back sooner.
-const AWAY_RETRY_SECS: u64 = 5;
+const UNAVAILABLE_RETRY_SECS: u64 = 5;
 
 /// A failure on its way out; `request/answer.rs` gives it its body.
 #[derive(Clone, Debug)]
@@ -215,7 +215,7 @@ impl Problem {
             (status, ErrorCode::Internal, "Internal error")
         };
         Self {
-            retry_after: unavailable.map(|_| AWAY_RETRY_SECS),
+            retry_after: unavailable.map(|_| UNAVAILABLE_RETRY_SECS),
             cause: Some(format!("{error:?}")),
             ..Self::new(status, code, message)
         }

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// How a connection begins.
+/// Pragmas of a new connection.
 pub(crate) const SETUP: &str = "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0";
 /// First statements of the connection with commits that do not wait for the disk.
 const UNSYNCED_SETUP: &str =

@@ -12,7 +12,7 @@ use control_app::StoreError::{Conflict, Reference, Stale};
 use control_domain::Refusal;
 use std::collections::BTreeMap;
 
-/// Why a form was refused: fields with reasons. A reason without a field concerns the form as a whole.
+/// Errors of a form: fields with reasons. A reason without a field concerns the form as a whole.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults(Vec<(&'static str, String)>);
 

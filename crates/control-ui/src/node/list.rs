@@ -41,7 +41,7 @@ struct NodesPage {
     foot: Option<String>,
 }
 
-/// Which nodes the page shows.
+/// Filter of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Asked {
     All,
