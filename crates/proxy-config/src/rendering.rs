@@ -18,7 +18,7 @@ const UNBROKEN_COLUMNS: usize = 100_000;
 pub(crate) struct Rendering<'r> {
     pub(crate) sources: &'r Sources,
     pub(crate) shown: &'r [Diagnostic],
-    /// How many more there are.
+    /// Number of further ones.
     pub(crate) omitted: usize,
     pub(crate) handler: &'r dyn ReportHandler,
 }

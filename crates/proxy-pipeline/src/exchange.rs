@@ -406,7 +406,7 @@ impl Exchange {
             .route
             .and_then(|at| routes.get(at))
         {
-            let edits = header_edits::of_response(self.edits.as_deref(), route);
+            let edits = header_edits::for_response(self.edits.as_deref(), route);
             header_edits::apply(edits, response.headers_mut());
             let auth = route.basic_auth.as_ref();
             let challenge = auth.and_then(|auth| auth.challenge(problem.reason()));
@@ -434,7 +434,7 @@ impl Exchange {
 
     /// The edits of the response headers of `route`, for this request.
     pub(crate) fn response_edits<'e>(&'e self, route: &'e RoutePlan) -> &'e HeaderEdits {
-        header_edits::of_response(self.edits.as_deref(), route)
+        header_edits::for_response(self.edits.as_deref(), route)
     }
 
     /// The edits of the route, filled with the values of the request.

@@ -287,7 +287,7 @@ impl Attempts<'_, '_> {
         let Some(rewrite) = &self.to.route.rewrite else {
             return;
         };
-        let edits = header_edits::of_request(self.exchange.edits.as_deref(), self.to.route);
+        let edits = header_edits::for_request(self.exchange.edits.as_deref(), self.to.route);
         let target = usize::from(self.to.choice.target);
         let target = self.to.upstream.targets.get(target);
         let names = written_back::Names {

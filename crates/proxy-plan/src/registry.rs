@@ -80,7 +80,7 @@ impl<K: Eq + Hash, T> StateTransaction<K, T> {
     /// The same where a new state may not come about.
     ///
     /// # Errors
-    /// That of `make`; then the transaction has no such entry.
+    /// The error of `make`; then the transaction has no such entry.
     pub fn try_enter<E>(
         &mut self,
         identity: K,

@@ -161,7 +161,7 @@ impl TargetState {
         &self.load
     }
 
-    /// How quickly it answers.
+    /// Latency of its responses.
     #[inline]
     pub fn latency(&self) -> &LatencyEwma {
         &self.latency

@@ -85,13 +85,13 @@ impl SourceCode for SourceText<'_> {
     }
 }
 
-/// Where the last `count` characters begin.
+/// Start of the last `count` characters.
 fn start_of_last(text: &str, count: usize) -> usize {
     let mut starts = text.char_indices().rev();
     starts.nth(count.saturating_sub(1)).map_or(0, |(at, _)| at)
 }
 
-/// Where the first `count` characters end.
+/// End of the first `count` characters.
 fn end_of_first(text: &str, count: usize) -> usize {
     let mut starts = text.char_indices();
     starts.nth(count).map_or(text.len(), |(at, _)| at)

@@ -222,7 +222,7 @@ fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node
 
 /// A rule that answers requests.
 fn decision(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, line: &Line) {
-    let Some(conditions) = condition::of_rule(line, section) else {
+    let Some(conditions) = condition::rule_conditions(line, section) else {
         frontend.is_closed |= line.word(1) == "deny";
         site.left(
             &line.place,
@@ -308,7 +308,7 @@ fn use_backend(
     policies: &HashMap<String, Backend>,
 ) {
     let backend = line.word(1);
-    let conditions = condition::of_rule(line, section);
+    let conditions = condition::rule_conditions(line, section);
     let is_known = site.upstreams.iter().any(|it| it.name == backend);
     let Some(conditions) = conditions.filter(|_| is_known) else {
         site.left(

@@ -8,7 +8,7 @@ use super::virtual_host::Server;
 use super::{advice, policies, proxy};
 use crate::site::{Path, Policies, Route, Service, Site};
 
-/// How a location compares paths, in the order in which routes are tried.
+/// Comparison of paths by a location, in the order in which routes are tried.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Exact,

@@ -88,7 +88,7 @@ pub(crate) fn apply(
         headers.insert(HOST, own_host(to));
     }
     let via = adds_via.then(|| forwarded_headers::via(head.version));
-    let edits = header_edits::of_request(edits.as_deref(), to.route);
+    let edits = header_edits::for_request(edits.as_deref(), to.route);
     if edits.is_empty() && !to.upstream.http2 && !has_claims && !has_correlation_id {
         *forwarded = Some(ForwardedHeaders {
             via,

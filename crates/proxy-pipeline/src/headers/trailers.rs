@@ -15,7 +15,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName};
 
 /// Hop-by-hop fields, and those of framing.
-const OF_THE_CONNECTION: [HeaderName; 9] = [
+const CONNECTION_FIELDS: [HeaderName; 9] = [
     CONNECTION,
     CONTENT_LENGTH,
     TE,
@@ -70,7 +70,7 @@ pub(crate) fn remove_decided(trailers: &mut HeaderMap, names: &[HeaderName]) {
 /// Removes from a response's trailers the fields that one of both protocols cannot represent.
 #[cold]
 pub(crate) fn for_clients(trailers: &mut HeaderMap) {
-    for name in &OF_THE_CONNECTION {
+    for name in &CONNECTION_FIELDS {
         trailers.remove(name);
     }
     remove_unfit(trailers);

@@ -154,9 +154,12 @@ fn take_tokens(
     }
     if let Some(decision) = nearest {
         let status = RateLimitStatus::new(decision, unix);
-        let told = &mut exchange.record().rate;
-        if told.as_ref().is_none_or(|told| !told.is_nearer(&status)) {
-            *told = Some(status);
+        let nearest = &mut exchange.record().rate;
+        if nearest
+            .as_ref()
+            .is_none_or(|nearest| !nearest.is_nearer(&status))
+        {
+            *nearest = Some(status);
         }
     }
     refusal.map_or(Ok(()), Err)

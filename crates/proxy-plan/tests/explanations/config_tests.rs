@@ -36,7 +36,7 @@ fn failed(tests: &str) -> Vec<FailedTest> {
     failed_tests(&loaded.model)
 }
 
-/// How the only expectation of the only test differs from the decision.
+/// Difference between the only expectation of the only test and the decision.
 fn difference(tests: &str) -> String {
     let failed = failed(tests);
     let [failure] = failed.as_slice() else {
