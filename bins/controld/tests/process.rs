@@ -384,7 +384,7 @@ fn it_tells_how_it_is() {
     let metrics = client.get("/metrics").text;
     let counted = "control_requests_total{route=\"/api/v1/orgs\",status=\"401\"} 1";
     assert!(metrics.contains(counted), "{metrics}");
-    // Those that count failures appear with the first one; clocks are compared with PostgreSQL only.
+    // Counters of failures appear with the first failure; clocks are compared with PostgreSQL only.
     let of_failures = ["tls_", "_failures", "rate_limited", "clock_offset"];
     for metric in control_app::metric::METRICS {
         let name = metric.name;

@@ -110,7 +110,7 @@ fn guess(program: &Program, client: &str) -> u16 {
     guess.send("GET", "/api/v1/orgs", &fields, None).status
 }
 
-/// How many wrong credentials are compared until one is not. The bucket holds 60, and fills by five a second
+/// Number of wrong credentials that are compared before the lockout. The bucket holds 60, and fills by five a second
 /// meanwhile.
 fn guesses_until_refused(program: &Program, clients: impl Iterator<Item = String>) -> usize {
     let statuses = clients.take(1_000).map(|client| guess(program, &client));
