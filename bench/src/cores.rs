@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_starts_on_the_first_core_stays_there_and_nothing_else_does() {
+    fn only_processes_started_on_the_first_core_stay_there() {
         let Ok(cores) = Cores::of_this_process() else {
             return;
         };

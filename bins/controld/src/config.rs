@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_with_its_place() {
+    fn every_fault_is_reported_with_its_place() {
         let text = "lisen \"127.0.0.1:1\"\ndata-dir 1 2\nlisten \"here\"\ndatabase { a }\n\
                     master-key-file a=1\ntls-cert \"a\"\ntls-cert \"b\"\n";
         let found = faults(text);

@@ -42,7 +42,7 @@ fn set_up(program: &mut Program) -> Value {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_a_kill() {
+fn acknowledged_writes_survive_a_kill() {
     for database in databases() {
         let folder = tempfile::tempdir().unwrap();
         let arguments = arguments(folder.path(), &database);
@@ -373,7 +373,7 @@ fn a_stop_ends_long_polls() {
 }
 
 #[test]
-fn it_tells_how_it_is() {
+fn it_reports_its_health() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::sqlite();
     let mut program = Program::start(CONTROLD, &arguments(folder.path(), &database));

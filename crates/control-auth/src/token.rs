@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_our_form_is_malformed() {
+    fn any_other_form_is_malformed() {
         let start = Timestamp::from_second(1_000_000).unwrap();
         let claims = claims(start);
         let kid = claims.kid;

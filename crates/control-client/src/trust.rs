@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_was_away_follows_keys_that_ended_meanwhile() {
+    fn a_node_that_was_offline_follows_keys_that_ended_meanwhile() {
         let mut trust = Trust::pin(ORG, &[key(1)]);
         let ended = [endorsed(3, 2), endorsed(2, 1), key(1)];
         assert!(trust.update(&[endorsed(4, 3)], &ended));

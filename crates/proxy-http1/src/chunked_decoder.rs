@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_waited_for() {
+    fn missing_bytes_are_awaited() {
         assert_eq!(read(&[b"2\r\nab\r\n0\r\n"]).2, ChunkedDecoder::Trailers);
         assert_eq!(read(&[b"2\r\nab"]).2, ChunkedDecoder::DataEnd);
         assert_eq!(read(&[b"2\r\na"]).2, ChunkedDecoder::Data(1));

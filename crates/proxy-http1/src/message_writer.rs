@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_held_no_longer() {
+    fn written_bytes_are_released() {
         let mut buffer = BytesMut::zeroed(LENGTH);
         let place = buffer.as_ptr();
         let body = Whole(Some(buffer.split().freeze()));

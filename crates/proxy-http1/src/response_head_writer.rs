@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_is_known_is_told() {
+    fn a_known_length_is_sent() {
         let (text, settled) = written(Response::builder(), |to| to.length = Some(3));
 
         assert_eq!(
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_length_is_told_by_chunks_or_by_the_end() {
+    fn an_unknown_length_is_framed_by_chunks_or_by_the_end() {
         let (text, settled) = written(Response::builder(), |_| {});
         assert!(text.ends_with("transfer-encoding: chunked\r\n\r\n"));
         assert!(settled.keeps);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_without_a_body_keeps_the_length_it_tells_of() {
+    fn a_head_without_a_body_keeps_its_length_field() {
         let response = || Response::builder().header(CONTENT_LENGTH, "5");
         let (text, settled) = written(response(), |to| to.method = &Method::HEAD);
         assert!(text.contains("content-length: 5\r\n"));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_told_once_and_not_beside_chunks() {
+    fn a_length_is_sent_once_and_not_with_chunks() {
         let twice = Response::builder()
             .header(CONTENT_LENGTH, "5")
             .header(CONTENT_LENGTH, "5");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_connections_fate_is_told_once() {
+    fn the_connection_field_is_sent_once() {
         let response = Response::builder().header(CONNECTION, "close");
         let (text, settled) = written(response, |to| to.length = Some(0));
         assert_eq!(text.matches("connection: ").count(), 1);

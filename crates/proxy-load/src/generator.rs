@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_were_due_while_the_load_was_away_are_made_late() {
+    fn requests_that_were_due_during_a_pause_are_made_late() {
         let mut driver = LoadGenerator::new(0).unwrap();
         let order = at_rate(&driver);
         let mut clients = Clients::new(&order, USER_AGENT_VALUE).unwrap();

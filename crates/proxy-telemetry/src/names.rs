@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_the_kind() {
+    fn names_show_the_kind() {
         for metric in METRICS {
             let total = metric.name.ends_with("_total");
             assert_eq!(total, metric.kind == Kind::Counter, "{}", metric.name);

@@ -274,7 +274,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_file_leaves_out_makes_no_difference() {
+    fn omitted_fields_make_no_difference() {
         let found = json!([{"address": "a:1", "weight": 1}, {"address": "b:1", "weight": 2}]);
         for (wanted, same) in [
             (json!([{"address": "a:1"}, {"address": "b:1"}]), true),

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flag_of_an_object_tells_the_defaults_of_its_fields() {
+    fn a_flag_of_an_object_shows_the_defaults_of_its_fields() {
         let document = serde_json::json!({"gate": {"type": "object", "description": "A gate.", "properties": {
             "min": {"type": "integer", "default": 100}, "name": {"type": "string"}, "max": {"default": 0},
         }}});

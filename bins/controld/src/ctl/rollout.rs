@@ -195,7 +195,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_line_tells_of_progress_the_gate_and_the_reason() {
+    fn a_line_has_the_progress_the_gate_and_the_reason() {
         let side = |p99: i64| {
             json!({"nodes": 2, "requests": 900, "error_permille": 3, "p99_ms": p99,
                 "cpu_percent": 12.6})

@@ -219,7 +219,7 @@ fn a_target_of_weight_0_gets_no_requests() {
 }
 
 #[test]
-fn a_target_that_comes_back_starts_slowly() {
+fn a_recovered_target_starts_slowly() {
     let (old, new) = (Upstream::saying("old"), Upstream::saying("new"));
     let shares = ["slow-start-secs 600", ""].map(|slow_start| {
         let config = |targets: &str| {

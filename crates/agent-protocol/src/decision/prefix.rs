@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_say_no_denies_nothing() {
+    fn only_the_value_no_denies() {
         for payload in [
             "",
             "{",

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_told_by_its_place() {
+    fn invalid_json_is_reported_with_its_place() {
         for text in ["", "{", "{\"health\":{\"cpu_percent\":1}} x", "\u{feff}{}"] {
             assert_eq!(refusal(text).0, StatusCode::BAD_REQUEST, "{text}");
         }

@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_without_room_is_told_when_to_come_back() {
+    fn a_full_database_is_answered_with_retry_after() {
         let problem = Problem::from(Error::Store(control_app::StoreError::Unwritable));
         assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
         let answer = problem.write("id", &HeaderMap::new());
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn one_long_poll_too_many_is_told_when_to_come_back() {
+    fn one_long_poll_too_many_is_answered_with_retry_after() {
         let problem = Problem::from(Error::TooManyWaiters);
         assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(problem.code, ErrorCode::ServiceUnavailable);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_is_committed_reaches_the_database_file_beside_the_commits() {
+    async fn committed_pages_reach_the_database_file_during_commits() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&url(folder.path())).await.unwrap();
         let mut tx = store.begin_unsynced().await.unwrap();

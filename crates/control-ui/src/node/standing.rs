@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_told_in_one_sentence() {
+    fn nodes_are_summed_up_in_one_sentence() {
         use NodeStanding::{AsOrdered, Drifted, Enrolled, Moving, Silent, Unordered};
         for (counts, heading, rest) in [
             (&[][..], "No node has been enrolled yet.", ""),

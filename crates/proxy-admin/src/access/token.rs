@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_says_why() {
+    fn an_invalid_token_has_a_reason() {
         let cases = [
             (&b"short"[..], TokenError::TooShort(5)),
             (b"", TokenError::TooShort(0)),

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back_and_never_more() {
+    fn writes_are_read_back_and_nothing_more() {
         for time in [
             Duration::ZERO,
             Duration::from_nanos(99_999_999),

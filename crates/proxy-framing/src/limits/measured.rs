@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_yet_is_measured_as_far_as_it_came() {
+    fn an_unfinished_head_is_measured_as_far_as_it_arrived() {
         let [name, value, target, count, size] = FAULTS;
         for (fault, rest, so_far) in [
             (name, "", 11),

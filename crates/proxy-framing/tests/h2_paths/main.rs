@@ -300,7 +300,7 @@ fn a_fragment_becomes_a_path_that_the_parser_refuses() {
 }
 
 #[test]
-fn what_http1_would_refuse_is_left_to_the_parser() {
+fn sections_that_http1_would_refuse_are_left_to_the_parser() {
     let long = [&b"\x04\x7f\x82\x7f"[..], b"/", &[b'<'; 16_384]].concat();
     for section in [
         &b"\x04\x02<a"[..],

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_told_apart_in_pieces_of_any_size() {
+    fn requests_are_separated_in_pieces_of_any_size() {
         owes(GET, &[ResponseSize::Medium]);
         owes(
             &format!("{GET}{GET}"),

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_in_braces_stays_and_unknown_names_are_told() {
+    fn other_text_in_braces_stays_and_unknown_names_are_reported() {
         for text in [
             "",
             "plain",

@@ -83,7 +83,7 @@ fn a_test_whose_expectation_fails_says_what_was_decided() {
 }
 
 #[test]
-fn each_expectation_that_fails_is_told() {
+fn each_failed_expectation_is_reported() {
     let tests = r#"test "both" {
         request "GET" "/status"
         header "Accept" "text/html"

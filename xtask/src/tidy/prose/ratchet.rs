@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_above_their_maximum_are_told_with_their_places() {
+    fn figures_above_their_maximum_are_reported_with_their_places() {
         assert_eq!(
             rendered(&exceeded(&tree(), &Maxima::default())),
             [
