@@ -1,8 +1,8 @@
 //! Samples of workers.
 
-use super::scrape::Scrape;
-use super::text::Samples;
 use crate::limit_use::LimitSetting;
+use crate::scrape::Scrape;
+use crate::scrape::text::Samples;
 use crate::vocabulary::Protocol;
 use proxy_errors::LimitType;
 

@@ -1,7 +1,10 @@
 //! The data of a metrics page.
 
+pub(crate) mod snapshot;
+pub(crate) mod text;
+
 use crate::process::Process;
-use crate::snapshot::Snapshot;
+use crate::scrape::snapshot::Snapshot;
 use std::time::Duration;
 
 /// The version of the program.

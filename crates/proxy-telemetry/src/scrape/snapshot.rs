@@ -1,9 +1,9 @@
 //! The metrics of all workers, summed at one moment.
 
-use crate::exposition::text::labels_text;
 use crate::limit_use::LimitUse;
 use crate::metrics::reason_counters::ReasonTotals;
 use crate::metrics::{AgentTotal, RouteTotal, TargetTotal, UpstreamTotal, WorkerTotal};
+use crate::scrape::text::labels_text;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

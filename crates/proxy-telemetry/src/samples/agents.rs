@@ -1,8 +1,8 @@
 //! Samples of agents.
 
-use super::scrape::Scrape;
-use super::text::Samples;
 use crate::metrics::HistogramTotal;
+use crate::scrape::Scrape;
+use crate::scrape::text::Samples;
 use crate::vocabulary::AgentDecision;
 use agent_protocol::EventKind;
 

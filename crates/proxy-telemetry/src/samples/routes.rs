@@ -1,8 +1,8 @@
 //! Samples of routes.
 
-use super::scrape::Scrape;
-use super::text::Samples;
 use crate::metrics::RouteTotal;
+use crate::scrape::Scrape;
+use crate::scrape::text::Samples;
 
 pub(crate) fn requests(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     for (route, total) in &scrape.snapshot.routes {

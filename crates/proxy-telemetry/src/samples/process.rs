@@ -1,7 +1,7 @@
 //! Samples of the process.
 
-use super::scrape::{Build, Scrape};
-use super::text::Samples;
+use crate::scrape::text::Samples;
+use crate::scrape::{Build, Scrape};
 
 pub(crate) fn resident_bytes(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     if let Some(bytes) = scrape.process.resident_bytes {

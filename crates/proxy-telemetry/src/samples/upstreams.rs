@@ -1,8 +1,8 @@
 //! Samples of upstreams and their targets.
 
-use super::scrape::Scrape;
-use super::text::Samples;
 use crate::metrics::{TargetTotal, UpstreamTotal};
+use crate::scrape::Scrape;
+use crate::scrape::text::Samples;
 
 pub(crate) fn attempts(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     each(scrape, samples, |total| total.attempts);
