@@ -351,7 +351,7 @@ mod tests {
         let down = circle(&format!("b → b::c by `c::go`, {up}"));
         assert_eq!(found(&[bare, child]), down);
         assert_eq!(
-            found(&[parent, ("b/c.rs", "use crate::tidy::d::D;\n")]),
+            found(&[parent, ("b/c.rs", "use super::super::d::D;\n")]),
             [""; 0]
         );
     }
