@@ -101,18 +101,8 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
     if !dated {
         fields::write_line(&DATE, to.date, out);
     }
-    match framing {
-        Some(Framing::Length(length)) if !measured => {
-            out.extend_from_slice(b"content-length: ");
-            out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
-        Some(Framing::Chunked { .. }) => {
-            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
-        }
-        Some(Framing::UntilClose) => keeps = false,
-        Some(Framing::Length(_)) | None => {}
-    }
+    write_framing(framing, measured, out);
+    keeps &= framing != Some(Framing::UntilClose);
     if framing == Some(Framing::Length(0)) {
         framing = None;
     }
@@ -123,6 +113,22 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
     }
     out.extend_from_slice(b"\r\n");
     Written { framing, keeps }
+}
+
+/// Appends the field of the body's framing, unless its length was `measured` by a field before.
+#[inline]
+fn write_framing(framing: Option<Framing>, measured: bool, out: &mut Vec<u8>) {
+    match framing {
+        Some(Framing::Length(length)) if !measured => {
+            out.extend_from_slice(b"content-length: ");
+            out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        Some(Framing::Chunked { .. }) => {
+            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+        }
+        Some(Framing::Length(_) | Framing::UntilClose) | None => {}
+    }
 }
 
 /// Appends the fields of `to` that replace fields of the response.

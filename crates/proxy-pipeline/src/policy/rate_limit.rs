@@ -3,6 +3,7 @@
 use crate::exchange::Exchange;
 use crate::limits::route_limits::{RateLimitStatus, RateRule, RateSubject};
 use crate::record::error_log::{ErrorContext, note_observed};
+use crate::worker::state::Worker;
 use http::uri::PathAndQuery;
 use proxy_errors::{Detail, Problem};
 use proxy_limits::{ClientKey, RateDecision};
@@ -135,11 +136,23 @@ fn take_tokens(
             break;
         }
     }
-    let unix = worker.time.unix(now);
+    record_observed(exchange, &worker, &observed, now);
+    if let Some(decision) = nearest {
+        let status = RateLimitStatus::new(decision, worker.time.unix(now));
+        let shown = &mut exchange.record().rate;
+        if shown.as_ref().is_none_or(|shown| !shown.is_nearer(&status)) {
+            *shown = Some(status);
+        }
+    }
+    refusal.map_or(Ok(()), Err)
+}
+
+/// Writes the refusals of limits that only observe to the log.
+fn record_observed(exchange: &Exchange, worker: &Worker, observed: &[Problem], now: Duration) {
+    let record = &exchange.completion.record;
     for problem in observed {
-        let record = &exchange.completion.record;
         let context = ErrorContext {
-            at: unix,
+            at: worker.time.unix(now),
             took: Duration::ZERO,
             correlation_id: record.correlation_id.to_str().unwrap_or_default(),
             trace_id: record.trace_id.as_deref(),
@@ -150,19 +163,8 @@ fn take_tokens(
             head: None,
             route: exchange.completion.origin.route_id(record.parts),
         };
-        note_observed(&worker, &problem, &context);
+        note_observed(worker, problem, &context);
     }
-    if let Some(decision) = nearest {
-        let status = RateLimitStatus::new(decision, unix);
-        let nearest = &mut exchange.record().rate;
-        if nearest
-            .as_ref()
-            .is_none_or(|nearest| !nearest.is_nearer(&status))
-        {
-            *nearest = Some(status);
-        }
-    }
-    refusal.map_or(Ok(()), Err)
 }
 
 fn problem(rule: &RateRule, decision: RateDecision) -> Problem {
