@@ -216,11 +216,11 @@ fn read_by_flag(flags: &Command, long: &str, value: &str) -> Result<(), String> 
         return Ok(());
     };
     // Whether flags go together is seen once all of them are known.
-    let of_value = matches!(
+    let is_invalid_value = matches!(
         error.kind(),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation
     );
-    if !of_value {
+    if !is_invalid_value {
         return Ok(());
     }
     let text = error.to_string();

@@ -103,8 +103,8 @@ impl AddressBuckets {
         let Some(site) = self.site.as_ref().filter(|_| allowance.admitted) else {
             return Ok(allowance);
         };
-        let of_site = app.take_token(site, self.site_rate(), now).await?;
-        Ok(self.narrower(allowance, of_site))
+        let site_allowance = app.take_token(site, self.site_rate(), now).await?;
+        Ok(self.narrower(allowance, site_allowance))
     }
 
     /// The refusal for buckets of which one is known to be empty; does not query the database.
@@ -112,21 +112,21 @@ impl AddressBuckets {
         let rate = self.class.rate();
         let own = app.known_refusal(&self.own, rate, now);
         own.or_else(|| {
-            let of_site = app.known_refusal(self.site.as_ref()?, self.site_rate(), now)?;
+            let site_allowance = app.known_refusal(self.site.as_ref()?, self.site_rate(), now)?;
             Some(Allowance {
                 limit: rate.burst,
-                ..of_site
+                ..site_allowance
             })
         })
     }
 
-    fn narrower(&self, own: Allowance, of_site: Allowance) -> Allowance {
-        if of_site.admitted {
+    fn narrower(&self, own: Allowance, site_allowance: Allowance) -> Allowance {
+        if site_allowance.admitted {
             return own;
         }
         Allowance {
             limit: self.class.rate().burst,
-            ..of_site
+            ..site_allowance
         }
     }
 

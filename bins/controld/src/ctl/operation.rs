@@ -187,14 +187,14 @@ fn field(document: &Value, name: &str, schema: &Value) -> Field {
     let about = sentence(text(schema, "description"));
     let schema = plain(document, schema);
     let own = sentence(text(schema, "description"));
-    let of_items = schema.get("items").map(|items| plain(document, items));
-    let values = of_items.unwrap_or(schema).get("enum");
+    let item_schema = schema.get("items").map(|items| plain(document, items));
+    let values = item_schema.unwrap_or(schema).get("enum");
     let values = values.and_then(Value::as_array).into_iter().flatten();
     Field {
         name: name.to_owned(),
-        kind: kind(schema, of_items),
+        kind: kind(schema, item_schema),
         required: false,
-        is_id: text(of_items.unwrap_or(schema), "format") == "uuid",
+        is_id: text(item_schema.unwrap_or(schema), "format") == "uuid",
         about: (if about.is_empty() { own } else { about }) + &defaults(schema),
         values: values
             .filter_map(|value| Some(value.as_str()?.to_owned()))
@@ -214,13 +214,13 @@ fn defaults(schema: &Value) -> String {
     format!(" Absent fields: {}.", defaults.join(", "))
 }
 
-fn kind(schema: &Value, of_items: Option<&Value>) -> Kind {
+fn kind(schema: &Value, item_schema: Option<&Value>) -> Kind {
     match type_of(schema) {
         "string" => Kind::Text,
         "integer" => Kind::Integer,
         "number" => Kind::Number,
         "boolean" => Kind::Boolean,
-        "array" if of_items.is_some_and(|items| type_of(items) == "string") => Kind::Texts,
+        "array" if item_schema.is_some_and(|items| type_of(items) == "string") => Kind::Texts,
         _ => Kind::Json,
     }
 }

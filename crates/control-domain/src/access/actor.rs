@@ -356,10 +356,10 @@ pub(crate) fn higher_role(
     tenant: Tenant,
 ) -> Option<Role> {
     let own = roles.get(&tenant.org).copied()?;
-    let of_project = tenant
+    let project_role = tenant
         .project
         .and_then(|id| project_roles.get(&id).copied());
-    Some(of_project.map_or(own, |role| role.max(own)))
+    Some(project_role.map_or(own, |role| role.max(own)))
 }
 
 #[cfg(test)]

@@ -118,8 +118,8 @@ impl Frontend<'_> {
     ) -> Route {
         let service = Service::Upstream(backend.to_owned());
         let mut route = self.route(site, backend, service, condition);
-        let of_backend = policies.get(backend).map(|it| &it.policies);
-        route.policies = joined(&self.policies, of_backend);
+        let backend_policies = policies.get(backend).map(|it| &it.policies);
+        route.policies = joined(&self.policies, backend_policies);
         route
     }
 

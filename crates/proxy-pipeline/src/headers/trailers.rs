@@ -31,7 +31,7 @@ const CONNECTION_FIELDS: [HeaderName; 9] = [
 #[cold]
 pub(crate) fn for_targets(trailers: &mut HeaderMap) {
     let ours = [names::CORRELATION_ID, names::GRPC_TIMEOUT];
-    let of_the_head = [
+    let head_fields = [
         AUTHORIZATION,
         CACHE_CONTROL,
         CONTENT_ENCODING,
@@ -50,7 +50,7 @@ pub(crate) fn for_targets(trailers: &mut HeaderMap) {
         PROXY_AUTHORIZATION,
         RANGE,
     ];
-    for name in ours.iter().chain(&of_the_head) {
+    for name in ours.iter().chain(&head_fields) {
         trailers.remove(name);
     }
     remove_claims(trailers, false);

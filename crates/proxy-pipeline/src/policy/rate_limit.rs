@@ -45,8 +45,8 @@ pub(crate) fn check(
     if rates.is_empty() {
         return Ok(Checked::Whole);
     }
-    let mut of_stage = rates.iter().filter(|rule| stage.has(rule));
-    if of_stage.any(|rule| rule.shared.is_some()) {
+    let mut stage_rules = rates.iter().filter(|rule| stage.has(rule));
+    if stage_rules.any(|rule| rule.shared.is_some()) {
         return Ok(Checked::NotShared);
     }
     // Nothing has waited since the request began, before agents.
@@ -70,8 +70,8 @@ pub(crate) async fn check_shared(
     let answer = {
         let path = path(exchange);
         let subject = subject(exchange, &path);
-        let mut of_stage = rates.iter().filter(|rule| stage.has(rule));
-        of_stage.find_map(|rule| rule.ask(subject))
+        let mut stage_rules = rates.iter().filter(|rule| stage.has(rule));
+        stage_rules.find_map(|rule| rule.ask(subject))
     };
     let decided = match answer {
         Some(answer) => answer.await,
