@@ -1,6 +1,6 @@
 //! The texts of all files of a report.
 
-use crate::rendering::source_text::SourceText;
+use crate::report::rendering::source_text::SourceText;
 use proxy_model::{FileId, Sources};
 
 /// The text of every file of a report, safe for a terminal.

@@ -2,8 +2,8 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::Severity;
-use crate::rendering::source_text::{SourceText, is_unsafe};
-use crate::rendering::source_texts::SourceTexts;
+use crate::report::rendering::source_text::{SourceText, is_unsafe};
+use crate::report::rendering::source_texts::SourceTexts;
 use miette::{LabeledSpan, SourceCode};
 use proxy_model::Place;
 use std::fmt;
