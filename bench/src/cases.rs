@@ -78,7 +78,7 @@ const TLS: Setup = Setup {
 const CPU: &[Figure] = &[Figure::CpuMicros];
 const LATENCY: &[Figure] = &[Figure::P50Micros, Figure::P99Micros, Figure::P999Micros];
 
-/// All cases. Those with the same set-up are adjacent and use the same processes.
+/// All cases. Cases with the same set-up are adjacent and use the same processes.
 pub(crate) const CASES: &[Case] = &[
     peers("get-64", "GET 100 B, 64 connections", GET, CPU),
     peers(

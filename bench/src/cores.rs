@@ -10,7 +10,7 @@ pub(crate) struct Cores(Vec<usize>);
 
 impl Cores {
     /// From the operating system.
-    pub(crate) fn of_this_process() -> Result<Self, TaskError> {
+    pub(crate) fn for_this_process() -> Result<Self, TaskError> {
         let allowed = sched_getaffinity(None).map_err(|errno| TaskError::System {
             action: "ask which cores there are",
             source: errno.into(),
@@ -80,12 +80,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_starts_on_the_first_core_stays_there_and_nothing_else_does() {
-        let Ok(cores) = Cores::of_this_process() else {
+    fn only_processes_started_on_the_first_core_stay_there() {
+        let Ok(cores) = Cores::for_this_process() else {
             return;
         };
         let there = cores.on_first(1, || sched_getaffinity(None)).unwrap();
         assert_eq!(there.unwrap().count(), 1);
-        assert_eq!(Cores::of_this_process().unwrap(), cores);
+        assert_eq!(Cores::for_this_process().unwrap(), cores);
     }
 }

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn more_and_less_are_told_alike() {
+    fn increase_and_decrease_have_the_same_form() {
         assert_eq!(
             found(20_700.0, 9.0),
             [

@@ -61,7 +61,7 @@ const RISING: Duration = Duration::from_secs(3);
 /// Measures every scenario with every proxy, and prints a table.
 ///
 /// # Errors
-/// Those of the environment, and a wrong answer of proxyd to a bystander.
+/// Errors of the environment, and a wrong answer of proxyd to a bystander.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let build = ["build", "--locked", "--quiet", "--release", "--package"];
     command::run(workspace.cargo(&build).arg("proxyd"))?;
@@ -77,7 +77,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
             ("nginx", Program::Nginx),
             ("haproxy", Program::Haproxy),
         ] {
-            let outcome = measure(&environment, scenario, (name, program))?;
+            let outcome = measure(&environment, scenario, name, program)?;
             if name == OURS {
                 bad += outcome.bad;
             }
@@ -86,8 +86,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     }
     say(format!("\n{}", grid.plain()));
     if bad > 0 {
-        let told = format!("bench: {bad} wrong answers of proxyd to a bystander");
-        return Err(TaskError::Failed(told));
+        let failure = format!("bench: {bad} wrong answers of proxyd to a bystander");
+        return Err(TaskError::Failed(failure));
     }
     Ok(())
 }
@@ -95,7 +95,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
 fn measure(
     environment: &Environment,
     scenario: &Scenario,
-    (name, program): (&str, Program),
+    name: &str,
+    program: Program,
 ) -> Result<Outcome, TaskError> {
     let server = Server {
         name: name.to_owned(),

@@ -6,7 +6,7 @@ use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// How long, and which faults.
+/// Duration and kinds of faults.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Options {
     /// For how many seconds

@@ -60,7 +60,7 @@ pub(crate) struct Options {
     /// For how many seconds heartbeats are sent
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Where controld keeps its state
+    /// Database of controld
     #[arg(long, value_enum, default_value_t = Database::Sqlite)]
     database: Database,
 }
@@ -72,7 +72,7 @@ enum RealBundles {
     Harmless,
 }
 
-/// Where controld keeps its state.
+/// Database of controld.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Database {
     Sqlite,

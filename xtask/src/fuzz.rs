@@ -1,6 +1,5 @@
 //! `cargo xtask fuzz`: coverage-guided fuzzing of every parser.
 
-pub(crate) mod canonical;
 mod session;
 
 use self::session::Session;
@@ -59,7 +58,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     }
     say(Session::HEADING);
     sessions.iter().for_each(say);
-    let found = sessions.iter().filter_map(Session::complaint);
+    let found = sessions.iter().filter_map(Session::failure_line);
     if found.map(print_error).count() > 0 {
         return Err(TaskError::AlreadyReported);
     }

@@ -13,7 +13,7 @@ const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 /// Keys that take turns: each may send five requests a second.
 const KEYS: usize = 48;
 
-/// How much to ask.
+/// Number and seed of requests.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Requests of each operation and phase
@@ -33,7 +33,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     let controld = build(workspace)?;
     for database in databases() {
         say(format!("fuzz-api: on {}", database.kind));
-        fuzz(workspace, options, (&fuzzer, &controld), &database)?;
+        fuzz(workspace, options, &fuzzer, &controld, &database)?;
     }
     Ok(())
 }
@@ -48,7 +48,8 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, TaskError> {
 fn fuzz(
     workspace: &Workspace,
     options: &Options,
-    (fuzzer, controld): (&Path, &Path),
+    fuzzer: &Path,
+    controld: &Path,
     database: &Database,
 ) -> Result<(), TaskError> {
     let folder = tempfile::tempdir().map_err(|source| TaskError::System {

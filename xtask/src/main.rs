@@ -1,13 +1,11 @@
 //! Developer tasks: `cargo xtask <task>`.
 
-mod bench;
 mod chaos;
-mod demo;
 mod fleet;
 mod fuzz;
 mod fuzz_api;
 mod identity;
-mod package;
+mod program;
 mod reference;
 mod setup;
 mod soak;
@@ -50,21 +48,24 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Start proxyd between you and two small upstreams, until Ctrl-C
+    /// Start proxyd, controld and a fleet, until Ctrl-C; `--help` lists the options
+    #[command(disable_help_flag = true)]
     Demo {
-        /// Drive the demo with real clients, print a verdict per check, and exit
-        #[arg(long)]
-        check: bool,
-        /// Build proxyd with optimisation
-        #[arg(long)]
-        release: bool,
+        /// Options of the program `demo`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
     },
     /// Feed every parser what a coverage-guided fuzzer invents
     Fuzz(fuzz::Options),
     /// Ask the control plane what its description allows and what it forbids, on both databases
     FuzzApi(fuzz_api::Options),
-    /// Compare canonical XML of random documents with that of libxml2
-    Canonical(fuzz::canonical::Options),
+    /// Compare canonical XML of random documents with that of libxml2; `--help` lists the options
+    #[command(disable_help_flag = true)]
+    Canonical {
+        /// Options of the program `canonical`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Sign in by other projects' identity providers in Chromium, honest and lying ones, on both databases
     Identity(identity::Options),
     /// Reload and upgrade proxyd under load, and fail when any client notices
@@ -109,16 +110,16 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::Setup { bench } => setup::run(&workspace, bench),
         Task::Tidy => tidy::run(&workspace),
         Task::Reference { check } => reference::run(&workspace, check),
-        Task::Demo { check, release } => demo::run(&workspace, check, release),
+        Task::Demo { ref options } => program::run(&workspace, "demo", options),
         Task::Fuzz(ref options) => fuzz::run(&workspace, options),
         Task::FuzzApi(ref options) => fuzz_api::run(&workspace, options),
-        Task::Canonical(ref options) => fuzz::canonical::run(&workspace, options),
+        Task::Canonical { ref options } => program::run(&workspace, "canonical", options),
         Task::Identity(ref options) => identity::run(&workspace, options),
         Task::Soak(options) => soak::run(&workspace, options),
         Task::Chaos(options) => chaos::run(&workspace, options),
         Task::Fleet(ref options) => fleet::run(&workspace, options),
-        Task::Ship => bench::run(&workspace, &["ship"]),
-        Task::Package { ref options } => package::run(&workspace, options),
-        Task::Bench { ref options } => bench::run(&workspace, options),
+        Task::Ship => program::run(&workspace, "bench", &["ship"]),
+        Task::Package { ref options } => program::run(&workspace, "package", options),
+        Task::Bench { ref options } => program::run(&workspace, "bench", options),
     }
 }

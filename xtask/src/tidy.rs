@@ -1,29 +1,20 @@
 //! `cargo xtask tidy`: checks beyond the compiler's, all violations at once, and the figures.
 
 mod figures;
-mod folders;
 mod fuzzing;
 mod graph;
 mod items;
-mod layers;
 mod links;
-mod manifests;
-mod modules;
-mod naming;
-mod noise;
-mod opening;
 mod places;
 mod proofs;
-mod ratchet;
+mod prose;
 mod runner;
 mod settings;
-mod sizes;
 mod source;
+mod structure;
 mod threats;
 mod tree;
 mod violation;
-mod wording;
-mod words;
 
 use self::graph::Graph;
 use self::tree::Tree;
@@ -36,24 +27,24 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let tree = Tree::read(workspace)?;
     let graph = Graph::from_metadata(&workspace.metadata()?, workspace.root());
     let mut violations = [
-        folders::violations(&tree),
+        structure::folders::violations(&tree),
         fuzzing::violations(&tree),
         items::twins::violations(&tree),
-        layers::violations(&graph),
+        structure::layers::violations(&graph),
         links::violations(&tree),
-        manifests::violations(&tree, &graph),
-        modules::violations(&tree),
-        naming::violations(&tree),
-        noise::violations(&tree),
-        opening::violations(&tree),
+        structure::manifests::violations(&tree, &graph),
+        structure::modules::violations(&tree),
+        prose::naming::violations(&tree),
+        prose::noise::violations(&tree),
+        prose::opening::violations(&tree),
         places::violations(&tree),
         proofs::violations(&tree),
-        ratchet::violations(&tree)?,
+        prose::ratchet::violations(&tree)?,
         runner::violations(&tree),
         settings::violations(&tree),
-        sizes::violations(&tree),
+        structure::sizes::violations(&tree),
         threats::violations(&tree),
-        wording::violations(&tree),
+        prose::wording::violations(&tree),
     ]
     .concat();
     violations.sort();

@@ -31,7 +31,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Like [`Self::open`], without peers.
-    pub(crate) fn of_proxyd_alone(
+    pub(crate) fn for_proxyd_alone(
         environment: &'a Environment,
         effort: Effort,
     ) -> Result<Self, TaskError> {

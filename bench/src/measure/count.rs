@@ -168,7 +168,7 @@ SYSCALL[7,3](232) ... [async] --> Success(0x1) \n\
 SYSCALL[7,3](45) sys_recvfrom ( 9, 0x1, 8192, 0, 0x0, 0x0 ) --> [async] ... \n";
 
     #[test]
-    fn instructions_calls_and_clock_reads_are_told_apart() {
+    fn instructions_calls_and_clock_reads_are_counted_separately() {
         let counts = Counts {
             instructions: 500,
             system_calls: 2,

@@ -15,7 +15,7 @@ use xtask_kit::workspace::Workspace;
 /// A case without a result.
 pub(crate) fn rehearse(workspace: &Workspace, proxyd: PathBuf) -> Result<(), TaskError> {
     let environment = Environment::prepare(workspace, LoadBuild::Release, proxyd)?;
-    let mut comparison = Comparison::of_proxyd_alone(&environment, Effort::QUICK)?;
+    let mut comparison = Comparison::for_proxyd_alone(&environment, Effort::QUICK)?;
     for case in CASES
         .iter()
         .filter(|case| !matches!(case.plan, Plan::Count))

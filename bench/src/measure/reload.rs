@@ -22,7 +22,7 @@ use xtask_kit::task_error::TaskError;
 /// Interval of polling the proxy for the end of a reload.
 const TICK: Duration = Duration::from_millis(5);
 /// Maximum duration of one reload.
-const PATIENCE: Duration = Duration::from_secs(20);
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Reloads while requests arrive, in every round.
 pub(crate) fn repeat(
@@ -94,7 +94,7 @@ fn once(running: &Running) -> Result<Duration, TaskError> {
     running.signal(Signal::HUP)?;
     let watch = Stopwatch::start();
     while reloads(running)? <= before {
-        if watch.elapsed() > PATIENCE {
+        if watch.elapsed() > RELOAD_TIMEOUT {
             return Err(TaskError::Failed("it does not reload".to_owned()));
         }
         clock::pause(TICK);
@@ -106,7 +106,7 @@ fn once(running: &Running) -> Result<Duration, TaskError> {
 fn reloads(running: &Running) -> Result<f64, TaskError> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, running.ports.admin));
     let answer = RawClient::try_connect(address).map(|mut client| {
-        client.be_patient_for(PATIENCE);
+        client.be_patient_for(RELOAD_TIMEOUT);
         client.ask("GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
     });
     let answer = answer.map_err(|cause| {

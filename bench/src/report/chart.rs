@@ -80,8 +80,8 @@ fn group(body: &mut String, case: &CaseResult, figure: Figure, top: f64) -> f64 
                 BAR - 2.0
             ),
         );
-        let told = format!("{} ({:.0} %)", figure.written(value), part * 100.0);
-        text(body, LEFT + length + 6.0, baseline, &told);
+        let label = format!("{} ({:.0} %)", figure.written(value), part * 100.0);
+        text(body, LEFT + length + 6.0, baseline, &label);
         y += BAR;
     }
     y + GAP

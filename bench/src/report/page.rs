@@ -26,8 +26,8 @@ pub(crate) fn markdown(results: &Results, verdicts: &[Verdict]) -> String {
         parts.push(format!("## proxyd by itself\n\n{}", ours.markdown()));
     }
     parts.push(format!(
-        "## Targets\n\nWhat `bench/bench-targets.toml` asks for; `cargo xtask bench --gate` fails \
-         when a gate is missed. [Where one is, and why](performance-limits.md).\n\n{}",
+        "## Targets\n\nTargets of `bench/bench-targets.toml`; `cargo xtask bench --gate` fails when \
+         a gate is missed. [Missed gates, with reasons](performance-limits.md).\n\n{}",
         tables::targets(verdicts).markdown()
     ));
     if !remarks.is_empty() {

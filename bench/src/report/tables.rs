@@ -100,8 +100,8 @@ pub(crate) fn remarks(results: &Results) -> Vec<String> {
             }
         }
     }
-    let told = |(remark, cases): (String, Vec<&str>)| format!("{} {remark}", cases.join(", "));
-    remarks.into_iter().map(told).collect()
+    let row = |(remark, cases): (String, Vec<&str>)| format!("{} {remark}", cases.join(", "));
+    remarks.into_iter().map(row).collect()
 }
 
 fn remarks_on(entry: &EntryResult) -> impl Iterator<Item = String> {

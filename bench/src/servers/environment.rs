@@ -59,7 +59,7 @@ impl Environment {
         let load = build_load(workspace, &target, load)?;
         let results = target.join("bench");
         let environment = Self {
-            cores: Cores::of_this_process()?,
+            cores: Cores::for_this_process()?,
             root: workspace.root().to_owned(),
             folder: results.join("run"),
             results,

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_told() {
+    fn every_difference_is_reported() {
         differs(|c| c.answer_body_bytes = 99, "body is not");
         differs(|c| c.answer_body_intact = false, "body is not");
         differs(|c| c.answer_head.clear(), "content-type");

@@ -33,7 +33,7 @@ const LOG_LINES: usize = 6;
 /// A proxy's processes, killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// Where it listens.
+    /// Listening address.
     pub(crate) ports: Ports,
     /// The started process and its children.
     pub(crate) family: Vec<i32>,
@@ -91,11 +91,11 @@ impl Running {
             log,
             _agent: agent,
         };
-        let patience = match run {
+        let timeout = match run {
             Run::Bare => STARTING,
             Run::Counted(_) => STARTING_SLOWLY,
         };
-        running.await_listening(patience)?;
+        running.await_listening(timeout)?;
         running.family = meter::family(running.process());
         Ok(running)
     }
@@ -117,14 +117,14 @@ impl Running {
     /// for clients may miss it until one connects.
     fn stop(&mut self) -> Result<bool, TaskError> {
         let watch = Stopwatch::start();
-        let mut told: Option<Stopwatch> = None;
+        let mut reminded: Option<Stopwatch> = None;
         while watch.elapsed() < ENDING {
             if self.status()?.is_some() {
                 return Ok(true);
             }
-            if told.is_none_or(|told| told.elapsed() >= REMINDER) {
+            if reminded.is_none_or(|reminded| reminded.elapsed() >= REMINDER) {
                 self.signal(Signal::TERM)?;
-                told = Some(Stopwatch::start());
+                reminded = Some(Stopwatch::start());
             }
             clock::pause(TICK);
         }
@@ -135,13 +135,13 @@ impl Running {
         i32::try_from(self.child.id()).unwrap_or(i32::MAX)
     }
 
-    fn await_listening(&mut self, patience: Duration) -> Result<(), TaskError> {
+    fn await_listening(&mut self, timeout: Duration) -> Result<(), TaskError> {
         let watch = Stopwatch::start();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, self.ports.clients)).is_err() {
             if let Some(status) = self.status()? {
                 return Err(self.failed(&format!("ended ({status})")));
             }
-            if watch.elapsed() > patience {
+            if watch.elapsed() > timeout {
                 return Err(self.failed("does not listen"));
             }
             clock::pause(TICK);
@@ -162,12 +162,12 @@ impl Running {
         let lines: Vec<&str> = log.lines().map(str::trim).collect();
         let first = lines.len().saturating_sub(LOG_LINES);
         let end = lines.get(first..).unwrap_or_default().join(" / ");
-        let told = if end.is_empty() {
+        let message = if end.is_empty() {
             what.to_owned()
         } else {
             format!("{what}: {end}")
         };
-        TaskError::Failed(told)
+        TaskError::Failed(message)
     }
 }
 

@@ -11,7 +11,7 @@ const CONNECTIONS: u32 = 4;
 /// Requests of each connection, one after the other.
 const REQUESTS: u32 = 500;
 /// Time after which an answer counts as bad.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause between two requests of a connection.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -72,9 +72,9 @@ fn answer(stream: &mut Option<TcpStream>, port: u16, request: &str) -> io::Resul
 
 fn connect(port: u16) -> io::Result<TcpStream> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    let stream = TcpStream::connect_timeout(&address, REQUEST_TIMEOUT)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
     Ok(stream)
 }
 

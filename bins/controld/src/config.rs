@@ -216,11 +216,11 @@ fn read_by_flag(flags: &Command, long: &str, value: &str) -> Result<(), String> 
         return Ok(());
     };
     // Whether flags go together is seen once all of them are known.
-    let of_value = matches!(
+    let is_invalid_value = matches!(
         error.kind(),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation
     );
-    if !of_value {
+    if !is_invalid_value {
         return Ok(());
     }
     let text = error.to_string();
@@ -251,16 +251,16 @@ mod tests {
     fn faults(text: &str) -> Vec<(String, String)> {
         let read = ConfigFile::parse("controld.kdl", text, &Cli::command());
         let faults = read.err().map(|error| error.faults).unwrap_or_default();
-        let told = faults.into_iter().map(|fault| {
+        let lines = faults.into_iter().map(|fault| {
             let (start, length) = (fault.span.offset(), fault.span.len());
             let place = text.get(start..start + length).unwrap_or_default();
             (fault.message, place.to_owned())
         });
-        told.collect()
+        lines.collect()
     }
 
     #[test]
-    fn every_fault_is_told_with_its_place() {
+    fn every_fault_is_reported_with_its_place() {
         let text = "lisen \"127.0.0.1:1\"\ndata-dir 1 2\nlisten \"here\"\ndatabase { a }\n\
                     master-key-file a=1\ntls-cert \"a\"\ntls-cert \"b\"\n";
         let found = faults(text);

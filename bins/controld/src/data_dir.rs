@@ -1,7 +1,7 @@
 //! Contents of the data directory.
 
 use crate::cli::StateArgs;
-use crate::error_text::told;
+use crate::error_text::error_text;
 use crate::key_file::KeyFile;
 use control_store::{ObjectError, Objects, StoreError};
 use std::error::Error;
@@ -58,15 +58,22 @@ impl DataDir {
 
     /// An error of the folder, with its place.
     pub(crate) fn at_folder(&self, error: &dyn Error) -> String {
-        format!("--data-dir {}: {}", self.folder.display(), told(error))
+        format!(
+            "--data-dir {}: {}",
+            self.folder.display(),
+            error_text(error)
+        )
     }
 
     /// An error of the database, with its place. The URL is left out: it may have a password in it.
     pub(crate) fn at_database(&self, error: &StoreError) -> String {
-        let away = matches!(error, StoreError::Unavailable(_));
-        match (self.has_database_url, away) {
-            (true, true) => format!("--database: {}; start it, or name another one", told(error)),
-            (true, false) => format!("--database: {}", told(error)),
+        let is_unavailable = matches!(error, StoreError::Unavailable(_));
+        match (self.has_database_url, is_unavailable) {
+            (true, true) => format!(
+                "--database: {}; start it, or name another one",
+                error_text(error)
+            ),
+            (true, false) => format!("--database: {}", error_text(error)),
             (false, _) => self.at_folder(error),
         }
     }
@@ -74,7 +81,7 @@ impl DataDir {
     /// An error of the object store, with its place.
     pub(crate) fn at_objects(&self, error: &ObjectError) -> String {
         match &self.object_store_url {
-            Some(_) => format!("--object-store: {}", told(error)),
+            Some(_) => format!("--object-store: {}", error_text(error)),
             None => self.at_folder(error),
         }
     }
@@ -91,7 +98,7 @@ impl DataDir {
         if self.has_database_url {
             return Ok(None);
         }
-        let at_folder = |told: &str| format!("--data-dir {}: {told}", self.folder.display());
+        let at_folder = |reason: &str| format!("--data-dir {}: {reason}", self.folder.display());
         let mut options = File::options();
         options.write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(self.folder.join(LOCK_FILE)).map_err(|error| {

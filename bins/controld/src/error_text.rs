@@ -3,7 +3,7 @@
 use std::error::Error;
 
 /// The error with what caused it; what its cause says already is not said twice.
-pub(crate) fn told(error: &dyn Error) -> String {
+pub(crate) fn error_text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

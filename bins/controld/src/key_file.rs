@@ -46,12 +46,12 @@ impl KeyFile {
         secrets: Secrets,
         used: &BTreeSet<String>,
     ) -> Result<Sealer, Failure> {
-        let is_away = self.stamp().is_none();
-        if secrets == Secrets::Untouched && is_away {
+        let is_missing = self.stamp().is_none();
+        if secrets == Secrets::Untouched && is_missing {
             let key = MasterKey::new(&environment.random::<32>())?;
             return Ok(Sealer::new(vec![key])?);
         }
-        if is_away && !used.is_empty() {
+        if is_missing && !used.is_empty() {
             let way_out = "the secrets of the database need it: restore it from the backup";
             return Err(format!("there is no such file; {way_out}").into());
         }

@@ -1,17 +1,13 @@
 //! The control plane.
 
-mod admin;
-mod audit;
 mod background;
-mod backup;
-mod check;
 mod cli;
+mod commands;
 mod config;
 mod connections;
 mod ctl;
 mod data_dir;
 mod error_text;
-mod key;
 mod key_file;
 mod serve;
 mod state;
@@ -19,8 +15,9 @@ mod tls;
 mod trust;
 
 use crate::cli::{AdminCommand, AuditCommand, Cli, Command, KeyCommand};
+use crate::commands::{admin, audit, backup, check, key};
 use crate::config::ConfigFile;
-use crate::error_text::told;
+use crate::error_text::error_text;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use std::error::Error;
 use std::process::ExitCode;
@@ -56,7 +53,7 @@ async fn main() -> ExitCode {
     match run(&matches, read.as_ref()).await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {}", told(&*error));
+            eprintln!("error: {}", error_text(&*error));
             ExitCode::FAILURE
         }
     }

@@ -1,8 +1,8 @@
 //! Serving: the listener, the routes beside the interface, the work in the background, the end.
 
 use crate::background::Background;
-use crate::check::{Prepared, prepare, tell};
 use crate::cli::ServeArgs;
+use crate::commands::check::{Prepared, prepare, tell};
 use crate::config::ConfigFile;
 use crate::connections::Connections;
 use crate::state::{now, open_in};
@@ -122,7 +122,7 @@ fn sso_site(public_url: Option<String>, allows_private_addresses: bool) -> SsoSi
     }
 }
 
-/// Why there is no listener, and what to do.
+/// Error of a listener that cannot be opened, with its remedy.
 fn not_bound(setting: &str, listen: SocketAddr, error: &io::Error) -> String {
     let ways_out = [
         (

@@ -2,7 +2,7 @@
 
 use crate::cli::StateArgs;
 use crate::data_dir::DataDir;
-use crate::error_text::told;
+use crate::error_text::error_text;
 use crate::key_file::Secrets;
 use control_app::{App, Environment};
 use control_store::{Store, StoreError};
@@ -61,7 +61,7 @@ async fn open_with(data_dir: &DataDir, secrets: Secrets) -> Result<App, Box<dyn 
     };
     let at_key_file = |error: &dyn Error| {
         let file = data_dir.key_file.path().display();
-        format!("--master-key-file {file}: {}", told(error))
+        format!("--master-key-file {file}: {}", error_text(error))
     };
     let sealer = data_dir.key_file.sealer(&ENVIRONMENT, secrets, &used);
     let sealer = sealer.map_err(|error| at_key_file(&*error))?;

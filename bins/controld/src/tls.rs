@@ -92,7 +92,7 @@ fn read(
         challenges: None,
     };
     ServerTls::load(settings, tickets, now).map_err(|errors| {
-        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        told.join("\n")
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        lines.join("\n")
     })
 }

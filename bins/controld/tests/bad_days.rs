@@ -225,7 +225,7 @@ fn a_database_that_is_killed_under_writes_loses_nothing() {
 }
 
 #[test]
-fn a_database_that_becomes_read_only_is_told_and_used_again() {
+fn a_database_that_becomes_read_only_is_reported_and_used_again() {
     let postgres = Postgres::start();
     let installation = Installation::new(&postgres.create_database());
     let program = installation.start(CONTROLD, "one");
@@ -304,7 +304,7 @@ fn a_replica_goes_on_beside_a_newer_version_and_does_not_start_after_it() {
 }
 
 #[test]
-fn a_full_disk_loses_nothing_and_is_told() {
+fn a_full_disk_loses_nothing_and_is_reported() {
     let database = Database::sqlite();
     let installation = Installation::new(&database.url);
     // Its files may not grow over 2 MiB (4 MiB by a shell that counts in KiB).

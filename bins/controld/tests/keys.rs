@@ -207,7 +207,7 @@ fn seal_until(stop: &AtomicBool, client: &Client, path: &str) -> Vec<u16> {
 }
 
 #[test]
-fn a_key_is_rotated_under_load_while_a_node_is_away() {
+fn a_key_is_rotated_under_load_while_a_node_is_offline() {
     for database in databases() {
         let world = World::new(database);
         let mut program = Program::start(CONTROLD, &world.arguments());

@@ -41,7 +41,7 @@ struct World {
 
 impl World {
     fn new(database: Database) -> Self {
-        lay_down(&database, (Path::new(MIGRATIONS), LAST_MIGRATION), ROWS);
+        lay_down(&database, Path::new(MIGRATIONS), LAST_MIGRATION, ROWS);
         Self::without_rows(database)
     }
 

@@ -42,7 +42,7 @@ fn set_up(program: &mut Program) -> Value {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_a_kill() {
+fn acknowledged_writes_survive_a_kill() {
     for database in databases() {
         let folder = tempfile::tempdir().unwrap();
         let arguments = arguments(folder.path(), &database);
@@ -373,7 +373,7 @@ fn a_stop_ends_long_polls() {
 }
 
 #[test]
-fn it_tells_how_it_is() {
+fn it_reports_its_health() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::sqlite();
     let mut program = Program::start(CONTROLD, &arguments(folder.path(), &database));
@@ -384,7 +384,7 @@ fn it_tells_how_it_is() {
     let metrics = client.get("/metrics").text;
     let counted = "control_requests_total{route=\"/api/v1/orgs\",status=\"401\"} 1";
     assert!(metrics.contains(counted), "{metrics}");
-    // Those that count failures appear with the first one; clocks are compared with PostgreSQL only.
+    // Counters of failures appear with the first failure; clocks are compared with PostgreSQL only.
     let of_failures = ["tls_", "_failures", "rate_limited", "clock_offset"];
     for metric in control_app::metric::METRICS {
         let name = metric.name;

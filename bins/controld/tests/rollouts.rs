@@ -307,7 +307,7 @@ fn a_command_line_follows_a_rollout_to_its_end() {
 }
 
 #[test]
-fn a_command_line_tells_why_a_rollout_came_back() {
+fn a_command_line_shows_why_a_rollout_rolled_back() {
     let database = Database::sqlite();
     let world = World::new(&database);
     let bad = world.bundle(83);

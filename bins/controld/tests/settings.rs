@@ -110,7 +110,7 @@ fn guess(program: &Program, client: &str) -> u16 {
     guess.send("GET", "/api/v1/orgs", &fields, None).status
 }
 
-/// How many wrong credentials are compared until one is not. The bucket holds 60, and fills by five a second
+/// Number of wrong credentials that are compared before the lockout. The bucket holds 60, and fills by five a second
 /// meanwhile.
 fn guesses_until_refused(program: &Program, clients: impl Iterator<Item = String>) -> usize {
     let statuses = clients.take(1_000).map(|client| guess(program, &client));
@@ -176,7 +176,7 @@ fn a_session_behind_a_balancer_is_sent_by_tls_alone() {
 }
 
 #[test]
-fn what_the_setup_link_shows_is_kept_nowhere() {
+fn the_secret_of_the_setup_link_is_not_stored() {
     let folder = Folder::new();
     let data = folder.path("data");
     let mut program = Program::start(CONTROLD, &["--data-dir", &data]);
@@ -189,7 +189,7 @@ fn what_the_setup_link_shows_is_kept_nowhere() {
 }
 
 #[test]
-fn a_fault_is_told_with_its_line() {
+fn a_fault_is_reported_with_its_line() {
     let folder = Folder::new();
     let data = folder.path("data");
     let good = folder.check(&format!("data-dir \"{data}\"\nlisten \"127.0.0.1:0\"\n"));
@@ -243,7 +243,7 @@ fn a_fault_is_told_with_its_line() {
 }
 
 #[test]
-fn what_check_refuses_does_not_start() {
+fn a_configuration_that_check_refuses_does_not_start() {
     let folder = Folder::new();
     let data = folder.path("data");
     let refused = run(&["--data-dir", &data, "--listen", "0.0.0.0:0"]);
@@ -567,7 +567,7 @@ fn a_command_about_a_control_plane_makes_none() {
 }
 
 #[test]
-fn secrets_without_their_key_are_told_of_at_the_start() {
+fn secrets_without_their_key_are_reported_at_the_start() {
     let folder = Folder::new();
     let (data, key) = (folder.path("data"), folder.path("data/master.key"));
     let password = folder
@@ -663,7 +663,7 @@ fn a_folder_that_cannot_be_written_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_told_of_at_once() {
+fn a_file_that_is_no_database_is_reported_at_once() {
     let folder = Folder::new();
     let data = folder.path("data");
     fs::create_dir(&data).unwrap();

@@ -115,7 +115,7 @@ fn slipped(
 ) -> Vec<(Hurt, RolloutOutcome)> {
     let mut slipped = Vec::new();
     for wave in tried.chunks(fleet.options().groups) {
-        let outcomes = world.operator.try_hurts(fleet, wave, (0, pace));
+        let outcomes = world.operator.try_hurts(fleet, wave, 0, pace);
         for (hurt, outcome) in wave.iter().zip(outcomes) {
             let verdict = if outcome.was_stopped() {
                 "stopped"

@@ -173,7 +173,7 @@ impl<'a> Exchange<'a> {
             return Ok(());
         }
         self.seq += 1;
-        self.send_piece(kind, data, (last, truncated))?;
+        self.send_piece(kind, data, last, truncated)?;
         self.await_decision(kind, is_chunk)
     }
 
@@ -181,7 +181,8 @@ impl<'a> Exchange<'a> {
         &mut self,
         kind: EventKind,
         data: &[u8],
-        (last, truncated): (bool, bool),
+        last: bool,
+        truncated: bool,
     ) -> Result<(), String> {
         let chunk = BodyChunk {
             id: self.id,
@@ -208,13 +209,13 @@ impl<'a> Exchange<'a> {
         }
         let part = vec![b'x'; MAX_PART_BYTES];
         self.seq += 1;
-        self.send_piece(kind, &part, (false, false))?;
+        self.send_piece(kind, &part, false, false)?;
         let other = self.client.next_id();
         ask(self.client, request(settings, other, &[], false))?;
         complete(self.client, self.wants, other)?;
-        self.send_piece(kind, &part, (false, false))?;
+        self.send_piece(kind, &part, false, false)?;
         self.client.expect_quiet()?;
-        self.send_piece(kind, b"end", (true, false))?;
+        self.send_piece(kind, b"end", true, false)?;
         self.await_decision(kind, false)
     }
 
@@ -223,7 +224,7 @@ impl<'a> Exchange<'a> {
         self.seq += 1;
         if !self.is_over(EventKind::RequestBody) {
             let part = vec![b'x'; MAX_PART_BYTES];
-            self.send_piece(EventKind::RequestBody, &part, (false, false))?;
+            self.send_piece(EventKind::RequestBody, &part, false, false)?;
         }
         cancel(self.client, self.id)
     }

@@ -1,5 +1,8 @@
 //! An agent's answer to an event.
 
+pub(crate) mod message;
+pub(crate) mod prefix;
+
 use crate::bytes::BodyData;
 use crate::event::EventKind;
 use crate::header::{Header, HeaderEdit};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Nesting that is read of a `MessagePack` value; messages need four levels.
 const MAX_DEPTH: usize = 32;
 
-/// How payloads are written after the handshake, which is always JSON.
+/// Encoding of payloads after the handshake, which is always JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Encoding {
     /// JSON in UTF-8.

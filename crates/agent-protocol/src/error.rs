@@ -1,4 +1,4 @@
-//! Why a frame or a message was refused.
+//! Error of a refused frame or message.
 
 use crate::frame::FrameError;
 use crate::id::RequestId;
@@ -38,7 +38,7 @@ impl From<FrameError> for DecodeError {
     }
 }
 
-/// Why a message could not be encoded. Nothing was appended.
+/// Error of a message that could not be encoded. Nothing was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EncodeError {
     /// The frame would be longer than the other side accepts.

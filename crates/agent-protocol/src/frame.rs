@@ -99,7 +99,7 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
 }
 
-/// Why bytes are not the beginning of a frame. The connection cannot be read any further.
+/// Error of bytes that are not the beginning of a frame. The connection cannot be read any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum FrameError {
     /// The length has no room for the type.

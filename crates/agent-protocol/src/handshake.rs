@@ -95,7 +95,7 @@ pub struct Wants {
     pub completion: bool,
 }
 
-/// How an agent gets bodies.
+/// Delivery of bodies to an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BodyMode {
@@ -108,7 +108,7 @@ pub enum BodyMode {
     Chunks,
 }
 
-/// Why an agent's answer does not fit the offer.
+/// Mismatch between an agent's answer and the offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum WelcomeError {
     /// The id is not 0.

@@ -32,7 +32,7 @@ pub fn is_protected(name: &str) -> bool {
     PROTECTED_NAMES.contains(&name)
 }
 
-/// Why a header is refused.
+/// Reason to refuse a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum HeaderError {
     /// The name is empty, or has a byte that is not of a token (RFC 9110, section 5.1).

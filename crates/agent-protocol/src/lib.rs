@@ -38,8 +38,6 @@
 mod bounded;
 mod bytes;
 mod decision;
-mod decision_message;
-mod decision_prefix;
 mod encoding;
 mod error;
 mod event;
@@ -54,9 +52,9 @@ mod schema;
 mod text;
 
 pub use bytes::BodyData;
+pub use decision::message::DecisionMessage;
+pub use decision::prefix::DecisionPrefix;
 pub use decision::{Allow, Block, Challenge, Decision, MAX_CHALLENGES, MAX_REASON_BYTES, Redirect};
-pub use decision_message::DecisionMessage;
-pub use decision_prefix::DecisionPrefix;
 pub use encoding::Encoding;
 pub use error::{DecodeError, DecodeErrorKind, EncodeError};
 pub use event::{

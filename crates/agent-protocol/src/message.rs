@@ -1,6 +1,6 @@
 //! The messages of each side.
 
-use crate::decision_message::DecisionMessage;
+use crate::decision::message::DecisionMessage;
 use crate::encoding::Encoding;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::event::{BodyChunk, Cancel, Completion, RequestHeaders, ResponseHeaders};
@@ -31,7 +31,7 @@ pub enum ProxyMessage<'a> {
     Completion(Completion<'a>),
     /// The end of the agent's part in a request.
     Cancel(Cancel),
-    /// Why the proxy closes the connection.
+    /// Reason of the proxy to close the connection.
     Error(ErrorMessage<'a>),
 }
 

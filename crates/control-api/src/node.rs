@@ -281,9 +281,7 @@ pub(crate) async fn rotate_key(
     } else {
         KeyRotation::AtFirstUse
     };
-    let rotated = app
-        .rotate_node_key(&call, (project, node), rotation)
-        .await?;
+    let rotated = app.rotate_node_key(&call, project, node, rotation).await?;
     let (version, key) = rotated;
     let view = RotatedKeyView {
         node_id: node,

@@ -187,7 +187,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`]
+    /// [`Error::Stopped`] if the program stops meanwhile.
     pub async fn parse<T: Send + 'static>(
         &self,
         owner: Uuid,
@@ -210,7 +210,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyReportBytes`]
+    /// [`Error::TooManyReportBytes`] if one of the two budgets is used up.
     pub fn take_report_bytes(
         &self,
         actor: &Actor,
@@ -436,7 +436,7 @@ impl App {
     }
 }
 
-/// Where the project is, if it exists.
+/// Tenant of the project, if it exists.
 pub(crate) async fn tenant(tx: &mut Transaction, project: ProjectId) -> Result<Tenant, Error> {
     let found = tx.project(project).await?.ok_or(Refusal::NotFound)?;
     Ok(found.value.tenant())

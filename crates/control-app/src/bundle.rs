@@ -31,11 +31,11 @@ const MAX_DEFINITIONS: i64 = 1_000;
 pub struct NewBundle {
     /// Name for its purpose.
     pub name: String,
-    /// Where its files come from.
+    /// Origin of its files.
     pub source: BundleSource,
 }
 
-/// Where the files of a bundle come from.
+/// Origin of the files of a bundle.
 #[derive(Clone, Debug)]
 pub enum BundleSource {
     /// These; the configuration begins in `proxy.kdl`.
@@ -70,7 +70,7 @@ impl App {
         let draft = Bundle::create(&call.actor, tenant, id, &name, call.now)?;
         let files = source_files(&mut tx, call, tenant, source).await?;
         let certificates = certificates(&files);
-        self.check_quota(&mut tx, tenant.org, (QuotaKind::Bundles, 1))
+        self.check_quota(&mut tx, tenant.org, QuotaKind::Bundles, 1)
             .await?;
         // Neither a connection nor, on SQLite, the writer's place is held while files are checked.
         drop(tx);

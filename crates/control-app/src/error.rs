@@ -1,11 +1,11 @@
-//! Why a command was not carried out.
+//! Error of a command.
 
 use control_auth::{AuthError, CertificateError, SealError};
 use control_bundle::BundleError;
 use control_domain::Refusal;
 use control_store::{ObjectError, StoreError};
 
-/// Why a command was not carried out.
+/// Error of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The identity of the actor could not be established.

@@ -6,7 +6,7 @@ use metrics::{
 };
 use std::fmt::Write as _;
 
-/// How a metric's value moves.
+/// Kind of a metric: the way in which its value changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     /// It only grows.
@@ -22,7 +22,7 @@ pub enum MetricKind {
 pub struct Metric {
     /// The name, with the prefix `control_`.
     pub name: &'static str,
-    /// How its value moves.
+    /// Kind of the metric.
     pub kind: MetricKind,
     /// Its labels.
     pub labels: &'static [&'static str],

@@ -66,7 +66,7 @@ impl App {
         if let Actor::Enrolment { id: token, .. } = call.actor {
             let by = (token, call.client_ip);
             if let Some(known) = tx.node_without_heartbeat(project, &name, by).await? {
-                return self.register_again(tx, call, (project, known)).await;
+                return self.register_again(tx, call, project, known).await;
             }
             if !tx.use_enrolment_token(token, call.now).await? {
                 return Err(Refusal::Ended.into());
@@ -82,7 +82,7 @@ impl App {
         self.hold_quota(&mut tx, tenant.org, QuotaKind::Nodes)
             .await?;
         if let Actor::Enrolment { id: token, .. } = call.actor {
-            tx.note_enrolment(id, (token, call.client_ip)).await?;
+            tx.note_enrolment(id, token, call.client_ip).await?;
         }
         let signing_keys = tx.verifying_signing_keys(tenant.org).await?;
         tx.note_change(created(&node));
@@ -100,13 +100,14 @@ impl App {
         &self,
         mut tx: Transaction,
         call: &Call,
-        (project, id): (ProjectId, NodeId),
+        project: ProjectId,
+        id: NodeId,
     ) -> Result<RegisteredNode, Error> {
         let found = find(&mut tx, project, id).await?;
         let key = self.new_secret();
         let (tenant, hash) = (found.value.tenant, key.hash());
         let since = end_of_tokens(&mut tx, call, id).await?;
-        tx.reset_node_key(id, &hash, (since, found.version)).await?;
+        tx.reset_node_key(id, &hash, since, found.version).await?;
         let signing_keys = tx.verifying_signing_keys(tenant.org).await?;
         self.commit(tx, call, "node.registered_again", tenant, id.0)
             .await?;
@@ -132,7 +133,7 @@ impl App {
         Ok(tx.nodes(project, filter, since, page).await?)
     }
 
-    /// How many nodes a project has.
+    /// Number of nodes of a project.
     pub async fn count_nodes(&self, call: &Call, project: ProjectId) -> Result<NodeCounts, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
@@ -212,7 +213,8 @@ impl App {
     pub async fn rotate_node_key(
         &self,
         call: &Call,
-        (project, id): (ProjectId, NodeId),
+        project: ProjectId,
+        id: NodeId,
         rotation: KeyRotation,
     ) -> Result<(i64, Secret), Error> {
         let mut tx = self.store.begin().await?;
@@ -226,7 +228,7 @@ impl App {
             KeyRotation::AtFirstUse => tx.add_node_key(id, &hash, version).await?,
             KeyRotation::Immediate => {
                 let since = end_of_tokens(&mut tx, call, id).await?;
-                tx.reset_node_key(id, &hash, (since, version)).await?
+                tx.reset_node_key(id, &hash, since, version).await?
             }
         };
         let tenant = found.value.tenant;

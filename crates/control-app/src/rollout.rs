@@ -32,12 +32,12 @@ const ORDER_CHUNK: i64 = 200;
 /// Nodes that are named one by one.
 const MAX_NAMED: usize = 1_000;
 
-/// Which nodes of the project.
+/// Selection of nodes of the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeSelection {
     /// These.
     Named(Vec<NodeId>),
-    /// Those with all of these labels; none: all nodes.
+    /// Nodes with all of these labels; none: all nodes.
     Labelled(BTreeMap<String, String>),
 }
 
@@ -130,10 +130,10 @@ impl App {
         if let Some(condition) = &rollout.condition {
             self.check_address("prometheus.url", &condition.url)?;
         }
-        check_bundle(&mut tx, (project, bundle)).await?;
+        check_bundle(&mut tx, project, bundle).await?;
         tx.insert_rollout(&rollout).await?;
-        let nodes = choose(&mut tx, (id, project), selection).await?;
-        require_chosen_holders(&mut tx, (id, project), bundle).await?;
+        let nodes = choose(&mut tx, id, project, selection).await?;
+        require_chosen_holders(&mut tx, id, project, bundle).await?;
         let rollout = rollout.plan(nodes)?;
         tx.number_batches(id, rollout.batch_size).await?;
         let version = tx.update_rollout(&rollout, 1).await?;
@@ -173,9 +173,9 @@ impl App {
             check_policy(&mut tx, (place.0, found.value.bundle), call.now).await?;
         }
         if change.rollout.state == RolloutState::Running {
-            check_bundle(&mut tx, (place.0, found.value.bundle)).await?;
+            check_bundle(&mut tx, place.0, found.value.bundle).await?;
         }
-        let stored = self.store_change(tx, call, (&change, None), found.version);
+        let stored = self.store_change(tx, call, &change, None, found.version);
         let version = stored.await?;
         Ok(Versioned {
             value: change.rollout,
@@ -282,7 +282,8 @@ impl App {
         &self,
         mut tx: Transaction,
         call: &Call,
-        (change, seen): (&RolloutChange, Option<&Observation>),
+        change: &RolloutChange,
+        seen: Option<&Observation>,
         version: i64,
     ) -> Result<i64, Error> {
         let RolloutChange { rollout, event } = change;
@@ -366,7 +367,7 @@ impl App {
             // Revoked since the step was decided on: the next one leads the nodes back.
             return Err(StoreError::Stale.into());
         }
-        let nodes = tx.pending_nodes((rollout.id, number), ORDER_CHUNK).await?;
+        let nodes = tx.pending_nodes(rollout.id, number, ORDER_CHUNK).await?;
         for node in &nodes {
             tx.note_previous(rollout.id, *node).await?;
         }
@@ -469,10 +470,7 @@ async fn keep_figures(
     Ok(())
 }
 
-async fn check_bundle(
-    tx: &mut Transaction,
-    (project, id): (ProjectId, BundleId),
-) -> Result<(), Error> {
+async fn check_bundle(tx: &mut Transaction, project: ProjectId, id: BundleId) -> Result<(), Error> {
     let found = bundle::find(tx, (project, id)).await;
     let found = found.map_err(|error| {
         if matches!(error, Error::Refused(Refusal::NotFound)) {
@@ -493,7 +491,8 @@ async fn check_bundle(
 
 async fn choose(
     tx: &mut Transaction,
-    (id, project): (RolloutId, ProjectId),
+    id: RolloutId,
+    project: ProjectId,
     selection: NodeSelection,
 ) -> Result<i64, Error> {
     let nodes: BTreeSet<NodeId> = match selection {

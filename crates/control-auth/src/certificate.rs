@@ -31,7 +31,7 @@ pub struct CheckedCertificate {
     pub fingerprint: String,
 }
 
-/// Why a chain or a key is refused.
+/// Error of a refused chain or key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
     /// More than any chain needs.

@@ -1,6 +1,6 @@
-//! Why bytes prove nothing.
+//! Error of an invalid credential.
 
-/// Why bytes prove nothing.
+/// Error of an invalid credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
     /// The bytes do not have the form of a key, a signature or a hash.

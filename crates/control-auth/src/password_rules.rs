@@ -13,7 +13,7 @@ const MIN_WORD_CHARS: usize = 3;
 /// Letters and digits that must be left of a password without the user's own words.
 const MIN_OTHER_CHARS: usize = 6;
 
-/// Why a new password is refused.
+/// Reason to refuse a new password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordFault {
     /// Too short or too long.

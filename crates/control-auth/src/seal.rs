@@ -29,7 +29,7 @@ pub struct Sealed {
     pub text: String,
 }
 
-/// Why a secret cannot be sealed or opened.
+/// Error of sealing or opening a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
     /// A key file without a key.

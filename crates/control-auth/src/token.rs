@@ -12,7 +12,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, deco
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// How long a token is valid: 12 hours.
+/// Lifetime of a token: 12 hours.
 pub const TOKEN_LIFETIME: SignedDuration = SignedDuration::from_hours(12);
 /// Clocks of replicas may differ by this much.
 const MAX_SKEW: SignedDuration = SignedDuration::from_secs(60);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_our_form_is_malformed() {
+    fn any_other_form_is_malformed() {
         let start = Timestamp::from_second(1_000_000).unwrap();
         let claims = claims(start);
         let kid = claims.kid;

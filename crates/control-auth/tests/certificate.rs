@@ -60,7 +60,7 @@ fn a_chain_with_its_key_is_accepted() {
 }
 
 #[test]
-fn what_does_not_belong_together_is_refused() {
+fn a_chain_and_a_key_that_do_not_match_are_refused() {
     let (root, stranger) = (authority(), authority());
     let leaf = signed(params(&["a.example.com"], false), &root);
     let nameless = signed(params(&[], false), &root);

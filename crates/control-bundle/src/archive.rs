@@ -85,7 +85,7 @@ fn check(entries: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleError> {
     check_folders(entries)
 }
 
-/// How much an archive of this size may unpack to, and what it is refused for beyond.
+/// Maximum unpacked size of an archive of this size, and the error beyond it.
 fn most_unpacked(archive_bytes: usize) -> (usize, BundleError) {
     let by_ratio = FREE_BYTES + archive_bytes.saturating_mul(MAX_RATIO);
     if by_ratio < MAX_UNPACKED_BYTES {

@@ -14,7 +14,7 @@ pub const ENTRY_FILE: &str = "proxy.kdl";
 const FOLDER: &str = "files/";
 const MANIFEST: &str = "manifest.json";
 const SBOM: &str = "sbom.cdx.json";
-/// How every kind of private key ends its first line. [RFC 7468 §10]
+/// End of the first line of every kind of private key. [RFC 7468 §10]
 const PRIVATE_KEY: &[u8] = b"PRIVATE KEY-----";
 
 /// Files by name; `/` separates folders.

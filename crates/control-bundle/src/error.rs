@@ -1,10 +1,10 @@
-//! Why files cannot be a bundle, or an archive is refused.
+//! Errors of packing a bundle, or of a refused archive.
 
 use crate::bounds::{
     MAX_ARCHIVE_BYTES, MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, MAX_NAME_BYTES, MAX_UNPACKED_BYTES,
 };
 
-/// Why files cannot be a bundle, or an archive is refused.
+/// Errors of packing a bundle, or of a refused archive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BundleError {
     /// The archive's own size.
@@ -74,7 +74,7 @@ pub enum BundleError {
     Signature,
 }
 
-/// Why a file's name is refused.
+/// Reason to refuse a file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Not a single byte.

@@ -51,7 +51,7 @@ fn the_same_files_give_the_same_bytes() {
 }
 
 #[test]
-fn what_is_packed_is_unpacked() {
+fn packed_files_are_unpacked_unchanged() {
     let files = files(&[("proxy.kdl", b"listeners {}"), ("a/b.html", b"<p>")]);
     let contents = unpack(&pack(&files, &requirements()).unwrap()).unwrap();
     assert_eq!(contents.files, files);

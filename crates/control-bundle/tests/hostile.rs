@@ -256,7 +256,7 @@ fn the_manifest_has_the_last_word() {
 }
 
 #[test]
-fn what_is_no_archive_is_refused() {
+fn an_invalid_archive_is_refused() {
     let good = valid();
     let tar = zstd::decode_all(good.as_slice()).unwrap();
     let cut = &good[..good.len() / 2];

@@ -27,7 +27,7 @@ const MAX_REASON_CHARS: usize = 200;
 /// A longer `ETag` counts as none.
 const MAX_TAG_BYTES: usize = 256;
 
-/// Why there is no answer that can be used.
+/// Error of a request without a usable answer.
 #[derive(Debug)]
 pub(crate) enum ChannelError {
     /// 401

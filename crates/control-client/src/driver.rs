@@ -54,9 +54,9 @@ pub struct Client {
     active_files: Option<UnpackedFiles>,
     /// The edit of them that the last report told of.
     last_alteration: Option<String>,
-    /// Those that were fetched last.
+    /// Certificates that were fetched last.
     certificates: Certificates,
-    /// Those of the bundle in force.
+    /// Certificates of the active bundle.
     served: Certificates,
     /// None for a node without a disk.
     sealed: Option<SealedCertificates>,
@@ -80,7 +80,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError`]
+    /// [`ClientError`] if the folder, its state or the client for HTTP cannot be used.
     pub fn open(settings: Settings) -> Result<(Self, Option<Started>), ClientError> {
         let storage = Storage::open(&settings.data_dir)?;
         let http = channel::client(&settings)?;
@@ -177,7 +177,7 @@ impl Client {
         now: Duration,
     ) -> Outcome {
         match self.machine.trial_left(now) {
-            Some(left) if action.asks_the_control_plane() => {
+            Some(left) if action.is_request() => {
                 let performed = timeout(left, self.perform(action, host)).await;
                 performed.unwrap_or(Outcome::Failed(None))
             }
@@ -274,7 +274,7 @@ impl Client {
 
     async fn perform(&mut self, action: &Action, host: &mut impl Host) -> Outcome {
         let outcome = self.attempt(action, host).await;
-        if action.asks_the_control_plane() {
+        if action.is_request() {
             self.connected = matches!(outcome, Ok(_) | Err(ChannelError::Refused(_)));
             if !matches!(outcome, Err(ChannelError::Failed(..))) {
                 self.last_contact = Some(Timestamp::now());

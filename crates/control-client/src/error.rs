@@ -1,10 +1,10 @@
-//! Why an order is refused, or the client cannot work.
+//! Errors of a refused order, and of a client that cannot start.
 
 use control_wire::SigningKeyId;
 use std::io;
 use std::path::PathBuf;
 
-/// Why an order is not carried out.
+/// Error of an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// It is for another node.
@@ -29,7 +29,7 @@ pub enum OrderError {
     Signature,
 }
 
-/// Why the client cannot begin.
+/// Error of the start of the client.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The folder for identity and bundles cannot be used.

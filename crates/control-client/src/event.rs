@@ -57,7 +57,7 @@ impl EventKind {
     }
 }
 
-/// Why an order or its bundle was refused.
+/// Reason to refuse an order or its bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
     /// The order is for another node.

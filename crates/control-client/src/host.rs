@@ -41,7 +41,7 @@ pub trait Host: Send {
         drop(seen);
     }
 
-    /// How the machine is, and what it served since the last activation.
+    /// Load of the machine, and its traffic since the last activation.
     fn measure(&mut self) -> Measured;
 }
 
@@ -74,7 +74,7 @@ pub struct Renewed {
     pub certificates: Certificates,
 }
 
-/// How a client stands with its control plane.
+/// State of the connection to the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
     /// Whether the last request was answered, and the credential accepted.

@@ -36,7 +36,7 @@ const MAX_POLL: Duration = Duration::from_secs(30);
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_EVENTS: usize = 100;
 
-/// How an action went.
+/// Result of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// The node has an identity.
@@ -84,7 +84,7 @@ pub enum Outcome {
 pub struct Assignment {
     /// The order, not verified yet.
     pub order: Order,
-    /// How often certificates of the project were renewed.
+    /// Number of renewals of certificates of the project.
     pub renewals: u64,
     /// Time for the confirmation of an order on trial; `None` for an order that stands.
     pub trial: Option<Duration>,
@@ -219,7 +219,7 @@ impl Machine {
         std::mem::take(&mut self.events)
     }
 
-    /// Why the state cannot be kept; reported until it can be again.
+    /// Error of writing the state; reported until a write succeeds.
     pub fn set_storage_fault(&mut self, fault: Option<String>) {
         self.storage_fault = fault;
     }

@@ -19,7 +19,7 @@ const KEY_BYTES: usize = 32;
 /// A chain and its key are a few KiB.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Where sealed certificates are, and the file of the key that opens them.
+/// Folder of sealed certificates, and the file of the key that opens them.
 #[derive(Clone, Debug)]
 pub(crate) struct SealedCertificates {
     folder: PathBuf,
@@ -197,7 +197,7 @@ mod tests {
         let place = |number| folder.path().join(FOLDER).join(id(number).to_string());
         fs::copy(place(1), place(2)).unwrap();
         assert_eq!(kept.load(NODE, &[id(2)]), None);
-        // Those that are not served are not kept.
+        // Certificates that are not served are not kept.
         kept.save(NODE, &certificates(&[1])).unwrap();
         assert_eq!(entries(&folder.path().join(FOLDER)).count(), 1);
         kept.save(NODE, &Certificates::default()).unwrap();

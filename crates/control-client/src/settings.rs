@@ -1,4 +1,4 @@
-//! Where the control plane is, and how the node introduces itself.
+//! Address of the control plane, and identity of the node.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

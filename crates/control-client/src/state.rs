@@ -45,7 +45,7 @@ pub struct Answer {
     pub digest: String,
     /// Whether the bundle came into force.
     pub verdict: Verdict,
-    /// Why not.
+    /// Reason of the failure.
     pub diagnostics: Vec<String>,
 }
 

@@ -20,14 +20,14 @@ const ARCHIVES: &str = "bundles";
 const ACTIVE: &str = "active";
 const MAX_STATE_BYTES: u64 = 1024 * 1024;
 
-/// Where a node keeps what outlives its process.
+/// State of a node that outlives its process.
 #[derive(Debug)]
 pub enum Storage {
     /// A folder of its own.
     Folder {
         /// Its path.
         path: PathBuf,
-        /// How many bundles were unpacked by this process.
+        /// Number of bundles that this process has unpacked.
         unpacked: u32,
     },
     /// Nothing is kept, for simulated nodes.
@@ -50,7 +50,7 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Storage`]
+    /// [`ClientError::Storage`] with the folder, if the file system refuses.
     pub fn open(path: &Path) -> Result<Self, ClientError> {
         let fault = |source| ClientError::Storage {
             folder: path.to_owned(),

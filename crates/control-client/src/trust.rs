@@ -186,12 +186,12 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_was_away_follows_keys_that_ended_meanwhile() {
+    fn a_node_that_was_offline_follows_keys_that_ended_meanwhile() {
         let mut trust = Trust::pin(ORG, &[key(1)]);
         let ended = [endorsed(3, 2), endorsed(2, 1), key(1)];
         assert!(trust.update(&[endorsed(4, 3)], &ended));
         assert_eq!(believed(&trust), [kid(4)]);
-        // Those that ended are not believed, nor one that a gap leads to.
+        // Expired ones are not accepted, nor one behind a gap.
         let mut trust = Trust::pin(ORG, &[key(1)]);
         assert!(!trust.update(&[endorsed(4, 3)], &[endorsed(3, 2), key(1)]));
         assert!(!trust.update(&[key(4)], &ended));

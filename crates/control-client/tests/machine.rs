@@ -434,7 +434,7 @@ fn a_node_that_rejected_the_newest_order_puts_the_bundle_before_in_force_after_a
 }
 
 #[test]
-fn a_control_plane_that_is_away_is_asked_ever_more_rarely() {
+fn an_unreachable_control_plane_is_asked_less_and_less_often() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
     let mut waits = Vec::new();
@@ -511,7 +511,7 @@ fn renewed_certificates_are_fetched_and_served_without_another_order() {
 }
 
 #[test]
-fn certificates_that_cannot_be_served_are_told_of_and_tried_again() {
+fn certificates_that_cannot_be_served_are_reported_and_tried_again() {
     let sample = Sample::new();
     let (mut machine, order) = serving_tls(&sample);
     machine.next(assigned(order.clone(), 4), NOW);
@@ -545,7 +545,7 @@ fn a_certificate_that_was_deleted_stays_until_the_next_bundle() {
 }
 
 #[test]
-fn a_refusal_tells_its_reason() {
+fn a_refusal_has_its_reason() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
     let mut forged = sample.order(1, &sample.good);

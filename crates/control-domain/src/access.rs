@@ -147,7 +147,7 @@ named! {
     }
 }
 
-/// Where a value belongs.
+/// Tenant of a value: organization and project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tenant {
     /// The organization.

@@ -12,7 +12,7 @@ use control_wire::{BundleId, SigningKeyId};
 use jiff::Timestamp;
 
 named! {
-    /// How far a bundle has come.
+    /// State of a bundle.
     #[schema(as = BundleStateName)]
     BundleState {
         /// Its files are not checked yet.
@@ -82,7 +82,7 @@ pub struct Bundle {
     pub tenant: Tenant,
     /// Name for its purpose; not unique.
     pub name: Name,
-    /// How far it has come.
+    /// Its state.
     pub state: BundleState,
     /// Its bytes; none if it was rejected.
     pub archive: Option<BundleArchive>,

@@ -19,7 +19,7 @@ impl Labels {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`]
+    /// [`Refusal::Invalid`] for too many labels, or a name or value out of form.
     pub fn parse(pairs: BTreeMap<String, String>) -> Result<Self, Refusal> {
         if MAX_LABELS < pairs.len() {
             return Err(Refusal::invalid("labels", "are more than 32"));
@@ -42,7 +42,7 @@ impl Labels {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`]
+    /// [`Refusal::Invalid`] for too many labels, or a name or value out of form.
     pub fn merge(self, changes: BTreeMap<String, Option<String>>) -> Result<Self, Refusal> {
         let Self(mut pairs) = self;
         for (name, value) in changes {

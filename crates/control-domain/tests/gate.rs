@@ -100,7 +100,7 @@ fn a_batch_passes_only_with_proof() {
             one(failing("connect_refused", 30)),
             "passed",
         ),
-        // That the rest has a reason too excuses no masses of it.
+        // A reason of the remaining failures does not excuse their number.
         (
             one(failing("connect_refused", 60)),
             one(failing("connect_refused", 3)),

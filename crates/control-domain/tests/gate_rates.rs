@@ -1,4 +1,4 @@
-//! How often the gate stops harmless batches, and how soon it sees hurtful ones: simulated requests of simulated
+//! False alarms of the gate, and its delay for harmful batches: simulated requests of simulated
 //! nodes, from fixed seeds.
 #![expect(
     clippy::cast_possible_truncation,
@@ -23,7 +23,7 @@ const ROUTES: [&str; 4] = ["api", "web", "login", "stream"];
 /// A generator of even numbers: `SplitMix64`.
 struct Random(u64);
 
-/// How one route answers.
+/// Answers of one route.
 #[derive(Clone, Debug)]
 struct Behaviour {
     /// Its part of the requests, by weight.
@@ -37,7 +37,7 @@ struct Behaviour {
     median_bytes: f64,
 }
 
-/// How the nodes of one side behave.
+/// Behaviour of the nodes of one side.
 #[derive(Clone, Debug)]
 struct World {
     routes: Vec<Behaviour>,

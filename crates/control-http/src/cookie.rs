@@ -10,7 +10,7 @@ const KNOWN_SECS: u32 = 90 * 24 * 60 * 60;
 /// A sign-in through an identity provider takes this long at most, in seconds.
 const ATTEMPT_SECS: u32 = 600;
 
-/// How browsers reach the interface, which decides on the name and the flags of the cookie.
+/// Scheme by which browsers reach the interface; it decides on the name and the flags of the cookie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionCookie {
     /// By TLS, also where a balancer speaks it: no other host and no page in clear can set the cookie.

@@ -1,4 +1,4 @@
-//! Which site sent a request, by the word of the browser.
+//! Site that sent a request, as the browser states it.
 
 use axum::extract::Request;
 use axum::http::uri::Authority;

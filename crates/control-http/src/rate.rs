@@ -1,4 +1,4 @@
-//! How many requests a user or an API key, or else an address, may send.
+//! Rates of requests by user or API key, or else by address.
 
 use axum::extract::ConnectInfo;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
@@ -24,7 +24,7 @@ const STRICT: Rate = Rate {
 /// Networks of 64 bits that a site of IPv6, a /48, may use at once: it has 65 536 of them.
 const SITE_SHARES: i64 = 8;
 
-/// Which rate a route has.
+/// Class of a route's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateClass {
     /// 300 a minute, 60 at once.
@@ -103,8 +103,8 @@ impl AddressBuckets {
         let Some(site) = self.site.as_ref().filter(|_| allowance.admitted) else {
             return Ok(allowance);
         };
-        let of_site = app.take_token(site, self.site_rate(), now).await?;
-        Ok(self.narrower(allowance, of_site))
+        let site_allowance = app.take_token(site, self.site_rate(), now).await?;
+        Ok(self.narrower(allowance, site_allowance))
     }
 
     /// The refusal for buckets of which one is known to be empty; does not query the database.
@@ -112,21 +112,21 @@ impl AddressBuckets {
         let rate = self.class.rate();
         let own = app.known_refusal(&self.own, rate, now);
         own.or_else(|| {
-            let of_site = app.known_refusal(self.site.as_ref()?, self.site_rate(), now)?;
+            let site_allowance = app.known_refusal(self.site.as_ref()?, self.site_rate(), now)?;
             Some(Allowance {
                 limit: rate.burst,
-                ..of_site
+                ..site_allowance
             })
         })
     }
 
-    fn narrower(&self, own: Allowance, of_site: Allowance) -> Allowance {
-        if of_site.admitted {
+    fn narrower(&self, own: Allowance, site_allowance: Allowance) -> Allowance {
+        if site_allowance.admitted {
             return own;
         }
         Allowance {
             limit: self.class.rate().burst,
-            ..of_site
+            ..site_allowance
         }
     }
 

@@ -59,7 +59,7 @@ pub struct Hurt {
     pub name: &'static str,
     /// The fault.
     pub fault: Fault,
-    /// Where it goes wrong.
+    /// Place of the fault.
     pub share: Share,
 }
 

@@ -30,12 +30,12 @@ const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 64, 0, 1);
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// How large a fleet is, and how often its nodes report.
+/// Size of a fleet, and the interval of its reports.
 #[derive(Clone, Copy, Debug)]
 pub struct FleetOptions {
     /// The number of the first node, for a fleet beside another one.
     pub first: usize,
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: usize,
     /// Nodes have the labels `group=0`, `group=1`, … in turn, so that rollouts go beside each other.
     pub groups: usize,
@@ -128,12 +128,12 @@ impl SimulatedFleet {
         self.shared.heal(bundle);
     }
 
-    /// How large it is.
+    /// Its size.
     pub fn options(&self) -> FleetOptions {
         self.options
     }
 
-    /// How many nodes run the bundle.
+    /// Number of nodes that run the bundle.
     ///
     /// # Panics
     ///

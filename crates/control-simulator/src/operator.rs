@@ -81,7 +81,7 @@ impl Operator {
         self.process
     }
 
-    /// How long each call took, from its connection to the end of its answer.
+    /// Duration of each call, from its connection to the end of its answer.
     pub fn latencies(&self) -> Vec<Duration> {
         self.latencies.borrow().clone()
     }

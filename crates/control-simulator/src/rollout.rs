@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A rollout that takes longer than its batches may is given up after this time more.
 const GRACE: Duration = Duration::from_mins(5);
 
-/// How a rollout goes.
+/// Strategy of a rollout.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Nodes of one batch, in percent of the group.
@@ -33,20 +33,20 @@ pub struct Plan {
     pub group: Option<usize>,
     /// The bundle.
     pub bundle: String,
-    /// How it goes.
+    /// Its strategy.
     pub pace: Pace,
     /// Whether a gate stands behind each batch.
     pub has_gate: bool,
 }
 
-/// How a rollout ended.
+/// Result of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutOutcome {
     /// `completed`, `rolled_back`, …
     pub state: String,
     /// The batch that was opened last.
     pub batch: u64,
-    /// Why it stopped.
+    /// Reason for its stop.
     pub reason: String,
     /// From its start until its end was noticed.
     pub time: Duration,
@@ -91,7 +91,8 @@ impl Operator {
         &self,
         fleet: &SimulatedFleet,
         hurts: &[Hurt],
-        (group, pace): (usize, Pace),
+        group: usize,
+        pace: Pace,
     ) -> Vec<RolloutOutcome> {
         let plans = (group..).zip(hurts).map(|(group, hurt)| {
             let bundle = self.bundle(&format!("{} on {:?}", hurt.name, hurt.share));

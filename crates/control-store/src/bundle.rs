@@ -37,7 +37,7 @@ macro_rules! select {
     };
 }
 
-/// Which bundles of a project; absent fields admit all.
+/// Filter of a project's bundles; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BundleFilter {
     /// Only those in this state.
@@ -108,7 +108,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn update_bundle(
         &mut self,
         bundle: &Bundle,

@@ -1,4 +1,4 @@
-//! Why the store did not do it.
+//! Error of the store.
 
 use sqlx::migrate::MigrateError;
 
@@ -15,7 +15,7 @@ const UNAVAILABLE_SQLITE_CODES: &[u32] = &[5, 8, 10, 13, 14];
 /// SQLite's `CORRUPT`.
 const SQLITE_CORRUPT: u32 = 11;
 
-/// Why the store did not do it.
+/// Error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The row has a newer version than the one that was read, or is gone; or two transactions

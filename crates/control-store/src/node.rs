@@ -106,7 +106,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn update_node(&mut self, node: &Node, version: i64) -> Result<i64, StoreError> {
         let update = "UPDATE nodes SET labels = $1, requested_labels = $2, version = version + 1
                       WHERE id = $3 AND version = $4";
@@ -125,7 +125,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn delete_node(&mut self, node: NodeId, version: i64) -> Result<(), StoreError> {
         let delete = sql("DELETE FROM nodes WHERE id = $1 AND version = $2");
         delete.bind(node).write(self, version).await?;

@@ -53,7 +53,7 @@ macro_rules! select {
     };
 }
 
-/// Which rollouts of a project; absent fields admit all.
+/// Filter of a project's rollouts; absent fields admit all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RolloutFilter {
     /// Only those in this state.
@@ -69,7 +69,7 @@ pub struct StoredBatch {
     pub batch: Batch,
     /// Its nodes; none before it ended.
     pub nodes: Option<i64>,
-    /// Those that ran the bundle.
+    /// Nodes that ran the bundle.
     pub ready: Option<i64>,
     /// JSON of what the gate saw.
     pub figures: Option<String>,
@@ -190,7 +190,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn update_rollout(
         &mut self,
         rollout: &Rollout,

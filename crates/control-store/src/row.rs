@@ -114,9 +114,9 @@ pub(crate) fn maker(row: &AnyRow) -> Result<Option<Maker>, StoreError> {
     let Some(user) = optional_id(row, "made_by")? else {
         return Ok(None);
     };
-    let of_org = optional_role(row, "maker_role")?;
-    let of_project = optional_role(row, "maker_project_role")?;
-    let role = of_org.map(|own| of_project.map_or(own, |role| role.max(own)));
+    let org_role = optional_role(row, "maker_role")?;
+    let project_role = optional_role(row, "maker_project_role")?;
+    let role = org_role.map(|own| project_role.map_or(own, |role| role.max(own)));
     Ok(Some(Maker { user, role }))
 }
 

@@ -291,7 +291,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError`]
+    /// [`StoreError`] if the database fails.
     pub async fn database(&mut self) -> Result<(&'static str, i64), StoreError> {
         let kind = if self.is_sqlite() {
             "sqlite"

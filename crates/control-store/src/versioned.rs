@@ -18,18 +18,18 @@ impl<T> Versioned<T> {
     }
 }
 
-/// Which part of a list, by identifiers, which only grow.
+/// Page of a list, by identifiers, which only grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The last identifier of the page before.
     pub after: Option<Uuid>,
     /// At most so many, 1 or more.
     pub limit: i64,
-    /// Which end the list begins with.
+    /// Order of the list.
     pub order: PageOrder,
 }
 
-/// Which end a list begins with.
+/// Order of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageOrder {
     /// In the order of creation.

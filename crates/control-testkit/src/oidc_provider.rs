@@ -122,7 +122,7 @@ impl OidcProvider {
         self.shared.behaviour.store(Arc::new(behaviour));
     }
 
-    /// How often the key set was read.
+    /// Number of reads of the key set.
     pub fn key_fetches(&self) -> u32 {
         self.shared.key_fetches.load(Ordering::Relaxed)
     }

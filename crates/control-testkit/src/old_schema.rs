@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 /// # Panics
 ///
 /// If they do not succeed, or a table of SQLite stays empty: a migration is proven by rows.
-pub fn lay_down(database: &Database, (migrations, last): (&Path, i64), rows: &str) {
+pub fn lay_down(database: &Database, migrations: &Path, last: i64, rows: &str) {
     install_default_drivers();
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {

@@ -105,7 +105,7 @@ pub(crate) struct Entry {
     pub(crate) href: String,
     pub(crate) icon: Icon,
     pub(crate) label: &'static str,
-    /// How many there are; empty where a number says nothing.
+    /// Their number; empty where a number says nothing.
     pub(crate) count: String,
     pub(crate) is_current: bool,
 }

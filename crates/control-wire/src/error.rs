@@ -33,7 +33,7 @@ pub struct ErrorBody {
 pub struct ErrorDetail {
     /// The field's name, with dots between levels.
     pub field: String,
-    /// Why its value is refused.
+    /// Reason to refuse its value.
     pub reason: String,
 }
 

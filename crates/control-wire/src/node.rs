@@ -52,7 +52,7 @@ pub struct TokenResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatRequest {
-    /// How the machine is.
+    /// Load of the machine.
     pub health: Health,
     /// The version of the proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ pub struct HeartbeatRequest {
     pub instance: Option<InstanceId>,
 }
 
-/// How the machine is.
+/// Load of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Health {
@@ -100,7 +100,7 @@ pub struct NodeStatus {
     /// Whether the bundle of that order is in force.
     #[serde(default)]
     pub verdict: Option<Verdict>,
-    /// Why not: at most 100 texts of at most 1 000 characters.
+    /// Reasons of the failure: at most 100 texts of at most 1 000 characters.
     #[serde(default)]
     pub diagnostics: Vec<String>,
     /// Whether the files of the active bundle were edited on the node's disk. They are not loaded; the node serves what
@@ -159,7 +159,7 @@ pub struct ConnectionTraffic {
 pub struct RouteTraffic {
     /// Requests that were answered.
     pub requests: u64,
-    /// Those with a status of 500 or more.
+    /// Responses with a status of 500 or more.
     pub errors: u64,
     /// Failures by their reason, such as `connect_refused`: at most 100.
     #[serde(default)]

@@ -19,7 +19,7 @@ pub struct DesiredState {
     pub trial: Option<Trial>,
 }
 
-/// How an order is tried out. Not signed: a forged one makes a node run its own former bundle at worst.
+/// Trial of an order. Not signed: a forged one makes a node run its own former bundle at worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trial {
     /// Seconds from the switch in which the node has to hear that the order stands: soak, deadline and three

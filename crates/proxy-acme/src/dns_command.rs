@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_with_what_the_program_said() {
+    fn a_failure_is_reported_with_the_output_of_the_program() {
         let folder = tempfile::tempdir().unwrap();
         let script = "echo 'no such zone' >&2; head -c 100000 /dev/zero | tr '\\0' x >&2; exit 3";
         let fault = present(&command(folder.path(), script, LONG_TIMEOUT)).unwrap_err();

@@ -1,6 +1,8 @@
 //! Authorization of requests.
 
-use crate::token::Token;
+pub(crate) mod token;
+
+use crate::access::token::Token;
 use arc_swap::ArcSwapOption;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,6 +1,8 @@
 //! Header fields of all responses, and error responses.
 
-use crate::correlation::CORRELATION_ID;
+pub(crate) mod correlation;
+
+use crate::answer::correlation::CORRELATION_ID;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;

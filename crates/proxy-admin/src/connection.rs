@@ -1,8 +1,12 @@
 //! One connection, from accept to close.
 
-use crate::activity::Activity;
-use crate::gate::Gate;
-use crate::refusal::{close, framing_problem, refuse};
+pub(crate) mod activity;
+pub(crate) mod gate;
+pub(crate) mod refusal;
+
+use crate::connection::activity::Activity;
+use crate::connection::gate::Gate;
+use crate::connection::refusal::{close, framing_problem, refuse};
 use crate::service::AdminService;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -46,7 +50,7 @@ pub(crate) async fn serve<S>(
         .serve_connection(io, service);
     let ended = tokio::select! {
         ended = &mut http => Some(ended),
-        () = told_to_stop(&mut stopping) => None,
+        () = stop_signal(&mut stopping) => None,
     };
     let ended = if let Some(ended) = ended {
         ended
@@ -70,6 +74,6 @@ pub(crate) async fn serve<S>(
     }
 }
 
-async fn told_to_stop(stopping: &mut watch::Receiver<bool>) {
+async fn stop_signal(stopping: &mut watch::Receiver<bool>) {
     drop(stopping.wait_for(|stopping| *stopping).await);
 }

@@ -1,9 +1,10 @@
 //! The endpoints of the admin interface.
 
+pub(crate) mod clock;
 mod page;
 
 use crate::answer::{Refused, json, json_bytes, verdict};
-use crate::clock::now;
+use crate::endpoints::clock::now;
 use crate::state::{AdminState, BuildInfo};
 use crate::{agents, explain, stats, target_patch, upstreams};
 use axum::Router;

@@ -9,7 +9,6 @@ mod json_body;
 
 mod access;
 mod target_patch;
-mod token;
 
 mod state;
 
@@ -19,19 +18,14 @@ mod stats;
 mod upstreams;
 
 mod answer;
-mod clock;
-mod correlation;
 mod endpoints;
 mod explain;
 mod service;
 
-mod activity;
 mod connection;
-mod gate;
-mod refusal;
 mod serve;
 
 pub use access::Access;
+pub use access::token::{Token, TokenError, WidePermissions};
 pub use serve::{Listener, serve};
 pub use state::{AdminState, BuildInfo, Sources};
-pub use token::{Token, TokenError, WidePermissions};

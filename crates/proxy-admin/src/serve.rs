@@ -1,8 +1,8 @@
 //! A listening socket and its connections.
 
 use crate::access::Access;
-use crate::activity::{Activity, Events};
 use crate::connection;
+use crate::connection::activity::{Activity, Events};
 use crate::service::AdminService;
 use crate::state::AdminState;
 use std::future::Future;

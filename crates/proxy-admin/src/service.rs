@@ -1,9 +1,10 @@
 //! Handling of one request.
 
 use crate::access::{Access, is_page};
+use crate::answer::correlation;
 use crate::answer::{Refused, ask_browser, finish};
+use crate::endpoints;
 use crate::state::AdminState;
-use crate::{correlation, endpoints};
 use axum::Router;
 use axum::response::{IntoResponse, Response};
 use http::Request;

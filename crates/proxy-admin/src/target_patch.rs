@@ -45,7 +45,7 @@ pub(crate) fn apply(
     state.sources.target_changes.note();
     state.sources.health_changes.notify_one();
     let snapshot = state.sources.registry.snapshot();
-    let document = upstreams::target_document(&documents.plan, &snapshot, (upstream, &shown));
+    let document = upstreams::target_document(&documents.plan, &snapshot, upstream, &shown);
     document.ok_or_else(|| Problem::new(Reason::AdminTargetUnknown, Detail::None))
 }
 
@@ -54,11 +54,11 @@ fn find<'p>(plan: &'p Plan, upstream: &str, address: &str) -> Vec<&'p TargetPlan
     let mut upstreams = plan.upstreams().iter();
     let targets = upstreams.find(|one| *one.name == *upstream);
     let targets = targets.map_or(&[][..], |UpstreamPlan { targets, .. }| targets);
-    let is_meant = |target: &&TargetPlan| {
+    let has_address = |target: &&TargetPlan| {
         let name = target.name.as_deref();
         *target.label == *address || name == Some(address)
     };
-    targets.iter().filter(is_meant).collect()
+    targets.iter().filter(has_address).collect()
 }
 
 impl TargetPatch {

@@ -15,7 +15,8 @@ type Totals<'s> = HashMap<(&'s str, &'s str), &'s TargetTotal>;
 pub(crate) fn target_document(
     plan: &Plan,
     snapshot: &Snapshot,
-    (upstream, address): (&str, &str),
+    upstream: &str,
+    address: &str,
 ) -> Option<Value> {
     let mut upstreams = plan.upstreams().iter();
     let found = upstreams.find(|one| *one.name == *upstream)?;

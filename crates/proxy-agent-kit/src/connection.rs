@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
-/// Why a connection ended before its time.
+/// Error of a connection that ended early.
 #[derive(Debug, Error)]
 enum ConnectionError {
     #[error(transparent)]

@@ -423,7 +423,8 @@ impl Connection {
     /// wrong: a denial stands, anything else fails with `error`.
     pub(crate) fn answer_prefix(
         &self,
-        (id, prefix): (RequestId, DecisionPrefix),
+        id: RequestId,
+        prefix: DecisionPrefix,
         error: CallError,
     ) -> Result<(), CallError> {
         if prefix.denies {

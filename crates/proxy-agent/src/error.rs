@@ -1,8 +1,8 @@
-//! Why a call has no decision.
+//! Error of a call without a decision.
 
 use agent_protocol::Block;
 
-/// Why a call has no decision. The text is for logs.
+/// Error of a call without a decision. The text is for logs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// No connection: the socket refuses, or too little time has passed since it did.

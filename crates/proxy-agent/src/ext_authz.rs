@@ -279,13 +279,13 @@ fn allow(head: &RequestHeaders<'_>, response: OkHttpResponse) -> Result<Allow, C
         .into_iter()
         .filter_map(|option| request_edit(head, option).transpose());
     let set: Result<Vec<_>, _> = set.collect();
-    let of_response = response_headers_to_add
+    let response_edits = response_headers_to_add
         .into_iter()
         .filter_map(|option| response_edit(option).transpose());
-    let of_response: Result<_, _> = of_response.collect();
+    let response_edits: Result<_, _> = response_edits.collect();
     Ok(Allow {
         request_headers: removed.chain(set?).collect(),
-        response_headers: of_response?,
+        response_headers: response_edits?,
         ..Allow::default()
     })
 }

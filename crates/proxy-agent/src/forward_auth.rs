@@ -235,10 +235,10 @@ fn allow(endpoint: &AgentEndpoint, answered: &HeaderMap) -> Decision {
         edits.extend(HeaderEdit::remove(name.as_str().to_owned()).ok());
         edits.extend(added(name));
     }
-    let of_response = endpoint.copy_response_headers.iter().flat_map(added);
+    let response_edits = endpoint.copy_response_headers.iter().flat_map(added);
     Decision::Allow(Allow {
         request_headers: edits,
-        response_headers: of_response.collect(),
+        response_headers: response_edits.collect(),
         ..Allow::default()
     })
 }

@@ -50,7 +50,7 @@ struct PendingCall<'s> {
     context: &'s CallContext,
 }
 
-/// Where the decision about an event arrives.
+/// Receiver of the decision about an event.
 type Answer = oneshot::Receiver<Result<Decision, CallError>>;
 
 impl Session {
@@ -67,7 +67,7 @@ impl Session {
         })
     }
 
-    /// How the agent gets the body of the request.
+    /// Delivery of the request body to the agent.
     pub fn request_body(&self) -> BodyMode {
         self.wants.request_body
     }
@@ -77,7 +77,7 @@ impl Session {
         self.wants.response_headers
     }
 
-    /// How the agent gets the body of the response.
+    /// Delivery of the response body to the agent.
     pub fn response_body(&self) -> BodyMode {
         self.wants.response_body
     }

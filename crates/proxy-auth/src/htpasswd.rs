@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_fault_is_told_by_its_line() {
+    fn the_first_fault_is_reported_with_its_line() {
         let error = |line, hash| Err(HtpasswdError { line, hash });
         let cases = [
             ("ann", error(1, None)),

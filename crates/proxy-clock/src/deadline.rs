@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_out_is_not_held_against_what_comes_next() {
+    fn an_expired_limit_does_not_affect_the_next_input() {
         let (clock, deadline) = (Clock::default(), Deadline::default());
         deadline.start(&clock, Timer::KeepAlive, Duration::ZERO);
         clock.advance_to(Duration::from_secs(1));

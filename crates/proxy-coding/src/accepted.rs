@@ -9,7 +9,7 @@ use http::header::{ACCEPT_ENCODING, HeaderMap};
 pub struct Accepted([Option<Coding>; 3]);
 
 impl Accepted {
-    /// Those that the `Accept-Encoding` of `headers` accepts. Of equal weights the one that `preferred`
+    /// Codings that the `Accept-Encoding` of `headers` accepts. Of equal weights the one that `preferred`
     /// lists first goes first; a coding that is not listed is not taken.
     #[must_use]
     pub fn from_headers(headers: &HeaderMap, preferred: &[Coding]) -> Self {

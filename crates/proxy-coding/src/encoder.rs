@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use zstd::stream::raw::CParameter;
 use zstd::stream::write::Encoder as ZstdEncoder;
 
-/// How hard each coding compresses: more takes more CPU time for fewer bytes.
+/// Levels of compression per coding: higher ones take more CPU time for fewer bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompressionLevels {
     /// 1 to 9.

@@ -1,6 +1,8 @@
 //! The parts of the machine that a bundle uses, compared with those that the node's own file allows.
 
-use crate::data_folder::DataFolder;
+pub(crate) mod data_folder;
+
+use crate::bundle_reach::data_folder::DataFolder;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;

@@ -16,7 +16,7 @@ pub struct Diagnostic {
     pub label: String,
     /// Related places, each with its relation.
     pub related: Vec<(Place, String)>,
-    /// How to correct the configuration.
+    /// Advice to correct the configuration.
     pub help: Option<String>,
 }
 

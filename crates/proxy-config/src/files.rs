@@ -159,7 +159,7 @@ fn matches_name(pattern: &str, name: &str) -> bool {
         return false;
     }
     let (mut pattern, mut name) = (pattern.chars(), name.chars());
-    // Where matching resumes when the last `*` has to take one character more.
+    // Position to resume at when the last `*` has to take one character more.
     let mut star = None;
     loop {
         let tail = name.clone();

@@ -3,9 +3,9 @@
 
 mod layout;
 
-use crate::document;
 use crate::kdl;
-use crate::kdl2::Kdl2;
+use crate::kdl::document;
+use crate::kdl::kdl2::Kdl2;
 use crate::migrate::refused;
 use crate::report::Report;
 use ::kdl::KdlDocument;

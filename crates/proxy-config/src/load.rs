@@ -1,9 +1,11 @@
 //! Entry points: a file, a text, files in memory.
 
+pub(crate) mod loaded;
+
 use crate::bundle_reach;
 use crate::decode::{Decoder, model};
 use crate::files::Files;
-use crate::loaded::Loaded;
+use crate::load::loaded::Loaded;
 use crate::read::{Texts, read, read_bundle, read_over};
 use crate::report::Report;
 use crate::warnings;

@@ -6,10 +6,10 @@ mod timeouts;
 
 use crate::aliases::{self, Mode};
 use crate::diagnostics::Diagnostics;
-use crate::document;
+use crate::kdl::document;
+use crate::kdl::kdl2::Kdl2;
 use crate::kdl::{self, Dialect, Node, Span};
-use crate::kdl2::Kdl2;
-use crate::lines::Lines;
+use crate::read::lines::Lines;
 use crate::read::{forbidden_fault, syntax_error};
 use crate::report::Report;
 use ::kdl::KdlNode;

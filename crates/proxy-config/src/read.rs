@@ -1,15 +1,17 @@
 //! Reading of files: size, encoding, includes, and the two versions of KDL.
 
 pub(crate) mod environment;
+pub(crate) mod foreign_format;
+pub(crate) mod lines;
 
 use crate::aliases;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use crate::files::Files;
-use crate::foreign_format::ForeignFormat;
 use crate::kdl::{self, Node, Span, SyntaxError, SyntaxErrorKind, Value};
-use crate::lines::Lines;
+use crate::read::foreign_format::ForeignFormat;
+use crate::read::lines::Lines;
 use proxy_model::registry::{system, top};
 use proxy_model::{FileId, Place, Sources};
 use std::path::PathBuf;

@@ -1,8 +1,10 @@
 //! The diagnostics of a configuration, together with its source text.
 
+pub(crate) mod rendering;
+
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::Severity;
-use crate::rendering::{Rendering, plain_handler};
+use crate::report::rendering::{Rendering, plain_handler};
 use miette::ReportHandler;
 use proxy_model::{Place, Sources};
 use serde_json::{Value, json};

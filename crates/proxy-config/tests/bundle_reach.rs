@@ -346,7 +346,7 @@ fn a_bundle_uses_what_the_machine_allows() {
 }
 
 #[test]
-fn what_is_allowed_allows_nothing_else() {
+fn a_permission_allows_nothing_else() {
     let machine = Machine::new();
     symlink("/etc", machine.at("srv/www/etc")).unwrap();
     for (allow, bundle) in [

@@ -385,7 +385,7 @@ fn a_file_that_is_not_there_or_too_large_is_a_fault() {
 }
 
 #[test]
-fn what_is_too_deep_is_a_fault_however_it_is_written() {
+fn nesting_that_is_too_deep_is_a_fault_in_every_form() {
     for unit in ["a {", "/- a {", "a /-{", "(a)a{", "a;a{", "a 1 {\n"] {
         let report = parse(&unit.repeat(10_000), "x.kdl").unwrap_err();
         assert_eq!(codes(&report), [DiagnosticCode::NestingTooDeep], "{unit}");
@@ -485,7 +485,7 @@ fn a_configuration_without_listeners_or_routes_is_doubtful() {
 }
 
 #[test]
-fn what_is_written_nowhere_is_told_without_a_line() {
+fn a_default_is_shown_without_a_line() {
     let mut silent = parse("listeners {}", "x.kdl").unwrap();
     silent.compare_with_descriptors(1024);
     let told = silent.warnings.to_string();

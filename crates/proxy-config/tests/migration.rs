@@ -114,7 +114,7 @@ proptest! {
 }
 
 #[test]
-fn what_surrounds_a_deprecated_setting_decides_its_layout() {
+fn the_neighbours_of_a_deprecated_setting_decide_its_layout() {
     for (old, new) in [
         ("timeout-secs 1", "timeouts { request-secs 1 }"),
         ("timeout-secs 1 /- 2", "timeouts { request-secs 1 /- 2 }"),

@@ -123,7 +123,7 @@ fn every_setting_that_is_written_is_in_force() {
 }
 
 #[test]
-fn what_is_not_written_has_the_default_of_the_registry() {
+fn omitted_settings_have_the_default_of_the_registry() {
     let text = "listeners { listener \"a\" { address \"127.0.0.1:1\" } }";
     let loaded = parse(text, "x.kdl").unwrap();
     for setting in effective(&loaded.model) {

@@ -39,7 +39,7 @@ fn regexes_that_are_large_together_are_one_fault() {
     // 700 KiB each when compiled, 6 GB together.
     let large = (0..6_000).map(|number| format!("path-regex \"^/r{number}/[a-z]{{3000}}$\""));
     assert_eq!(errors(&config(large, 0)), [DiagnosticCode::RegexesTooLarge]);
-    // Those that are too large alone take their time as well.
+    // Inputs that are only too large take time as well.
     let too_large =
         (0..2_000).map(|number| format!("path-regex \"^/{number}[a-z]{{1000}}{{99}}\""));
     let found = errors(&config(too_large, 0));

@@ -15,7 +15,6 @@ mod detail;
 mod message;
 mod problem;
 
-mod accept;
 mod response_form;
 
 mod grpc;

@@ -178,8 +178,9 @@ impl Reason {
             self.error_type(),
             ErrorType::LimitExceeded | ErrorType::ServiceUnavailable
         );
-        let told = passing && self.status() == StatusCode::SERVICE_UNAVAILABLE;
-        (told || self.error_type() == ErrorType::RateLimit).then_some(Duration::from_secs(1))
+        let retries_later = passing && self.status() == StatusCode::SERVICE_UNAVAILABLE;
+        (retries_later || self.error_type() == ErrorType::RateLimit)
+            .then_some(Duration::from_secs(1))
     }
 
     /// Whether the client caused the failure: the status is 4xx.

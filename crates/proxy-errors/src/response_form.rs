@@ -1,6 +1,8 @@
 //! The form of error responses.
 
-use crate::accept::prefers_html;
+pub(crate) mod accept;
+
+use crate::response_form::accept::prefers_html;
 
 /// A route's declaration of its error form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

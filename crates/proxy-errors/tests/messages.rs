@@ -264,7 +264,7 @@ fn a_status_of_the_callers_choice_replaces_the_reasons() {
 }
 
 #[test]
-fn proxy_status_tells_the_error_type_and_the_reason() {
+fn proxy_status_has_the_error_type_and_the_reason() {
     let problem = Problem::new(Reason::ConnectRefused, Detail::None);
 
     assert_eq!(

@@ -211,7 +211,7 @@ fn standard_statuses_change_header_limits_only() {
 }
 
 #[test]
-fn a_503_that_passes_tells_when_to_come_back() {
+fn a_temporary_503_has_retry_after() {
     for name in [
         "connection_limit",
         "in_flight_limit",
@@ -312,7 +312,7 @@ fn a_breaker_moves_only_by_what_the_target_did() {
 }
 
 #[test]
-fn grpc_callers_are_told_the_nearest_status() {
+fn grpc_callers_get_the_nearest_status() {
     let cases = [
         (Reason::ClientRateLimit, GrpcStatus::ResourceExhausted, 8),
         (Reason::BodySizeLimit, GrpcStatus::ResourceExhausted, 8),
@@ -359,7 +359,7 @@ fn every_status_in_use_has_words() {
 }
 
 #[test]
-fn the_reference_page_tells_of_every_type_reason_and_limit() {
+fn the_reference_page_lists_every_type_reason_and_limit() {
     let page = reference_page();
 
     for kind in ErrorType::ALL {

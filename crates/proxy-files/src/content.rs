@@ -34,7 +34,7 @@ impl Content {
     /// The next bytes: at most 64 KiB, and none only at the end. Blocks.
     ///
     /// # Errors
-    /// Those of the operating system; `UnexpectedEof` if the file was truncated since it was
+    /// Errors of the operating system; `UnexpectedEof` if the file was truncated since it was
     /// opened.
     pub fn read(&mut self) -> io::Result<Bytes> {
         let wanted = self.left.min(PIECE_BYTES);

@@ -121,10 +121,10 @@ impl Directory {
         };
         match (found, &self.fallback) {
             (Ok(Found::Directory), _) => redirect(asked),
-            (Ok(Found::File(file, name)), _) => self.send(&root, file, &name, (asked, now)),
+            (Ok(Found::File(file, name)), _) => self.send(&root, file, &name, asked, now),
             (Err(FileError::Missing), Some(fallback)) => {
                 let file = Opened::from_fd(beneath::file(&root, fallback)?)?.file()?;
-                self.send(&root, file, fallback, (asked, now))
+                self.send(&root, file, fallback, asked, now)
             }
             (Err(fault), _) => Err(fault),
         }
@@ -148,7 +148,8 @@ impl Directory {
         root: &OwnedFd,
         original: Facts,
         name: &Path,
-        (asked, now): (&FileRequest, SystemTime),
+        asked: &FileRequest,
+        now: SystemTime,
     ) -> Result<FileResponse, FileError> {
         let (file, coding) = if self.precompressed {
             compressed(root, original, name, asked.accepted)

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_leave_the_root_or_is_hidden_names_nothing() {
+    fn paths_that_leave_the_root_or_are_hidden_name_nothing() {
         for path in [
             "*",
             "a",

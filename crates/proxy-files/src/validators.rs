@@ -28,10 +28,10 @@ impl Validators {
         let nanos = changed.unwrap_or_default().as_nanos();
         let (dash, coding) = coding.map_or(("", ""), |coding| ("-", coding.name()));
         let tag = HeaderValue::try_from(format!("\"{nanos:x}-{size_bytes:x}{dash}{coding}\""));
-        let told = changed.map(|changed| changed.min(since_1970(now).unwrap_or_default()));
+        let last_modified = changed.map(|changed| changed.min(since_1970(now).unwrap_or_default()));
         Self {
             tag: tag.unwrap_or_else(|_| HeaderValue::from_static("\"\"")),
-            changed_s: told.as_ref().map(Duration::as_secs),
+            changed_s: last_modified.as_ref().map(Duration::as_secs),
         }
     }
 

@@ -1,6 +1,6 @@
 //! `host[:port]` in a request target or in `Host`, read byte by byte.
 
-use crate::{chars, plain};
+use crate::chars::{self, plain};
 
 /// Whether `text` is a host, with or without a port, that the validators accept in `Host` or
 /// `:authority`. [RFC 9110 §7.2, RFC 3986 §3.2]

@@ -1,8 +1,11 @@
 //! Message bodies: by length, chunked, or until the connection closes.
 
-use crate::chunks::Chunks;
-use crate::correlation::Correlation;
+pub(crate) mod chunks;
+pub(crate) mod extension;
+
+use crate::body::chunks::Chunks;
 use crate::error::FramingError;
+use crate::fields::correlation::Correlation;
 use crate::fields::{Fields, Section};
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;

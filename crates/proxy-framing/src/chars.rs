@@ -1,5 +1,8 @@
 //! Character classes of the HTTP grammar, for single bytes.
 
+pub(crate) mod plain;
+pub(crate) mod runs;
+
 /// A byte of a token. [RFC 9110 §5.6.2]
 pub(crate) const fn is_token(byte: u8) -> bool {
     matches!(byte,

@@ -1,15 +1,21 @@
 //! Sections of field lines: their meaning for framing, and their size.
 
+pub(crate) mod correlation;
+pub(crate) mod field_line;
+pub(crate) mod grpc_timeout;
+pub(crate) mod hops;
+pub(crate) mod names;
 mod plain_lines;
+pub(crate) mod values;
 
-use crate::correlation::Correlation;
 use crate::error::FramingError;
-use crate::field_line::{Event, Line, Step};
+use crate::fields::correlation::Correlation;
+use crate::fields::field_line::{Event, Line, Step};
+use crate::fields::names::Known;
+use crate::fields::values::Value;
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
 use crate::message::Version;
-use crate::names::Known;
-use crate::values::Value;
 
 /// Maximum number of bytes of trailer lines: hyper refuses 16 KiB, the empty line included.
 const MAX_TRAILER_BYTES: u32 = 16 * 1024 - 3;

@@ -1,5 +1,7 @@
 //! Limits on the size of a head.
 
+pub(crate) mod measured;
+
 /// Limits on one message's head and on its trailers.
 ///
 /// Four of them are settings of the `limits` block. Each is exact: a size equal to the limit is

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_version_1_tell_the_client() {
+    fn lines_of_version_1_name_the_client() {
         for (line, client) in [
             ("PROXY TCP4 1.2.3.4 5.6.7.8 1 65535\r\n", Some("1.2.3.4:1")),
             (
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_version_2_tell_the_client() {
+    fn headers_of_version_2_name_the_client() {
         let four = [1, 2, 3, 4, 5, 6, 7, 8, 0, 80, 1, 187];
         let mut six = [0; 36];
         six[15] = 1;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_told_so() {
+    fn an_invalid_header_is_an_error() {
         for text in [
             "GET / HTTP/1.1\r\n",
             "proxy TCP4 1.2.3.4 5.6.7.8 1 2\r\n",

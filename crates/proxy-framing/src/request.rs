@@ -1,15 +1,15 @@
 //! The validator of a client's requests.
 
 use crate::body::Body;
-use crate::chunks::Chunks;
-use crate::correlation::Correlation;
+use crate::body::chunks::Chunks;
 use crate::error::FramingError;
+use crate::fields::correlation::Correlation;
 use crate::fields::{BodyLength, Fields, HeadSummary, Section};
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
-use crate::lines::Lines;
-use crate::request_line::{self, RequestLine};
+use crate::scan::lines::Lines;
 use crate::scan::{Eof, Scan, Stop};
+use crate::start_line::request_line::{self, RequestLine};
 
 /// Validates the requests of one connection.
 ///

@@ -1,16 +1,16 @@
 //! The validator of an upstream's responses.
 
 use crate::body::Body;
-use crate::chunks::Chunks;
-use crate::correlation::Correlation;
+use crate::body::chunks::Chunks;
 use crate::error::FramingError;
+use crate::fields::correlation::Correlation;
 use crate::fields::{BodyLength, Fields, Section};
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
-use crate::lines::Lines;
 use crate::message::ResponseSummary;
+use crate::scan::lines::Lines;
 use crate::scan::{Eof, Scan, Stop};
-use crate::status_line::{self, StatusLine};
+use crate::start_line::status_line::{self, StatusLine};
 
 /// Maximum number of interim responses to one request.
 const MAX_INTERIM_RESPONSES: u8 = 16;

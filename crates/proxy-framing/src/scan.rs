@@ -1,5 +1,7 @@
 //! Results of validating a piece of bytes, or the end of the stream.
 
+pub(crate) mod lines;
+
 use crate::error::FramingError;
 
 /// The result of validating one piece of a connection's bytes.

@@ -83,7 +83,7 @@ fn frames_that_bring_something_are_never_too_many() {
 }
 
 #[test]
-fn an_allowance_comes_back_with_time() {
+fn an_allowance_is_refilled_with_time() {
     let mut meter = meter();
     let ping = frame(6, 0, &[0; 8]);
     for _ in 0..64 {
@@ -205,7 +205,7 @@ fn a_section_of_several_frames_is_seen_whole() {
 }
 
 #[test]
-fn what_interrupts_a_section_is_left_to_the_parser() {
+fn frames_inside_a_section_are_left_to_the_parser() {
     let begun = frame_on(1, 1, END_STREAM, b"\x82");
     for other in [
         frame(6, 0, &[0; 8]),

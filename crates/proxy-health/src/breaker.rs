@@ -123,7 +123,7 @@ impl CircuitBreaker {
         self.0.word.store(word, Ordering::Release);
     }
 
-    /// How often each state was entered since the last call, in the order of [`BreakerState::ALL`].
+    /// Number of entries into each state since the last call, in the order of [`BreakerState::ALL`].
     pub fn take_entered(&self) -> [u64; BreakerState::ALL.len()] {
         let entered = self.0.entered.each_ref();
         entered.map(|count| count.swap(0, Ordering::Relaxed))

@@ -94,7 +94,7 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn what_is_kept_comes_back_empty() {
+    fn kept_buffers_are_empty() {
         let mut used = HeaderMap::new();
         used.insert("a", HeaderValue::from_static("1"));
         keep_map(used);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_large_is_not_kept() {
+    fn large_buffers_are_not_kept() {
         keep_map(HeaderMap::with_capacity(1000));
         assert_eq!(map().capacity(), 0);
         keep_text(Vec::with_capacity(MAX_TEXT_BYTES + 1));

@@ -64,7 +64,7 @@ impl ChunkedDecoder {
 
     /// Consumes the line end of the last data, and the end of a body without trailers, if they have
     /// arrived, so that the reader of the last data learns that it is the last.
-    pub(crate) fn look_ahead(&mut self, unread: &mut BytesMut) {
+    pub(crate) fn peek(&mut self, unread: &mut BytesMut) {
         if *self == Self::DataEnd && unread.starts_with(b"\r\n0\r\n\r\n") {
             unread.advance(7);
             *self = Self::End;
@@ -106,7 +106,7 @@ mod tests {
                         trailers.extend(map.keys().map(ToString::to_string));
                     }
                 }
-                reader.look_ahead(&mut unread);
+                reader.peek(&mut unread);
             }
         }
         (data, trailers, reader)
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_waited_for() {
+    fn missing_bytes_are_awaited() {
         assert_eq!(read(&[b"2\r\nab\r\n0\r\n"]).2, ChunkedDecoder::Trailers);
         assert_eq!(read(&[b"2\r\nab"]).2, ChunkedDecoder::DataEnd);
         assert_eq!(read(&[b"2\r\na"]).2, ChunkedDecoder::Data(1));

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fields_say_of_their_message_is_heard() {
+    fn framing_fields_are_read() {
         let fields = read("TE: a, Trailers\r\nExpect: 100-Continue\r\nContent-Length: 7\r\n\r\n");
 
         assert!(fields.takes_trailers && fields.expects && fields.keeps());

@@ -70,7 +70,7 @@ struct Upload<B> {
     manner: CopyMode,
 }
 
-/// How a body's bytes get from one socket to the other.
+/// Transfer of a body's bytes between two sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CopyMode {
     /// Read and written, until splicing is worthwhile.
@@ -179,9 +179,9 @@ impl<B> MessageWriter<B> {
             }
             return;
         }
-        let of_text = count.min(self.text.len() - self.start);
-        self.start += of_text;
-        self.piece.advance(count - of_text);
+        let text_length = count.min(self.text.len() - self.start);
+        self.start += text_length;
+        self.piece.advance(count - text_length);
         if self.piece.is_empty() {
             // Dropped now, so that the reader can reuse the buffer if this was its last reference.
             self.piece = Bytes::new();
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_held_no_longer() {
+    fn written_bytes_are_released() {
         let mut buffer = BytesMut::zeroed(LENGTH);
         let place = buffer.as_ptr();
         let body = Whole(Some(buffer.split().freeze()));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_begin_alike_are_told_apart() {
+    fn names_with_a_common_prefix_are_distinguished() {
         let line = b"x-forwarded-for: 192.0.2.1\r\n";
 
         for len in 1..=15 {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_stays_none() {
+    fn an_invalid_name_stays_none() {
         assert!(name(b"a: 0123456789 0123", 1).is_some());
         for (line, len) in [
             ("a b: 0123456789 0123", 3),

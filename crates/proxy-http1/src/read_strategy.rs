@@ -84,7 +84,7 @@ impl ReadStrategy {
     /// Appends to `buffer`. Returns the number of bytes read: 0 at the end of the stream.
     ///
     /// # Errors
-    /// Those of reading `from`.
+    /// Errors of reading `from`.
     pub fn poll_read(
         &mut self,
         cx: &mut Context<'_>,

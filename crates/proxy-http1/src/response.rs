@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_body_has_none_whatever_it_says() {
+    fn a_message_without_a_body_has_none_whatever_its_fields_say() {
         for (head, kind) in [
             (
                 "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n",

@@ -101,18 +101,8 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
     if !dated {
         fields::write_line(&DATE, to.date, out);
     }
-    match framing {
-        Some(Framing::Length(length)) if !measured => {
-            out.extend_from_slice(b"content-length: ");
-            out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
-        Some(Framing::Chunked { .. }) => {
-            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
-        }
-        Some(Framing::UntilClose) => keeps = false,
-        Some(Framing::Length(_)) | None => {}
-    }
+    write_framing(framing, measured, out);
+    keeps &= framing != Some(Framing::UntilClose);
     if framing == Some(Framing::Length(0)) {
         framing = None;
     }
@@ -123,6 +113,22 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
     }
     out.extend_from_slice(b"\r\n");
     Written { framing, keeps }
+}
+
+/// Appends the field of the body's framing, unless its length was `measured` by a field before.
+#[inline]
+fn write_framing(framing: Option<Framing>, measured: bool, out: &mut Vec<u8>) {
+    match framing {
+        Some(Framing::Length(length)) if !measured => {
+            out.extend_from_slice(b"content-length: ");
+            out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        Some(Framing::Chunked { .. }) => {
+            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+        }
+        Some(Framing::Length(_) | Framing::UntilClose) | None => {}
+    }
 }
 
 /// Appends the fields of `to` that replace fields of the response.
@@ -219,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_is_known_is_told() {
+    fn a_known_length_is_sent() {
         let (text, settled) = written(Response::builder(), |to| to.length = Some(3));
 
         assert_eq!(
@@ -231,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_length_is_told_by_chunks_or_by_the_end() {
+    fn an_unknown_length_is_framed_by_chunks_or_by_the_end() {
         let (text, settled) = written(Response::builder(), |_| {});
         assert!(text.ends_with("transfer-encoding: chunked\r\n\r\n"));
         assert!(settled.keeps);
@@ -245,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_without_a_body_keeps_the_length_it_tells_of() {
+    fn a_head_without_a_body_keeps_its_length_field() {
         let response = || Response::builder().header(CONTENT_LENGTH, "5");
         let (text, settled) = written(response(), |to| to.method = &Method::HEAD);
         assert!(text.contains("content-length: 5\r\n"));
@@ -258,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_told_once_and_not_beside_chunks() {
+    fn a_length_is_sent_once_and_not_with_chunks() {
         let twice = Response::builder()
             .header(CONTENT_LENGTH, "5")
             .header(CONTENT_LENGTH, "5");
@@ -271,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_connections_fate_is_told_once() {
+    fn the_connection_field_is_sent_once() {
         let response = Response::builder().header(CONNECTION, "close");
         let (text, settled) = written(response, |to| to.length = Some(0));
         assert_eq!(text.matches("connection: ").count(), 1);

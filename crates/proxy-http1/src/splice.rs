@@ -47,7 +47,7 @@ pub trait SpliceTo {
     /// Moves as many bytes as the stream accepts and returns their number.
     ///
     /// # Errors
-    /// Those of writing to the stream.
+    /// Errors of writing to the stream.
     fn poll_splice(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>>;
 }
 
@@ -102,7 +102,7 @@ impl Pipe {
     /// number: 0 at the end of the stream.
     ///
     /// # Errors
-    /// Those of reading; [`io::ErrorKind::Unsupported`] if the kernel does not support the call.
+    /// Errors of reading; [`io::ErrorKind::Unsupported`] if the kernel does not support the call.
     pub fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -131,7 +131,7 @@ impl Pipe {
     /// Moves bytes from the pipe to a socket, as many as it accepts, and returns their number.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub fn poll_drain(&mut self, cx: &mut Context<'_>, to: &TcpStream) -> Poll<io::Result<usize>> {
         let Some(ends) = &self.ends else {
             return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));

@@ -1,4 +1,4 @@
-//! How many connections each client has.
+//! Number of connections per client.
 
 use crate::client_key::{ClientKey, KeySeed};
 use crate::concurrency_limit::LimitReached;

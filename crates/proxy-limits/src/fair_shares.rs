@@ -164,11 +164,11 @@ impl FairShares {
         } = claim;
         *self.clients.entry(client).or_default() += 1;
         for part in parts(destination) {
-            let of_client = self.clients_of_parts.entry((part, client)).or_default();
-            *of_client += 1;
+            let client_share = self.clients_of_parts.entry((part, client)).or_default();
+            *client_share += 1;
             let held = self.parts.entry(part).or_default();
             held.units += 1;
-            held.clients += u32::from(*of_client == 1);
+            held.clients += u32::from(*client_share == 1);
         }
     }
 
@@ -203,8 +203,8 @@ impl FairShares {
             return true;
         };
         held.has_room(free) || {
-            let of_client = self.clients_of_parts.get(&(part, client));
-            held.admits_client(of_client.copied().unwrap_or_default(), free)
+            let client_share = self.clients_of_parts.get(&(part, client));
+            held.admits_client(client_share.copied().unwrap_or_default(), free)
         }
     }
 }
@@ -215,10 +215,10 @@ impl PartUse {
         self.units < fair_share(free)
     }
 
-    /// Whether a client that holds `of_client` of these units may have one more after the share is used up.
-    fn admits_client(self, of_client: u32, free: u32) -> bool {
-        let clients = self.clients.saturating_add(u32::from(of_client == 0));
-        of_client.saturating_add(1).saturating_mul(clients) < free
+    /// Whether a client that holds `client_share` of these units may have one more after the share is used up.
+    fn admits_client(self, client_share: u32, free: u32) -> bool {
+        let clients = self.clients.saturating_add(u32::from(client_share == 0));
+        client_share.saturating_add(1).saturating_mul(clients) < free
     }
 }
 
@@ -422,7 +422,7 @@ mod tests {
         };
         let free = usize::try_from(free).unwrap();
         let share = (8 * free).max(16);
-        let (of_client, ..) = count(&|other| other.client == claim.client);
+        let (client_share, ..) = count(&|other| other.client == claim.client);
         let (route, upstream) = (claim.destination.route, claim.destination.upstream);
         let of_parts = [
             count(&|other| other.destination.route == route),
@@ -430,7 +430,7 @@ mod tests {
         ];
         let mut of_parts = of_parts.into_iter();
         free > 0
-            && of_client < share
+            && client_share < share
             && of_parts.all(|(units, clients, own)| {
                 let clients = if own == 0 { clients + 1 } else { clients };
                 units < share || (own + 1) * clients < free

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_admits_nothing_or_too_much_is_refused() {
+    fn a_rate_of_nothing_or_too_much_is_refused() {
         let cases = [
             (0, 1, RateError::Zero),
             (1, 0, RateError::Zero),

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_earned_fades() {
+    fn earned_retries_expire() {
         let budget = RetryBudget::default();
         budget.record_requests(1_000, 0);
         assert_eq!(retries(&budget, 3 * SECOND_NS), 200 / 8 + 3);

@@ -1,8 +1,11 @@
 //! The upstream: answers every request at once, from memory.
 
+pub(crate) mod capture;
+pub(crate) mod request_reader;
+
+use crate::backend::request_reader::{RequestReader, Seen};
 use crate::command::ResponseSize;
 use crate::poller::{Interest, Owner, Poller};
-use crate::request_reader::{RequestReader, Seen};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};

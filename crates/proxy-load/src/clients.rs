@@ -1,13 +1,15 @@
 //! All clients of a load: opened, kept busy, and replaced when lost.
 
+pub(crate) mod latency;
+
+use crate::clients::latency::LatencyRecorder;
 use crate::clock::Stopwatch;
 use crate::command::{LoadProfile, Pacing, ResponseSize, Span};
 use crate::connection::Connection;
-use crate::latency::LatencyRecorder;
+use crate::connection::stream::Connector;
 use crate::poller::{Owner, Poller};
 use crate::request_error::RequestError;
 use crate::script::Script;
-use crate::stream::Connector;
 use slab::Slab;
 use std::io;
 use std::ops::Range;

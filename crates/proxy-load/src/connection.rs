@@ -1,11 +1,14 @@
 //! A client's connection: a stream, its protocol, and data to be sent.
 
+pub(crate) mod stream;
+pub(crate) mod trust;
+
 use crate::command::Protocol;
-use crate::http1::Http1;
-use crate::http2::Http2;
+use crate::connection::stream::{Receipt, Stream};
+use crate::http::http1::Http1;
+use crate::http::http2::Http2;
 use crate::poller::Interest;
 use crate::request_error::RequestError;
-use crate::stream::{Receipt, Stream};
 use std::time::Duration;
 
 /// A connection and its requests.

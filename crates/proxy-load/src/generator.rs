@@ -1,14 +1,16 @@
 //! The load generator: clients and upstream in one thread that polls for work.
 
+pub(crate) mod progress;
+
 use crate::backend::Backend;
-use crate::capture::capture;
+use crate::backend::capture::capture;
+use crate::backend::request_reader::Seen;
 use crate::clients::Clients;
 use crate::clock::Stopwatch;
 use crate::command::{LoadProfile, Sample, Span};
+use crate::generator::progress::{Progress, SteadyOutcome};
 use crate::meter;
 use crate::poller::{Owner, Poller, Ready};
-use crate::progress::{Progress, SteadyOutcome};
-use crate::request_reader::Seen;
 use crate::script::USER_AGENT_VALUE;
 use std::fmt;
 use std::io;
@@ -19,7 +21,7 @@ use std::time::Duration;
 /// Maximum size of a read, in bytes.
 const SCRATCH_BYTES: usize = 256 << 10;
 /// Maximum time of a load beyond its own times.
-const PATIENCE: Duration = Duration::from_mins(2);
+const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// An upstream, and clients while a load runs.
 pub struct LoadGenerator {
@@ -58,7 +60,7 @@ impl LoadGenerator {
     /// The upstream's address.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Errors of the operating system.
     pub fn backend_address(&self) -> io::Result<SocketAddr> {
         self.backend.address()
     }
@@ -66,7 +68,7 @@ impl LoadGenerator {
     /// Runs the upstream for this time.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Errors of the operating system.
     pub fn respond(&mut self, time: Duration) -> io::Result<()> {
         let until = self.clock.elapsed() + time;
         while self.clock.elapsed() < until {
@@ -132,7 +134,7 @@ impl LoadGenerator {
     ) -> io::Result<SteadyOutcome> {
         let mut clients = Clients::new(profile, USER_AGENT_VALUE)?;
         let started = self.clock.elapsed();
-        let span = longest(profile).saturating_sub(PATIENCE);
+        let span = longest(profile).saturating_sub(IDLE_TIMEOUT);
         self.go_on_until(&mut clients, profile, |clients, now| {
             let answered = clients.tally.answered();
             progress.answered.store(answered, Ordering::Relaxed);
@@ -203,7 +205,7 @@ fn longest(profile: &LoadProfile) -> Duration {
         Span::Time(time) => time,
         Span::Requests(_) => Duration::ZERO,
     };
-    profile.warm + span + PATIENCE
+    profile.warm + span + IDLE_TIMEOUT
 }
 
 #[cfg(test)]
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_were_due_while_the_load_was_away_are_made_late() {
+    fn requests_that_were_due_during_a_pause_are_made_late() {
         let mut driver = LoadGenerator::new(0).unwrap();
         let order = at_rate(&driver);
         let mut clients = Clients::new(&order, USER_AGENT_VALUE).unwrap();

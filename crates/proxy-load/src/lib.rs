@@ -6,24 +6,15 @@ pub mod meter;
 pub mod spop;
 
 mod backend;
-mod capture;
 mod clients;
 mod connection;
-mod frame;
 mod generator;
-mod head;
-mod http1;
-mod http2;
-mod latency;
+mod http;
 mod poller;
-mod progress;
 mod request_error;
-mod request_reader;
 mod script;
 mod steady;
-mod stream;
-mod trust;
 
 pub use generator::LoadGenerator;
-pub use progress::SteadyOutcome;
+pub use generator::progress::SteadyOutcome;
 pub use steady::{RunningLoad, SteadyLoad};

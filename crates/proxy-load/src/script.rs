@@ -1,7 +1,7 @@
 //! Serialized requests of a load.
 
+use crate::backend::request_reader::BODY_BYTE;
 use crate::command::{LoadProfile, Pacing, Protocol, RequestShape};
-use crate::request_reader::BODY_BYTE;
 
 /// Headers of a browser besides the required ones.
 const BROWSER: &[(&str, &str)] = &[

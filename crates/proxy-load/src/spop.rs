@@ -60,7 +60,7 @@ pub fn answer(frame: &[u8], output: &mut Vec<u8>) -> io::Result<()> {
             text(&mut payload, "capabilities");
             typed_text(&mut payload, "pipelining");
             // The ids of a handshake are 0.
-            write(output, AGENT_HELLO, (&[0, 0], &payload))
+            write(output, AGENT_HELLO, &[0, 0], &payload)
         }
         Some(NOTIFY) => {
             let stream = varint_length(ids)?;
@@ -68,14 +68,14 @@ pub fn answer(frame: &[u8], output: &mut Vec<u8>) -> io::Result<()> {
             let mut payload = vec![SET_VAR, SET_VAR_ARGUMENTS, SCOPE_TRANSACTION];
             text(&mut payload, "allow");
             payload.push(TRUE);
-            write(output, ACK, (ids.get(..both).unwrap_or_default(), &payload))
+            write(output, ACK, ids.get(..both).unwrap_or_default(), &payload)
         }
         Some(HAPROXY_DISCONNECT) => Err(io::ErrorKind::ConnectionAborted.into()),
         _ => Err(malformed("a frame of an unknown type")),
     }
 }
 
-fn write(output: &mut Vec<u8>, kind: u8, (ids, payload): (&[u8], &[u8])) -> io::Result<()> {
+fn write(output: &mut Vec<u8>, kind: u8, ids: &[u8], payload: &[u8]) -> io::Result<()> {
     let length = PREFIX_BYTES + ids.len() + payload.len();
     let length = u32::try_from(length).map_err(io::Error::other)?;
     output.extend_from_slice(&length.to_be_bytes());

@@ -3,7 +3,7 @@
 use crate::clock::{Stopwatch, pause};
 use crate::command::{LoadProfile, Pacing, ResponseSize, Span};
 use crate::generator::LoadGenerator;
-use crate::progress::{Progress, SteadyOutcome};
+use crate::generator::progress::{Progress, SteadyOutcome};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -40,12 +40,12 @@ pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
             }
             "frontend" => frontends.push((section, defaults.clone())),
             "backend" => {
-                let of_routes = backend::read(&mut site, section, &defaults);
-                policies.insert(section.name.clone(), of_routes);
+                let backend_policies = backend::read(&mut site, section, &defaults);
+                policies.insert(section.name.clone(), backend_policies);
             }
             "listen" => {
-                let of_routes = backend::read(&mut site, section, &defaults);
-                policies.insert(section.name.clone(), of_routes);
+                let backend_policies = backend::read(&mut site, section, &defaults);
+                policies.insert(section.name.clone(), backend_policies);
                 frontends.push((section, defaults.clone()));
             }
             _ => {

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_listener_cannot_bind_says_why() {
+    fn an_invalid_address_has_a_reason() {
         let cases = [
             ("8080", AddressError::NoPort),
             (":8080", AddressError::NoHost),

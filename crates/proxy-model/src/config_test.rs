@@ -17,7 +17,7 @@ pub struct ConfigTest {
     pub place: Place,
     /// The request, which is decided on and not sent.
     pub request: TestRequest,
-    /// How it is sent after the switch of a rollout as well; `None` for a test that is only decided on.
+    /// Live request after the switch of a rollout; `None` for a test that is only decided on.
     pub live: Option<LiveRequest>,
     /// The expected decision; at least one condition.
     pub expectations: Vec<Setting<Expectation>>,

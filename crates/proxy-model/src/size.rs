@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_size_says_why() {
+    fn an_invalid_size_has_a_reason() {
         assert_eq!(parse("MB"), Err(SizeError::NoNumber));
         assert_eq!(parse("500"), Err(SizeError::NoUnit));
         assert_eq!(parse("1.5GB"), Err(SizeError::UnknownUnit));

@@ -79,10 +79,7 @@ impl Exchange {
         let headers = &mut head.headers;
         let began = worker.time.elapsed();
         let protocol = protocol(head.version);
-        client.in_flight.set(client.in_flight.get() + 1);
-        client.requests.set(client.requests.get() + 1);
-        worker.metrics.requests_in_flight.add(1);
-        worker.metrics.request(protocol);
+        count(&worker, &client, protocol);
         let listener_index = client.listener.get();
         let listener = active.plan.listeners().get(listener_index);
         let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
@@ -99,9 +96,6 @@ impl Exchange {
         };
         let html = headers.has(KnownHeaders::ACCEPTS_HTML);
         let accept = html.then(|| headers.as_map().get(ACCEPT).cloned());
-        let is_grpc = headers.has(KnownHeaders::GRPC)
-            && head.version == Version::HTTP_2
-            && head.method == Method::POST;
         let completion = Box::new(CompletionGuard {
             watch: worker.watch_reloads(),
             worker,
@@ -113,6 +107,7 @@ impl Exchange {
                 ..ExchangeRecord::new(began, correlation_id, protocol, client_ip)
             },
         });
+        let is_grpc = is_grpc(&head);
         Self {
             head,
             body: Some(body),
@@ -406,7 +401,7 @@ impl Exchange {
             .route
             .and_then(|at| routes.get(at))
         {
-            let edits = header_edits::of_response(self.edits.as_deref(), route);
+            let edits = header_edits::for_response(self.edits.as_deref(), route);
             header_edits::apply(edits, response.headers_mut());
             let auth = route.basic_auth.as_ref();
             let challenge = auth.and_then(|auth| auth.challenge(problem.reason()));
@@ -434,7 +429,7 @@ impl Exchange {
 
     /// The edits of the response headers of `route`, for this request.
     pub(crate) fn response_edits<'e>(&'e self, route: &'e RoutePlan) -> &'e HeaderEdits {
-        header_edits::of_response(self.edits.as_deref(), route)
+        header_edits::for_response(self.edits.as_deref(), route)
     }
 
     /// The edits of the route, filled with the values of the request.
@@ -518,6 +513,21 @@ fn correlation_id(worker: &Worker, headers: &IndexedHeaders, began: Duration) ->
         .filter(|id| is_acceptable(id.as_bytes()));
     sent.cloned()
         .unwrap_or_else(|| worker.ids.next(worker.time.unix(began)))
+}
+
+/// Counts a request that begins; the guard of its completion counts its end.
+#[inline]
+fn count(worker: &Worker, client: &ConnectionInfo, protocol: Protocol) {
+    client.in_flight.set(client.in_flight.get() + 1);
+    client.requests.set(client.requests.get() + 1);
+    worker.metrics.requests_in_flight.add(1);
+    worker.metrics.request(protocol);
+}
+
+fn is_grpc(head: &InboundHead) -> bool {
+    head.headers.has(KnownHeaders::GRPC)
+        && head.version == Version::HTTP_2
+        && head.method == Method::POST
 }
 
 fn protocol(version: Version) -> Protocol {

@@ -38,7 +38,7 @@ use proxy_errors::{Blame, Detail, Problem, Reason};
 use proxy_framing::RequestKind;
 use proxy_http1::keep_map;
 use proxy_plan::{RoutePlan, UpstreamPlan, UpstreamStates};
-use proxy_pool::{ExpectedResponse, ResponseBody};
+use proxy_pool::{ConnectError, ExpectedResponse, ResponseBody};
 use proxy_upstream::LoadBalancer;
 use request_head::Length;
 use std::rc::Rc;
@@ -151,15 +151,7 @@ impl Attempts<'_, '_> {
             } = match self.acquire(target).await {
                 Ok(acquired) => acquired,
                 Err(fault) => {
-                    let upstream = self.to.upstream;
-                    let label = upstream.targets.get(usize::from(target));
-                    let label = label.map_or("", |target| &target.label);
-                    let problem = connect_problem(&fault, &upstream.name, label);
-                    if problem.reason().blame() == Blame::Target {
-                        let worker = self.exchange.worker();
-                        reachability::failed(worker, upstream, target, &fault);
-                    }
-                    target = self.next_target(target, problem)?;
+                    target = self.connect_failed(target, &fault)?;
                     continue;
                 }
             };
@@ -182,12 +174,9 @@ impl Attempts<'_, '_> {
                 }
             };
             // Judged by its status, since a response is large to be handed on and back.
-            let is_retried = if let AttemptOutcome::Answered(answered) = &outcome {
-                self.takes_retry_after(answered.status())
-            } else {
-                false
-            };
-            let tried = if is_retried {
+            let tried = if let AttemptOutcome::Answered(answered) = &outcome
+                && self.takes_retry_after(answered.status())
+            {
                 AttemptOutcome::RetryNext
             } else {
                 outcome
@@ -209,6 +198,19 @@ impl Attempts<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Reports a target that cannot be connected; returns the target to try next.
+    #[cold]
+    fn connect_failed(&mut self, target: u16, fault: &ConnectError) -> Result<u16, Problem> {
+        let upstream = self.to.upstream;
+        let label = upstream.targets.get(usize::from(target));
+        let label = label.map_or("", |target| &target.label);
+        let problem = connect_problem(fault, &upstream.name, label);
+        if problem.reason().blame() == Blame::Target {
+            reachability::failed(self.exchange.worker(), upstream, target, fault);
+        }
+        self.next_target(target, problem)
     }
 
     /// Start of the attempt. A pooled connection uses the start of the exchange: the difference is the
@@ -287,7 +289,7 @@ impl Attempts<'_, '_> {
         let Some(rewrite) = &self.to.route.rewrite else {
             return;
         };
-        let edits = header_edits::of_request(self.exchange.edits.as_deref(), self.to.route);
+        let edits = header_edits::for_request(self.exchange.edits.as_deref(), self.to.route);
         let target = usize::from(self.to.choice.target);
         let target = self.to.upstream.targets.get(target);
         let names = written_back::Names {
@@ -305,13 +307,7 @@ impl Attempts<'_, '_> {
     ) -> Result<Response<Body>, Problem> {
         let route = self.to.route;
         if let Some((status, headers)) = answered.by_http2() {
-            if status.as_u16() > 599 {
-                // Invalid as over HTTP/1.1: there is no such class. [RFC 9110 §15]
-                let detail = Detail::name(&*self.to.upstream.name);
-                return Err(Problem::new(Reason::BadStatusLine, detail));
-            }
-            http2_fields::check(headers)
-                .map_err(|unfit| unfit_response(unfit, &self.to.upstream.name))?;
+            check_http2_head(status, headers, &self.to.upstream.name)?;
         }
         let (mut head, body) = match answered {
             Answered::Http1(response, PooledConnection { connection, .. }) => {
@@ -362,6 +358,20 @@ impl Attempts<'_, '_> {
         let body = Body::upstream(body, self.timers.clone(), route.times.read);
         Ok(Response::from_parts(head, body))
     }
+}
+
+/// Refuses a response over HTTP/2 that would be invalid over HTTP/1.1.
+#[inline]
+fn check_http2_head(
+    status: StatusCode,
+    headers: &HeaderMap,
+    upstream: &str,
+) -> Result<(), Problem> {
+    if status.as_u16() > 599 {
+        // There is no such class. [RFC 9110 §15]
+        return Err(Problem::new(Reason::BadStatusLine, Detail::name(upstream)));
+    }
+    http2_fields::check(headers).map_err(|unfit| unfit_response(unfit, upstream))
 }
 
 /// Advances the worker's rotation past `target`.

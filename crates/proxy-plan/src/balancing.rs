@@ -1,10 +1,10 @@
-//! How an upstream's requests are spread over its targets, compiled.
+//! Compiled load balancing of an upstream.
 
 use proxy_model::{LoadBalancing, Sticky, StickySecret, Upstream};
 use proxy_upstream::{LoadBalancer, StickyKey, StickyToken};
 use std::time::Duration;
 
-/// How an upstream's requests are spread over its targets.
+/// Load balancing of an upstream.
 #[derive(Debug)]
 pub struct BalancingPlan {
     /// The kind of load balancing.

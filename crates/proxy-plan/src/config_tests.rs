@@ -263,7 +263,7 @@ impl Asked<'_> {
             .then(|| format!("no edit removes the response header `{name}` of the upstream"))
     }
 
-    /// `edits` with the values of the request. Those that a decision does not know stay in their braces.
+    /// `edits` with the values of the request. Placeholders unknown to a decision stay in their braces.
     fn filled(&self, edits: &HeaderEdits) -> HeaderEdits {
         let Explanation {
             method,

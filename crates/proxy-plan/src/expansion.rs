@@ -16,7 +16,7 @@ pub(crate) struct ExpandedTarget<'m> {
     pub(crate) weight: u32,
 }
 
-/// Where a target is.
+/// Address of a target.
 #[derive(Clone, Debug)]
 pub(crate) enum ExpandedPlace {
     At(SocketAddr),

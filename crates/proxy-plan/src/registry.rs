@@ -80,7 +80,7 @@ impl<K: Eq + Hash, T> StateTransaction<K, T> {
     /// The same where a new state may not come about.
     ///
     /// # Errors
-    /// That of `make`; then the transaction has no such entry.
+    /// The error of `make`; then the transaction has no such entry.
     pub fn try_enter<E>(
         &mut self,
         identity: K,
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_next_plan_names_too_keeps_its_state() {
+    fn parts_of_both_plans_keep_their_state() {
         let mut registry = StateRegistry::default();
         let mut first = registry.begin();
         let kept = first.enter("a", || 1);

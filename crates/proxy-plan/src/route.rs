@@ -89,7 +89,7 @@ pub struct CompressionPlan {
     pub types: Vec<MediaRange>,
     /// Bodies that are known to be smaller, in bytes, are not compressed.
     pub min_bytes: u64,
-    /// How hard each coding compresses.
+    /// Levels of compression per coding.
     pub levels: CompressionLevels,
 }
 

@@ -217,9 +217,9 @@ impl TargetTransaction {
             sticky_key: _,
             resolution: _,
         } = self;
-        let of_address = (Arc::clone(&identity), target.place.address());
-        let known = former.get(&of_address);
-        let registered = targets.enter(of_address, || RegisteredTarget {
+        let address_key = (Arc::clone(&identity), target.place.address());
+        let known = former.get(&address_key);
+        let registered = targets.enter(address_key, || RegisteredTarget {
             id: TargetId {
                 slot: take_free(taken, first_free),
                 epoch: next_epoch.fetch_add(1, Ordering::Relaxed),

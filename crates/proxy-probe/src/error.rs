@@ -1,10 +1,10 @@
-//! Why a check has failed.
+//! Error of a health check.
 
 use http::StatusCode;
 use std::io;
 use std::ops::RangeInclusive;
 
-/// Why a target is not well.
+/// Error of a health check.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckError {
     #[error("its name has no address")]

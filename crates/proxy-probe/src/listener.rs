@@ -66,7 +66,7 @@ pub struct ListenerAnswer {
     pub total: Duration,
 }
 
-/// Why there is no answer.
+/// Error of a request without an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenerError {
     /// The listener does not accept the connection.
@@ -86,7 +86,7 @@ pub enum ListenerError {
 /// Sends `request` and reads the answer; `elapsed` is the time since the start. The caller bounds the time.
 ///
 /// # Errors
-/// [`ListenerError`]
+/// [`ListenerError`] if the listener cannot be reached, or its answer is no HTTP.
 pub async fn ask_listener(
     request: ListenerRequest,
     elapsed: impl Fn() -> Duration,

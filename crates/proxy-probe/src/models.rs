@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_models_fails() {
+    fn an_invalid_list_of_models_fails() {
         for wrong in ["", "{}", "[]", r#"{"data":3}"#, "<html>"] {
             let failed = Err("the list of models is not understood".to_owned());
             assert_eq!(outcome(wrong, &[]), failed, "{wrong}");

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 pub struct Probe {
     /// The target.
     pub target: TargetId,
-    /// Where the verdict goes.
+    /// Receiver of the verdict.
     pub state: Arc<TargetState>,
     /// All targets of its upstream.
     pub peers: Arc<Peers>,
@@ -31,7 +31,7 @@ pub struct Probe {
 impl PartialEq for Probe {
     fn eq(&self, other: &Self) -> bool {
         let is_same_target = self.target == other.target && self.peers == other.peers;
-        is_same_target && self.settings.asks_the_same(&other.settings)
+        is_same_target && self.settings.sends_the_same(&other.settings)
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct ProbeSettings {
     /// The check.
     pub check: Check,
-    /// How often, and what results mean.
+    /// Interval and thresholds.
     pub timing: CheckTiming,
     /// The target's address as it is written: the `Host` of requests without another.
     pub authority: Arc<str>,
@@ -23,7 +23,7 @@ pub struct ProbeSettings {
 
 impl ProbeSettings {
     /// Whether a check under `other` settings asks the same, equally often.
-    pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
+    pub(crate) fn sends_the_same(&self, other: &Self) -> bool {
         let Self {
             check,
             timing,

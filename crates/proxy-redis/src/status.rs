@@ -1,8 +1,8 @@
-//! How the server does.
+//! State of the server.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// How the server does, for metrics.
+/// State of the server, for metrics.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
     pub(crate) is_up: AtomicBool,

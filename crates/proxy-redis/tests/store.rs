@@ -67,7 +67,7 @@ fn two_proxies_share_a_bucket_and_each_key_has_its_own() {
 }
 
 #[test]
-fn what_is_admitted_stays_within_burst_and_rate() {
+fn admissions_stay_within_burst_and_rate() {
     let server = RedisServer::start();
     let buckets = buckets(&server.url(), AMPLE);
     let rate = SharedRate {
@@ -91,7 +91,7 @@ fn what_is_admitted_stays_within_burst_and_rate() {
 }
 
 #[test]
-fn a_server_that_is_away_is_not_waited_for_and_taken_up_again() {
+fn an_unreachable_server_is_not_awaited_and_is_used_again_later() {
     let mut server = RedisServer::start();
     let buckets = buckets(&server.url(), AMPLE);
     first(&buckets, "a", SLOW);

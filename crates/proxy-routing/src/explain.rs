@@ -1,6 +1,11 @@
 //! Explanation of the rule that wins, and of the rules that do not.
 
-use crate::condition::{ConditionKind, Unmet};
+pub(crate) mod condition;
+pub(crate) mod nearest;
+pub(crate) mod overlap;
+pub(crate) mod unreachable;
+
+use crate::explain::condition::{ConditionKind, Unmet};
 use crate::head::Head;
 use crate::host_pattern::HostPattern;
 use crate::index;

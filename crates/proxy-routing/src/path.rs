@@ -1,5 +1,7 @@
 //! Normalization of paths.
 
+pub(crate) mod readings;
+
 use crate::byte_set::ByteSet;
 use std::borrow::Cow;
 

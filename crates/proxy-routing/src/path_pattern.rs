@@ -1,6 +1,7 @@
 //! A `path`, `path-prefix` or `path-regex` condition.
 
 mod regex;
+pub(crate) mod regex_prefix;
 mod sample;
 
 use crate::path::{PathError, forgiving_path};
@@ -64,7 +65,7 @@ impl PathPattern {
     /// Like [`PathPattern::regex`], for one of several regexes that share a budget of memory.
     ///
     /// # Errors
-    /// Those of [`PathPattern::regex`], and [`PatternError::RegexesTooLarge`].
+    /// The errors of [`PathPattern::regex`], and [`PatternError::RegexesTooLarge`].
     pub fn regex_within(text: &str, budget: &mut RegexBudget) -> Result<Self, PatternError> {
         let kind = PathKind::Regex(PathRegex::compile(text, budget)?);
         Ok(Self { kind })

@@ -1,10 +1,12 @@
 //! The router: finds the rule of a request.
 
+pub(crate) mod search;
+
 use crate::head::Head;
 use crate::index::{self, Index};
 use crate::path_pattern::{PathPattern, PathRegex};
+use crate::router::search::{Search, Work};
 use crate::rule::Rule;
-use crate::search::{Search, Work};
 use std::sync::Arc;
 
 /// Rules with an index, so that a search does not visit every rule.

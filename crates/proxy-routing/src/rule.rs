@@ -1,11 +1,14 @@
 //! The conditions of one route.
 
+pub(crate) mod header_condition;
+pub(crate) mod query_condition;
+
 use crate::head::Head;
-use crate::header_condition::HeaderCondition;
 use crate::host_pattern::HostPattern;
 use crate::path_pattern::PathPattern;
-use crate::query_condition::QueryCondition;
 use crate::rank::narrow;
+use crate::rule::header_condition::HeaderCondition;
+use crate::rule::query_condition::QueryCondition;
 use http::Method;
 
 /// The priority of a rule without one.

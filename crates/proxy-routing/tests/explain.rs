@@ -14,7 +14,7 @@ fn unmet(kind: ConditionKind, wanted: &str, got: &str) -> Lost {
 }
 
 #[test]
-fn every_loser_is_told_its_first_unmet_condition_or_its_better() {
+fn every_rejected_rule_has_its_first_unmet_condition_or_its_better() {
     let router = Router::new(rules(
         "host:a.com host:*.b.com
          path:/x prefix:/y regex:^/z
@@ -53,7 +53,7 @@ fn every_loser_is_told_its_first_unmet_condition_or_its_better() {
 }
 
 #[test]
-fn a_loser_is_told_which_comparison_it_lost() {
+fn a_rejected_rule_has_the_comparison_that_decided() {
     let cases = [
         ("path:/a\nprefix:/a", Because::Path),
         ("path:/a host:a.com\npath:/a host:*.com", Because::Host),
@@ -72,7 +72,7 @@ fn a_loser_is_told_which_comparison_it_lost() {
 }
 
 #[test]
-fn what_is_missing_is_said_and_what_is_secret_is_not() {
+fn missing_values_are_shown_and_secret_ones_are_not() {
     let explain = |text, words| {
         Router::new(rules(text))
             .explain(&request(words).head())

@@ -104,7 +104,7 @@ fn a_search_among_ten_thousand_regexes_runs_one() {
 }
 
 #[test]
-fn regexes_are_told_apart_wherever_their_letters_stand() {
+fn regexes_are_distinguished_wherever_their_letters_are() {
     for (mix, hit, miss) in REGEX_MIXES {
         let router = router(mix, 2000);
         let (found, on_hit) = work(&router, hit);

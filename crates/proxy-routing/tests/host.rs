@@ -31,7 +31,7 @@ fn hosts_are_brought_into_one_form() {
 }
 
 #[test]
-fn what_is_no_host_is_refused() {
+fn an_invalid_host_is_refused() {
     let long = "a".repeat(256);
     let cases = [
         ("", HostError::Empty),

@@ -107,7 +107,7 @@ impl Process {
                     self.server.check_memory();
                     memory_timer.reset_after(self.server.memory_interval());
                 }
-                _ = worker_timer.tick() => if let Some(worker) = self.look_after_workers() {
+                _ = worker_timer.tick() => if let Some(worker) = self.maintain_workers() {
                     return End::WorkerLost(worker);
                 },
             }
@@ -123,8 +123,8 @@ impl Process {
         }
     }
 
-    /// Returns the number of a worker that has died.
-    fn look_after_workers(&mut self) -> Option<usize> {
+    /// Runs the periodic upkeep of workers; returns the number of a worker that has died.
+    fn maintain_workers(&mut self) -> Option<usize> {
         self.server.end_ejections();
         self.server.count_evictions();
         self.server.free_former_plans();

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_in_use_is_told_even_though_ours_could_share_it() {
+    fn a_port_in_use_is_reported_even_though_ours_could_share_it() {
         let other = listening(0, 16, 1);
 
         let fault = bind(&local(address(&other).port()), 16, 1).unwrap_err();

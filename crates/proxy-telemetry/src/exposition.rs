@@ -1,20 +1,13 @@
 //! The metrics page: Prometheus text 0.0.4 or `OpenMetrics` 1.0.
 
-pub(crate) mod agents;
 mod format;
-pub(crate) mod process;
-pub(crate) mod routes;
-pub(crate) mod scrape;
-pub(crate) mod text;
-pub(crate) mod upstreams;
-pub(crate) mod workers;
 
+pub use crate::scrape::{Build, Scrape};
 pub use format::Format;
-pub use scrape::{Build, Scrape};
 
-use crate::metric::{Metric, Source};
 use crate::names::METRICS;
-use text::Samples;
+use crate::names::metric::{Metric, Source};
+use crate::scrape::text::Samples;
 
 impl Scrape<'_> {
     /// The page: every metric of the table, in its order.

@@ -7,14 +7,14 @@ mod exposition;
 mod lifecycle;
 mod limit_use;
 mod log;
-mod metric;
 mod metrics;
 mod process;
 mod record;
 pub mod reference;
 mod registry;
 mod route_table;
-mod snapshot;
+mod samples;
+mod scrape;
 mod stats;
 mod vocabulary;
 
@@ -25,12 +25,12 @@ pub use log::{
     Destination, EventLog, LineRing, LogCounters, LogCounts, LogError, LogWriter, Repeated,
     Repetitions, RingWriter, WorkerLog,
 };
-pub use metric::{CounterOf, GaugeOf, Kind, Metric};
 pub use metrics::{
     AgentMetrics, AgentTotal, BOUNDS_NS, Counter, Gauge, Histogram, HistogramTotal, Outcome,
     RouteMetrics, RouteTotal, SharedCounter, TargetMetrics, TargetTotal, UpstreamMetrics,
     UpstreamTotal, WorkerMetrics, WorkerTotal,
 };
+pub use names::metric::{CounterOf, GaugeOf, Kind, Metric};
 pub use process::{Process, resident_memory_bytes};
 pub use record::{
     AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, AgentFields, AgentMetadata,
@@ -39,6 +39,6 @@ pub use record::{
 };
 pub use registry::{DEFAULT_MAX_SERIES, GaugeSource, LimitSource, Registry, RegistrySettings};
 pub use route_table::{RouteTable, UNMATCHED};
-pub use snapshot::{Snapshot, TargetName};
+pub use scrape::snapshot::{Snapshot, TargetName};
 pub use stats::MemoryUse;
 pub use vocabulary::{AgentDecision, Protocol};

@@ -4,11 +4,12 @@ mod agents;
 mod configuration;
 mod connections;
 mod limits;
+pub(crate) mod metric;
 mod process;
 mod requests;
 mod upstreams;
 
-use crate::metric::Metric;
+use crate::names::metric::Metric;
 
 pub use agents::{
     AGENT_DURATION_SECONDS, AGENT_FAILURES_TOTAL, AGENT_QUEUE_DEPTH, AGENT_REQUESTS_TOTAL,
@@ -139,7 +140,7 @@ pub const METRICS: &[Metric] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::Kind;
+    use crate::names::metric::Kind;
     use std::collections::BTreeSet;
     use std::fs;
 
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_the_kind() {
+    fn names_show_the_kind() {
         for metric in METRICS {
             let total = metric.name.ends_with("_total");
             assert_eq!(total, metric.kind == Kind::Counter, "{}", metric.name);

@@ -4,12 +4,12 @@ mod family;
 mod limit_source;
 mod series;
 
-use crate::metric::{CounterOf, GaugeOf};
 use crate::metrics::{
     AgentMetrics, Gauge, MetricGroup, RouteMetrics, SharedCounter, TargetMetrics, UpstreamMetrics,
     WorkerMetrics, WorkerTotal,
 };
-use crate::snapshot::{Snapshot, TargetName};
+use crate::names::metric::{CounterOf, GaugeOf};
+use crate::scrape::snapshot::{Snapshot, TargetName};
 use family::{Family, Name};
 pub use limit_source::LimitSource;
 pub use series::GaugeSource;

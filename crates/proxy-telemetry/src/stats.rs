@@ -2,7 +2,7 @@
 
 use crate::limit_use::{LimitUse, Quantity};
 use crate::metrics::{HistogramTotal, RouteTotal};
-use crate::snapshot::Snapshot;
+use crate::scrape::snapshot::Snapshot;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

@@ -300,7 +300,7 @@ fn buffers_come_back_to_their_worker() {
 }
 
 #[test]
-fn a_destination_that_fails_is_told_once_and_its_losses_counted() {
+fn a_destination_that_fails_is_reported_once_and_its_losses_counted() {
     /// Fails for the first three batches.
     struct Full(u32);
 

@@ -180,7 +180,7 @@ fn the_fields_of_an_access_record_have_one_order() {
 }
 
 #[test]
-fn what_is_not_there_is_left_out() {
+fn missing_values_are_left_out() {
     let plan = Plan::new();
     let record = AccessRecord {
         route: None,
@@ -386,7 +386,7 @@ fn a_flood_over_a_limit_is_a_few_lines_and_their_number() {
 }
 
 #[test]
-fn repetitions_are_told_at_the_latest_when_the_log_ends() {
+fn repetitions_are_written_at_the_latest_when_the_log_ends() {
     let lines = written(|log| {
         // More clients than are told apart.
         for client in 0..2_000_u32 {
@@ -431,7 +431,7 @@ fn hidden(character: char) -> bool {
 
 proptest! {
     #[test]
-    fn whatever_a_client_sent_is_one_line_without_controls(
+    fn any_input_of_a_client_is_one_line_without_controls(
         method: Vec<u8>,
         host: Vec<u8>,
         path: Vec<u8>,

@@ -1,5 +1,7 @@
 //! A scripted agent on a Unix socket.
 
+pub(crate) mod process;
+
 use crate::journal::Journal;
 use agent_protocol::{
     AgentMessage, Allow, Block, Decision, DecisionMessage, Encoding, ErrorCode, ErrorMessage,

@@ -1,8 +1,10 @@
 //! A client that sends raw bytes.
 
-use crate::message::{Framing, Response};
-use crate::patience::EVENT_TIMEOUT;
-use crate::wire::{Broken, End, Wire};
+pub(crate) mod exchanges;
+
+use crate::deadline::EVENT_TIMEOUT;
+use crate::http::message::{Framing, Response};
+use crate::http::wire::{Broken, End, Wire};
 use socket2::{Domain, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::{Deref, DerefMut};
@@ -28,7 +30,7 @@ impl RawClient {
     /// Connects to `address`; fails if it is refused.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Errors of the operating system.
     pub fn try_connect(address: SocketAddr) -> std::io::Result<Self> {
         TcpStream::connect_timeout(&address, EVENT_TIMEOUT).map(|stream| Self(Wire::new(stream)))
     }
@@ -44,7 +46,7 @@ impl RawClient {
     pub fn over_unix(stream: UnixStream) -> Self {
         // `TcpStream` reads and writes sockets of any family.
         let stream = TcpStream::from(OwnedFd::from(stream));
-        Self(Wire::of_any_family(stream))
+        Self(Wire::with_timeouts(stream))
     }
 
     /// Connects to the Unix socket at `path`.
@@ -60,7 +62,7 @@ impl RawClient {
     /// Connects to the Unix socket at `path`; fails if it is refused.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Errors of the operating system.
     pub fn try_connect_unix(path: &Path) -> std::io::Result<Self> {
         UnixStream::connect(path).map(Self::over_unix)
     }

@@ -1,6 +1,6 @@
 //! A list of events that threads can wait for.
 
-use crate::patience::EVENT_TIMEOUT;
+use crate::deadline::EVENT_TIMEOUT;
 use std::fmt::Debug;
 #[expect(
     clippy::disallowed_types,

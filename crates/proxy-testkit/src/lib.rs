@@ -10,59 +10,45 @@
     reason = "a test that cannot go on fails loudly"
 )]
 
-mod patience;
-
 mod corpus;
+mod deadline;
 mod gate;
+mod http;
 mod journal;
 
-mod fields;
-mod message;
-mod wire;
-
 mod client;
-mod exchanges;
 
 mod agent;
-mod agent_process;
-mod demo;
 mod dns_server;
-mod fakes;
-mod served;
 mod upstream;
 
-mod config;
-mod configuration;
 mod full_pipe;
-mod launch;
-mod log;
 mod ports;
-mod process;
 mod proxyd;
 mod redis_server;
 mod silent_listener;
 
+pub use agent::process::AgentProcess;
 pub use agent::{AgentReply, FakeAgent, event_number};
-pub use agent_process::AgentProcess;
+pub use client::exchanges::{METRICS, metric, pause, post, refusal, request};
 pub use client::{RawClient, get, loopback_pair};
-pub use config::{Config, Launcher, target};
 pub use corpus::replay;
-pub use demo::demo_upstream;
+pub use deadline::EVENT_TIMEOUT;
 pub use dns_server::{DnsReply, DnsServer};
-pub use exchanges::{METRICS, metric, pause, post, refusal, request};
-pub use fakes::ok;
-pub use fields::Fields;
 pub use full_pipe::full_pipe;
 pub use gate::Gate;
+pub use http::fields::Fields;
+pub use http::message::{Framing, Request, Response};
+pub use http::wire::{Broken, End, Wire};
 pub use journal::Journal;
-pub use launch::Launch;
-pub use log::{Log, Record};
-pub use message::{Framing, Request, Response};
-pub use patience::EVENT_TIMEOUT;
 pub use ports::{closed_port, free_port};
+pub use proxyd::config::{Config, Launcher, target};
+pub use proxyd::launch::Launch;
+pub use proxyd::log::{Log, Record};
 pub use proxyd::{Proxyd, Reload, Upgrade};
 pub use redis_server::RedisServer;
-pub use served::Served;
 pub use silent_listener::SilentListener;
 pub use upstream::Upstream;
-pub use wire::{Broken, End, Wire};
+pub use upstream::demo::demo_upstream;
+pub use upstream::fakes::ok;
+pub use upstream::served::Served;

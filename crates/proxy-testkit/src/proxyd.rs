@@ -1,10 +1,16 @@
 //! A running proxyd: requests, signals and measurements.
 
+pub(crate) mod config;
+pub(crate) mod configuration;
+pub(crate) mod launch;
+pub(crate) mod log;
+pub(crate) mod process;
+
 use crate::client::RawClient;
-use crate::configuration::with_admin;
-use crate::log::{Log, Record};
-use crate::patience::EVENT_TIMEOUT;
-use crate::process::{Process, adopt_orphans};
+use crate::deadline::EVENT_TIMEOUT;
+use crate::proxyd::configuration::with_admin;
+use crate::proxyd::log::{Log, Record};
+use crate::proxyd::process::{Process, adopt_orphans};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,6 @@
 //! A real Redis or Valkey on a free port.
 
-use crate::patience::EVENT_TIMEOUT;
+use crate::deadline::EVENT_TIMEOUT;
 use crate::ports::free_port;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};

@@ -27,7 +27,7 @@ impl SilentListener {
     /// A silent address with this port, or a free one for 0.
     ///
     /// # Errors
-    /// Those of the operating system, for example that the port is in use.
+    /// Errors of the operating system, for example that the port is in use.
     pub fn start_at(ip: IpAddr, port: u16) -> std::io::Result<Self> {
         let wanted = SocketAddr::from((ip, port));
         let listener = Socket::new(Domain::for_address(wanted), Type::STREAM, None)?;

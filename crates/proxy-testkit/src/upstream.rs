@@ -1,9 +1,13 @@
 //! A scripted server on a real socket.
 
+pub(crate) mod demo;
+pub(crate) mod fakes;
+pub(crate) mod served;
+
+use crate::http::message::Request;
+use crate::http::wire::{End, Wire};
 use crate::journal::Journal;
-use crate::message::Request;
-use crate::served::Served;
-use crate::wire::{End, Wire};
+use crate::upstream::served::Served;
 use rustix::net::{Shutdown, listen};
 use std::net::{Shutdown as Both, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

@@ -1,11 +1,16 @@
 //! A certificate with its key and its OCSP response, loaded from files.
 
+pub(crate) mod info;
+pub(crate) mod leaf;
+pub(crate) mod staple;
+
+use crate::certificate::leaf::Leaf;
+use crate::certificate::staple::Staple;
 use crate::error::{TlsError, TlsWarning};
 use crate::file::{Contents, Digest, digest};
-use crate::leaf::Leaf;
+use crate::roots::pem;
 use crate::settings::{CertificateSource, HeldCertificate};
-use crate::staple::Staple;
-use crate::{expiry, pem, provider};
+use crate::{expiry, provider};
 use rustls::sign::CertifiedKey;
 use rustls::{InconsistentKeys, SignatureAlgorithm, SignatureScheme};
 use rustls_pki_types::CertificateDer;

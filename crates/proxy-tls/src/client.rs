@@ -3,13 +3,14 @@
 pub(crate) mod listed;
 pub(crate) mod own_listener;
 
+use crate::certificate::info::CertificateInfo;
 use crate::certificate::{Certificate, SourceContents};
-use crate::certificate_info::CertificateInfo;
 use crate::error::{TlsError, TlsWarning};
 use crate::file::{Contents, Digest, digest};
+use crate::provider;
 use crate::roots::PlatformRoots;
+use crate::roots::{self, pem};
 use crate::settings::{Alpn, CertificateSource, ClientTlsSettings, TlsVersion};
-use crate::{pem, provider, roots};
 use arc_swap::ArcSwap;
 use listed::ListedVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};

@@ -6,40 +6,33 @@
 //! starts no threads, reads no clock and installs no process-wide provider.
 
 mod certificate;
-mod certificate_info;
 mod challenges;
 mod classify;
 mod client;
-mod client_auth;
 mod close_notify;
 mod error;
 mod expiry;
 mod file;
-mod leaf;
-mod pem;
 mod provider;
-mod resolver;
 mod roots;
 mod server;
 mod settings;
-mod staple;
-mod tickets;
 mod watch;
 
-pub use certificate_info::CertificateInfo;
+pub use certificate::info::CertificateInfo;
 pub use challenges::{CHALLENGE_PROTOCOL, ChallengeCertificates};
 pub use classify::{TlsFailure, VerifyFailure, classify, classify_io, io_error_text};
 pub use client::own_listener::{days_left, own_listener_config};
 pub use client::{BadServerName, ClientTls, server_name};
-pub use client_auth::ClientAuthVerdict;
 pub use close_notify::send_close_notify;
 pub use error::{StapleError, TlsError, TlsWarning};
 pub use expiry::EXPIRY_WARNING;
 pub use roots::PlatformRoots;
 pub use server::ServerTls;
+pub use server::client_auth::ClientAuthVerdict;
+pub use server::tickets::TicketKeys;
 pub use settings::{
     Alpn, CertificateSource, ClientAuth, ClientTlsSettings, HeldCertificate, ServerTlsSettings,
     TlsVersion, TlsVersionError,
 };
-pub use tickets::TicketKeys;
 pub use watch::{Change, Watcher};

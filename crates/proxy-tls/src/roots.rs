@@ -1,8 +1,9 @@
 //! Trusted roots: the platform's or those of a file.
 
+pub(crate) mod pem;
+
 use crate::error::TlsError;
 use crate::file::Contents;
-use crate::pem;
 use rustls::RootCertStore;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

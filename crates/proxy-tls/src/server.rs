@@ -1,15 +1,19 @@
 //! TLS of one listener: from settings to a shared rustls configuration.
 
+pub(crate) mod client_auth;
+pub(crate) mod resolver;
+pub(crate) mod tickets;
+
 use crate::certificate::Certificate;
-use crate::certificate_info::CertificateInfo;
+use crate::certificate::info::CertificateInfo;
 use crate::challenges::CHALLENGE_PROTOCOL;
-use crate::client_auth::{ClientAuthVerdict, ClientAuthority};
 use crate::error::{TlsError, TlsWarning};
 use crate::file::Digest;
 use crate::provider;
-use crate::resolver::{CertificateStore, Slot};
+use crate::server::client_auth::{ClientAuthVerdict, ClientAuthority};
+use crate::server::resolver::{CertificateStore, Slot};
+use crate::server::tickets::TicketKeys;
 use crate::settings::{ServerTlsSettings, TlsVersion};
-use crate::tickets::TicketKeys;
 use arc_swap::ArcSwap;
 use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
 use rustls::{ServerConfig, ServerConnection};

@@ -161,7 +161,7 @@ impl TargetState {
         &self.load
     }
 
-    /// How quickly it answers.
+    /// Latency of its responses.
     #[inline]
     pub fn latency(&self) -> &LatencyEwma {
         &self.latency
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_cause_says_stays_when_another_is_cleared() {
+    fn a_cause_stays_when_another_is_cleared() {
         let target = TargetState::default();
         let (first, later) = (SystemTime::UNIX_EPOCH, Duration::from_secs(5));
         target.fail(HealthCause::ActiveCheck, "status 500", first);

@@ -1,4 +1,4 @@
-//! How often targets were changed.
+//! Number of changes of targets.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

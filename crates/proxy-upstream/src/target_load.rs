@@ -1,4 +1,4 @@
-//! How much a target has to do, over all workers.
+//! Load of a target, over all workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

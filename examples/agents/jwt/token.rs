@@ -26,7 +26,7 @@ impl Expected {
     }
 }
 
-/// Why a token was refused, for the log.
+/// Reason to refuse a token, for the log.
 #[derive(Debug, Error)]
 pub(crate) enum Refused {
     #[error("the token names no known key")]

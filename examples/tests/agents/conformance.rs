@@ -55,7 +55,7 @@ fn the_token_agent_passes_the_check_with_and_without_a_token() {
 }
 
 #[test]
-fn an_agent_that_is_told_to_end_drains_its_connections_first() {
+fn an_agent_that_is_stopped_drains_its_connections_first() {
     let agents = [
         AgentProcess::program(env!("CARGO_BIN_EXE_guard-agent"), &[]),
         AgentProcess::python("python/minimal.py", &[]),

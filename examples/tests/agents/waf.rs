@@ -59,7 +59,7 @@ fn post(content_type: &str, body: &'static str) -> Asked<'static> {
 }
 
 #[test]
-fn attacks_are_blocked_and_their_rules_are_told_to_the_log_alone() {
+fn attacks_are_blocked_and_their_rules_are_only_logged() {
     let agent = AgentProcess::python("waf/waf.py", &[]);
     let mut asking = Asking::connect(&agent.socket());
     for (target, rule) in TARGETS {

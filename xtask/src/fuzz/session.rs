@@ -45,7 +45,7 @@ impl Session {
         "target               executions  executions/s  corpus  findings";
 
     /// The failure of the run, if any.
-    pub(super) fn complaint(&self) -> Option<String> {
+    pub(super) fn failure_line(&self) -> Option<String> {
         let finding = self.finding.as_deref()?;
         Some(format!("fuzz: {} fails on {finding}", self.target))
     }

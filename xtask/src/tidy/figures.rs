@@ -2,10 +2,10 @@
 
 use super::graph::Graph;
 use super::items;
-use super::ratchet;
-use super::sizes;
 use super::source::Source;
 use super::tree::{File, Tree};
+use crate::tidy::prose::ratchet;
+use crate::tidy::structure::sizes;
 use proxy_model::registry;
 
 const LONGEST_FILES: usize = 5;

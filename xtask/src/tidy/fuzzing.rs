@@ -50,7 +50,7 @@ mod tests {
     use crate::tidy::violation::rendered;
 
     #[test]
-    fn a_target_without_a_replay_is_told() {
+    fn a_target_without_a_replay_is_reported() {
         let target =
             "#[path = \"../../crates/a/fuzz/checks.rs\"]\nmod checks;\nf(|t| checks::host(t));\n";
         let found = |test: &str| {

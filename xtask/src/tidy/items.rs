@@ -134,13 +134,13 @@ mod tests {
 
     #[test]
     fn items_take_their_lines_and_only_marked_functions_are_tests() {
-        let told: Vec<_> = found()
+        let found_items: Vec<_> = found()
             .1
             .into_iter()
             .map(|item| (item.name, item.lines, item.is_test))
             .collect();
         assert_eq!(
-            told,
+            found_items,
             [
                 ("LIMIT".to_owned(), 1..2, false),
                 ("one".to_owned(), 3..9, true),

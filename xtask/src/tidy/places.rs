@@ -40,11 +40,11 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let documents = DOCUMENTS.iter();
     documents
         .filter_map(|document| Some((document, tree.file(document.path)?)))
-        .flat_map(|(document, page)| of_document(tree, document, page))
+        .flat_map(|(document, page)| document_violations(tree, document, page))
         .collect()
 }
 
-fn of_document(tree: &Tree, document: &Document, page: &File) -> Vec<Violation> {
+fn document_violations(tree: &Tree, document: &Document, page: &File) -> Vec<Violation> {
     let on_line = |index, what| Violation::on_line(&page.path, index, what);
     let mut violations = Vec::new();
     for (index, line) in page.text.lines().enumerate() {

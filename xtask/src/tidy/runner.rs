@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_wants_to_be_alone_must_be() {
+    fn tests_that_measure_time_run_alone() {
         let tree = |name: &str| {
             let path = format!("a/tests/b/{name}.rs");
             rendered(&violations(&Tree::from_files(&[

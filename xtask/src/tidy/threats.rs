@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nowhere_or_is_no_test_is_told() {
+    fn missing_places_and_other_functions_are_reported() {
         for row in [
             "black box `paths::it_fell`",
             "black box `paths::helper`",

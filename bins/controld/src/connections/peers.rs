@@ -19,7 +19,7 @@ pub(crate) struct Peers {
 #[derive(Debug, Default)]
 struct Site {
     open: AtomicUsize,
-    /// Those without a request yet.
+    /// Connections without a request yet.
     silent: AtomicUsize,
 }
 

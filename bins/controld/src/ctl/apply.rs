@@ -149,7 +149,7 @@ impl Apply<'_> {
                 self.lookup.client.json(&call).await?;
                 done = "deleted";
             }
-            told(&format!("{subject} {done}\n"))?;
+            print_line(&format!("{subject} {done}\n"))?;
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ impl Apply<'_> {
                 None => self.create(noun, &list, fields).await,
                 Some(found) => self.update(noun, &list, found, fields).await,
             }?;
-            told(&format!("{subject} {done}\n"))?;
+            print_line(&format!("{subject} {done}\n"))?;
         }
         Ok(())
     }
@@ -211,9 +211,9 @@ impl Apply<'_> {
         if different.is_empty() {
             return Ok("unchanged".to_owned());
         }
-        let told = different.join(", ");
+        let fields = different.join(", ");
         if self.dry_run {
-            return Ok(format!("would be updated: {told}"));
+            return Ok(format!("would be updated: {fields}"));
         }
         let known = |name: &str| noun.update.fields().iter().any(|field| field.name == name);
         if let Some(fixed) = different.iter().find(|name| !known(name)) {
@@ -233,7 +233,7 @@ impl Apply<'_> {
         let mut call = Call::new(noun.update.method.clone(), path).json(&body.into());
         call.if_match = tag.and_then(|tag| Some(tag.to_str().ok()?.to_owned()));
         self.lookup.client.json(&call).await?;
-        Ok(format!("updated: {told}"))
+        Ok(format!("updated: {fields}"))
     }
 
     /// The fields with ids for names.
@@ -249,7 +249,7 @@ impl Apply<'_> {
     }
 }
 
-fn told(text: &str) -> Result<(), CtlError> {
+fn print_line(text: &str) -> Result<(), CtlError> {
     print(text).map_err(|error| CtlError::failed("standard output", error))
 }
 
@@ -274,7 +274,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_file_leaves_out_makes_no_difference() {
+    fn omitted_fields_make_no_difference() {
         let found = json!([{"address": "a:1", "weight": 1}, {"address": "b:1", "weight": 2}]);
         for (wanted, same) in [
             (json!([{"address": "a:1"}, {"address": "b:1"}]), true),

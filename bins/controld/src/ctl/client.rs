@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 /// From the beginning of a request to the head of its answer.
 const DEADLINE: Duration = Duration::from_mins(1);
-/// How often a request is sent that is answered with 429 or 503.
+/// Maximum number of attempts while answers are 429 or 503.
 const ATTEMPTS: u32 = 4;
 /// A longer `Retry-After` is the caller's to wait for.
 const MAX_WAIT: Duration = Duration::from_mins(1);
@@ -173,7 +173,7 @@ impl Client {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, CtlError> {
-        let away = |error: std::io::Error| {
+        let unreachable = |error: std::io::Error| {
             let way_out = "does a control plane listen there? --url or CONTROLD_URL names another";
             CtlError::failed(&self.authority, format!("{error}; {way_out}"))
         };
@@ -185,7 +185,9 @@ impl Client {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let default = if self.tls.is_some() { 443 } else { 80 };
         let port = self.base.port_u16().unwrap_or(default);
-        let stream = TcpStream::connect((host, port)).await.map_err(away)?;
+        let stream = TcpStream::connect((host, port))
+            .await
+            .map_err(unreachable)?;
         let Some(tls) = &self.tls else {
             return self.exchange(stream, request).await;
         };
@@ -245,7 +247,7 @@ fn tls(settings: &Settings) -> Result<ClientTls, CtlError> {
         alpn: vec![Alpn::Http1],
     };
     ClientTls::load(settings, &PlatformRoots::new()).map_err(|faults| {
-        let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        CtlError::usage(told.join("\n"))
+        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        CtlError::usage(lines.join("\n"))
     })
 }

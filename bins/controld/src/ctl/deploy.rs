@@ -57,15 +57,15 @@ pub(crate) async fn run(
 ) -> Result<(), CtlError> {
     let given = flags(rollout_fields(lookup.operations), matches)?;
     let deployment = Deployment::read(lookup, matches, given).await?;
-    let tells = output == Output::Table;
-    if tells {
+    let prints_steps = output == Output::Table;
+    if prints_steps {
         printed(&preview::text(&deployment.preview))?;
     }
     deployment.check()?;
     deployment.check_time()?;
     if preview::is_in_force(&deployment.preview) {
         let done = json!({"state": "unchanged"});
-        return if tells {
+        return if prints_steps {
             Ok(())
         } else {
             printed(&output.resource(&done))
@@ -80,7 +80,7 @@ pub(crate) async fn run(
     let name = matches.get_one::<String>("name").cloned();
     let bundle = deployment.bundle(name).await?;
     let rollout = deployment.start(&bundle).await?;
-    if tells {
+    if prints_steps {
         let (name, bundle) = (text(&bundle, "name"), text(&bundle, "id"));
         printed(&format!("bundle  {name} ({bundle})\nrollout {rollout}\n"))?;
     }

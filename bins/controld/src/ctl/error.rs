@@ -1,16 +1,16 @@
-//! Why a command failed, and the exit code that says so.
+//! Errors of a command, and their exit codes.
 
 use control_wire::{ErrorBody, ErrorCode, ErrorResponse};
 use std::fmt::Write as _;
 
-/// Why a command failed.
+/// Error of a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CtlError {
     /// The command line does not say enough, or says it wrongly: exit code 2.
     #[error("{0}")]
     Usage(String),
     /// The control plane refused: exit code 1.
-    #[error("{}", told(*.status, .error))]
+    #[error("{}", status_text(*.status, .error))]
     Refused { status: u16, error: Box<ErrorBody> },
     /// There was no answer, or none that can be read: exit code 1.
     #[error("{what}: {cause}")]
@@ -49,7 +49,7 @@ impl CtlError {
     }
 }
 
-fn told(status: u16, error: &ErrorBody) -> String {
+fn status_text(status: u16, error: &ErrorBody) -> String {
     let ErrorBody {
         code,
         message,

@@ -54,7 +54,7 @@ pub(crate) struct Field {
     pub(crate) values: Vec<String>,
 }
 
-/// How a value is written on the command line.
+/// Form of a value on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -85,7 +85,7 @@ pub(crate) fn is_of_clients(route: &Route) -> bool {
         | Access::System
         | Access::Session
         | Access::FreshSession => false,
-        // Those that write make sessions.
+        // Other operations make sessions.
         Access::Public => route.method.is_safe(),
         Access::SetUp
         | Access::Invitee
@@ -187,14 +187,14 @@ fn field(document: &Value, name: &str, schema: &Value) -> Field {
     let about = sentence(text(schema, "description"));
     let schema = plain(document, schema);
     let own = sentence(text(schema, "description"));
-    let of_items = schema.get("items").map(|items| plain(document, items));
-    let values = of_items.unwrap_or(schema).get("enum");
+    let item_schema = schema.get("items").map(|items| plain(document, items));
+    let values = item_schema.unwrap_or(schema).get("enum");
     let values = values.and_then(Value::as_array).into_iter().flatten();
     Field {
         name: name.to_owned(),
-        kind: kind(schema, of_items),
+        kind: kind(schema, item_schema),
         required: false,
-        is_id: text(of_items.unwrap_or(schema), "format") == "uuid",
+        is_id: text(item_schema.unwrap_or(schema), "format") == "uuid",
         about: (if about.is_empty() { own } else { about }) + &defaults(schema),
         values: values
             .filter_map(|value| Some(value.as_str()?.to_owned()))
@@ -214,13 +214,13 @@ fn defaults(schema: &Value) -> String {
     format!(" Absent fields: {}.", defaults.join(", "))
 }
 
-fn kind(schema: &Value, of_items: Option<&Value>) -> Kind {
+fn kind(schema: &Value, item_schema: Option<&Value>) -> Kind {
     match type_of(schema) {
         "string" => Kind::Text,
         "integer" => Kind::Integer,
         "number" => Kind::Number,
         "boolean" => Kind::Boolean,
-        "array" if of_items.is_some_and(|items| type_of(items) == "string") => Kind::Texts,
+        "array" if item_schema.is_some_and(|items| type_of(items) == "string") => Kind::Texts,
         _ => Kind::Json,
     }
 }
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flag_of_an_object_tells_the_defaults_of_its_fields() {
+    fn a_flag_of_an_object_shows_the_defaults_of_its_fields() {
         let document = serde_json::json!({"gate": {"type": "object", "description": "A gate.", "properties": {
             "min": {"type": "integer", "default": 100}, "name": {"type": "string"}, "max": {"default": 0},
         }}});

@@ -52,7 +52,7 @@ const OWN_COLUMNS: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// How answers are printed.
+/// Format of printed answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
     Table,

@@ -59,14 +59,14 @@ impl Follow {
         } = self;
         let timer = sleep(timeout.unwrap_or_default());
         tokio::pin!(timer);
-        let mut told = String::new();
+        let mut printed = String::new();
         loop {
             let found = lookup.client.json(&Call::get(path.clone())).await?;
             let ends = timeout.is_none() || has_stopped(text(&found, "state"));
             let line = line(&found);
-            if output == Output::Table && line != told {
+            if output == Output::Table && line != printed {
                 printed(&line)?;
-                told = line;
+                printed = line;
             }
             if ends {
                 if output != Output::Table {
@@ -195,7 +195,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_line_tells_of_progress_the_gate_and_the_reason() {
+    fn a_line_has_the_progress_the_gate_and_the_reason() {
         let side = |p99: i64| {
             json!({"nodes": 2, "requests": 900, "error_permille": 3, "p99_ms": p99,
                 "cpu_percent": 12.6})

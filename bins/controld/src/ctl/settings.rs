@@ -1,4 +1,4 @@
-//! Which control plane, and by which key: the command line, then the environment, then `ctl login`.
+//! URL and key of the control plane: from the command line, then the environment, then `ctl login`.
 
 use crate::ctl::error::CtlError;
 use clap::ArgMatches;
@@ -14,7 +14,7 @@ const DEFAULT_URL: &str = "http://127.0.0.1:8443";
 /// The environment variable of the key itself.
 pub(crate) const KEY_VARIABLE: &str = "CONTROLD_API_KEY";
 
-/// Which control plane, and by which key.
+/// URL and key of the control plane.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) url: String,

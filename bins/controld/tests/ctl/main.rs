@@ -331,7 +331,7 @@ fn a_body_comes_from_a_file_and_flags_add_to_it() {
 }
 
 #[test]
-fn what_a_file_says_becomes_true() {
+fn a_file_is_applied() {
     let world = World::new();
     let file = world.folder.path().join("all.json");
     let wanted = json!({"projects": [{"name": "edge"}, {"name": "core"}]});

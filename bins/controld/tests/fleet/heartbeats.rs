@@ -20,7 +20,7 @@ const CONNECTIONS: usize = 64;
 /// Prime, so that neighbours in the database are not neighbours in time.
 const STRIDE: usize = 7_919;
 
-/// How large, and how long.
+/// Size and duration of the run.
 struct Size {
     nodes: usize,
     time: Duration,

@@ -6,7 +6,7 @@ use crate::site::{Site, wait_for_certificate, wait_for_failure};
 use std::fs;
 
 #[test]
-fn a_host_that_cannot_be_reached_is_told_with_what_to_do() {
+fn an_unreachable_host_is_reported_with_advice() {
     let pebble = Pebble::start(Policy::USUAL);
     let site = Site::new(&pebble);
     let proxyd = site.start(&site.block("\"unknown.test\"", ""));
@@ -66,7 +66,7 @@ fn a_failing_authority_leaves_the_old_certificate() {
 }
 
 #[test]
-fn an_account_with_another_key_is_told() {
+fn an_account_with_another_key_is_reported() {
     let pebble = Pebble::start(Policy::USUAL);
     pebble.resolve("a.test");
     let [site, other] = [(); 2].map(|()| {

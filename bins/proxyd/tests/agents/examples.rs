@@ -30,7 +30,7 @@ fn firewall(options: &[&str], events: &str, upstream: &Upstream) -> (AgentProces
 }
 
 #[test]
-fn the_firewall_answers_attacks_403_and_tells_their_rules_to_the_log_alone() {
+fn the_firewall_answers_attacks_403_and_only_logs_their_rules() {
     let upstream = upstream();
     let (_agent, proxyd) = firewall(&[], "\"request-body\"", &upstream);
     let mut client = proxyd.connect();

@@ -112,7 +112,7 @@ fn wrong_answers() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
     ]
 }
 
-/// How long the agent may take: little where only time tells of the failure.
+/// Timeout of the agent: short where the failure is a timeout.
 fn time(expected: &str) -> &'static str {
     if expected == "agent_timeout" {
         "timeout-ms 200"

@@ -77,7 +77,7 @@ fn a_block_at_each_phase_ends_its_stream_alone() {
 }
 
 #[test]
-fn a_caller_by_grpc_is_told_in_trailers() {
+fn a_grpc_caller_gets_the_error_in_trailers() {
     let block = Decision::Block(Block {
         body: Some(BodyData::from(b"not here".to_vec())),
         ..Block::default()

@@ -29,7 +29,7 @@ fn telling(entries: &[(&str, &str)]) -> AgentReply {
 }
 
 #[test]
-fn what_agents_tell_the_log_stands_in_the_access_log() {
+fn metadata_of_agents_is_in_the_access_log() {
     let upstream = upstream();
     let first = head_agent(|_| telling(&[("country", "CH"), ("score", "7")]));
     let second = head_agent(|_| telling(&[("user", "an\n\"n")]));
@@ -65,7 +65,7 @@ fn admin(proxyd: &Proxyd, path: &str) -> Value {
 }
 
 #[test]
-fn the_admin_interface_and_the_metrics_tell_how_agents_are() {
+fn the_admin_interface_and_the_metrics_show_the_state_of_agents() {
     let upstream = upstream();
     let well = head_agent(|_| AgentReply::allow());
     let ill = head_agent(|_| AgentReply::Fail(ErrorCode::Internal));

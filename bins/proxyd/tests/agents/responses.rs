@@ -31,7 +31,7 @@ fn on_response(reply: AgentReply) -> FakeAgent {
 }
 
 #[test]
-fn a_response_is_edited_and_its_end_is_told() {
+fn a_response_is_edited_and_its_end_is_an_event() {
     let upstream = upstream();
     let early = HeaderEdit::set("x-early", "1").unwrap();
     let late = [

@@ -20,7 +20,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// Those in which the agent is asked.
+    /// Stages in which the agent is called.
     pub(crate) const ASKED: [Self; 4] = [
         Self::RequestHeaders,
         Self::RequestBody,

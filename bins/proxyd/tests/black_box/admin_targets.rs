@@ -89,7 +89,7 @@ fn a_weight_is_overridden_until_the_next_reload() {
 }
 
 #[test]
-fn what_is_no_change_of_a_target_is_refused() {
+fn an_invalid_change_of_a_target_is_refused() {
     let upstreams = ["one", "two"].map(Upstream::saying);
     let proxyd = config(&upstreams, "").start();
     let path = format!("u/targets/{}", upstreams[0].address());

@@ -61,7 +61,7 @@ fn check(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_correct_agent_is_told_case_by_case_with_exit_code_0() {
+fn a_correct_agent_passes_case_by_case_with_exit_code_0() {
     let folder = tempfile::tempdir().unwrap();
     let path = socket(&folder);
     start(&path);
@@ -85,7 +85,7 @@ fn a_correct_agent_is_told_case_by_case_with_exit_code_0() {
 }
 
 #[test]
-fn a_broken_agent_is_told_with_its_reason_and_exit_code_1() {
+fn a_broken_agent_fails_with_its_reason_and_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let path = socket(&folder);
     let listener = UnixListener::bind(&path).unwrap();

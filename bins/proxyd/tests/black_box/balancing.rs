@@ -1,4 +1,4 @@
-//! Which target a request goes to: each word of `load-balancing`, weights, slow start, sticky cookies.
+//! Choice of a target: each algorithm of `load-balancing`, weights, slow start, sticky cookies.
 
 use crate::support::{Config, target};
 use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, get, ok};
@@ -78,7 +78,7 @@ impl Trio {
         clients.collect()
     }
 
-    /// How many of `requests` each target gets, each of another client; one after the other if each
+    /// Requests per target out of `requests`, each of another client; one after the other if each
     /// `settles` before the next.
     fn spread(&self, proxyd: &Proxyd, requests: u32, settles: bool) -> [usize; 3] {
         let mut scraper = RawClient::connect(proxyd.admin_address());
@@ -122,7 +122,7 @@ fn each_word_of_load_balancing_has_its_own_distribution() {
         ("least_connections", [200, 400, 0], 55, false),
         ("ip_hash", [100, 200, 300], 55, true),
         ("random_two", [200, 400, 0], 55, false),
-        // How quickly `a` and `b` answer is the machine's affair.
+        // The latencies of `a` and `b` depend on the machine.
         ("peak_ewma", [300, 300, 0], 301, false),
         ("sticky", [100, 200, 300], 55, false),
     ];
@@ -219,7 +219,7 @@ fn a_target_of_weight_0_gets_no_requests() {
 }
 
 #[test]
-fn a_target_that_comes_back_starts_slowly() {
+fn a_recovered_target_starts_slowly() {
     let (old, new) = (Upstream::saying("old"), Upstream::saying("new"));
     let shares = ["slow-start-secs 600", ""].map(|slow_start| {
         let config = |targets: &str| {

@@ -52,7 +52,7 @@ fn the_record_of_a_head_that_came_too_late_says_how_long_it_took() {
 }
 
 #[test]
-fn a_header_limit_tells_what_was_sent_where_that_is_known() {
+fn a_header_limit_names_the_size_where_it_is_known() {
     let upstream = Upstream::saying("");
     let limits = "max-header-size-bytes 512; max-header-count 10; \
         max-header-name-bytes 32; max-header-value-bytes 100";
@@ -132,7 +132,7 @@ fn a_record_names_the_upstream_that_a_refused_request_was_for() {
 }
 
 #[test]
-fn the_metrics_tell_which_configuration_is_in_force_and_since_when() {
+fn the_metrics_name_the_configuration_in_force_and_its_time() {
     let upstream = Upstream::saying("");
     let config = with_metrics(Config::to(&upstream));
     let proxyd = config.start();
@@ -157,7 +157,7 @@ fn the_metrics_tell_which_configuration_is_in_force_and_since_when() {
 }
 
 #[test]
-fn the_metrics_tell_which_targets_are_healthy() {
+fn the_metrics_show_healthy_targets() {
     let upstream = Upstream::saying("");
     let config = Config::to(&upstream)
         .route("lost", r#"upstream "nowhere"; matches { path "/lost" }"#)

@@ -63,7 +63,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn version_is_semantic_and_tells_the_build() {
+fn version_is_semantic_and_names_the_build() {
     let output = run(&["--version"]);
 
     assert_eq!(output.status.code(), Some(0));
@@ -151,7 +151,7 @@ fn a_valid_configuration_passes_the_test() {
 }
 
 #[test]
-fn all_faults_are_told_at_once_with_their_places() {
+fn all_faults_are_reported_at_once_with_their_places() {
     let desk = Desk::new();
     let file = desk.file("faulty.kdl", FAULTY);
 
@@ -249,7 +249,7 @@ fn a_token_that_is_none_fails_the_test_as_it_would_the_start() {
 }
 
 #[test]
-fn what_was_found_can_be_had_as_json() {
+fn findings_are_available_as_json() {
     let desk = Desk::new();
     let file = desk.file("faulty.kdl", FAULTY);
 
@@ -376,7 +376,7 @@ fn the_environment_may_name_the_configuration() {
 }
 
 #[test]
-fn a_port_in_use_is_told_with_its_place() {
+fn a_port_in_use_is_reported_with_its_place() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let upstream = Upstream::saying("");
@@ -402,7 +402,7 @@ fn complaint(blocks: &str) -> String {
 }
 
 #[test]
-fn whatever_cannot_be_opened_is_told_with_its_place() {
+fn an_address_that_cannot_be_opened_is_reported_with_its_place() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let in_use = taken.local_addr().unwrap();
     let free = "admin { address \"127.0.0.1:0\" }";
@@ -551,7 +551,7 @@ fn without_a_configuration_a_page_is_served_on_8080() {
 }
 
 #[test]
-fn a_configuration_without_its_flag_is_told_the_flag() {
+fn a_configuration_without_its_flag_gets_the_flag_as_advice() {
     let told = run(&["my.kdl"]);
     assert_eq!(told.status.code(), Some(2));
     let said = String::from_utf8_lossy(&told.stderr).into_owned();
@@ -594,7 +594,7 @@ fn a_configuration_is_laid_out_in_its_place_with_its_comments() {
 }
 
 #[test]
-fn a_report_is_told_in_sentences_where_graphics_are_unwanted() {
+fn a_report_is_in_sentences_where_graphics_are_unwanted() {
     let desk = Desk::new();
     let file = desk.file("faulty.kdl", FAULTY);
 

@@ -1,4 +1,4 @@
-//! How many connections: of one client, of one route, of the process.
+//! Limits on connections: of one client, of one route, of the process.
 
 use crate::installed::Installed;
 use crate::support::{BINARY, Busy, Config, METRICS, metric, pause, reason, refusal, target};

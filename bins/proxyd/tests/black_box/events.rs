@@ -89,7 +89,7 @@ fn lines_that_a_full_stderr_cannot_take_are_counted() {
 }
 
 #[test]
-fn what_is_said_again_and_again_is_written_a_few_times_and_counted() {
+fn repeated_messages_are_written_a_few_times_and_counted() {
     const SAID: &str = "cannot accept connections";
     let upstream = Upstream::saying("");
     let mut proxyd = Config::to(&upstream).start();

@@ -85,7 +85,7 @@ fn answers(proxyd: &Proxyd) -> Vec<String> {
 }
 
 #[test]
-fn a_target_leaves_and_comes_back_by_its_checks() {
+fn checks_remove_and_restore_a_target() {
     let well = Arc::new(AtomicBool::new(true));
     let (moody, other) = (moody("moody", &well), Upstream::saying("other"));
     let targets = format!("{}; {}", target(&moody), target(&other));

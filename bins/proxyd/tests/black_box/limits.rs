@@ -99,7 +99,7 @@ fn told_of_a_value(first: usize, later: &str) -> String {
 }
 
 #[test]
-fn the_size_of_a_header_that_comes_in_pieces_is_told_whole() {
+fn the_size_of_a_header_in_pieces_is_reported_whole() {
     let whole = "Limit exceeded: header_size - Current value 150 exceeds limit 100";
     assert_eq!(
         told_of_a_value(110, &"v".repeat(40)[..]),
@@ -121,7 +121,7 @@ fn no_more_than_four_times_the_limit_of_a_header_is_counted() {
 }
 
 #[test]
-fn the_size_of_trailers_that_are_too_large_is_told_as_far_as_they_came() {
+fn the_size_of_too_large_trailers_is_reported_as_far_as_they_arrived() {
     let upstream = Upstream::start(|served| {
         served.head();
         served.end();
@@ -425,7 +425,7 @@ fn a_malformed_head_is_recorded_with_its_request_and_its_field() {
 }
 
 #[test]
-fn what_is_no_request_is_recorded_as_far_as_it_can_be_read() {
+fn an_invalid_request_is_recorded_as_far_as_it_is_readable() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream)
         .listener("timeouts { header-ms 300 }")

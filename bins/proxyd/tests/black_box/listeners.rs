@@ -41,7 +41,7 @@ fn both_families_listen_at_one_port_each_for_itself() {
 }
 
 #[test]
-fn ipv4_clients_of_a_socket_for_both_families_are_told_by_their_own_address() {
+fn ipv4_clients_of_a_socket_for_both_families_have_their_own_address() {
     let upstream = Upstream::saying("hi");
     // As systemd opens it for `ListenStream=80`.
     let socket = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
@@ -86,7 +86,7 @@ fn a_link_local_address_is_bound_with_its_interface() {
 }
 
 #[test]
-fn a_port_in_use_is_told_with_its_place_and_what_to_do() {
+fn a_port_in_use_is_reported_with_its_place_and_advice() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = taken.local_addr().unwrap();
     let upstream = Upstream::saying("");
@@ -152,7 +152,7 @@ fn a_backlog_applies_to_inherited_sockets_too() {
 }
 
 #[test]
-fn a_backlog_that_the_system_does_not_grant_is_told() {
+fn a_backlog_that_the_system_does_not_grant_is_reported() {
     let limit = fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
     let limit: u32 = limit.trim().parse().unwrap();
     if limit >= 65_535 {
@@ -299,7 +299,7 @@ fn a_privileged_port_of_the_manager_s_takes_no_rights_at_all() {
 }
 
 #[test]
-fn what_a_privileged_port_takes_is_told() {
+fn advice_on_a_privileged_port_is_reported() {
     let Some(nobody) = Nobody::find() else { return };
     let upstream = Upstream::saying("hi");
     let mut proxyd = nobody.launch("", &upstream).spawn();

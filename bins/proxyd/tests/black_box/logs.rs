@@ -18,7 +18,7 @@ fn is_timestamp(text: &str) {
 }
 
 #[test]
-fn an_access_record_tells_the_whole_request() {
+fn an_access_record_has_the_whole_request() {
     let upstream = Upstream::echo();
     let proxyd = Config::to(&upstream).start();
 
@@ -148,7 +148,7 @@ fn records_stand_in_the_order_in_which_requests_ended() {
 }
 
 #[test]
-fn what_clients_send_cannot_break_a_line() {
+fn bytes_of_clients_cannot_break_a_line() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).start();
 
@@ -281,7 +281,7 @@ fn wait_for_line_in(path: &Path, proxyd: &proxy_testkit::Proxyd) {
 }
 
 #[test]
-fn a_log_that_was_moved_away_is_opened_again_when_told() {
+fn a_moved_log_is_reopened_by_its_signal() {
     let upstream = Upstream::saying("");
     let config = Config::to(&upstream);
     let proxyd = config

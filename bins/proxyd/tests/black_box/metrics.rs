@@ -108,7 +108,7 @@ fn reach_limits(proxyd: &Proxyd) -> RawClient {
 }
 
 #[test]
-fn every_metric_of_the_interface_tells_what_the_traffic_was() {
+fn every_metric_of_the_interface_matches_the_traffic() {
     let (upstream, gate) = (Upstream::echo(), Gate::new());
     let slow = Upstream::gated(&gate, "late");
     let proxyd = started(&upstream, &slow);

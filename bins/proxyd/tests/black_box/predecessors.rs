@@ -120,7 +120,7 @@ fn the_new_process_serves_when_the_old_one_is_gone() {
 }
 
 #[test]
-fn what_does_not_come_from_a_process_like_it_is_refused() {
+fn a_handover_from_another_program_is_refused() {
     let upstream = Upstream::saying("hi");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let kdl = Config::to(&upstream).kdl();

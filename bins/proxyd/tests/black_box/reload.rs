@@ -189,7 +189,7 @@ routes { route "all" { upstream "missing" }; route "all" { priorty 3 } }
 "#;
 
 #[test]
-fn a_bad_file_changes_nothing_and_is_told_with_all_its_faults() {
+fn a_bad_file_changes_nothing_and_is_reported_with_all_its_faults() {
     let upstream = Upstream::saying("still here");
     let config = Config::to(&upstream)
         .route("metrics", &format!("priority 100; {METRICS}"))

@@ -60,7 +60,7 @@ fn two_proxies_share_the_limit_of_a_store() {
 }
 
 #[test]
-fn a_store_that_is_away_leaves_each_proxy_its_own_bucket() {
+fn an_unreachable_store_leaves_each_proxy_its_own_bucket() {
     let (mut server, upstream) = (RedisServer::start(), Upstream::saying("ok"));
     let limit = format!(
         "requests-per-second 1; burst 5; key \"path\"; store \"{}\"; store-timeout-ms 5000",

@@ -16,7 +16,7 @@ use std::time::Duration;
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[test]
-fn what_is_in_flight_finishes() {
+fn requests_in_flight_finish() {
     let mut busy = Busy::with("");
     let mut resting = busy.proxyd.connect();
 

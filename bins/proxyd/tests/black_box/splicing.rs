@@ -84,7 +84,7 @@ fn a_long_body_arrives_as_it_was_sent_and_both_connections_go_on() {
 }
 
 #[test]
-fn what_is_short_or_in_chunks_needs_no_pipe() {
+fn a_short_or_chunked_body_needs_no_pipe() {
     let upstream = Upstream::start(|served| {
         while served.request().is_some() {
             served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");

@@ -35,7 +35,7 @@ impl Manager {
 }
 
 #[test]
-fn the_manager_is_told_what_the_process_does() {
+fn the_manager_is_notified_of_the_state_of_the_process() {
     let manager = Manager::new();
     let upstream = Upstream::saying("");
     let config = Config::to(&upstream);
@@ -160,7 +160,7 @@ fn several_workers_share_a_socket_of_the_manager_s() {
 }
 
 #[test]
-fn a_socket_of_the_manager_s_comes_back_with_its_listener() {
+fn a_socket_of_the_manager_is_reused_with_its_listener() {
     let upstream = Upstream::saying("served");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     // The manager never closes it, so the address could not be bound anew.
@@ -194,7 +194,7 @@ fn a_socket_of_the_manager_s_comes_back_with_its_listener() {
 }
 
 #[test]
-fn a_socket_that_no_listener_names_is_told() {
+fn a_socket_that_no_listener_names_is_reported() {
     let upstream = Upstream::saying("served");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
@@ -212,7 +212,7 @@ fn a_socket_that_no_listener_names_is_told() {
 }
 
 #[test]
-fn what_the_manager_passes_and_does_not_listen_is_told_and_left() {
+fn a_passed_socket_that_does_not_listen_is_reported_and_left() {
     let upstream = Upstream::saying("served");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -152,7 +152,7 @@ fn a_retry_under_an_old_plan_does_not_use_the_connections_of_a_new_target() {
 }
 
 #[test]
-fn a_target_that_comes_back_is_called_anew() {
+fn a_recovered_target_is_called_again() {
     let (one, two) = (checking("one"), checking("two"));
     let proxyd = named("one", &one).start();
     let mut client = proxyd.connect();

@@ -128,7 +128,7 @@ fn a_proxy_in_front_sets_the_client_over_a_unix_socket() {
 }
 
 #[test]
-fn what_a_killed_process_has_left_is_replaced() {
+fn the_socket_of_a_killed_process_is_replaced() {
     let (place, upstream) = (Place::new(), Upstream::saying("hi"));
     let kdl = place.config(&upstream, "");
     // Killed: it has no time to remove its file.
@@ -278,7 +278,7 @@ fn a_removed_socket_file_is_created_again() {
 }
 
 #[test]
-fn a_socket_of_another_user_s_is_told() {
+fn a_socket_of_another_user_is_reported() {
     let place = Place::new();
     let living = UnixListener::bind(place.path()).unwrap();
     if !rustix::process::geteuid().is_root() {

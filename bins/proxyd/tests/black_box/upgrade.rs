@@ -141,7 +141,7 @@ fn no_connection_is_refused_while_many_come() {
 }
 
 #[test]
-fn what_has_begun_ends_in_the_old_process() {
+fn requests_in_flight_end_in_the_old_process() {
     let gate = Gate::new();
     let wait = gate.clone();
     let upstream = Upstream::start(move |served| {
@@ -271,7 +271,7 @@ fn any_number_of_workers_takes_the_sockets_over() {
 }
 
 #[test]
-fn what_is_asked_for_meanwhile_is_not_lost() {
+fn a_signal_during_an_upgrade_is_not_lost() {
     let installed = Installed::new();
     let upstream = Upstream::saying("hi");
     let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl()).start();
@@ -308,7 +308,7 @@ fn what_is_asked_for_meanwhile_is_not_lost() {
 }
 
 #[test]
-fn a_process_told_to_end_ends_its_successor_to_be() {
+fn a_process_that_stops_ends_its_starting_successor() {
     let installed = Installed::new();
     let upstream = Upstream::saying("hi");
     for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {

@@ -106,7 +106,7 @@ const BROKEN: &[(Breaks, &str)] = &[
 ];
 
 #[test]
-fn whatever_is_wrong_the_old_process_serves_and_a_later_upgrade_succeeds() {
+fn after_any_failure_the_old_process_serves_and_a_later_upgrade_succeeds() {
     let installed = Installed::new();
     let upstream = Upstream::saying("hi");
     let kdl = Config::to(&upstream).kdl();
@@ -133,7 +133,7 @@ fn whatever_is_wrong_the_old_process_serves_and_a_later_upgrade_succeeds() {
 }
 
 #[test]
-fn what_the_new_process_finds_wrong_stands_in_the_log() {
+fn faults_of_the_new_process_are_in_the_log() {
     let upstream = Upstream::saying("hi");
     let mut proxyd = Config::to(&upstream).start();
 

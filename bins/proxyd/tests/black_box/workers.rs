@@ -31,7 +31,7 @@ fn timer_of_a_worker(proxyd: &Proxyd) -> OwnedFd {
 }
 
 #[test]
-fn a_worker_that_hangs_is_told_and_the_process_is_not_ready() {
+fn a_worker_that_hangs_is_reported_and_the_process_is_not_ready() {
     let ready = r#"matches { path "/ready" }; service-type "builtin"; builtin-handler "ready""#;
     let config = Config::new().route("ready", ready);
     let proxyd = config.route("metrics", METRICS).start();

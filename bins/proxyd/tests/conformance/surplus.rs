@@ -12,7 +12,7 @@ use proxy_testkit::{RawClient, Upstream, get};
 const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n";
 
 #[test]
-fn what_comes_behind_the_length_of_a_body_goes_nowhere() {
+fn bytes_behind_the_length_of_a_body_are_not_forwarded() {
     let upstream = Upstream::saying("ok");
     let doors = doors::open(upstream.address(), "");
     for door in [doors.plain, doors.tls_h2] {

@@ -110,7 +110,7 @@ fn a_private_key_lies_on_no_disk_in_the_clear() {
 }
 
 #[test]
-fn a_node_that_restarts_while_the_control_plane_is_away_serves_tls() {
+fn a_node_that_restarts_without_the_control_plane_serves_tls() {
     let made = made();
     let (mut service, _) = TlsService::start(&made);
     assert!(service.shows(&made));

@@ -79,7 +79,7 @@ impl CrashTest {
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
 
-    /// How many orders each node was given.
+    /// Number of orders per node.
     fn orders(&self) -> Vec<i64> {
         let nodes = self.fleet.nodes.iter();
         let views = nodes.map(|node| self.fleet.world.view(&node.id));

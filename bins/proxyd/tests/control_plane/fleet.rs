@@ -206,7 +206,7 @@ impl FleetNode {
         }
     }
 
-    /// Where it listens: each node has a port of its own, which the kernel chose.
+    /// Listening address: each node has a port of its own, which the kernel chose.
     pub(crate) fn address(&self) -> SocketAddr {
         let log = self.proxyd.stderr();
         let said = log.find(0, |record| record.text("message") == "listening");

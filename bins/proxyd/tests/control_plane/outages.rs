@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn a_node_starts_from_its_last_good_bundle_while_the_control_plane_is_away() {
+fn a_node_starts_from_its_last_good_bundle_without_the_control_plane() {
     let mut running = Running::start();
     running.world.kill();
     running.restart();

@@ -71,7 +71,7 @@ impl Relay {
         self.mode.store(mode as u8, Ordering::SeqCst);
     }
 
-    /// How many requests have come.
+    /// Number of requests so far.
     pub(crate) fn requests(&self) -> usize {
         self.upstream.requests().len()
     }

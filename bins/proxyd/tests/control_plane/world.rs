@@ -16,7 +16,7 @@ pub(crate) const PROXYD: &str = env!("CARGO_BIN_EXE_proxyd");
 
 /// A control plane with a project, an operator and an enrolment token for ten nodes.
 pub(crate) struct World {
-    /// Those of `controld`, without its address.
+    /// Arguments of `controld`, without its address.
     arguments: Vec<String>,
     pub(crate) folder: TempDir,
     pub(crate) controld: Option<Program>,

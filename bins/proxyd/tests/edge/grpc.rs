@@ -128,7 +128,7 @@ fn a_routes_deadline_goes_before_a_callers_that_is_later() {
 }
 
 #[test]
-fn what_is_no_deadline_is_left_alone() {
+fn an_invalid_deadline_is_left_alone() {
     let upstream = Http2Upstream::start(|request| async { request.say("hello") });
     let proxyd = start(&to(upstream.address, ""), &[]);
 
@@ -163,7 +163,7 @@ fn a_target_that_cannot_be_reached_is_unavailable() {
 }
 
 #[test]
-fn grpc_web_callers_are_told_in_a_body() {
+fn grpc_web_callers_get_the_error_in_a_body() {
     let proxyd = start(&to(closed_port(), ""), &[]);
 
     live(async {
@@ -179,7 +179,7 @@ fn grpc_web_callers_are_told_in_a_body() {
 }
 
 #[test]
-fn a_call_that_breaks_off_is_told_in_trailers() {
+fn a_call_that_breaks_off_ends_with_trailers() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let mut send = request
             .respond

@@ -203,7 +203,7 @@ fn metadata_passes_both_ways() {
 }
 
 #[test]
-fn a_status_comes_back_as_it_was_told() {
+fn a_status_is_forwarded_unchanged() {
     live(async {
         let mut line = in_clear("", "").await;
         let call =

@@ -32,7 +32,7 @@ fn large_bodies_go_both_ways() {
 }
 
 #[test]
-fn a_body_of_told_length_keeps_it() {
+fn a_body_with_a_length_keeps_it() {
     let upstream = Upstream::echo();
     let proxyd = start(&to(&upstream, H2C), &[]);
 
@@ -54,7 +54,7 @@ fn a_body_of_told_length_keeps_it() {
 }
 
 #[test]
-fn a_body_of_another_length_than_told_is_no_request() {
+fn a_body_of_another_length_than_declared_is_no_request() {
     let upstream = Upstream::start(|served| {
         // An incomplete request is never completed.
         assert!(served.request().is_none());

@@ -108,7 +108,7 @@ fn a_client_that_reconnects_in_time_is_refused_nothing() {
 }
 
 #[test]
-fn an_idle_connection_is_told_to_leave() {
+fn an_idle_connection_gets_a_goaway() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(
         &to(&upstream, "h2c #true; timeouts { keep-alive-ms 300 }"),
@@ -161,7 +161,7 @@ fn a_head_that_stands_still_ends_its_connection() {
 }
 
 #[test]
-fn a_breach_of_the_protocol_ends_its_connection_and_is_told() {
+fn a_breach_of_the_protocol_ends_its_connection_and_is_reported() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, H2C), &[]);
 

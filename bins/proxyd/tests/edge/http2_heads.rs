@@ -169,7 +169,7 @@ fn white_space_around_a_value_is_refused() {
 }
 
 #[test]
-fn heads_beyond_the_limits_are_told_which() {
+fn heads_beyond_the_limits_are_answered_with_the_limit() {
     for (settings, status) in [("", 429), ("standard-statuses #true", 431)] {
         let limits = format!(
             "limits {{ max-header-count 12; max-header-name-bytes 20; \

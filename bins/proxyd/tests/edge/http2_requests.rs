@@ -202,7 +202,7 @@ fn early_hints_come_before_the_answer() {
 }
 
 #[test]
-fn what_has_no_content_tells_no_length() {
+fn a_response_without_content_has_no_length() {
     let hints = "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\n";
     let nothing = "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n";
     let upstream = Upstream::answering([hints, nothing].concat());

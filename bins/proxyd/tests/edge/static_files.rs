@@ -120,7 +120,7 @@ fn other_methods_are_refused_with_those_that_are_not() {
 }
 
 #[test]
-fn what_the_client_has_is_not_sent_again() {
+fn a_cached_representation_is_not_sent_again() {
     let site = site("", "");
     let known = site.ask("/page.html", &[]);
     let tag = known.fields.get("etag").unwrap();
@@ -380,7 +380,7 @@ fn forgiving_listeners_let_nothing_out_either() {
 }
 
 #[test]
-fn a_missing_file_and_one_that_may_not_be_read_are_told_apart() {
+fn a_missing_file_and_an_unreadable_one_differ_in_the_log() {
     let site = site("", "");
     let missing = site.ask("/missing.txt", &[]);
     assert_eq!(missing.status, 404);
@@ -463,7 +463,7 @@ fn the_root_may_be_turned_to_another_release() {
 }
 
 #[test]
-fn a_root_that_is_none_is_told_at_its_place() {
+fn a_missing_root_is_reported_at_its_place() {
     for (file, fault) in [("missing", "does not exist"), ("file", "is no folder")] {
         let folder = tempdir().unwrap();
         let config = folder.path().join("proxyd.kdl");

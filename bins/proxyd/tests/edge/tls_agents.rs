@@ -50,7 +50,7 @@ fn told(client: impl FnOnce(&Authority, &Authority) -> TlsClient) -> Told<'stati
 }
 
 #[test]
-fn an_agent_is_told_the_version_and_the_name_of_tls() {
+fn an_agent_gets_the_version_and_the_name_of_tls() {
     for (version, name) in [(&TLS12, "1.2"), (&TLS13, "1.3")] {
         let told = told(|servers, _| TlsClient::speaking(servers, &[version]));
 
@@ -61,7 +61,7 @@ fn an_agent_is_told_the_version_and_the_name_of_tls() {
 }
 
 #[test]
-fn an_agent_is_told_which_certificate_the_client_has_shown() {
+fn an_agent_gets_the_certificate_of_the_client() {
     let mut shown: Option<Identity> = None;
     let told = told(|servers, members| {
         let member = members.issue_to_client("member");

@@ -217,7 +217,7 @@ fn a_connection_without_a_request_so_far_is_served_after_a_reload() {
 }
 
 #[test]
-fn a_bad_renewal_changes_nothing_and_is_told() {
+fn a_bad_renewal_changes_nothing_and_is_reported() {
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);
     let upstream = Upstream::saying("hello");

@@ -119,7 +119,7 @@ fn an_idle_connection_still_serves_after_its_buffers_were_freed() {
 }
 
 #[test]
-fn a_client_is_told_that_its_connection_ends() {
+fn a_client_gets_close_notify() {
     const SHORT_TIMEOUTS: &str = "timeouts { keep-alive-secs 1; header-secs 1 }";
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);
@@ -212,7 +212,7 @@ fn a_handshake_that_stands_still_is_cut_off() {
 }
 
 #[test]
-fn plain_http_on_a_tls_port_is_told_so() {
+fn plain_http_on_a_tls_port_is_answered() {
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);
     let upstream = Upstream::saying("hello");

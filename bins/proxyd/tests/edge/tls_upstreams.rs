@@ -42,7 +42,7 @@ fn the_name_written_is_asked_for_and_verified() {
 }
 
 #[test]
-fn a_target_is_told_that_its_connection_ends() {
+fn a_target_gets_close_notify() {
     let root = Authority::new("root");
     let target = TlsUpstream::start(greeting(&root.issue(&["up.test"]), None, &[]));
     let launch = Launch::new(

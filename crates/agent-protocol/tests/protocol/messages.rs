@@ -176,7 +176,7 @@ fn decisions_that_an_agent_may_not_send_are_refused_with_the_request_they_name()
 }
 
 #[test]
-fn a_wrong_message_tells_its_request_if_it_names_one() {
+fn a_wrong_message_names_its_request_if_it_has_one() {
     let request = |payload: &[u8]| {
         let frame = Frame {
             frame_type: FrameType::Decision,
@@ -280,7 +280,7 @@ fn an_answer_that_does_not_fit_the_offer_is_refused() {
 }
 
 #[test]
-fn a_decision_that_comes_too_late_to_be_carried_out_is_told() {
+fn a_decision_that_is_too_late_is_reported() {
     use EventKind::{RequestBody, RequestHeaders, ResponseBody, ResponseHeaders};
 
     let edit = || vec![HeaderEdit::remove("a").unwrap()];

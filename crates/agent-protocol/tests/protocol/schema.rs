@@ -39,7 +39,7 @@ fn payloads() -> Vec<(&'static str, Value)> {
     payloads
 }
 
-/// Why a value does not fit; the keywords of our schema are known, and no further ones.
+/// Error of a value that does not match; only the keywords of our schema are supported.
 fn misfit(root: &Value, schema: &Value, value: &Value) -> Option<String> {
     let mut rules = schema.as_object().unwrap().iter();
     rules.find_map(|(keyword, rule)| {

@@ -100,9 +100,9 @@ async fn collect(
         };
         let received = u64::try_from(read.len()).unwrap_or(u64::MAX);
         let due = begin + grace + Duration::from_secs(received / rate);
-        let look = Instant::now() + PRESSURE_INTERVAL;
-        let is_watched = pressure.is_some() && look < due;
-        match timeout_at(if is_watched { look } else { due }, body.frame()).await {
+        let next_check = Instant::now() + PRESSURE_INTERVAL;
+        let is_watched = pressure.is_some() && next_check < due;
+        match timeout_at(if is_watched { next_check } else { due }, body.frame()).await {
             Ok(Some(frame)) => {
                 let data = frame?.into_data().unwrap_or_default();
                 read.extend_from_slice(&data);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_told_by_its_place() {
+    fn invalid_json_is_reported_with_its_place() {
         for text in ["", "{", "{\"health\":{\"cpu_percent\":1}} x", "\u{feff}{}"] {
             assert_eq!(refusal(text).0, StatusCode::BAD_REQUEST, "{text}");
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const BUSY_RETRY_SECS: u64 = 30;
 /// A database or an object store may be back sooner.
-const AWAY_RETRY_SECS: u64 = 5;
+const UNAVAILABLE_RETRY_SECS: u64 = 5;
 
 /// A failure on its way out; `request/answer.rs` gives it its body.
 #[derive(Clone, Debug)]
@@ -215,7 +215,7 @@ impl Problem {
             (status, ErrorCode::Internal, "Internal error")
         };
         Self {
-            retry_after: unavailable.map(|_| AWAY_RETRY_SECS),
+            retry_after: unavailable.map(|_| UNAVAILABLE_RETRY_SECS),
             cause: Some(format!("{error:?}")),
             ..Self::new(status, code, message)
         }
@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_without_room_is_told_when_to_come_back() {
+    fn a_full_database_is_answered_with_retry_after() {
         let problem = Problem::from(Error::Store(control_app::StoreError::Unwritable));
         assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
         let answer = problem.write("id", &HeaderMap::new());
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn one_long_poll_too_many_is_told_when_to_come_back() {
+    fn one_long_poll_too_many_is_answered_with_retry_after() {
         let problem = Problem::from(Error::TooManyWaiters);
         assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(problem.code, ErrorCode::ServiceUnavailable);

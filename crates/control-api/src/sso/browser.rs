@@ -236,7 +236,7 @@ async fn saml_response(
     };
     let response = field("SAMLResponse").unwrap_or_default();
     let relay_state = field("RelayState").unwrap_or_default();
-    let accepted = app.accept_saml(&browser.visit, org, (&response, &relay_state));
+    let accepted = app.accept_saml(&browser.visit, org, &response, &relay_state);
     match accepted.await {
         Ok(SamlArrival::Ticket(ticket)) => see_other(&format!(
             "/sso/{org}/saml/finish?ticket={}",

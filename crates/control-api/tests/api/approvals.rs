@@ -173,7 +173,7 @@ async fn a_risky_change_needs_approval_and_a_comment_none() {
 }
 
 #[tokio::test]
-async fn what_a_node_says_it_runs_is_not_accepted_past_the_policy() {
+async fn a_report_of_a_node_does_not_bypass_the_policy() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 1).await;
         let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);

@@ -218,7 +218,7 @@ async fn an_entry_says_who_changed_what_from_where() {
 }
 
 #[tokio::test]
-async fn the_numbers_of_an_organization_tell_nothing_of_others() {
+async fn the_numbers_of_an_organization_reveal_nothing_of_the_rest() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         for round in 0..3 {

@@ -549,7 +549,7 @@ async fn verify_says_when_the_signing_key_was_deactivated() {
 }
 
 #[tokio::test]
-async fn what_has_a_name_gets_another() {
+async fn everything_with_a_name_can_be_renamed() {
     for world in worlds().await {
         let key = world.full_key().await;
         let tokens = "/projects/{project}/enrolment-tokens";

@@ -48,7 +48,7 @@ enum Action {
     Revoke,
 }
 
-/// How a rollout is planned, what leads to the state before a row, and what the row is brought about by.
+/// Plan of a rollout, steps to the state before a row, and the cause of the row.
 struct Scenario {
     needs_approval: bool,
     batch_count: i64,

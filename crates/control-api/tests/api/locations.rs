@@ -31,7 +31,7 @@ async fn reader(world: &World, route: &Route, by: &Credential, made: &Answer) ->
 }
 
 #[tokio::test]
-async fn what_is_created_is_found_at_its_location() {
+async fn a_created_resource_is_at_its_location() {
     for world in worlds().await {
         for route in ROUTES {
             let Some(template) = route.creates else {

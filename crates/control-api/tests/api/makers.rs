@@ -62,7 +62,7 @@ async fn accept(world: &World, link: &Answer) -> Answer {
 }
 
 #[tokio::test]
-async fn what_a_removed_administrator_made_ends() {
+async fn credentials_of_a_removed_administrator_end() {
     for world in worlds().await {
         let keeper = world.user(world.org, Role::Admin).await;
         let admin = world.user(world.org, Role::Admin).await;
@@ -113,7 +113,7 @@ async fn what_a_removed_administrator_made_ends() {
 }
 
 #[tokio::test]
-async fn what_a_demoted_administrator_made_shrinks() {
+async fn credentials_of_a_demoted_administrator_lose_rights() {
     for world in worlds().await {
         let keeper = world.user(world.org, Role::Admin).await;
         let admin = world.user(world.org, Role::Admin).await;

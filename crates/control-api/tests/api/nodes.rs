@@ -188,7 +188,7 @@ async fn a_node_that_misses_three_heartbeats_is_offline() {
 }
 
 #[tokio::test]
-async fn a_node_tells_what_it_runs_and_served() {
+async fn a_node_reports_its_bundle_and_its_traffic() {
     for world in worlds().await {
         let id = world.node.to_string();
         let bundle = NodeId::new(world.app.now(), [7; 10]);

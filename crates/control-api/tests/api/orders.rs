@@ -203,7 +203,7 @@ async fn an_order_is_signed_again_when_its_key_is_deactivated() {
 }
 
 #[tokio::test]
-async fn a_renewed_certificate_is_told_to_the_nodes_of_its_project_without_an_order() {
+async fn a_renewed_certificate_reaches_the_nodes_of_its_project_without_an_order() {
     const CERTIFICATES: &str = "/projects/{project}/certificates";
     for world in worlds().await {
         let full = world.full_key().await;

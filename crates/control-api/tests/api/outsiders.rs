@@ -48,7 +48,7 @@ async fn an_answer_without_a_route_takes_a_token_too() {
 }
 
 #[tokio::test]
-async fn what_stands_beside_the_interface_has_an_id_and_its_own_body() {
+async fn paths_outside_the_interface_have_an_id_and_their_own_body() {
     let world = worlds().await.remove(0);
     let away = (
         StatusCode::SERVICE_UNAVAILABLE,

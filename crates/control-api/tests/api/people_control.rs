@@ -1,4 +1,4 @@
-//! How members sign in, as administrators decide it, and what becomes of their sessions.
+//! Administrators' decisions on members' sign-in, and their effect on sessions.
 
 use crate::people::cookies;
 use crate::world::{Answer, Credential, PASSWORD, World, worlds};

@@ -33,7 +33,7 @@ async fn spend(world: &World, by: &Credential) -> (u64, Answer) {
 }
 
 #[tokio::test]
-async fn a_node_that_sends_too_much_is_told_when_to_come_back() {
+async fn a_node_that_sends_too_much_gets_retry_after() {
     for world in worlds().await {
         let (sent, refused) = spend(&world, &world.node_key).await;
         assert!((5..20).contains(&sent), "{sent}");

@@ -245,7 +245,7 @@ fn request(world: &World, by: &Credential, kind: &str, body: String) -> Request<
 }
 
 #[tokio::test]
-async fn what_the_framework_refuses_has_the_same_body() {
+async fn refusals_of_the_framework_have_the_same_body() {
     for world in worlds().await {
         let full = world.full_key().await;
         let cases = [
@@ -374,7 +374,7 @@ async fn a_well_formed_correlation_id_is_kept() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_does_not_tell_of_what_was_deleted() {
+async fn a_repeated_request_does_not_reveal_a_deleted_resource() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let path = "/projects/{project}/upstreams";

@@ -152,7 +152,7 @@ async fn resolved_drift(world: &World) -> String {
 }
 
 #[tokio::test]
-async fn what_has_ended_is_deleted_after_its_time() {
+async fn expired_records_are_deleted_after_their_time() {
     for world in worlds().await {
         let key = world.made_key(&[]).await;
         let (used, unused) = (

@@ -367,7 +367,7 @@ async fn a_revoked_bundle_is_taken_back_from_the_nodes_of_its_rollout() {
 }
 
 #[tokio::test]
-async fn a_node_with_nothing_to_go_back_to_is_told_of() {
+async fn a_node_without_an_earlier_bundle_is_reported() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 1).await;
         let new = fleet.bundle(82).await;
@@ -386,7 +386,7 @@ async fn a_node_with_nothing_to_go_back_to_is_told_of() {
 }
 
 #[tokio::test]
-async fn what_was_counted_under_another_bundle_is_no_proof() {
+async fn counts_of_another_bundle_are_no_proof() {
     for world in worlds().await {
         let (mut fleet, _, new) = Fleet::running(&world, 2).await;
         let path = format!("/projects/{{project}}/nodes/{}", fleet.nodes[0].id);

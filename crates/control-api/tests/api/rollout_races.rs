@@ -79,7 +79,7 @@ async fn a_bundle_that_a_rollout_took_back_is_no_way_back_from_a_revoked_one() {
 }
 
 #[tokio::test]
-async fn a_node_that_was_away_goes_back_to_its_order_if_what_it_ran_was_revoked() {
+async fn a_node_that_was_offline_goes_back_to_its_order_if_its_bundle_was_revoked() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 1).await;
         let (oldest, old) = (fleet.bundle(80).await, fleet.bundle(81).await);

@@ -29,7 +29,7 @@ async fn delete(world: &World, path: &str, by: &Credential) -> Answer {
 }
 
 #[tokio::test]
-async fn what_is_written_is_read_and_an_older_version_does_not_overwrite() {
+async fn writes_are_read_back_and_an_older_version_does_not_overwrite() {
     for world in worlds().await {
         let full = world.full_key().await;
         let body = json!({
@@ -63,7 +63,7 @@ async fn what_is_written_is_read_and_an_older_version_does_not_overwrite() {
 }
 
 #[tokio::test]
-async fn what_is_used_is_not_deleted() {
+async fn a_resource_in_use_is_not_deleted() {
     for world in worlds().await {
         let full = world.full_key().await;
         let upstream = make(&world, &full, UPSTREAMS, sample(UPSTREAMS)).await;
@@ -275,7 +275,7 @@ async fn certificates_are_found_by_their_end() {
 }
 
 #[tokio::test]
-async fn every_field_that_a_rule_refuses_is_told() {
+async fn every_field_that_a_rule_refuses_is_reported() {
     let world = World::new(Database::sqlite()).await;
     let key = world.made_key(&[]).await;
     let gate = json!({"min_requests": 0, "max_p99_percent": 1});

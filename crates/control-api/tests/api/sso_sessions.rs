@@ -227,7 +227,7 @@ async fn answers_without_a_user_do_not_push_users_out_of_the_list() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_is_away_is_not_asked_for_each_browser() {
+async fn an_unreachable_provider_is_not_asked_for_each_browser() {
     for site in sites().await {
         // Accepts connections, and would close each without an answer; they are counted.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

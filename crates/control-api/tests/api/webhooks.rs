@@ -287,7 +287,7 @@ async fn the_secret_is_shown_once_and_replaced_and_a_webhook_that_is_off_sends_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_become_silent_are_told_of_once() {
+async fn nodes_that_become_silent_are_reported_once() {
     for mut world in worlds().await {
         world.allow_private_addresses(Timestamp::now);
         let receiver = Receiver::answering("200 OK");

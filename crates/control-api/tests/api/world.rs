@@ -52,7 +52,7 @@ pub(crate) struct World {
     address: AtomicU32,
 }
 
-/// How a test proves an identity.
+/// Proof of identity in a test.
 #[derive(Clone, Debug)]
 pub(crate) enum Credential {
     None,
@@ -509,7 +509,7 @@ impl World {
     }
 }
 
-/// Why a credential is not accepted any more.
+/// Reason why a credential is not accepted any more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ended {
     Revoked,

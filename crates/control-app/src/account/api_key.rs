@@ -9,7 +9,7 @@ use control_domain::{Access, ApiKey, NewApiKey, QuotaKind, Refusal, Tenant};
 use control_store::{Page, Transaction, Versioned};
 use control_wire::{ApiKeyId, OrgId, ProjectId};
 
-/// Where API keys belong, as a request names it.
+/// Scope of API keys in a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ApiKeyPlace {
     /// The organization; if absent, the project's, or the only one that the actor sees.

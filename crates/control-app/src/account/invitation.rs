@@ -77,7 +77,7 @@ impl App {
         id: InvitationId,
     ) -> Result<Invitation, Error> {
         call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
-        find(&mut self.store.read().await?, (org, id)).await
+        find(&mut self.store.read().await?, org, id).await
     }
 
     /// Withdraws an invitation.
@@ -89,7 +89,7 @@ impl App {
     ) -> Result<(), Error> {
         call.actor.require(Access::CONTROL, Tenant::org(org))?;
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, (org, id)).await?;
+        let found = find(&mut tx, org, id).await?;
         found.check_delete(&call.actor)?;
         // An invitation is never changed.
         call.expect_version(1)?;
@@ -202,7 +202,7 @@ async fn refuse_member(tx: &mut Transaction, org: OrgId, email: &Email) -> Resul
 }
 
 /// An invitation of another organization looks like one that does not exist.
-async fn find(tx: &mut Transaction, (org, id): (OrgId, InvitationId)) -> Result<Invitation, Error> {
+async fn find(tx: &mut Transaction, org: OrgId, id: InvitationId) -> Result<Invitation, Error> {
     let found = tx.invitation(id).await?;
     let found = found.filter(|invitation| invitation.org == org);
     Ok(found.ok_or(Refusal::NotFound)?)

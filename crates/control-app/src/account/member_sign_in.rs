@@ -1,4 +1,4 @@
-//! How members sign in, as administrators decide it: sessions, second factors, links to another password.
+//! Administrators' decisions on members' sign-in: sessions, second factors, links to another password.
 
 use crate::account::session::SessionInfo;
 use crate::account::user_event::{UserEvent, Visitor};
@@ -134,7 +134,7 @@ impl App {
             id: reset.id,
             name: "password reset link",
         };
-        self.commit_visit(tx, visit, (by, event)).await?;
+        self.commit_visit(tx, visit, by, event).await?;
         Ok(browser)
     }
 

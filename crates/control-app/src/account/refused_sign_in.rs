@@ -61,6 +61,6 @@ impl App {
             id: Uuid::nil(),
             name: &visit.browser,
         };
-        self.commit_visit(tx, visit, (by, event)).await
+        self.commit_visit(tx, visit, by, event).await
     }
 }

@@ -93,7 +93,7 @@ impl App {
     /// Ends the session of the request.
     pub async fn sign_out(&self, call: &Call) -> Result<(), Error> {
         let (user, session) = own_session(call)?;
-        self.end_session(call, (user, session)).await
+        self.end_session(call, user, session).await
     }
 
     /// The open sessions of the user, the newest first.
@@ -112,7 +112,7 @@ impl App {
     /// Ends one session of the user, the own one or another.
     pub async fn revoke_session(&self, call: &Call, session: SessionId) -> Result<(), Error> {
         let (user, _) = own_session(call)?;
-        self.end_session(call, (user, session)).await
+        self.end_session(call, user, session).await
     }
 
     /// Ends all other sessions of the user; returns their number.
@@ -129,7 +129,8 @@ impl App {
     async fn end_session(
         &self,
         call: &Call,
-        (user, session): (UserId, SessionId),
+        user: UserId,
+        session: SessionId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = tx.session(session).await?;

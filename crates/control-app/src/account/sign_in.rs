@@ -101,7 +101,7 @@ impl App {
         }
         tx.return_tokens(&tries.bucket, TRIES, 1).await?;
         let session = self
-            .finish(tx, visit, (&user, SignInMethod::Password))
+            .finish(tx, visit, &user, SignInMethod::Password)
             .await?;
         Ok(SignedIn::Session(Box::new(session)))
     }
@@ -263,18 +263,19 @@ impl App {
         spent.map_err(|_| Error::Unauthenticated)?;
         // One for the password, one for the code.
         tx.return_tokens(&tries.bucket, TRIES, 2).await?;
-        self.finish(tx, visit, (&user, method)).await
+        self.finish(tx, visit, &user, method).await
     }
 
     async fn finish(
         &self,
         mut tx: Transaction,
         visit: &Visit,
-        (user, method): (&User, SignInMethod),
+        user: &User,
+        method: SignInMethod,
     ) -> Result<NewSession, Error> {
         let origin = visit.origin(method);
         let started = self.start_session(&mut tx, user.id, visit, origin).await?;
-        self.commit_session(tx, visit, (user, &started)).await?;
+        self.commit_session(tx, visit, user, &started).await?;
         Ok(started)
     }
 
@@ -283,7 +284,8 @@ impl App {
         &self,
         mut tx: Transaction,
         visit: &Visit,
-        (user, started): (&User, &NewSession),
+        user: &User,
+        started: &NewSession,
     ) -> Result<(), Error> {
         let rights = tx.rights(user.id).await?;
         let actor = started.session.accept(user, rights, visit.now)?;

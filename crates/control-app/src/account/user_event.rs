@@ -99,7 +99,8 @@ impl App {
         &self,
         mut tx: Transaction,
         visit: &Visit,
-        (by, event): (Visitor<'_>, UserEvent<'_>),
+        by: Visitor<'_>,
+        event: UserEvent<'_>,
     ) -> Result<(), Error> {
         let key = self.audit_key(&mut tx).await?;
         let mut head = 0;

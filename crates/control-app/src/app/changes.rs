@@ -19,7 +19,7 @@ enum Head {
     Closed,
 }
 
-/// Why a wait ended.
+/// Reason for the end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// Something changed: look again.

@@ -18,7 +18,7 @@ use tokio::net::lookup_host;
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Why there is no answer.
+/// Error of a request without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OutboundError {
     /// The name or the address is of a private network, or the URL has no TLS.

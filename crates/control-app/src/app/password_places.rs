@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 /// Comparisons at once for browsers that are not known.
 const STRANGERS: usize = 2;
-/// Those for users that are signed in and browsers that are known: a flood of strangers does not hold them up.
+/// Permits for signed-in users and known browsers: a flood of other clients does not delay them.
 const KNOWN: usize = 2;
 /// Requests that wait for a place; more are refused at once.
 const MAX_WAITING: usize = 64;

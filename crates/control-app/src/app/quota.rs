@@ -23,7 +23,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error`]
+    /// [`Error`] if the actor may not read the organization, or the database fails.
     pub async fn org_limits(&self, call: &Call, org: OrgId) -> Result<OrgLimits, Error> {
         call.actor.require(Access::READ_ORG, Tenant::org(org))?;
         let mut tx = self.store.read().await?;
@@ -45,7 +45,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Quota`](control_domain::Refusal::Quota)
+    /// [`Refusal::Quota`](control_domain::Refusal::Quota) if the number is above the limit of the organization.
     pub(crate) async fn hold_quota(
         &self,
         tx: &mut Transaction,
@@ -53,19 +53,20 @@ impl App {
         kind: QuotaKind,
     ) -> Result<(), Error> {
         tx.lock_audit().await?;
-        self.check_quota(tx, org, (kind, 0)).await
+        self.check_quota(tx, org, kind, 0).await
     }
 
     /// Whether the organization may have `added` more at this moment: refuses early what would be refused after its work.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Quota`](control_domain::Refusal::Quota)
+    /// [`Refusal::Quota`](control_domain::Refusal::Quota) if the number is above the limit of the organization.
     pub(crate) async fn check_quota(
         &self,
         tx: &mut Transaction,
         org: OrgId,
-        (kind, added): (QuotaKind, u64),
+        kind: QuotaKind,
+        added: u64,
     ) -> Result<(), Error> {
         let used = tx.quota_used(org, kind).await?;
         Ok(self.quotas.check(kind, used, added)?)

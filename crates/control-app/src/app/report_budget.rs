@@ -23,7 +23,7 @@ const USUAL_REPORT_BYTES: u64 = 10 * 1024;
 const MIN_REPORT_BYTES: u64 = 4 * 1024;
 /// The largest reports of a node in one heartbeat interval.
 const NODE_REPORTS: u64 = 2;
-/// Those that it may send at once: a restart and an order are reported at once.
+/// Burst size: a restart and an order are reported at once.
 const NODE_BURST: u64 = 4;
 /// Nodes with the largest reports that an organization may have whatever its quota is.
 const LARGE_NODES: u64 = 64;
@@ -79,17 +79,17 @@ impl ReportBudget {
     ) -> Result<(), Error> {
         let bytes = bytes.max(MIN_REPORT_BYTES);
         let new = || Ok::<_, Infallible>(Arc::default());
-        let Ok(of_node) = self.by_node.get_or_insert_with(&node, new);
+        let Ok(node_budget) = self.by_node.get_or_insert_with(&node, new);
         // The node's first: one that is over its own budget takes nothing of its organization's.
-        of_node.take(ByteRate::of_node(interval), bytes, now, "node")?;
-        let Ok(of_org) = self.by_org.get_or_insert_with(&org, new);
-        let rate = ByteRate::of_org(interval, max_nodes);
-        of_org.take(rate, bytes, now, "organization")
+        node_budget.take(ByteRate::for_node(interval), bytes, now, "node")?;
+        let Ok(org_budget) = self.by_org.get_or_insert_with(&org, new);
+        let rate = ByteRate::for_org(interval, max_nodes);
+        org_budget.take(rate, bytes, now, "organization")
     }
 }
 
 impl ByteRate {
-    fn of_node(interval: HeartbeatInterval) -> Self {
+    fn for_node(interval: HeartbeatInterval) -> Self {
         Self {
             bytes: NODE_REPORTS * LARGEST_REPORT_BYTES,
             interval,
@@ -97,7 +97,7 @@ impl ByteRate {
         }
     }
 
-    fn of_org(interval: HeartbeatInterval, max_nodes: u64) -> Self {
+    fn for_org(interval: HeartbeatInterval, max_nodes: u64) -> Self {
         let usual = max_nodes.saturating_mul(USUAL_REPORT_BYTES);
         let bytes = usual.max(LARGE_NODES * LARGEST_REPORT_BYTES);
         Self {

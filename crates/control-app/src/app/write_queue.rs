@@ -159,9 +159,9 @@ impl Write {
                 let received = tx.receive_heartbeat(*node, said, (now, fresh_since));
                 let written = received.await?;
                 if written.is_some_and(|written| written.has_found_duplicate) {
-                    let told = duplicate_event(now);
-                    let told = [(*event, &told)].into_iter();
-                    tx.insert_node_events(*node, told).await?;
+                    let event_body = duplicate_event(now);
+                    let events = [(*event, &event_body)].into_iter();
+                    tx.insert_node_events(*node, events).await?;
                 }
                 Written::Heartbeat(written)
             }

@@ -39,7 +39,7 @@ impl App {
         let key = self.audit_key(&mut tx).await?;
         tx.commit().await?;
         let mut tx = self.store.read().await?;
-        let expired = tx.expired_audit((before, now), MAX_ENTRIES, &key).await?;
+        let expired = tx.expired_audit(before, now, MAX_ENTRIES, &key).await?;
         drop(tx);
         let Some((archive, bytes)) = expired else {
             return Ok(0);

@@ -22,7 +22,7 @@ use tokio::task::spawn_blocking;
 pub struct Archive {
     /// SHA-256 in Base64-URL.
     pub digest: String,
-    /// How many bytes follow.
+    /// Number of bytes that follow.
     pub size_bytes: u64,
     /// The bytes.
     pub bytes: ObjectBytes,
@@ -41,7 +41,7 @@ pub struct Verification {
     pub digest_matches: bool,
     /// Whether the signature is of the digest, by that key.
     pub signature_matches: bool,
-    /// Why the archive cannot be unpacked; none if every file is as its manifest says.
+    /// Error of unpacking; none if every file matches the manifest.
     pub fault: Option<String>,
 }
 
@@ -123,8 +123,8 @@ impl App {
             Err(Error::Object(ObjectError::Missing | ObjectError::TooLarge))
         );
         let bytes = if is_lost { Vec::new() } else { bytes? };
-        let look = move || (digest(&bytes), unpack(&bytes).err());
-        let (found, fault) = self.heavy(bundle.tenant.org, look).await?;
+        let check = move || (digest(&bytes), unpack(&bytes).err());
+        let (found, fault) = self.heavy(bundle.tenant.org, check).await?;
         let signed = verify(
             &archive.digest,
             signature.kid,
@@ -141,7 +141,7 @@ impl App {
         })
     }
 
-    /// How a bundle differs from another one of the same project.
+    /// Difference between two bundles of a project.
     pub async fn compare_bundles(
         &self,
         call: &Call,

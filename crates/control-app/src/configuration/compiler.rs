@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const HTTP: &str = "http";
 const HTTPS: &str = "https";
 
-/// Where the compiled configuration listens.
+/// Listening addresses of the compiled configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenAddresses {
     /// Without TLS.

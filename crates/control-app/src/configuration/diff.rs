@@ -14,7 +14,7 @@ const MAX_CHANGES: usize = 5_000;
 /// Part of the value of a setting that holds a secret.
 const REDACTED: &str = "(redacted)";
 
-/// How a configuration differs from an older one.
+/// Difference between a configuration and an older one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
     /// Changes that may hurt, most severe class first. Empty exactly if the policy `risky` asks for no approval.
@@ -102,7 +102,7 @@ pub struct FileChange {
     pub change: Change,
 }
 
-/// How `after` differs from `before`.
+/// Difference between `before` and `after`.
 pub(crate) fn compare(before: (&Model, &Files), after: (&Model, &Files)) -> Comparison {
     let found = PlanDiff::compare(&plan(before.0), &plan(after.0));
     let files = file_changes(before.1, after.1);

@@ -66,7 +66,7 @@ impl App {
         call: &Call,
         (project, id): (ProjectId, CertificateId),
     ) -> Result<Versioned<Certificate>, Error> {
-        let found = find(&mut self.store.read().await?, (project, id)).await?;
+        let found = find(&mut self.store.read().await?, project, id).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_SERVICES, tenant)?;
         Ok(found)
@@ -83,7 +83,7 @@ impl App {
     ) -> Result<NodeCertificate, Error> {
         let tenant = Node::own(&call.actor, Access::OwnNode, node)?;
         let project = tenant.project.ok_or(Refusal::NotFound)?;
-        let allowed = self.require_holder((project, node), id).await;
+        let allowed = self.require_holder(project, node, id).await;
         if matches!(allowed, Err(Error::Refused(_))) {
             self.note_refused_certificate(call, tenant, (node, id))
                 .await?;
@@ -112,7 +112,7 @@ impl App {
         mut new: NewCertificate,
     ) -> Result<Versioned<Certificate>, Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, (project, id)).await?;
+        let found = find(&mut tx, project, id).await?;
         let place = (found.value.tenant, id);
         let kept = || found.value.node_labels.pairs().clone();
         new.node_labels.get_or_insert_with(kept);
@@ -138,7 +138,7 @@ impl App {
         (project, id): (ProjectId, CertificateId),
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, (project, id)).await?;
+        let found = find(&mut tx, project, id).await?;
         let in_use = tx.certificate_in_use(id).await?;
         found.value.check_delete(&call.actor, in_use)?;
         call.expect_version(found.version)?;
@@ -153,12 +153,13 @@ impl App {
     /// The certificate, if a bundle of the node names it and the node has the labels that it needs.
     async fn require_holder(
         &self,
-        (project, node): (ProjectId, NodeId),
+        project: ProjectId,
+        node: NodeId,
         id: CertificateId,
     ) -> Result<Certificate, Error> {
         self.require_named(node, id).await?;
         let mut tx = self.store.read().await?;
-        let found = find(&mut tx, (project, id)).await?.value;
+        let found = find(&mut tx, project, id).await?.value;
         let node = tx.node(node).await?.ok_or(Refusal::NotFound)?.value;
         if !found.may_be_held_with(&node.labels) {
             return Err(Refusal::NotFound.into());
@@ -236,7 +237,8 @@ impl fmt::Debug for NewCertificate {
 
 async fn find(
     tx: &mut Transaction,
-    (project, id): (ProjectId, CertificateId),
+    project: ProjectId,
+    id: CertificateId,
 ) -> Result<Versioned<Certificate>, Error> {
     let found = tx.certificate(id).await?;
     let found = found.filter(|found| found.value.tenant.project == Some(project));

@@ -50,7 +50,7 @@ impl App {
         call: &Call,
         (project, id): (ProjectId, ServiceId),
     ) -> Result<Versioned<Service>, Error> {
-        let found = find(&mut self.store.read().await?, (project, id)).await?;
+        let found = find(&mut self.store.read().await?, project, id).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_SERVICES, tenant)?;
         Ok(found)
@@ -64,7 +64,7 @@ impl App {
         settings: ServiceSettings,
     ) -> Result<Versioned<Service>, Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, (project, id)).await?;
+        let found = find(&mut tx, project, id).await?;
         let before = found.value.audited();
         let value = found.value.update(&call.actor, settings)?;
         check_service(&value)?;
@@ -85,7 +85,7 @@ impl App {
         (project, id): (ProjectId, ServiceId),
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, (project, id)).await?;
+        let found = find(&mut tx, project, id).await?;
         found.value.check_delete(&call.actor)?;
         call.expect_version(found.version)?;
         tx.delete_service(id, found.version).await?;
@@ -97,7 +97,8 @@ impl App {
 
 async fn find(
     tx: &mut Transaction,
-    (project, id): (ProjectId, ServiceId),
+    project: ProjectId,
+    id: ServiceId,
 ) -> Result<Versioned<Service>, Error> {
     let found = tx.service(id).await?;
     let found = found.filter(|found| found.value.tenant.project == Some(project));

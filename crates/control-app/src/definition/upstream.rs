@@ -48,7 +48,7 @@ impl App {
         call: &Call,
         (project, id): (ProjectId, UpstreamId),
     ) -> Result<Versioned<Upstream>, Error> {
-        let found = find(&mut self.store.read().await?, (project, id)).await?;
+        let found = find(&mut self.store.read().await?, project, id).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_SERVICES, tenant)?;
         Ok(found)
@@ -62,7 +62,7 @@ impl App {
         settings: UpstreamSettings,
     ) -> Result<Versioned<Upstream>, Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, (project, id)).await?;
+        let found = find(&mut tx, project, id).await?;
         let before = found.value.audited();
         let value = found.value.update(&call.actor, settings)?;
         check_upstream(&value)?;
@@ -82,7 +82,7 @@ impl App {
         (project, id): (ProjectId, UpstreamId),
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, (project, id)).await?;
+        let found = find(&mut tx, project, id).await?;
         let in_use = tx.upstream_in_use(id).await?;
         found.value.check_delete(&call.actor, in_use)?;
         call.expect_version(found.version)?;
@@ -97,7 +97,8 @@ impl App {
 /// An upstream of another project looks like one that does not exist.
 async fn find(
     tx: &mut Transaction,
-    (project, id): (ProjectId, UpstreamId),
+    project: ProjectId,
+    id: UpstreamId,
 ) -> Result<Versioned<Upstream>, Error> {
     let found = tx.upstream(id).await?;
     let found = found.filter(|found| found.value.tenant.project == Some(project));

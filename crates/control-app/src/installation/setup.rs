@@ -93,7 +93,7 @@ impl App {
         let org = self.insert_org(&mut tx, call, &new.org_name).await?;
         let user = UserId::new(call.now, self.random_id());
         let user = User::create_admin(&call.actor, user, &new.admin, hash, call.now)?;
-        self.install(tx, call, new, (org, user)).await
+        self.install(tx, call, new, org, user).await
     }
 
     /// The name of the only organization; `None` if there is none.
@@ -132,7 +132,7 @@ impl App {
         };
         let user = UserId::new(call.now, self.random_id());
         let user = User::create_admin(&call.actor, user, &new.admin, hash, call.now)?;
-        self.install(tx, call, new, (org, user)).await
+        self.install(tx, call, new, org, user).await
     }
 
     async fn install(
@@ -140,7 +140,8 @@ impl App {
         mut tx: Transaction,
         call: &Call,
         new: &NewInstallation,
-        (org, user): (Org, User),
+        org: Org,
+        user: User,
     ) -> Result<Installation, Error> {
         tx.insert_user(&user).await.map_err(taken("email"))?;
         tx.delete_setup_links().await?;
@@ -159,19 +160,19 @@ impl App {
         let admin = started.session.accept(&user, rights, call.now)?;
         let project = match &new.project_name {
             Some(name) => Some(
-                self.first_project(&mut tx, (&admin, call.now), &org, name)
+                self.first_project(&mut tx, &admin, call.now, &org, name)
                     .await?,
             ),
             None => None,
         };
         let api_key = match &new.api_key_name {
             Some(name) => Some(
-                self.first_key(&mut tx, (&admin, call.now), &org, name)
+                self.first_key(&mut tx, &admin, call.now, &org, name)
                     .await?,
             ),
             None => None,
         };
-        self.record_installation(&mut tx, call, &org, (project.as_ref(), api_key.as_ref()))
+        self.record_installation(&mut tx, call, &org, project.as_ref(), api_key.as_ref())
             .await?;
         let created = json!({"email": user.email.as_str(), "name": user.name.as_str()});
         tx.note_change(done(&created));
@@ -192,7 +193,8 @@ impl App {
         tx: &mut Transaction,
         call: &Call,
         org: &Org,
-        (project, key): (Option<&Project>, Option<&(ApiKey, Secret)>),
+        project: Option<&Project>,
+        key: Option<&(ApiKey, Secret)>,
     ) -> Result<(), Error> {
         if org.created_at == call.now {
             tx.note_change(created(org));
@@ -228,7 +230,8 @@ impl App {
     async fn first_project(
         &self,
         tx: &mut Transaction,
-        (admin, now): (&Actor, Timestamp),
+        admin: &Actor,
+        now: Timestamp,
         org: &Org,
         name: &str,
     ) -> Result<Project, Error> {
@@ -242,7 +245,8 @@ impl App {
     async fn first_key(
         &self,
         tx: &mut Transaction,
-        (admin, now): (&Actor, Timestamp),
+        admin: &Actor,
+        now: Timestamp,
         org: &Org,
         name: &str,
     ) -> Result<(ApiKey, Secret), Error> {

@@ -35,7 +35,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error`]
+    /// [`Error`] if the actor does not administer the installation, or the database fails.
     pub async fn installation_status(&self, call: &Call) -> Result<InstallationStatus, Error> {
         call.actor.holds(Access::InstanceAdmin)?;
         let mut tx = self.store.read().await?;

@@ -87,7 +87,7 @@ impl App {
                 signature: String::new(),
             };
             order.signature = pair.sign(order.signed_text().as_bytes());
-            tx.write_order(&order, (seq, rollout), now).await?;
+            tx.write_order(&order, seq, rollout, now).await?;
             orders.push(order);
         }
         Ok(orders)

@@ -60,7 +60,8 @@ pub(crate) async fn require_holders(
 /// Refuses a rollout to nodes without the labels that the certificates of its bundle need.
 pub(crate) async fn require_chosen_holders(
     tx: &mut Transaction,
-    (rollout, project): (RolloutId, ProjectId),
+    rollout: RolloutId,
+    project: ProjectId,
     bundle: BundleId,
 ) -> Result<(), Error> {
     for id in tx.listed_certificates(bundle).await? {

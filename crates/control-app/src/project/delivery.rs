@@ -103,13 +103,13 @@ impl App {
         webhooks: &[Webhook],
         action: &ProjectAction,
     ) -> Result<(), Error> {
-        let Some(event) = WebhookEvent::of_action(&action.action) else {
+        let Some(event) = WebhookEvent::from_action(&action.action) else {
             return Ok(());
         };
-        let of_project = |webhook: &&Webhook| {
+        let project_webhooks = |webhook: &&Webhook| {
             webhook.tenant.project == action.project && webhook.events.contains(&event)
         };
-        let receivers: Vec<&Webhook> = webhooks.iter().filter(of_project).collect();
+        let receivers: Vec<&Webhook> = webhooks.iter().filter(project_webhooks).collect();
         if receivers.is_empty() {
             return Ok(());
         }

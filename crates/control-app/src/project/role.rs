@@ -98,8 +98,8 @@ impl App {
         given: &ProjectRole,
         role: Option<Role>,
     ) -> Result<(), Error> {
-        let of_org = tx.roles(given.user).await?.get(&given.org).copied();
-        if Some(Role::Operator) <= of_org.max(role) {
+        let org_role = tx.roles(given.user).await?.get(&given.org).copied();
+        if Some(Role::Operator) <= org_role.max(role) {
             return Ok(());
         }
         let place = (given.project, given.user);

@@ -40,7 +40,7 @@ impl App {
             return Err(Refusal::Quota { kind, limit }.into());
         }
         let key = self
-            .insert_webhook_key(&mut tx, call, (tenant.org, ids.1))
+            .insert_webhook_key(&mut tx, call, tenant.org, ids.1)
             .await?;
         skip_old_actions(&mut tx).await?;
         let silent_up_to = self.heartbeat_interval.online_since(call.now);
@@ -119,7 +119,7 @@ impl App {
         call.expect_version(found.version)?;
         let tenant = value.tenant;
         let key = self
-            .insert_webhook_key(&mut tx, call, (tenant.org, secret))
+            .insert_webhook_key(&mut tx, call, tenant.org, secret)
             .await?;
         let version = tx.update_webhook(&value, None, found.version).await?;
         tx.delete_secret(old).await?;
@@ -190,7 +190,8 @@ impl App {
         &self,
         tx: &mut Transaction,
         call: &Call,
-        (org, id): (OrgId, SecretId),
+        org: OrgId,
+        id: SecretId,
     ) -> Result<WebhookKey, Error> {
         let bytes = Zeroizing::new(self.environment.random::<32>().to_vec());
         let key = WebhookKey::new(bytes);

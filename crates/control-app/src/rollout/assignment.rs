@@ -30,7 +30,7 @@ impl App {
         (project, id): (ProjectId, BundleId),
         nodes: &[NodeId],
     ) -> Result<Vec<Order>, Error> {
-        let approval = self.judge_assignment(call, (project, id), nodes).await?;
+        let approval = self.judge_assignment(call, project, id, nodes).await?;
         let mut tx = self.store.begin().await?;
         // Before the bundle is read: a revocation is either seen here, or sees these orders.
         tx.lock_audit().await?;
@@ -68,7 +68,8 @@ impl App {
     async fn judge_assignment(
         &self,
         call: &Call,
-        (project, id): (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
         nodes: &[NodeId],
     ) -> Result<Approval, Error> {
         let mut tx = self.store.read().await?;

@@ -96,7 +96,8 @@ impl App {
         let mut seen = observe(
             &mut tx,
             &value,
-            (self.heartbeat_interval.online_since(now), now),
+            self.heartbeat_interval.online_since(now),
+            now,
         )
         .await?;
         drop(tx);
@@ -106,7 +107,7 @@ impl App {
         };
         let tx = self.store.begin().await?;
         let call = Call::system(now);
-        self.store_change(tx, &call, (&change, Some(&seen)), version)
+        self.store_change(tx, &call, &change, Some(&seen), version)
             .await?;
         Ok(true)
     }
@@ -117,7 +118,8 @@ impl App {
 async fn observe(
     tx: &mut Transaction,
     rollout: &Rollout,
-    (since, now): (Timestamp, Timestamp),
+    since: Timestamp,
+    now: Timestamp,
 ) -> Result<Observation, Error> {
     let bundle = tx.bundle(rollout.bundle).await?;
     let is_revoked = bundle.is_none_or(|found| found.value.state == BundleState::Revoked);

@@ -44,15 +44,13 @@ impl App {
         match (arrival.purpose, own) {
             (SsoPurpose::SignIn, _) => {}
             (SsoPurpose::Link(user), Some((_, own))) if own == user => {
-                return self
-                    .link_identity(tx, visit, (arrival, user), identity)
-                    .await;
+                return self.link_identity(tx, visit, arrival, user, identity).await;
             }
             (SsoPurpose::Trial(user), Some((actor, own))) if own == user => {
                 actor.require(Access::ADMINISTER, Tenant::org(arrival.org))?;
                 let call = visit.call(actor.clone());
                 return self
-                    .try_sso_user(tx, &call, (&connection, arrival), identity)
+                    .try_sso_user(tx, &call, &connection, arrival, identity)
                     .await;
             }
             (SsoPurpose::Link(_) | SsoPurpose::Trial(_), _) => {
@@ -77,7 +75,7 @@ impl App {
             }
             None => self.create_sso_user(&mut tx, &call, arrival).await?,
         };
-        self.map_membership(&mut tx, &call, (arrival.org, user.id), role)
+        self.map_membership(&mut tx, &call, arrival.org, user.id, role)
             .await?;
         self.start_sso_session(tx, visit, (&connection, arrival), (&user, role))
             .await
@@ -114,7 +112,7 @@ impl App {
         };
         let place = (arrival.org, self.time_id(visit.now));
         tx.note_sso_sign_in(place, &sign_in).await?;
-        self.commit_session(tx, visit, (user, &started)).await?;
+        self.commit_session(tx, visit, user, &started).await?;
         Ok(SsoOutcome {
             session: Some(started),
             return_to: arrival.return_to.clone(),
@@ -126,7 +124,8 @@ impl App {
         &self,
         mut tx: Transaction,
         call: &Call,
-        (connection, arrival): (&SsoConnection, &Arrival),
+        connection: &SsoConnection,
+        arrival: &Arrival,
         identity: Option<LinkedIdentity>,
     ) -> Result<SsoOutcome, SsoFailure> {
         let (org, asserted) = (arrival.org, &arrival.asserted);
@@ -195,7 +194,8 @@ impl App {
         &self,
         tx: &mut Transaction,
         call: &Call,
-        (org, user): (OrgId, UserId),
+        org: OrgId,
+        user: UserId,
         role: Role,
     ) -> Result<(), SsoFailure> {
         let other_admin = tx.has_other_admin(org, user).await?;
@@ -256,7 +256,8 @@ impl App {
         &self,
         mut tx: Transaction,
         visit: &Visit,
-        (arrival, user): (&Arrival, UserId),
+        arrival: &Arrival,
+        user: UserId,
         identity: Option<LinkedIdentity>,
     ) -> Result<SsoOutcome, SsoFailure> {
         let outcome = SsoOutcome {

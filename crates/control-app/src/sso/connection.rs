@@ -85,12 +85,11 @@ impl App {
         match tx.sso_connection(org).await? {
             None => {
                 call.expect_no_version()?;
-                self.create_sso(tx, call, (org, settings), new_secret).await
+                self.create_sso(tx, call, org, settings, new_secret).await
             }
             Some(found) => {
                 call.expect_version(found.version)?;
-                self.change_sso(tx, call, found, (settings, new_secret))
-                    .await
+                self.change_sso(tx, call, found, settings, new_secret).await
             }
         }
     }
@@ -99,7 +98,8 @@ impl App {
         &self,
         mut tx: Transaction,
         call: &Call,
-        (org, settings): (OrgId, SsoSettings),
+        org: OrgId,
+        settings: SsoSettings,
         secret: Option<Zeroizing<Vec<u8>>>,
     ) -> Result<Versioned<SsoConnection>, Error> {
         let secret = secret.ok_or(Refusal::invalid("client_secret", "is needed"))?;
@@ -107,7 +107,7 @@ impl App {
         let id = SecretId::new(call.now, self.random_id());
         let connection =
             SsoConnection::create(&call.actor, org, settings, id, addresses, call.now)?;
-        self.insert_sso_secret(&mut tx, call, (org, id), &secret)
+        self.insert_sso_secret(&mut tx, call, org, id, &secret)
             .await?;
         tx.insert_sso_connection(&connection).await?;
         tx.note_change(created(&connection));
@@ -121,7 +121,8 @@ impl App {
         mut tx: Transaction,
         call: &Call,
         found: Versioned<SsoConnection>,
-        (settings, secret): (SsoSettings, Option<Zeroizing<Vec<u8>>>),
+        settings: SsoSettings,
+        secret: Option<Zeroizing<Vec<u8>>>,
     ) -> Result<Versioned<SsoConnection>, Error> {
         let Versioned { value, version } = found;
         let (org, old) = (value.org, value.secret);
@@ -145,7 +146,7 @@ impl App {
         let addresses = self.sso_site.private_addresses;
         let connection = value.change(&call.actor, settings, id, addresses)?;
         if let Some(secret) = &replaced {
-            self.insert_sso_secret(&mut tx, call, (org, id), secret)
+            self.insert_sso_secret(&mut tx, call, org, id, secret)
                 .await?;
         }
         let version = tx.update_sso_connection(&connection, version).await?;
@@ -242,7 +243,8 @@ impl App {
         &self,
         tx: &mut Transaction,
         call: &Call,
-        (org, id): (OrgId, SecretId),
+        org: OrgId,
+        id: SecretId,
         secret: &[u8],
     ) -> Result<(), Error> {
         let sealed: Sealed =

@@ -1,4 +1,4 @@
-//! Why a sign-in through an identity provider failed.
+//! Error of a sign-in through an identity provider.
 
 use crate::app::outbound::OutboundError;
 use crate::error::Error;
@@ -7,7 +7,7 @@ use control_sso::oidc::OidcError;
 use control_sso::saml::SamlError;
 use control_store::StoreError;
 
-/// Why a sign-in through an identity provider failed. Browsers get one sentence for all but [`SsoFailure::Internal`].
+/// Error of a sign-in through an identity provider. Browsers get one sentence for all but [`SsoFailure::Internal`].
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SsoFailure {
     /// An answer of OpenID Connect breaks a rule.

@@ -224,8 +224,7 @@ impl App {
             }
             Err(failure) => (false, Err(failure)),
         };
-        self.conclude(visit, (org, is_trial), browser, arrived)
-            .await
+        self.conclude(visit, org, is_trial, browser, arrived).await
     }
 
     async fn begun_by_oidc(
@@ -296,11 +295,10 @@ impl App {
         &self,
         visit: &Visit,
         org: OrgId,
-        (response, relay_state): (&str, &str),
+        response: &str,
+        relay_state: &str,
     ) -> Result<SamlArrival, Error> {
-        let begun = self
-            .begun_by_saml(visit, org, (response, relay_state))
-            .await;
+        let begun = self.begun_by_saml(visit, org, response, relay_state).await;
         let (purpose, arrived) = match begun {
             Ok(begun) => {
                 let pending = begun.pending.as_ref();
@@ -331,7 +329,7 @@ impl App {
                     browser: None,
                     actor: None,
                 };
-                let done = self.conclude(visit, (org, false), none, Ok(arrival)).await;
+                let done = self.conclude(visit, org, false, none, Ok(arrival)).await;
                 done.map(|outcome| SamlArrival::Unsolicited(Box::new(outcome)))
             }
             Err(failure) => {
@@ -345,7 +343,8 @@ impl App {
         &self,
         visit: &Visit,
         org: OrgId,
-        (response, relay_state): (&str, &str),
+        response: &str,
+        relay_state: &str,
     ) -> Result<BegunBySaml, SsoFailure> {
         let compact: String = response.split_ascii_whitespace().collect();
         let xml = STANDARD.decode(compact).map_err(|_| SamlError::Base64)?;
@@ -459,7 +458,7 @@ impl App {
         ticket: &Secret,
     ) -> Result<SsoOutcome, Error> {
         let arrived = self.arrive_with_ticket(visit, org, browser, ticket).await;
-        self.conclude(visit, (org, false), browser, arrived).await
+        self.conclude(visit, org, false, browser, arrived).await
     }
 
     async fn arrive_with_ticket(
@@ -486,7 +485,8 @@ impl App {
     async fn conclude(
         &self,
         visit: &Visit,
-        (org, is_trial): (OrgId, bool),
+        org: OrgId,
+        is_trial: bool,
         browser: SsoBrowser<'_>,
         arrived: Result<Arrival, SsoFailure>,
     ) -> Result<SsoOutcome, Error> {
@@ -526,7 +526,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Refusal::NotFound`]
+    /// [`Refusal::NotFound`] if there is no such organization.
     pub async fn org_of_sign_in(&self, text: &str) -> Result<OrgId, Error> {
         if let Ok(org) = text.parse() {
             return Ok(org);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-/// How long the start of the process may wait for private keys.
+/// Maximum time that the start of the process waits for private keys.
 const KEYS_AT_START: Duration = Duration::from_secs(10);
 
 impl Client {

@@ -20,7 +20,7 @@ pub enum Action {
     Poll {
         /// The `ETag` of the last answer that was dealt with, as it came; empty for none.
         known: String,
-        /// How long the control plane may hold the request.
+        /// Maximum time that the control plane may hold the request.
         wait: Duration,
     },
     /// Fetch the archive of the order.
@@ -43,7 +43,7 @@ pub enum Action {
 
 impl Action {
     /// Whether it is a request to the control plane.
-    pub(crate) fn asks_the_control_plane(&self) -> bool {
+    pub(crate) fn is_request(&self) -> bool {
         match self {
             Self::Enrol
             | Self::ExchangeToken

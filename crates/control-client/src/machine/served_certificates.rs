@@ -5,13 +5,13 @@ use control_wire::CertificateId;
 /// Certificates that the node serves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ServedCertificates {
-    /// How often certificates of the project were renewed, as of the last answer with an order.
+    /// Number of renewals of certificates of the project, as of the last answer with an order.
     pub(super) count: u64,
-    /// Those that the bundle in force needs.
+    /// Certificates that the active bundle needs.
     pub(super) needed: Vec<CertificateId>,
     /// The count when those that are served were fetched; `None` if it was not known then.
     pub(super) served: Option<u64>,
-    /// Why renewed ones are not served.
+    /// Reason why renewed ones are not served.
     pub(super) fault: Option<String>,
 }
 

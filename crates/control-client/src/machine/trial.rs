@@ -16,7 +16,7 @@ const MIN_FAILED_FACTOR: u64 = 10;
 pub struct Served {
     /// Requests that were answered.
     pub requests: u64,
-    /// Those with a status of 500 or more.
+    /// Responses with a status of 500 or more.
     pub errors: u64,
 }
 

@@ -74,12 +74,12 @@ pub enum Actor {
         id: NodeId,
         /// Its project.
         tenant: Tenant,
-        /// How it proved that.
+        /// Kind of that proof.
         by: NodeCredential,
     },
 }
 
-/// How a node proves its identity.
+/// Proof of a node's identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeCredential {
     /// The static key from its registration.
@@ -167,7 +167,7 @@ impl Actor {
         else {
             return None;
         };
-        higher_role((roles, project_roles), tenant)
+        higher_role(roles, project_roles, tenant)
     }
 
     /// Owner of the quota that all credentials of one user share: the user's identifier, or the organization's
@@ -351,14 +351,15 @@ impl Actor {
 
 /// The higher of a member's roles in the organization and in the project; none for strangers.
 pub(crate) fn higher_role(
-    (roles, project_roles): (&BTreeMap<OrgId, Role>, &BTreeMap<ProjectId, Role>),
+    roles: &BTreeMap<OrgId, Role>,
+    project_roles: &BTreeMap<ProjectId, Role>,
     tenant: Tenant,
 ) -> Option<Role> {
     let own = roles.get(&tenant.org).copied()?;
-    let of_project = tenant
+    let project_role = tenant
         .project
         .and_then(|id| project_roles.get(&id).copied());
-    Some(of_project.map_or(own, |role| role.max(own)))
+    Some(project_role.map_or(own, |role| role.max(own)))
 }
 
 #[cfg(test)]

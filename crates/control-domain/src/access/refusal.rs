@@ -1,11 +1,11 @@
-//! Why a verb does nothing.
+//! Reason to refuse a command.
 
 pub(crate) mod faults;
 
 use crate::access::{Role, ScopeRule};
 use jiff::Timestamp;
 
-/// Why a verb does nothing.
+/// Reason to refuse a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The value does not exist, or belongs to another tenant: the two must look the same.
@@ -102,7 +102,7 @@ pub enum Refusal {
     Invalid {
         /// The field's name, with dots between levels.
         field: &'static str,
-        /// Why its value is refused.
+        /// Reason to refuse its value.
         reason: &'static str,
     },
     /// Several fields have wrong values.
@@ -115,7 +115,7 @@ pub enum Refusal {
 pub struct InvalidField {
     /// The field's name, with dots between levels.
     pub field: &'static str,
-    /// Why its value is refused.
+    /// Reason to refuse its value.
     pub reason: &'static str,
 }
 

@@ -20,7 +20,7 @@ const FRESH: SignedDuration = SignedDuration::from_mins(10);
 const SEEN_PRECISION: SignedDuration = SignedDuration::from_mins(5);
 
 named! {
-    /// How the user proved its identity.
+    /// Proof of the user's identity.
     #[schema(as = SignInMethodName)]
     SignInMethod {
         /// The password alone.
@@ -40,10 +40,10 @@ named! {
     }
 }
 
-/// How and where a session began.
+/// Method and place of the sign-in of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOrigin {
-    /// How the user proved its identity.
+    /// Proof of the user's identity.
     pub method: SignInMethod,
     /// The organization of the identity provider that vouched; none without a provider.
     pub provider: Option<OrgId>,
@@ -60,7 +60,7 @@ pub struct Session {
     pub id: SessionId,
     /// The user.
     pub user: UserId,
-    /// How and where it began.
+    /// Method and place of the sign-in.
     pub origin: SessionOrigin,
     /// When it began.
     pub created_at: Timestamp,
@@ -81,14 +81,14 @@ pub struct UserRights {
     pub roles: BTreeMap<OrgId, Role>,
     /// Projects in which the user has a role of its own.
     pub project_roles: BTreeMap<ProjectId, Role>,
-    /// Those of the organizations that demand a second factor.
+    /// Organizations that demand a second factor.
     pub guarded: BTreeSet<OrgId>,
 }
 
 impl UserRights {
     /// The role in the tenant: the higher of those in the organization and in the project; none for strangers.
     pub fn role(&self, tenant: Tenant) -> Option<Role> {
-        higher_role((&self.roles, &self.project_roles), tenant)
+        higher_role(&self.roles, &self.project_roles, tenant)
     }
 }
 

@@ -18,7 +18,7 @@ pub struct PendingSignIn {
     pub id: Uuid,
     /// The user.
     pub user: UserId,
-    /// Where it began.
+    /// Address of its start.
     pub origin: SessionOrigin,
     /// When it ends.
     pub ends_at: Timestamp,

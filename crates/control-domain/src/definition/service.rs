@@ -11,7 +11,7 @@ use jiff::Timestamp;
 const MAX_HOST_BYTES: usize = 253;
 const MAX_PATH_BYTES: usize = 1_000;
 
-/// Which requests go to which upstream.
+/// A rule that sends requests to an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// Its identifier.
@@ -22,11 +22,11 @@ pub struct Service {
     pub name: Name,
     /// The host that it answers for, perhaps a wildcard; none: every host.
     pub host: Option<String>,
-    /// How its paths begin; none: all paths.
+    /// Prefix of its paths; none: all paths.
     pub path_prefix: Option<String>,
     /// A higher one is asked first.
     pub priority: i32,
-    /// Where its requests go.
+    /// Upstream of its requests.
     pub upstream: UpstreamId,
     /// The certificate for its host.
     pub certificate: Option<CertificateId>,
@@ -43,11 +43,11 @@ pub struct ServiceSettings {
     pub name: String,
     /// The host that it answers for; none: every host.
     pub host: Option<String>,
-    /// How its paths begin; none: all paths.
+    /// Prefix of its paths; none: all paths.
     pub path_prefix: Option<String>,
     /// A higher one is asked first.
     pub priority: i32,
-    /// Where its requests go: an upstream of the same project.
+    /// Upstream of its requests, in the same project.
     pub upstream: UpstreamId,
     /// The certificate for its host: one of the same project.
     pub certificate: Option<CertificateId>,

@@ -16,7 +16,7 @@ const MAX_WEIGHT: u32 = 10_000;
 const MAX_SERVER_NAME_BYTES: usize = 253;
 
 named! {
-    /// How the next target is chosen.
+    /// Algorithm of load balancing.
     #[schema(as = LoadBalancingName)]
     LoadBalancing {
         /// One after the other.
@@ -39,7 +39,7 @@ pub struct Upstream {
     pub tenant: Tenant,
     /// Its name, unique in the project.
     pub name: Name,
-    /// How the next target is chosen.
+    /// Algorithm of load balancing.
     pub load_balancing: LoadBalancing,
     /// At least one, no address twice.
     pub targets: Vec<Target>,
@@ -72,7 +72,7 @@ pub struct UpstreamTls {
 pub struct UpstreamSettings {
     /// Its name, unique in the project.
     pub name: String,
-    /// How the next target is chosen.
+    /// Algorithm of load balancing.
     pub load_balancing: LoadBalancing,
     /// At least one, no address twice.
     pub targets: Vec<Target>,

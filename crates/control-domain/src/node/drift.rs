@@ -23,7 +23,7 @@ named! {
 }
 
 named! {
-    /// How a drift ends.
+    /// Resolution of a drift.
     DriftEvent {
         /// The node runs what it was ordered to run.
         Follow = "follow",
@@ -35,7 +35,7 @@ named! {
 }
 
 named! {
-    /// How a drift ended.
+    /// Resolution of a drift.
     #[schema(as = DriftResolutionName)]
     DriftResolution {
         /// The node returned to its order.
@@ -77,7 +77,7 @@ pub struct Drift {
     pub opened_at: Timestamp,
     /// When it ended.
     pub resolved_at: Option<Timestamp>,
-    /// How it ended.
+    /// Its resolution.
     pub resolution: Option<DriftResolution>,
 }
 

@@ -13,7 +13,7 @@ use control_wire::EnrolmentTokenId;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// How long a token is good if its creator says nothing.
+/// Default lifetime of a token.
 const DEFAULT_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 /// No token is good for longer.
 const MAX_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
@@ -68,9 +68,9 @@ pub struct EnrolmentToken {
     pub tenant: Tenant,
     /// Name for its purpose.
     pub name: Name,
-    /// How many nodes it admits.
+    /// Maximum number of nodes that it admits.
     pub max_uses: i64,
-    /// How many it has admitted.
+    /// Number of nodes that it has admitted.
     pub uses: i64,
     /// Labels that it gives to its nodes.
     pub labels: Labels,
@@ -89,7 +89,7 @@ pub struct EnrolmentToken {
 pub struct NewEnrolmentToken {
     /// Name for its purpose.
     pub name: String,
-    /// How many nodes it admits, 1 to 100 000; absent: 1.
+    /// Maximum number of nodes that it admits, 1 to 100 000; absent: 1.
     pub max_uses: Option<i64>,
     /// Labels that it gives to its nodes.
     pub labels: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! How a node stands to its order, in one word.
+//! Standing of a node towards its order, in one word.
 
 use crate::named::named;
 use crate::node::{HeartbeatInterval, Node, NodeState};
@@ -6,7 +6,7 @@ use control_wire::Verdict;
 use jiff::Timestamp;
 
 named! {
-    /// How a node stands to its order. Its own word counts, as of its last heartbeat.
+    /// Standing of a node towards its order. Its own word counts, as of its last heartbeat.
     NodeStanding {
         /// It runs the bundle that it was ordered to run.
         AsOrdered = "as_ordered",
@@ -26,7 +26,7 @@ named! {
 }
 
 impl Node {
-    /// How the node stands to its order; `has_drift` says whether a drift of it is open.
+    /// Standing of the node; `has_drift` says whether a drift of it is open.
     pub fn standing(
         &self,
         has_drift: bool,

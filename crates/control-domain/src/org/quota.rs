@@ -51,7 +51,7 @@ impl Quotas {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Quota`]
+    /// [`Refusal::Quota`] if the sum is above the limit of this kind.
     pub fn check(&self, kind: QuotaKind, current: u64, added: u64) -> Result<(), Refusal> {
         let Self {
             projects,

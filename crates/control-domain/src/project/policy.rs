@@ -13,9 +13,9 @@ named! {
     /// When a second person has to approve another bundle; each rule is stricter than those before it.
     #[schema(as = ApprovalRuleName)]
     ApprovalRule {
-        /// Where a rollout asks for it.
+        /// Only where a rollout asks for it.
         None = "none",
-        /// Where the change is risky, too.
+        /// Also where the change is risky.
         Risky = "risky",
         /// Always.
         All = "all",

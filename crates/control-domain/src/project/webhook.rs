@@ -45,7 +45,7 @@ named! {
 }
 
 named! {
-    /// How far a delivery has come.
+    /// State of a delivery.
     #[schema(as = WebhookDeliveryStateName)]
     WebhookDeliveryState {
         /// It waits for its next attempt.
@@ -102,7 +102,7 @@ pub struct WebhookDelivery {
     pub event: String,
     /// The body, as JSON.
     pub payload: String,
-    /// How far it has come.
+    /// Its state.
     pub state: WebhookDeliveryState,
     /// Attempts that were begun.
     pub attempts: i64,
@@ -129,7 +129,7 @@ pub struct WebhookAttempt {
 
 impl WebhookEvent {
     /// The event of an action in the audit log.
-    pub fn of_action(action: &str) -> Option<Self> {
+    pub fn from_action(action: &str) -> Option<Self> {
         if action == "drift.opened" {
             return Some(Self::DriftOpened);
         }
@@ -351,7 +351,7 @@ mod tests {
             ("rollout.created", None),
             ("node.silent", None),
         ] {
-            let found = WebhookEvent::of_action(action).map(WebhookEvent::name);
+            let found = WebhookEvent::from_action(action).map(WebhookEvent::name);
             assert_eq!(found, event, "{action}");
         }
     }

@@ -31,16 +31,16 @@ pub struct Observation {
     pub reverting: Option<RevertProgress>,
 }
 
-/// How many nodes of a batch are how far, by their own word.
+/// Progress of the nodes of a batch, by their reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchCounts {
     /// All that exist.
     pub nodes: i64,
-    /// Those that were not ordered yet.
+    /// Nodes without an order so far.
     pub unordered: i64,
-    /// Those that are online and run the bundle by the newest order.
+    /// Online nodes that run the bundle by the newest order.
     pub ready: i64,
-    /// Those that are not online.
+    /// Offline nodes.
     pub offline: i64,
 }
 
@@ -53,7 +53,7 @@ pub struct Rejection {
     pub diagnostic: Option<String>,
 }
 
-/// How far the nodes are on their way back.
+/// Progress of the nodes in a rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevertProgress {
     /// A node that was switched is not ordered back yet.
@@ -64,14 +64,14 @@ pub enum RevertProgress {
     Rest(RevertCounts),
 }
 
-/// How many nodes have not gone back.
+/// Number of nodes that have not gone back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RevertCounts {
-    /// Those that are online and do not run what they were ordered.
+    /// Online nodes that do not run the ordered bundle.
     pub waiting: i64,
-    /// Those that are offline; they have the order.
+    /// Offline nodes; they have the order.
     pub offline: i64,
-    /// Those that have nothing to go back to.
+    /// Nodes without an earlier bundle.
     pub without_way: i64,
 }
 

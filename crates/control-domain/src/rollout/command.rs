@@ -24,9 +24,9 @@ pub struct Rollout {
     pub tenant: Tenant,
     /// The bundle that its nodes shall run.
     pub bundle: BundleId,
-    /// How far it has come.
+    /// Its state.
     pub state: RolloutState,
-    /// How it goes.
+    /// Its strategy.
     pub strategy: Strategy,
     /// A condition on figures from outside, for each batch.
     pub condition: Option<MetricCondition>,
@@ -38,7 +38,7 @@ pub struct Rollout {
     pub batch_size: i64,
     /// The batch that was opened last.
     pub batch: Option<Batch>,
-    /// Why it stopped, or what it leaves behind.
+    /// Reason for its stop, or a note on its end.
     pub reason: Option<String>,
     /// No batch is opened before.
     pub not_before: Option<Timestamp>,
@@ -59,7 +59,7 @@ pub struct Rollout {
 }
 
 named! {
-    /// How far a batch has come.
+    /// State of a batch.
     #[schema(as = BatchStateName)]
     BatchState {
         /// Its nodes are ordered to run the bundle.
@@ -78,7 +78,7 @@ named! {
 pub struct Batch {
     /// Counted from 1.
     pub number: i64,
-    /// How far it has come.
+    /// Its state.
     pub state: BatchState,
     /// When its nodes were ordered first; a resumed rollout begins anew.
     pub opened_at: Timestamp,
@@ -93,7 +93,7 @@ pub struct Batch {
 pub struct NewRollout {
     /// The bundle.
     pub bundle: BundleId,
-    /// How it shall go.
+    /// Its strategy.
     pub strategy: Strategy,
     /// A condition on figures from outside, for each batch.
     pub condition: Option<MetricCondition>,
@@ -245,7 +245,7 @@ impl Rollout {
         self
     }
 
-    /// How many batches there are.
+    /// Number of batches.
     pub fn batches(&self) -> i64 {
         let size = self.batch_size.max(1);
         self.nodes.saturating_add(size - 1) / size

@@ -58,7 +58,7 @@ pub struct NodeFigures {
     pub before: Option<NodeBefore>,
 }
 
-/// How a node was before its batch was opened.
+/// Figures of a node before its batch was opened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeBefore {
     /// Requests that it served under the bundle before.

@@ -7,7 +7,7 @@ use control_wire::{LATENCY_BOUNDS_MS, RouteTraffic};
 pub struct Served {
     /// Requests that were answered.
     pub requests: u64,
-    /// Those with a status of 500 or more.
+    /// Responses with a status of 500 or more.
     pub errors: u64,
 }
 

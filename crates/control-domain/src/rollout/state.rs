@@ -4,7 +4,7 @@ use crate::machine::Transition;
 use crate::named::named;
 
 named! {
-    /// How far a rollout has come.
+    /// State of a rollout.
     #[schema(as = RolloutStateName)]
     RolloutState {
         /// Its nodes are chosen and nothing is ordered yet.

@@ -1,4 +1,4 @@
-//! How a rollout goes: batches, times, the gate, what follows a failure.
+//! Strategy of a rollout: batches, times, the gate, the reaction to a failure.
 
 use crate::access::refusal::Refusal;
 use crate::access::refusal::faults::Faults;
@@ -19,7 +19,7 @@ named! {
     }
 }
 
-/// How many nodes are switched together; never fewer than one.
+/// Size of a batch; at least one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSize {
     /// So many.
@@ -28,10 +28,10 @@ pub enum BatchSize {
     Percent(i64),
 }
 
-/// How a rollout goes.
+/// Strategy of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strategy {
-    /// How many nodes are switched together.
+    /// Size of a batch.
     pub batch: BatchSize,
     /// Nodes of a batch that may be offline or late without stopping the rollout.
     pub max_unavailable: i64,

@@ -5,7 +5,7 @@ use crate::sso::connection::SsoSettings;
 use crate::text::Email;
 use control_sso::{AssertedUser, Groups};
 
-/// Why a user is not signed in although the identity provider vouched. For the connection's administrator; browsers
+/// Reason to refuse a user for which the identity provider vouched. For the connection's administrator; browsers
 /// get one sentence for all rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SsoRefusal {

@@ -149,7 +149,7 @@ fn a_batch_may_miss_offline_nodes_and_waits_for_late_ones() {
 }
 
 #[test]
-fn nodes_that_do_not_go_back_are_waited_for_until_the_deadline_and_told_of() {
+fn nodes_that_do_not_go_back_are_awaited_until_the_deadline_and_reported() {
     let rollout = running(None, BatchState::Switched, 0);
     let back = rollout.decide(&user(Role::Operator), RolloutCommand::RollBack, NOW);
     let rollout = back.unwrap().rollout;

@@ -94,7 +94,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn update_api_key(&mut self, key: &ApiKey, version: i64) -> Result<i64, StoreError> {
         let update = "UPDATE api_keys SET revoked_at = $1, name = $2, version = version + 1
                       WHERE id = $3 AND version = $4";
@@ -107,7 +107,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn delete_api_key(&mut self, key: ApiKeyId, version: i64) -> Result<(), StoreError> {
         let delete = sql("DELETE FROM api_keys WHERE id = $1 AND version = $2");
         delete.bind(key).write(self, version).await?;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 pub struct EndedCredential {
     /// The entry of the audit log, such as `api_key.revoked`.
     pub action: &'static str,
-    /// Where it belonged.
+    /// Its tenant.
     pub tenant: Tenant,
     /// The credential.
     pub subject: Uuid,

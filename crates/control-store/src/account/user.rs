@@ -44,7 +44,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn update_user(&mut self, user: &User, version: i64) -> Result<i64, StoreError> {
         let update = "UPDATE users SET name = $1, password_hash = $2, version = version + 1
                       WHERE id = $3 AND version = $4";

@@ -54,7 +54,8 @@ impl Transaction {
     /// [`StoreError::Corrupt`] if an entry does not fit the chain: a log that was changed is not deleted.
     pub async fn expired_audit(
         &mut self,
-        (before, now): (Timestamp, Timestamp),
+        before: Timestamp,
+        now: Timestamp,
         limit: i64,
         key: &AuditKey,
     ) -> Result<Option<(AuditArchive, Vec<u8>)>, StoreError> {

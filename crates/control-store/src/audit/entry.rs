@@ -14,7 +14,7 @@ pub(crate) const COLUMNS: &str = "SELECT seq, at, actor_kind, actor_id, org_id, 
     action, subject_id, correlation_id, hash, org_seq, actor_name, client_ip, value_before,
     value_after, keyed FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2";
 
-/// How an entry is linked to the one before.
+/// Hash that links an entry to the one before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Link<'a> {
     /// By a hash, as all entries before there was a key.

@@ -44,7 +44,7 @@ pub struct AuditRecord {
     pub hash: String,
 }
 
-/// Which entries; absent fields admit all.
+/// Filter of entries; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     /// Only what this actor did.
@@ -90,7 +90,7 @@ impl Transaction {
                      AND at >= $8 AND at < $9
                    ORDER BY org_seq DESC LIMIT $10";
         let records = self
-            .audit_window(window, (org, before), filter, limit)
+            .audit_window(window, org, before, filter, limit)
             .await?;
         let end = "SELECT COUNT(*) AS looked, COALESCE(MIN(org_seq), 0) AS end_seq,
                      COALESCE(MIN(at), 0) AS end_at
@@ -124,9 +124,7 @@ impl Transaction {
                      AND ($6 = '' OR subject_id = $6) AND ($7 = '' OR project_id = $7)
                      AND at >= $8 AND at < $9
                    ORDER BY org_seq LIMIT $10";
-        let records = self
-            .audit_window(window, (org, after), filter, limit)
-            .await?;
+        let records = self.audit_window(window, org, after, filter, limit).await?;
         let end = "SELECT COUNT(*) AS looked, COALESCE(MAX(org_seq), 0) AS end_seq,
                      COALESCE(MAX(at), 0) AS end_at
                    FROM (SELECT org_seq, at FROM audit WHERE org_id = $1 AND org_seq > $2
@@ -147,7 +145,8 @@ impl Transaction {
     async fn audit_window(
         &mut self,
         text: &'static str,
-        (org, place): (OrgId, i64),
+        org: OrgId,
+        place: i64,
         filter: &AuditFilter,
         limit: i64,
     ) -> Result<Vec<AuditRecord>, StoreError> {

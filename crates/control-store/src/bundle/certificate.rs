@@ -8,7 +8,7 @@ use control_wire::{BundleId, CertificateId, NodeId};
 
 /// The bundles that give the node `$1` their certificates: those of its orders, the one that a rollout would
 /// lead it back to, and the last one that it confirmed.
-macro_rules! of_node {
+macro_rules! node_bundles {
     ($head:literal) => {
         concat!(
             $head,
@@ -52,7 +52,7 @@ impl Transaction {
         node: NodeId,
         certificate: CertificateId,
     ) -> Result<bool, StoreError> {
-        let found = of_node!(
+        let found = node_bundles!(
             "SELECT bundle_id FROM bundle_certificates WHERE certificate_id = $2 AND bundle_id"
         );
         let row = sql(found).bind(node).bind(certificate).row(self).await?;
@@ -62,7 +62,7 @@ impl Transaction {
     /// Whether a bundle of the node names a certificate, or may name one because it was made before
     /// certificates were noted.
     pub async fn may_have_certificates(&mut self, node: NodeId) -> Result<bool, StoreError> {
-        let found = of_node!("SELECT bundle_id FROM bundle_certificates WHERE bundle_id");
+        let found = node_bundles!("SELECT bundle_id FROM bundle_certificates WHERE bundle_id");
         let named = sql(found).bind(node).row(self).await?;
         Ok(named.is_some() || !self.unlisted_bundles(node).await?.is_empty())
     }
@@ -87,7 +87,7 @@ impl Transaction {
         node: NodeId,
         bundle: BundleId,
     ) -> Result<bool, StoreError> {
-        let found = of_node!("SELECT id FROM bundles WHERE id = $2 AND id");
+        let found = node_bundles!("SELECT id FROM bundles WHERE id = $2 AND id");
         let row = sql(found).bind(node).bind(bundle).row(self).await?;
         Ok(row.is_some())
     }
@@ -100,7 +100,7 @@ impl Transaction {
 
     /// The bundles of a node that were made before certificates were noted.
     pub async fn unlisted_bundles(&mut self, node: NodeId) -> Result<Vec<BundleId>, StoreError> {
-        let found = of_node!(
+        let found = node_bundles!(
             "SELECT id FROM bundles WHERE certificates_listed = 0 AND digest IS NOT NULL AND id"
         );
         let rows = sql(found).bind(node).rows(self).await?;

@@ -28,7 +28,7 @@ pub struct Objects {
 /// The bytes of an object, piece by piece.
 pub type ObjectBytes = BoxStream<'static, Result<Bytes, ObjectError>>;
 
-/// Why the object store did not do it.
+/// Error of the object store.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
     /// There is no object of this name.
@@ -120,7 +120,7 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// [`ObjectError::Failed`]
+    /// [`ObjectError::Failed`] if the store refuses or does not answer.
     pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), ObjectError> {
         let payload = PutPayload::from(bytes);
         self.store.put(&self.key(name), payload).await?;
@@ -131,7 +131,7 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// [`ObjectError::Failed`]
+    /// [`ObjectError::Failed`] if the store refuses or does not answer.
     pub async fn delete(&self, name: &str) -> Result<(), ObjectError> {
         match self.store.delete(&self.key(name)).await.map_err(Into::into) {
             Ok(()) | Err(ObjectError::Missing) => Ok(()),

@@ -99,7 +99,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn delete_rollout(
         &mut self,
         rollout: RolloutId,
@@ -110,7 +110,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes one rollout that ended before `before`; each may have rows of the whole fleet. How many.
+    /// Deletes one rollout that ended before `before`; each may have rows of the whole fleet. Their number.
     pub async fn purge_rollout(&mut self, before: Timestamp) -> Result<u64, StoreError> {
         let delete = "DELETE FROM rollouts WHERE id IN
                         (SELECT id FROM rollouts WHERE ended_at < $1 ORDER BY ended_at LIMIT 1)";
@@ -128,7 +128,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn delete_enrolment_token(
         &mut self,
         token: EnrolmentTokenId,

@@ -22,7 +22,7 @@ macro_rules! select {
     };
 }
 
-/// Which certificates of a project; absent fields admit all.
+/// Filter of a project's certificates; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateFilter {
     /// Limits the list to this name, or to a prefix that ends in `*`.
@@ -127,7 +127,7 @@ impl Transaction {
         Ok(next)
     }
 
-    /// How often a certificate of the project was renewed.
+    /// Number of renewals of certificates of the project.
     pub async fn certificate_renewals(&mut self, project: ProjectId) -> Result<i64, StoreError> {
         let one = sql("SELECT certificate_renewals FROM projects WHERE id = $1").bind(project);
         let row = one.row(self).await?;

@@ -20,7 +20,7 @@ macro_rules! select {
     };
 }
 
-/// Which services of a project; absent fields admit all.
+/// Filter of a project's services; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceFilter {
     /// Limits the list to this name, or to a prefix that ends in `*`.
@@ -122,7 +122,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn delete_service(
         &mut self,
         service: ServiceId,

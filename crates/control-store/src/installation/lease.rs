@@ -27,7 +27,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError`]
+    /// [`StoreError`] if the database fails.
     pub async fn leases(&mut self) -> Result<Vec<Lease>, StoreError> {
         let all = sql("SELECT name, holder, expires_at FROM leases ORDER BY name");
         let rows = all.rows(self).await?;

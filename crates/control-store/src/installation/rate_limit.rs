@@ -12,7 +12,7 @@ const MICROS_PER_MINUTE: i64 = 60_000_000;
 /// clock that was wrong.
 const MAX_CLOCK_ERROR_MICROS: i64 = 10_000_000;
 
-/// How fast, and how many at once.
+/// Rate and burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// Refill of tokens per minute, 1 or more.

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::{Row, query};
 use uuid::Uuid;
 
-/// How long an answer is kept.
+/// Lifetime of an answer.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// A command that is not committed by then never will be.
 const UNCOMMITTED: SignedDuration = SignedDuration::from_mins(2);

@@ -24,7 +24,7 @@ macro_rules! select {
     };
 }
 
-/// Which drift events of a project; absent fields admit all.
+/// Filter of a project's drift events; absent fields admit all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriftFilter {
     /// Only those in this state.
@@ -129,7 +129,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn update_drift(&mut self, drift: &Drift, version: i64) -> Result<i64, StoreError> {
         let update = "UPDATE drift SET state = $1, resolved_at = $2, resolution = $3,
                         version = version + 1 WHERE id = $4 AND version = $5";

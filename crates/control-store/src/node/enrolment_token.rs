@@ -108,7 +108,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn update_enrolment_token(
         &mut self,
         token: &EnrolmentToken,

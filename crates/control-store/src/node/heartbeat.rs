@@ -158,7 +158,7 @@ impl Transaction {
             has_found_duplicate,
             ..
         } = received;
-        self.write_report(node, (&report, said.health.cpu_percent), traffic)
+        self.write_report(node, &report, said.health.cpu_percent, traffic)
             .await?;
         if let Some(answer) = confirmed {
             self.note_confirmed(node, answer).await?;
@@ -196,7 +196,8 @@ impl Transaction {
     async fn write_report(
         &mut self,
         node: NodeId,
-        (report, cpu_percent): (&StoredReport, f64),
+        report: &StoredReport,
+        cpu_percent: f64,
         traffic: Option<String>,
     ) -> Result<(), StoreError> {
         let StoredReport {

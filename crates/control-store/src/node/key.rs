@@ -26,7 +26,8 @@ impl Transaction {
     pub async fn note_enrolment(
         &mut self,
         node: NodeId,
-        (token, address): (EnrolmentTokenId, Option<IpAddr>),
+        token: EnrolmentTokenId,
+        address: Option<IpAddr>,
     ) -> Result<(), StoreError> {
         let update = sql("UPDATE nodes SET enrolled_by = $1, enrolled_from = $2 WHERE id = $3");
         let update = update.bind(token).bind(address_text(address));
@@ -79,7 +80,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn add_node_key(
         &mut self,
         node: NodeId,
@@ -96,12 +97,13 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn reset_node_key(
         &mut self,
         node: NodeId,
         key_hash: &str,
-        (now, version): (Timestamp, i64),
+        now: Timestamp,
+        version: i64,
     ) -> Result<i64, StoreError> {
         let update = "UPDATE nodes SET key_hash = $1, next_key_hash = NULL, tokens_since = $2,
                       version = version + 1 WHERE id = $3 AND version = $4";

@@ -20,7 +20,7 @@ use jiff::Timestamp;
 /// Bundles counted at most, most frequent first.
 const MAX_BUNDLES: i64 = 50;
 
-/// Which nodes of a project; absent fields admit all.
+/// Filter of a project's nodes; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFilter {
     /// Only those with these labels.
@@ -35,14 +35,14 @@ pub struct NodeFilter {
     pub version: Option<String>,
 }
 
-/// How many nodes there are.
+/// Number of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeCounts {
     /// All of them.
     pub total: i64,
-    /// Those that have not sent a heartbeat yet.
+    /// Nodes that have not sent a heartbeat yet.
     pub enrolled: i64,
-    /// Those that are there.
+    /// Online nodes.
     pub online: i64,
     /// By the bundle that they run, at most 50.
     pub active: Vec<(BundleId, i64)>,

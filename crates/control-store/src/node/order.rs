@@ -128,7 +128,8 @@ impl Transaction {
     pub async fn write_order(
         &mut self,
         order: &Order,
-        (seq, rollout): (i64, Option<RolloutId>),
+        seq: i64,
+        rollout: Option<RolloutId>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let Order {

@@ -118,7 +118,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn update_membership(
         &mut self,
         membership: Membership,
@@ -140,7 +140,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn delete_membership(
         &mut self,
         org: OrgId,

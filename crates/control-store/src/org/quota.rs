@@ -1,4 +1,4 @@
-//! How much of its quotas an organization has used.
+//! Usage of an organization's quotas.
 
 use crate::error::StoreError;
 use crate::row::number;

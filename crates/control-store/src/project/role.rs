@@ -59,7 +59,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn delete_project_role(
         &mut self,
         (project, user): (ProjectId, UserId),

@@ -147,7 +147,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn delete_webhook(
         &mut self,
         webhook: WebhookId,

@@ -69,7 +69,7 @@ const REJECTION: &str = "SELECT n.name AS name, h.diagnostics AS diagnostics
                          ORDER BY r.node_id LIMIT 1";
 /// Queries of a step about the current batch.
 #[cfg(test)]
-pub(crate) const OF_BATCH: [&str; 3] = [PENDING, COUNT_BATCH, REJECTION];
+pub(crate) const BATCH_QUERIES: [&str; 3] = [PENDING, COUNT_BATCH, REJECTION];
 
 impl Transaction {
     /// The bundles that the nodes of a rollout are ordered to run, at most `limit` different ones; `None` is among
@@ -212,7 +212,8 @@ impl Transaction {
     /// Up to `limit` nodes of a batch that are still to be ordered.
     pub async fn pending_nodes(
         &mut self,
-        (rollout, batch): (RolloutId, i64),
+        rollout: RolloutId,
+        batch: i64,
         limit: i64,
     ) -> Result<Vec<NodeId>, StoreError> {
         let list = sql(PENDING).bind(rollout).bind(batch).bind(limit);
@@ -252,7 +253,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// How far the nodes of the batch under way are.
+    /// Progress of the nodes of the current batch.
     pub async fn count_batch(
         &mut self,
         rollout: &Rollout,

@@ -102,7 +102,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// How far the nodes are on their way back; a node is online if its last heartbeat came after
+    /// Progress of the nodes in a rollback; a node is online if its last heartbeat came after
     /// `online_since`. They are counted once, at the end: when no node is waited for, or it `is_late`.
     pub async fn revert_progress(
         &mut self,
@@ -133,11 +133,11 @@ impl Transaction {
 #[cfg(test)]
 mod tests {
     use super::{ANY_UNORDERED, ANY_WAITING, COUNT, UNORDERED};
-    use crate::rollout::node::OF_BATCH;
+    use crate::rollout::node::BATCH_QUERIES;
     use crate::store::Store;
     use sqlx::{Row, query};
 
-    /// How SQLite reads the nodes of a rollout for this query.
+    /// Index that SQLite uses for this query.
     async fn plan(store: &Store, text: &'static str) -> Vec<String> {
         let mut tx = store.read().await.unwrap();
         let explained = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {text}"));
@@ -161,7 +161,7 @@ mod tests {
             )
         });
         let batch =
-            OF_BATCH.map(|text| (text, "rollout_nodes_by_batch (rollout_id=? AND batch=?)"));
+            BATCH_QUERIES.map(|text| (text, "rollout_nodes_by_batch (rollout_id=? AND batch=?)"));
         for (text, index) in back.into_iter().chain(opened).chain(batch) {
             let plan = plan(&store, text).await;
             let reads = |step: &&String| step.ends_with(index);

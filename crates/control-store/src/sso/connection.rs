@@ -50,7 +50,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn update_sso_connection(
         &mut self,
         connection: &SsoConnection,
@@ -73,7 +73,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn delete_sso_connection(
         &mut self,
         org: OrgId,

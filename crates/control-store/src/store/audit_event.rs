@@ -18,7 +18,7 @@ pub struct AuditEntry<'a> {
     pub actor_name: &'a str,
     /// The address of its client.
     pub client_ip: Option<IpAddr>,
-    /// Where it was done; `None` for the installation as a whole.
+    /// Tenant of the event; `None` for the installation as a whole.
     pub tenant: Option<Tenant>,
     /// The action, such as `project.created`.
     pub action: &'a str,

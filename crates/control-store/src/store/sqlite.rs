@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// How a connection begins.
+/// Pragmas of a new connection.
 pub(crate) const SETUP: &str = "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0";
 /// First statements of the connection with commits that do not wait for the disk.
 const UNSYNCED_SETUP: &str =
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_is_committed_reaches_the_database_file_beside_the_commits() {
+    async fn committed_pages_reach_the_database_file_during_commits() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&url(folder.path())).await.unwrap();
         let mut tx = store.begin_unsynced().await.unwrap();

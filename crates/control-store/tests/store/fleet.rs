@@ -338,9 +338,9 @@ async fn a_second_key_ends_the_first_when_it_is_used() {
         tx.replace_node_key("second").await.unwrap();
         assert_eq!(tx.node_by_key("first").await.unwrap(), None);
         assert_eq!(tx.node_by_key("second").await.unwrap(), Some((id, tenant)));
-        let stale = tx.reset_node_key(id, "third", (after(1), 1)).await;
+        let stale = tx.reset_node_key(id, "third", after(1), 1).await;
         assert!(matches!(stale, Err(StoreError::Stale)), "{stale:?}");
-        tx.reset_node_key(id, "third", (after(1), 3)).await.unwrap();
+        tx.reset_node_key(id, "third", after(1), 3).await.unwrap();
         assert_eq!(tx.node_by_key("second").await.unwrap(), None);
         assert_eq!(tx.node_by_key("third").await.unwrap(), Some((id, tenant)));
     }
@@ -408,10 +408,10 @@ async fn an_order_follows_the_one_before() {
             counter,
             ..order.clone()
         };
-        tx.write_order(&next(1), (5, None), NOW).await.unwrap();
-        let again = tx.write_order(&next(1), (6, None), NOW).await;
+        tx.write_order(&next(1), 5, None, NOW).await.unwrap();
+        let again = tx.write_order(&next(1), 6, None, NOW).await;
         assert!(matches!(again, Err(StoreError::Stale)), "{again:?}");
-        tx.write_order(&next(2), (6, None), after(1)).await.unwrap();
+        tx.write_order(&next(2), 6, None, after(1)).await.unwrap();
         let found = tx.order(order.node).await.unwrap().unwrap();
         assert_eq!(found.order, next(2));
         let written = tx.write_heartbeat(order.node, &bare(), after(2)).await;
@@ -434,7 +434,7 @@ async fn an_order_follows_the_one_before() {
             node: NodeId(Uuid::from_u128(99)),
             ..next(1)
         };
-        let orphan = tx.write_order(&unknown, (7, None), NOW).await;
+        let orphan = tx.write_order(&unknown, 7, None, NOW).await;
         assert!(matches!(orphan, Err(StoreError::Reference)), "{orphan:?}");
     }
 }
@@ -447,7 +447,7 @@ async fn a_restored_database_goes_on_behind_the_orders_that_a_node_has_answered(
         tx.commit().await.unwrap();
         store.add_bundle().await;
         let mut tx = store.begin().await.unwrap();
-        tx.write_order(&order, (5, None), NOW).await.unwrap();
+        tx.write_order(&order, 5, None, NOW).await.unwrap();
         for (answered, counter) in [(Some(7), 7), (None, 1), (Some(2_000_000), 1), (Some(1), 1)] {
             let mut said = full();
             said.status.as_mut().unwrap().order = answered;
@@ -459,7 +459,7 @@ async fn a_restored_database_goes_on_behind_the_orders_that_a_node_has_answered(
             counter: 8,
             ..order
         };
-        tx.write_order(&next, (6, None), NOW).await.unwrap();
+        tx.write_order(&next, 6, None, NOW).await.unwrap();
         let found = tx.order(next.node).await.unwrap().unwrap();
         assert_eq!(found.order, next);
     }
@@ -500,7 +500,7 @@ async fn a_deleted_node_takes_all_along() {
         tx.commit().await.unwrap();
         store.add_bundle().await;
         let mut tx = store.begin().await.unwrap();
-        tx.write_order(&order, (1, None), NOW).await.unwrap();
+        tx.write_order(&order, 1, None, NOW).await.unwrap();
         assert!(
             tx.has_nodes(nodes[0].tenant.project.unwrap())
                 .await

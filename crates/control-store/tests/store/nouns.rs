@@ -41,7 +41,7 @@ async fn of_two_writers_one_is_stale() {
 }
 
 #[tokio::test]
-async fn what_is_not_committed_never_happened() {
+async fn uncommitted_changes_are_lost() {
     for store in stores().await {
         let mut tx = store.begin().await.unwrap();
         tx.insert_org(&org("a")).await.unwrap();

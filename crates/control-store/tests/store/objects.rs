@@ -38,7 +38,7 @@ fn stores() -> Stores {
 }
 
 #[tokio::test]
-async fn what_is_put_is_found_again() {
+async fn stored_objects_are_found() {
     let stores = stores();
     for (kind, objects) in &stores.all {
         let bytes: Vec<u8> = (0..700_000_u32).map(|n| n.to_le_bytes()[0]).collect();
@@ -94,7 +94,7 @@ async fn names_stay_below_their_folder() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_told_in_time() {
+async fn an_unreachable_store_is_reported_in_time() {
     // Nothing listens on the port of a server that has ended.
     let server = ObjectServer::start();
     let url = format!("s3://archives?endpoint={}", server.url());

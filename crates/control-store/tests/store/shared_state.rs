@@ -233,9 +233,9 @@ async fn cut(store: &TestStore) -> (AuditArchive, Vec<u8>) {
     }
     let mut tx = store.begin().await.unwrap();
     let key = audit_key();
-    let early = tx.expired_audit((day(1), day(9)), 100, &key).await;
+    let early = tx.expired_audit(day(1), day(9), 100, &key).await;
     assert_eq!(early.unwrap(), None, "the oldest is not overdue by a day");
-    let expired = tx.expired_audit((day(3), day(9)), 100, &key).await;
+    let expired = tx.expired_audit(day(3), day(9), 100, &key).await;
     let (archive, bytes) = expired.unwrap().unwrap();
     assert_eq!(tx.cut_audit(&archive, &key, day(9)).await.unwrap(), 3);
     let again = tx.cut_audit(&archive, &key, day(9)).await;
@@ -268,7 +268,7 @@ async fn the_chain_goes_on_after_archived_entries() {
         // All of the rest, and the numbers of the organization go on.
         let mut tx = store.begin().await.unwrap();
         let (key, later) = (audit_key(), NOW + SignedDuration::from_hours(1_000));
-        let expired = tx.expired_audit((later, later), 100, &key).await;
+        let expired = tx.expired_audit(later, later, 100, &key).await;
         let (archive, _) = expired.unwrap().unwrap();
         assert_eq!((archive.first, archive.last), (4, 5));
         tx.cut_audit(&archive, &key, later).await.unwrap();
@@ -312,7 +312,7 @@ async fn a_log_that_was_changed_is_not_archived() {
         store.tamper(change).await;
         let mut tx = store.begin().await.unwrap();
         let later = NOW + SignedDuration::from_hours(1_000);
-        let refused = tx.expired_audit((later, later), 100, &audit_key()).await;
+        let refused = tx.expired_audit(later, later, 100, &audit_key()).await;
         assert!(
             matches!(refused, Err(StoreError::Corrupt(_))),
             "{refused:?}"

@@ -1,4 +1,4 @@
-//! How a bundle differs from another: risks, requests that are answered differently, settings in force, files.
+//! Difference between two bundles: risks, requests that are answered differently, settings in force, files.
 
 use crate::frame::{Frame, Place, show as shown};
 use crate::request::failure::Failure;

@@ -84,7 +84,7 @@ pub(crate) async fn list(
     }))
 }
 
-/// Which bundles are in force, by the nodes' own word; `active` has those of most nodes first.
+/// Bundles in force, by the nodes' reports; `active` has those of most nodes first.
 fn heading(bundles: &[&Bundle], active: &[(BundleId, i64)]) -> String {
     if bundles.is_empty() {
         return "There is no bundle yet.".to_owned();

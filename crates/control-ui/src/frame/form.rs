@@ -12,7 +12,7 @@ use control_app::StoreError::{Conflict, Reference, Stale};
 use control_domain::Refusal;
 use std::collections::BTreeMap;
 
-/// Why a form was refused: fields with reasons. A reason without a field concerns the form as a whole.
+/// Errors of a form: fields with reasons. A reason without a field concerns the form as a whole.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults(Vec<(&'static str, String)>);
 
@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_form_comes_back_filled_with_the_cursor_in_its_first_wrong_field() {
+    fn a_refused_form_is_shown_again_filled_with_the_cursor_in_its_first_wrong_field() {
         let fields = Fields::filled(&[("name", "<b>"), ("password", "secret")]);
         let faults = Faults::from_field("name", "is taken");
         let form = Form::refused("token", fields, faults);

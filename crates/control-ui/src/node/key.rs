@@ -68,7 +68,7 @@ pub(crate) async fn rotate(
         KeyRotation::AtFirstUse
     };
     let name = ui.app.node(call, project, id).await?.value.name.to_string();
-    match ui.app.rotate_node_key(call, (project, id), rotation).await {
+    match ui.app.rotate_node_key(call, project, id, rotation).await {
         Ok((_, key)) => Ok(shown(&MadePage {
             frame: Frame::project(&ui, &caller, project, (Place::Nodes, "New key")).await?,
             project,

@@ -41,7 +41,7 @@ struct NodesPage {
     foot: Option<String>,
 }
 
-/// Which nodes the page shows.
+/// Filter of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Asked {
     All,
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_is_told_in_the_heading() {
+    fn a_filter_is_in_the_heading() {
         let standings = Standings::new(&[(NodeStanding::Silent, 1)].into());
         for (standing, text, shown, expected) in [
             ("", None, 1, "The only node is silent."),

@@ -1,4 +1,4 @@
-//! How nodes stand to their orders, in words.
+//! Standings of nodes, in words.
 
 use crate::view::component::{Bar, Status, Tone, bar};
 use crate::view::phrase::{count, few, list_of, number, pick, sentence};
@@ -66,7 +66,7 @@ impl Standings {
         self.counts.get(&standing).copied().unwrap_or_default()
     }
 
-    /// Those of each standing, the best first.
+    /// Nodes of each standing, the best first.
     pub(crate) fn shares(&self) -> Vec<Share> {
         let shares = ORDER.into_iter().map(|standing| self.share(standing));
         shares.filter(|share| 0 < share.nodes).collect()
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_told_in_one_sentence() {
+    fn nodes_are_summed_up_in_one_sentence() {
         use NodeStanding::{AsOrdered, Drifted, Enrolled, Moving, Silent, Unordered};
         for (counts, heading, rest) in [
             (&[][..], "No node has been enrolled yet.", ""),

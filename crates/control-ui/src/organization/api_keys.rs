@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// Keys and projects that the page shows, each.
 const MAX_SHOWN: i64 = 200;
-/// How long a key may act, in days, and in words; 0: without an end.
+/// Lifetimes of a key, in days, and in words; 0: without an end.
 const LIFETIMES: &[(i64, &str)] = &[
     (30, "30 days"),
     (90, "90 days"),

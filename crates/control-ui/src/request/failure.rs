@@ -1,4 +1,4 @@
-//! Why a request gets no page of its own, in words for people.
+//! Failures of requests, in words for users.
 
 use crate::view::phrase::sentence;
 use axum::http::StatusCode;
@@ -9,7 +9,7 @@ use control_domain::{Refusal, Role};
 
 /// `Retry-After` of a busy replica or an unreachable database, in seconds.
 const BUSY_RETRY_SECS: u64 = 30;
-const AWAY_RETRY_SECS: u64 = 5;
+const UNAVAILABLE_RETRY_SECS: u64 = 5;
 
 /// A failure on its way out.
 #[derive(Clone, Debug)]
@@ -148,15 +148,19 @@ impl Failure {
     }
 
     fn internal(error: &Error) -> Self {
-        let is_away = matches!(
+        let is_unavailable = matches!(
             error,
             Error::Store(Unavailable(_) | Unwritable)
                 | Error::Object(ObjectError::Failed(_))
                 | Error::Stopped
         );
-        let failure = if is_away {
+        let failure = if is_unavailable {
             let sentence = "The database or the object store does not answer.";
-            Self::retried(StatusCode::SERVICE_UNAVAILABLE, sentence, AWAY_RETRY_SECS)
+            Self::retried(
+                StatusCode::SERVICE_UNAVAILABLE,
+                sentence,
+                UNAVAILABLE_RETRY_SECS,
+            )
         } else {
             Self::told(
                 StatusCode::INTERNAL_SERVER_ERROR,

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_comes_back_as_it_was_left() {
+    fn a_note_survives_the_cookie_unchanged() {
         let cookies = SessionCookie::Tls;
         let note = Note::bad("Another person must approve; “é”.");
         let response = note.at("/projects", cookies);

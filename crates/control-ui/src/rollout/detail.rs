@@ -291,7 +291,7 @@ async fn nodes(
     Ok((rows.collect(), next))
 }
 
-/// How far a node is, by its own word.
+/// Progress of a node, by its reports.
 fn node_status(node: &RolloutNode, bundle: BundleId) -> Status {
     let accepted = |order: i64| {
         let newest = node.verdict_order.filter(|answered| order <= *answered);

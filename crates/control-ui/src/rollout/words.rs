@@ -168,7 +168,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_rollout_is_told_in_one_sentence() {
+    fn a_rollout_is_summed_up_in_one_sentence() {
         let errors = "route shop: 31 of 1000 requests end with 5xx, 2 of 1000 on the others";
         for (state, reason, expected) in [
             (
@@ -213,7 +213,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_a_reason_that_says_more_is_told_in_full() {
+    fn only_a_reason_that_says_more_is_shown_in_full() {
         let by_hand = rollout(State::Paused, Some("paused by hand"));
         assert_eq!(full_reason(&by_hand), None);
         let gate = rollout(

@@ -6,7 +6,7 @@ use askama::filters::HtmlSafe;
 use jiff::Timestamp;
 use std::borrow::Cow;
 
-/// How good or bad a state is: its colour, never alone.
+/// Tone of a state: its colour, never alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Ok,

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_from_now_and_exactly() {
+    fn times_are_relative_and_exact() {
         let now: Timestamp = "2026-11-23T14:12:08Z".parse().unwrap();
         for (at, told, exact) in [
             ("2026-11-23T14:12:07Z", "just now", "14:12 UTC"),

@@ -63,7 +63,7 @@ async fn the_set_up_link_works_once() {
 }
 
 #[tokio::test]
-async fn a_refused_form_comes_back_filled_with_its_faults() {
+async fn a_refused_form_is_shown_again_with_its_faults() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let page = "/projects/{project}/enrolment-tokens/new";
     let fields = [

@@ -2,7 +2,7 @@
 //! endpoints, and changes nothing.
 
 use crate::answer::Refused;
-use crate::clock::now;
+use crate::endpoints::clock::now;
 use crate::state::AdminState;
 use crate::{stats, upstreams};
 use askama::Template;

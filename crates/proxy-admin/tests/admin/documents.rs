@@ -243,7 +243,7 @@ async fn routes_stand_in_matching_order_with_their_places() {
 }
 
 #[tokio::test]
-async fn the_configuration_is_told_with_its_places_and_without_its_secrets() {
+async fn the_configuration_is_shown_with_its_places_and_without_its_secrets() {
     let answer = Admin::open().get("/admin/config").await;
     let document = answer.json();
 
@@ -260,7 +260,7 @@ async fn the_configuration_is_told_with_its_places_and_without_its_secrets() {
 }
 
 #[tokio::test]
-async fn a_reload_is_told_from_the_next_request_on() {
+async fn a_reload_is_shown_from_the_next_request_on() {
     let admin = Admin::open();
     let before = admin.get("/admin/routes").await.json();
     let text = EDGE.replace("route \"plain\"", "route \"renamed\"");
@@ -276,7 +276,7 @@ async fn a_reload_is_told_from_the_next_request_on() {
 }
 
 #[tokio::test]
-async fn ten_thousand_routes_are_told_in_a_breath() {
+async fn ten_thousand_routes_are_listed_quickly() {
     use std::fmt::Write;
     let mut text = EDGE.replace(
         "routes {",

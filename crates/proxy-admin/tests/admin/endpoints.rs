@@ -61,7 +61,7 @@ async fn head_is_answered_as_get_without_the_body() {
 }
 
 #[tokio::test]
-async fn other_methods_are_told_what_is_allowed() {
+async fn other_methods_get_an_allow_field() {
     let admin = Admin::open();
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND"] {
         let answer = admin.ask(method, "/status", "").await;

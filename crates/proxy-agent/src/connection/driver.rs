@@ -156,7 +156,7 @@ fn take_frames(connection: &Connection, input: &mut Input) -> Result<(), CallErr
                 break;
             }
             Err(error @ FrameError::TooLong { length, .. }) => {
-                if !take_long(connection, (rest, encoding), error)? {
+                if !take_long(connection, rest, encoding, error)? {
                     break;
                 }
                 let length = LENGTH_BYTES + length;
@@ -185,7 +185,7 @@ fn take_frame(
     }
     match error.request.or(prefix.id) {
         Some(id) if connection.is_ready() => {
-            connection.answer_prefix((id, prefix), bad(&error.detail))
+            connection.answer_prefix(id, prefix, bad(&error.detail))
         }
         Some(_) | None => Err(bad(&error.detail)),
     }
@@ -194,7 +194,8 @@ fn take_frame(
 /// Answers the call of a decision that is too long, by its beginning. Returns false until that is there.
 fn take_long(
     connection: &Connection,
-    (rest, encoding): (&[u8], Encoding),
+    rest: &[u8],
+    encoding: Encoding,
     error: FrameError,
 ) -> Result<bool, CallError> {
     let text = error.to_string();
@@ -213,7 +214,7 @@ fn take_long(
     }
     let prefix = decision_prefix(rest, encoding);
     let id = prefix.id.ok_or_else(|| CallError::TooLarge(text.clone()))?;
-    connection.answer_prefix((id, prefix), CallError::TooLarge(text))?;
+    connection.answer_prefix(id, prefix, CallError::TooLarge(text))?;
     Ok(true)
 }
 

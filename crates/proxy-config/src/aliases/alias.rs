@@ -10,7 +10,7 @@ pub(crate) struct Alias {
     /// Its path below the anchor, names joined with `.`; `|` separates names of one segment.
     pub(crate) from: &'static str,
     pub(crate) change: Change,
-    /// How the meaning differs, or how to do without the setting. Empty if there is nothing to say.
+    /// Difference in meaning, or a replacement of the setting. Empty if there is nothing to say.
     pub(crate) remark: &'static str,
 }
 

@@ -9,7 +9,7 @@ pub(super) fn same(_: &Written<'_>) -> Converted {
     Converted::Same
 }
 
-/// Whatever is written.
+/// Any value.
 pub(super) fn implied(_: &Written<'_>) -> Converted {
     Converted::Implied
 }

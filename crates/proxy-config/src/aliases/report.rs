@@ -17,15 +17,15 @@ pub(crate) fn replace_in(
     let mut diagnostics = Vec::new();
     let mut nodes = nodes.into_iter().peekable();
     while let Some((file, first)) = nodes.next() {
-        let mut of_file = vec![first];
+        let mut file_nodes = vec![first];
         while let Some((_, node)) = nodes.next_if(|(next, _)| *next == file) {
-            of_file.push(node);
+            file_nodes.push(node);
         }
-        let mut root = root(of_file);
+        let mut root = root(file_nodes);
         let found = replace(&mut root, Mode::Load);
         diagnostics.extend(found.iter().map(|it| diagnostic(it, place(file, it.at))));
-        let of_file = root.children.unwrap_or_default();
-        replaced.extend(of_file.into_iter().map(|node| (file, node)));
+        let file_nodes = root.children.unwrap_or_default();
+        replaced.extend(file_nodes.into_iter().map(|node| (file, node)));
     }
     (replaced, diagnostics)
 }

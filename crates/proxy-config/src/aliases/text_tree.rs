@@ -2,7 +2,7 @@
 
 use super::alias::Argument;
 use super::tree::Tree;
-use crate::document::edits::{
+use crate::kdl::document::edits::{
     append, insert_first, nest, open_block, remove_node, remove_property,
 };
 use crate::kdl::{Span, Value};

@@ -78,7 +78,7 @@ fn request<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<TestRequest> {
 /// The method and the URL.
 fn line<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<(String, String, Place)> {
     let fields = b.take(spec::REQUEST.path);
-    if fields.is_empty() && !b.was_meant(spec::REQUEST.path) {
+    if fields.is_empty() && !b.is_misread(spec::REQUEST.path) {
         b.missing(d, spec::REQUEST.name());
     }
     let field = b.once(d, &fields)?;
@@ -105,7 +105,7 @@ fn two_texts<'t>(
 
 fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Setting<Expectation>>> {
     let Some(b) = b.inner(d, &spec::EXPECT) else {
-        if !b.was_meant(spec::EXPECT.path) {
+        if !b.is_misread(spec::EXPECT.path) {
             b.missing(d, spec::EXPECT.name());
         }
         return None;

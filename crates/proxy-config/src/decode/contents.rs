@@ -16,7 +16,7 @@ impl<'t> Block<'t> {
     }
 
     /// Whether an unknown name probably misspells that of `path`.
-    pub(super) fn was_meant(&self, path: &str) -> bool {
+    pub(super) fn is_misread(&self, path: &str) -> bool {
         self.suggested.contains(&path)
     }
 

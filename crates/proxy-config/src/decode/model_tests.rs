@@ -98,7 +98,7 @@ fn client_certificates_are_asked_for_in_several_spellings() {
 }
 
 #[test]
-fn what_makes_upstreams_resilient_is_decoded() {
+fn settings_of_resilience_are_decoded() {
     let model = decoded(
         r#"
         upstreams {

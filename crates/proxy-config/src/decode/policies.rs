@@ -152,11 +152,11 @@ fn rate_limit<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RateLimit> {
 
 /// `requests-per-second 5` or `rate "5/min"`, exactly one of them.
 fn rate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Setting<RequestRate>> {
-    let is_meant = b.has(spec::REQUESTS_PER_SECOND.path)
+    let is_present = b.has(spec::REQUESTS_PER_SECOND.path)
         || b.has(spec::RATE.path)
-        || b.was_meant(spec::REQUESTS_PER_SECOND.path)
-        || b.was_meant(spec::RATE.path);
-    if !is_meant {
+        || b.is_misread(spec::REQUESTS_PER_SECOND.path)
+        || b.is_misread(spec::RATE.path);
+    if !is_present {
         b.missing(d, spec::REQUESTS_PER_SECOND.name());
     }
     let per_second = b.optional(d, &spec::REQUESTS_PER_SECOND);

@@ -186,7 +186,7 @@ impl Wanted {
                 d.fault(DiagnosticCode::Conflict, place, message);
             }
             // A setting of another service type is reported already.
-            (true, None) if !others && !b.was_meant(self.path) => {
+            (true, None) if !others && !b.is_misread(self.path) => {
                 let place = b.place(d);
                 let message = format!("`{name}` is missing{}", b.within(d));
                 let fault = Diagnostic::new(DiagnosticCode::MissingSetting, place, message);

@@ -47,7 +47,7 @@ fn targets<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Target> {
     let inner = b.inner(d, &spec::TARGETS).unwrap_or_else(Block::empty);
     let blocks = inner.each(d, &spec::TARGET);
     inner.close(d);
-    if blocks.is_empty() && !b.was_meant(spec::TARGET.path) && !b.was_meant(spec::TARGETS.path) {
+    if blocks.is_empty() && !b.is_misread(spec::TARGET.path) && !b.is_misread(spec::TARGETS.path) {
         b.missing(d, "target");
     }
     if let Some(block) = blocks.get(MAX_TARGETS) {

@@ -42,7 +42,7 @@ impl<'t> Block<'t> {
         spec: &Spec<K, Required>,
     ) -> Option<Setting<K::Value>> {
         let fields = self.take(spec.path);
-        if fields.is_empty() && !self.was_meant(spec.path) {
+        if fields.is_empty() && !self.is_misread(spec.path) {
             self.missing(d, spec.name());
         }
         let field = self.once(d, &fields)?;
@@ -232,9 +232,9 @@ impl<'t> Block<'t> {
         };
         match read {
             Ok(value) => Some(Setting::at(value, *place)),
-            Err(complaint) => {
-                let instead = sendable_host(&complaint, raw(value));
-                let fault = value_fault(name, &d.text_at(*place), complaint, *place);
+            Err(error) => {
+                let instead = sendable_host(&error, raw(value));
+                let fault = value_fault(name, &d.text_at(*place), error, *place);
                 d.push(match instead {
                     Some(host) => {
                         fault.help(format!("write \"{host}\", the form of it in HTTP and DNS"))
@@ -306,8 +306,8 @@ fn existing(d: &mut Decoder<'_, '_>, written: Setting<PathBuf>) -> Setting<PathB
     Setting::at(path, place)
 }
 
-fn value_fault(name: &str, written: &str, complaint: ValueError, place: Place) -> Diagnostic {
-    match complaint {
+fn value_fault(name: &str, written: &str, error: ValueError, place: Place) -> Diagnostic {
+    match error {
         ValueError::Type { expected, found } => {
             let message = format!("`{name}` takes {expected}, not {found}");
             Diagnostic::new(DiagnosticCode::WrongType, place, message)
@@ -340,8 +340,8 @@ fn value_fault(name: &str, written: &str, complaint: ValueError, place: Place) -
 }
 
 /// The form of a host that is sent in place of characters beyond ASCII. [RFC 5891 §4.4]
-fn sendable_host(complaint: &ValueError, written: Raw<'_>) -> Option<String> {
-    let (ValueError::Form { what, .. }, Raw::Text(text)) = (complaint, written) else {
+fn sendable_host(error: &ValueError, written: Raw<'_>) -> Option<String> {
+    let (ValueError::Form { what, .. }, Raw::Text(text)) = (error, written) else {
         return None;
     };
     let is_host = what.starts_with("a host") && !text.is_ascii();

@@ -1,4 +1,4 @@
-//! Where lines begin and how far they are indented.
+//! Line breaks and indentation.
 
 use kdl::{KdlDocument, KdlDocumentFormat, KdlEntry, KdlNode};
 

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_number_is_none() {
+    fn text_that_only_looks_like_a_number_is_none() {
         for text in [
             "",
             "-",

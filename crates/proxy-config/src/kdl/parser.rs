@@ -18,7 +18,7 @@ pub(crate) struct Parsed {
     pub(crate) nodes: Vec<Node>,
     /// In the order of the text. If there are any, nodes are missing.
     pub(crate) faults: Vec<SyntaxError>,
-    /// How deep nodes and values commented out by `/-` are nested; 0 if there are none.
+    /// Depth of nodes and values commented out by `/-`; 0 if there are none.
     pub(crate) disabled_depth: usize,
 }
 

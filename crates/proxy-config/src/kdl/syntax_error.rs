@@ -13,7 +13,7 @@ pub(crate) struct SyntaxError {
     pub(crate) kind: SyntaxErrorKind,
 }
 
-/// How a syntax error affects the rest of the parsing.
+/// Effect of a syntax error on the rest of the parsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SyntaxErrorKind {
     /// No effect: the rest can be parsed.

@@ -1,6 +1,6 @@
 //! Requests that go to another route since hosts are compared before paths.
 
-use crate::loaded::Loaded;
+use crate::load::loaded::Loaded;
 use proxy_model::Route;
 use proxy_routing::{Reordered, Router};
 

@@ -1,7 +1,7 @@
 //! `timeout-secs` and `timeout-ms` of an upstream, succeeded by `request-secs` and `request-ms` of its block
 //! `timeouts`.
 
-use crate::document::edits::{insert_first, nest, open_block, remove_node, remove_property};
+use crate::kdl::document::edits::{insert_first, nest, open_block, remove_node, remove_property};
 use kdl::{KdlDocument, KdlIdentifier, KdlNode};
 use proxy_model::registry;
 

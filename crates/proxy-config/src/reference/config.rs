@@ -9,7 +9,7 @@ Made from the registry in `proxy-model`; do not edit.
 
 A configuration is a [KDL](https://kdl.dev) file, version 2 or 1. Blocks may stand in any order and
 more than once: lists are joined; a single setting that is there twice is a fault, and so is a value
-that a list has twice. Nothing is ignored: a name, a word or a value that is not known here is a fault, told with its place.
+that a list has twice. Nothing is ignored: a name, a word or a value that is not known here is a fault, row with its place.
 
 - A setting with one value may be written as a property as well: `access-log path=\"access.log\"`.
 - Times end in `-secs` or `-ms`, and either may be written for the other: `connect-ms 250`.
@@ -165,9 +165,9 @@ fn with_unit(range: &str, unit: &str) -> String {
 
 /// The meaning of each word that a setting accepts.
 fn words(shape: &Shape) -> String {
-    let told = |word: &Word| format!(" `{}`: {}.", word.name, word.doc);
+    let row = |word: &Word| format!(" `{}`: {}.", word.name, word.doc);
     match shape {
-        Shape::Choice(words) => words.iter().map(told).collect(),
+        Shape::Choice(words) => words.iter().map(row).collect(),
         Shape::Text { .. }
         | Shape::Flag
         | Shape::Integer { .. }

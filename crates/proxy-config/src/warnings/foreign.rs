@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_variable_is_found() {
+    fn text_that_looks_like_a_variable_is_found() {
         for (value, found) in [
             ("$host", Some("$host")),
             ("https://${host}/x", Some("{host}")),

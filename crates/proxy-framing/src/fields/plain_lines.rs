@@ -1,12 +1,12 @@
 //! The fast path for field lines in common form, without a test of each byte.
 
 use super::{Fields, Section};
-use crate::correlation::Correlation;
+use crate::chars::plain;
+use crate::fields::correlation::Correlation;
+use crate::fields::names::{self, Known};
 use crate::input::Input;
 use crate::limits::HeadLimits;
-use crate::lines::{FieldLine, Lines};
-use crate::names::{self, Known};
-use crate::plain;
+use crate::scan::lines::{FieldLine, Lines};
 
 impl Fields {
     /// Consumes lines that are whole, plain and within the limits, and stops before any other; true

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_earned_outlasts_the_passing_of_time() {
+    fn earned_retries_outlast_the_passing_of_time() {
         let mut left = FloodLimits::full(256);
         left.earn(FrameKind::Ping, 100);
         left.pass(10);

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_and_resets_are_heard_however_they_are_cut() {
+    fn heads_and_resets_are_counted_however_they_are_cut() {
         let mut bytes = Vec::new();
         for (kind, stream, payload) in [
             (4, 0, &[0; 6][..]),

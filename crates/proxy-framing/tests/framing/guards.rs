@@ -48,7 +48,7 @@ fn correlation_id(lines: &str) -> Option<String> {
 }
 
 #[test]
-fn the_correlation_id_of_a_refused_head_is_told() {
+fn the_correlation_id_of_a_refused_head_is_read() {
     let id = correlation_id("Host: a\r\nX-Correlation-Id: 0190-ab.C_d\r\nAccept: */*\r\n");
     assert_eq!(id.as_deref(), Some("0190-ab.C_d"));
 }
@@ -79,7 +79,7 @@ fn a_correlation_id_has_at_most_128_characters() {
 }
 
 #[test]
-fn a_correlation_id_of_other_characters_is_not_told() {
+fn a_correlation_id_of_other_characters_is_not_read() {
     for value in ["", "  ", "a b", "a/b", "a,b", "a\tb", "\u{e9}"] {
         assert_eq!(
             correlation_id(&format!("X-Correlation-Id: {value}\r\n")),
@@ -100,7 +100,7 @@ fn the_first_of_two_correlation_ids_counts() {
 }
 
 #[test]
-fn a_correlation_id_after_the_fault_is_not_told() {
+fn a_correlation_id_after_the_fault_is_not_read() {
     let mut guard = RequestValidator::new(LIMITS);
     fault(
         &mut guard,
@@ -110,7 +110,7 @@ fn a_correlation_id_after_the_fault_is_not_told() {
 }
 
 #[test]
-fn a_correlation_id_cut_by_the_fault_is_not_told() {
+fn a_correlation_id_cut_by_the_fault_is_not_read() {
     let mut guard = RequestValidator::new(LIMITS);
     fault(
         &mut guard,
@@ -155,7 +155,7 @@ fn a_correlation_id_outlives_the_piece_it_came_in() {
 }
 
 #[test]
-fn a_guard_tells_which_part_of_a_request_it_is_in() {
+fn a_guard_names_the_current_part_of_a_request() {
     let told = |guard: &RequestValidator| {
         (
             guard.between_messages(),
@@ -178,7 +178,7 @@ fn a_guard_tells_which_part_of_a_request_it_is_in() {
 }
 
 #[test]
-fn a_guard_tells_in_which_part_it_refused() {
+fn a_guard_names_the_refused_part() {
     let mut guard = RequestValidator::new(LIMITS);
     fault(&mut guard, b"GET / HTTP/1.1\r\nHost : a\r\n\r\n");
     assert!(guard.in_head() && !guard.in_body() && !guard.between_messages());
@@ -347,7 +347,7 @@ fn a_body_that_went_by_unseen_is_counted() {
 }
 
 #[test]
-fn what_has_no_length_cannot_go_by_unseen() {
+fn bodies_without_length_are_always_seen() {
     for head in [
         &b"HTTP/1.1 200 OK\r\n\r\n"[..],
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -399,7 +399,7 @@ fn interim_responses_are_counted_for_each_request() {
 }
 
 #[test]
-fn a_guard_tells_which_part_of_a_response_it_is_in() {
+fn a_guard_names_the_current_part_of_a_response() {
     let told = |guard: &ResponseValidator| {
         (
             guard.between_messages(),

@@ -24,7 +24,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// How a path is encoded.
+/// Encoding of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Plain,
@@ -300,7 +300,7 @@ fn a_fragment_becomes_a_path_that_the_parser_refuses() {
 }
 
 #[test]
-fn what_http1_would_refuse_is_left_to_the_parser() {
+fn sections_that_http1_would_refuse_are_left_to_the_parser() {
     let long = [&b"\x04\x7f\x82\x7f"[..], b"/", &[b'<'; 16_384]].concat();
     for section in [
         &b"\x04\x02<a"[..],

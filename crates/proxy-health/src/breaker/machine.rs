@@ -99,7 +99,7 @@ impl Phase {
             Self::Closed { failures } => in_closed(failures, event, settings, now_ns),
             Self::Open { until_ms } => in_open(until_ms, event, now_ns),
             Self::HalfOpen { probes, successes } => {
-                in_half_open((probes, successes), event, settings, now_ns)
+                in_half_open(probes, successes, event, settings, now_ns)
             }
         }
     }
@@ -145,7 +145,8 @@ fn in_open(until_ms: u64, event: BreakerEvent, now_ns: u64) -> Step {
 }
 
 fn in_half_open(
-    (probes, successes): (u16, u16),
+    probes: u16,
+    successes: u16,
     event: BreakerEvent,
     settings: &BreakerSettings,
     now_ns: u64,

@@ -50,7 +50,7 @@ fn failures_in_a_row_open_it_and_a_success_begins_anew() {
 }
 
 #[test]
-fn no_client_is_told_to_wait_longer_than_the_timeout() {
+fn retry_after_is_never_longer_than_the_timeout() {
     let breaker = open(settings(1, 1, 1), 7);
 
     for now_ns in [0, 7, MS] {

@@ -48,7 +48,7 @@ pub(super) enum Turn {
     Kept,
 }
 
-/// Which slots stand beside each other in the lists of one kind. A slot is in one of them at most.
+/// Links between neighbouring slots in the lists of one kind. A slot is in one of them at most.
 #[derive(Debug, Default)]
 pub(super) struct Links(Vec<Link>);
 

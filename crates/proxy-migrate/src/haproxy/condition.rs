@@ -47,7 +47,7 @@ impl Condition {
 
 /// The alternatives of a rule's condition, one without conditions for a rule that has none; `None` if a
 /// part of it has no counterpart.
-pub(super) fn of_rule(line: &Line, section: &Section) -> Option<Vec<Condition>> {
+pub(super) fn rule_conditions(line: &Line, section: &Section) -> Option<Vec<Condition>> {
     let start = line
         .words
         .iter()

@@ -75,7 +75,7 @@ pub(super) fn read(
     // A backend that serves nothing refuses requests.
     frontend.is_closed |= section.lines("use_backend").any(|line| {
         let serves = policies.get(line.word(1)).is_some_and(|it| !it.is_closed);
-        !serves && condition::of_rule(line, section).is_none()
+        !serves && condition::rule_conditions(line, section).is_none()
     });
     let is_decision = |line: &&Line| headers::is_decision(line) || line.word(0) == "redirect";
     let rules = defaults.iter().chain(&section.lines);
@@ -123,8 +123,8 @@ impl Frontend<'_> {
     ) -> Route {
         let service = Service::Upstream(backend.to_owned());
         let mut route = self.route(site, backend, service, condition);
-        let of_backend = policies.get(backend).map(|it| &it.policies);
-        route.policies = joined(&self.policies, of_backend);
+        let backend_policies = policies.get(backend).map(|it| &it.policies);
+        route.policies = joined(&self.policies, backend_policies);
         route
     }
 
@@ -247,7 +247,7 @@ fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node
 
 /// A rule that answers requests.
 fn decision(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, line: &Line) {
-    let Some(conditions) = condition::of_rule(line, section) else {
+    let Some(conditions) = condition::rule_conditions(line, section) else {
         frontend.is_closed = true;
         checks::note(site, line);
         return;
@@ -330,7 +330,7 @@ fn use_backend(
     policies: &HashMap<String, Backend>,
 ) {
     let backend = line.word(1);
-    let conditions = condition::of_rule(line, section);
+    let conditions = condition::rule_conditions(line, section);
     let Some(conditions) = conditions.filter(|_| policies.contains_key(backend)) else {
         site.left(
             &line.place,

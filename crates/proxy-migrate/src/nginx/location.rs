@@ -11,7 +11,7 @@ use crate::site::{Path, Policies, Route, Service, Site, escaped};
 /// Priority of routes for rewrites: nginx carries them out before it looks for a location.
 const REWRITTEN_PRIORITY: u32 = 60;
 
-/// How a location compares paths, in the order in which routes are tried.
+/// Comparison of paths by a location, in the order in which routes are tried.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Exact,

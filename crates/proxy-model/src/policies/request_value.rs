@@ -314,9 +314,9 @@ fn date_of_day(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = (month_from_march + 2) % 12 + 1;
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_in_braces_stays_and_unknown_names_are_told() {
+    fn other_text_in_braces_stays_and_unknown_names_are_reported() {
         for text in [
             "",
             "plain",

@@ -105,7 +105,7 @@ settings! {
         file("control-plane.data-dir", "a folder", "/var/lib/proxyd")
             .or(written("/var/lib/proxyd", || "/var/lib/proxyd".into()))
             .names(MachinePart::Folder)
-            .enforced("control-client", "a_node_starts_from_its_last_good_bundle_while_the_control_plane_is_away");
+            .enforced("control-client", "a_node_starts_from_its_last_good_bundle_without_the_control_plane");
     /// A file of 32 random bytes, readable by its owner only, that seals the private keys of certificates in `data-dir`:
     /// with them a node that restarts while the control plane is away serves TLS. It may be a credential that systemd
     /// unseals by the TPM. A copy of `data-dir` opens no private key without it.

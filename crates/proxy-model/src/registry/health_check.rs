@@ -62,17 +62,17 @@ settings! {
     /// Active health checks of the targets.
     HEALTH_CHECK: Block, Unset = super::table::block("upstreams.upstream.health-check")
         .optional("targets are taken to be well")
-        .enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
+        .enforced("proxy-probe", "checks_remove_and_restore_a_target");
     /// The probe, with its own settings in braces: `type "http" { path "/healthz" }`, or
     /// `health-check type="http"`.
     TYPE: Choice<HealthCheckType>, Required =
-        choice("upstreams.upstream.health-check.type", TYPES).enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
+        choice("upstreams.upstream.health-check.type", TYPES).enforced("proxy-probe", "checks_remove_and_restore_a_target");
     /// Path of an `http` check.
     PATH: Text<String>, Given<Written<String>> =
         origin_path("upstreams.upstream.health-check.type.path", "/healthz")
             .or(written("/", || "/".to_owned()))
             .also(BLOCK)
-            .enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
+            .enforced("proxy-probe", "checks_remove_and_restore_a_target");
     /// The status of a successful `http` check, or a range of them: `200`, `"200-399"`.
     EXPECTED_STATUS: Statuses, Given<StatusRange> =
         statuses("upstreams.upstream.health-check.type.expected-status")
@@ -115,7 +115,7 @@ settings! {
     INTERVAL: Time, Given<Duration> =
         time("upstreams.upstream.health-check.interval-secs", Duration::from_hours(24))
             .or(Duration::from_secs(10))
-            .enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
+            .enforced("proxy-probe", "checks_remove_and_restore_a_target");
     /// Maximum time for a probe.
     TIMEOUT: Time, Given<Duration> =
         time("upstreams.upstream.health-check.timeout-secs", Duration::from_hours(1))
@@ -125,10 +125,10 @@ settings! {
     HEALTHY_THRESHOLD: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.health-check.healthy-threshold", 1, 1_000, "answers")
             .or(2)
-            .enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
+            .enforced("proxy-probe", "checks_remove_and_restore_a_target");
     /// Consecutive failed probes that make a target unhealthy.
     UNHEALTHY_THRESHOLD: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.health-check.unhealthy-threshold", 1, 1_000, "answers")
             .or(3)
-            .enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
+            .enforced("proxy-probe", "checks_remove_and_restore_a_target");
 }

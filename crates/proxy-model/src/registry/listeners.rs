@@ -99,7 +99,7 @@ settings! {
     /// Whether the proxy's own errors carry `Proxy-Status` with the reason (RFC 9209).
     EXPOSE_REASONS: Flag, Given<bool> = flag("listeners.listener.expose-reasons")
         .or(false)
-        .enforced("proxy-pipeline", "reasons_are_told_only_where_they_are_exposed");
+        .enforced("proxy-pipeline", "reasons_are_sent_only_where_they_are_exposed");
     /// Whether HTTP/2 with prior knowledge is accepted without TLS.
     H2C: Flag, Given<bool> = flag("listeners.listener.h2c")
         .or(false)

@@ -158,7 +158,7 @@ settings! {
     /// Whether requests over the limit are counted and logged, but served.
     OBSERVE_ONLY: Flag, Given<bool> = flag("routes.route.policies.rate-limit.observe-only")
         .or(false)
-        .enforced("proxy-pipeline", "a_limit_that_only_observes_serves_and_tells");
+        .enforced("proxy-pipeline", "a_limit_that_only_observes_serves_and_logs");
     /// A Redis or Valkey with buckets that all proxies with this route, limit and store share: together
     /// they admit at most burst + rate × time, by its clock. The URL may have a password and a database:
     /// `redis://:secret@host:6379/1`. When there is no answer in time, the proxy's own bucket decides,

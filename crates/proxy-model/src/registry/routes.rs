@@ -105,7 +105,7 @@ settings! {
     /// The kind of service, and the format of the proxy's own errors.
     SERVICE_TYPE: Choice<ServiceType>, Unset = choice("routes.route.service-type", SERVICE_TYPES)
         .optional("an upstream; our own errors are HTML for clients that prefer it, else JSON")
-        .enforced("proxy-pipeline", "api_routes_tell_errors_in_json_whatever_the_client_accepts");
+        .enforced("proxy-pipeline", "api_routes_send_errors_in_json_whatever_the_client_accepts");
     /// The built-in handler. Requires `service-type "builtin"`.
     BUILTIN_HANDLER: Choice<BuiltinHandler>, Unset =
         choice("routes.route.builtin-handler", HANDLERS)

@@ -114,7 +114,7 @@ settings! {
     /// `ip_hash` pays no heed to it.
     SLOW_START: Time, Unset = time("upstreams.upstream.slow-start-secs", HOUR)
         .optional("the whole share at once")
-        .enforced("proxy-upstream", "a_target_that_comes_back_starts_slowly");
+        .enforced("proxy-upstream", "a_recovered_target_starts_slowly");
     /// How `load-balancing "sticky"` binds clients to targets.
     STICKY: Block, Unset = block("upstreams.upstream.sticky")
         .optional("each setting has its default")

@@ -203,11 +203,11 @@ fn settle<T>(permit: Option<BreakerPermit>, result: &Result<T, AgentFailure>, no
     let Some(permit) = permit else {
         return;
     };
-    let told = result.as_ref().map_or_else(
+    let verdict = result.as_ref().map_or_else(
         |failure| failure.outcome().breaker(),
         |_| BreakerResult::Success,
     );
-    match told {
+    match verdict {
         BreakerResult::Success => permit.success(now_ns),
         BreakerResult::Failure => permit.failure(now_ns),
         BreakerResult::Nothing => None,

@@ -41,13 +41,13 @@ pub(super) fn check(decision: &Decision) -> Result<(), CallError> {
     let Decision::Allow(allow) = decision else {
         return Ok(());
     };
-    let mut of_request = allow.request_headers.iter().map(HeaderEdit::name);
-    let of_request = of_request.find(|name| {
+    let mut request_names = allow.request_headers.iter().map(HeaderEdit::name);
+    let request_names = request_names.find(|name| {
         let plain = plain_name(name);
         is_protected(&plain) || is_written_by_proxy(&plain)
     });
-    let mut of_response = allow.response_headers.iter().map(HeaderEdit::name);
-    match of_request.or_else(|| of_response.find(|name| is_protected(name))) {
+    let mut response_names = allow.response_headers.iter().map(HeaderEdit::name);
+    match request_names.or_else(|| response_names.find(|name| is_protected(name))) {
         Some(name) => Err(CallError::BadReply(format!(
             "the field `{name}` is not an agent's to change"
         ))),

@@ -10,7 +10,7 @@ use proxy_plan::AgentPlan;
 use proxy_telemetry::{AgentMetrics, LimitSetting};
 use std::time::Duration;
 
-/// Why a call has no decision.
+/// Error of a call without a decision.
 #[derive(Debug)]
 pub(super) enum AgentFailure {
     /// A timer ran out: the agent's, or that of the request.

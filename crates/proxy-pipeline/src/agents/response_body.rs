@@ -113,8 +113,8 @@ async fn show(
         let call = AgentCall::new(&active, agent, (EventKind::ResponseBody, client_ip));
         let chunk = event::body_chunk((session.next_event(), agent), shown);
         let message = ProxyMessage::ResponseBody(chunk);
-        let of_kind = (EventKind::ResponseBody, is_chunk);
-        let asked = request_body::ask((session, &message), of_kind, call.context());
+        let body_event = (EventKind::ResponseBody, is_chunk);
+        let asked = request_body::ask((session, &message), body_event, call.context());
         let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
         let Some(decision) = call.record(exchange, result, took)? else {
             return Ok(None);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_as_came_is_told() {
+    fn the_bytes_that_arrived_are_counted() {
         for (head, told) in [
             ("", ("-", "", None)),
             ("GET", ("-", "", None)),

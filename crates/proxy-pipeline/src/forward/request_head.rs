@@ -77,18 +77,9 @@ pub(crate) fn apply(
     let has_claims = has_claims && !*has_believed_claims;
     // No field has the host of the target yet, as with HTTP/2. [RFC 9112 §3.2.2]
     let lacks_host = host.is_none() && authority.is_some();
-    let host = match (authority, host) {
-        (Some(authority), Some(_)) => {
-            headers.insert(HOST, authority.clone());
-            Some(authority)
-        }
-        (authority, host) => authority.or(host),
-    };
-    if host.is_none() {
-        headers.insert(HOST, own_host(to));
-    }
+    let host = insert_host(&mut headers, authority, host, to);
     let via = adds_via.then(|| forwarded_headers::via(head.version));
-    let edits = header_edits::of_request(edits.as_deref(), to.route);
+    let edits = header_edits::for_request(edits.as_deref(), to.route);
     if edits.is_empty() && !to.upstream.http2 && !has_claims && !has_correlation_id {
         *forwarded = Some(ForwardedHeaders {
             via,
@@ -112,20 +103,53 @@ pub(crate) fn apply(
         into_http2((head, &mut headers), to, upgrade.as_ref());
         return (headers, upgrade);
     }
-    if let Some(RequestedUpgrade { protocol, key, .. }) = &upgrade {
+    insert_http1_fields(&mut headers, upgrade.as_ref(), trailers, length);
+    (headers, upgrade)
+}
+
+/// Adds the fields of this connection and of the body's framing over HTTP/1.1.
+#[inline]
+fn insert_http1_fields(
+    headers: &mut HeaderMap,
+    upgrade: Option<&RequestedUpgrade>,
+    takes_trailers: bool,
+    length: Length,
+) {
+    if let Some(RequestedUpgrade { protocol, key, .. }) = upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol.clone());
         if let Some(key) = key {
             headers.insert(SEC_WEBSOCKET_KEY, key.clone());
         }
-    } else if trailers {
+    } else if takes_trailers {
         headers.insert(CONNECTION, HeaderValue::from_static("te"));
         headers.insert(TE, TRAILERS);
     }
     if length == Length::Chunked {
         headers.insert(TRANSFER_ENCODING, CHUNKED);
     }
-    (headers, upgrade)
+}
+
+/// The host for the target: that of the request's target wins over `Host`. Without either, the field names the
+/// target itself.
+#[inline]
+fn insert_host(
+    headers: &mut HeaderMap,
+    authority: Option<HeaderValue>,
+    host: Option<HeaderValue>,
+    to: Destination<'_>,
+) -> Option<HeaderValue> {
+    let host = match (authority, host) {
+        (Some(authority), Some(_)) => {
+            headers.insert(HOST, authority.clone());
+            Some(authority)
+        }
+        (authority, host) => authority.or(host),
+    };
+    if host.is_none() {
+        headers.insert(HOST, own_host(to));
+    }
+    host
 }
 
 /// Takes the fields of `head` that go on to the target: without `Trailer` unless trailers may follow.

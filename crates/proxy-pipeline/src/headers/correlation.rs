@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_out_does_not_tell_what_comes_next() {
+    fn issued_ids_do_not_predict_the_next() {
         // The next number of splitmix64, which reveals the generator's state.
         let source = IdSource::new(SEED);
         let whole = u128::from_ne_bytes(source.random_bytes());

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_list_are_told_from_their_neighbours() {
+    fn names_of_the_list_are_distinguished_from_similar_ones() {
         for (name, claim, shadow) in [
             ("x-forwarded", true, false),
             ("x-forwarded-anything", true, false),

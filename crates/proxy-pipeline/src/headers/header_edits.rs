@@ -14,7 +14,7 @@ pub(crate) struct FilledEdits {
 
 /// The edits of requests: the filled ones, or those of the route.
 #[inline]
-pub(crate) fn of_request<'e>(
+pub(crate) fn for_request<'e>(
     filled: Option<&'e FilledEdits>,
     route: &'e RoutePlan,
 ) -> &'e HeaderEdits {
@@ -23,7 +23,7 @@ pub(crate) fn of_request<'e>(
 
 /// The edits of responses: the filled ones, or those of the route.
 #[inline]
-pub(crate) fn of_response<'e>(
+pub(crate) fn for_response<'e>(
     filled: Option<&'e FilledEdits>,
     route: &'e RoutePlan,
 ) -> &'e HeaderEdits {

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_traceparent_names_none() {
+    fn an_invalid_traceparent_names_no_trace() {
         for invalid in [
             "",
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0",

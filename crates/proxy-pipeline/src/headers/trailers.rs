@@ -15,7 +15,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName};
 
 /// Hop-by-hop fields, and those of framing.
-const OF_THE_CONNECTION: [HeaderName; 9] = [
+const CONNECTION_FIELDS: [HeaderName; 9] = [
     CONNECTION,
     CONTENT_LENGTH,
     TE,
@@ -31,7 +31,7 @@ const OF_THE_CONNECTION: [HeaderName; 9] = [
 #[cold]
 pub(crate) fn for_targets(trailers: &mut HeaderMap) {
     let ours = [names::CORRELATION_ID, names::GRPC_TIMEOUT];
-    let of_the_head = [
+    let head_fields = [
         AUTHORIZATION,
         CACHE_CONTROL,
         CONTENT_ENCODING,
@@ -50,7 +50,7 @@ pub(crate) fn for_targets(trailers: &mut HeaderMap) {
         PROXY_AUTHORIZATION,
         RANGE,
     ];
-    for name in ours.iter().chain(&of_the_head) {
+    for name in ours.iter().chain(&head_fields) {
         trailers.remove(name);
     }
     remove_claims(trailers, false);
@@ -70,7 +70,7 @@ pub(crate) fn remove_decided(trailers: &mut HeaderMap, names: &[HeaderName]) {
 /// Removes from a response's trailers the fields that one of both protocols cannot represent.
 #[cold]
 pub(crate) fn for_clients(trailers: &mut HeaderMap) {
-    for name in &OF_THE_CONNECTION {
+    for name in &CONNECTION_FIELDS {
         trailers.remove(name);
     }
     remove_unfit(trailers);

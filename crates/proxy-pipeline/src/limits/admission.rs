@@ -71,7 +71,7 @@ pub(crate) struct Shortage {
     pub(crate) is_share: bool,
 }
 
-/// Why a request is not served.
+/// Reason to refuse a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// There is no place, and none may wait.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
-/// How many requests may be served at once, and how many may wait for that, over all workers.
+/// Limits on requests in flight and on waiting requests, over all workers.
 ///
 /// A place that is released while workers wait for one goes to the worker that has waited longest: a
 /// request that arrives at that moment does not overtake them.

@@ -24,7 +24,7 @@ pub struct RouteLimits {
 /// One rate limit.
 #[derive(Clone, Debug)]
 pub struct RateRule {
-    /// Why a request over it is refused.
+    /// Reason of the refusal of a request over it.
     pub reason: Reason,
     /// Requests in the period of the rate.
     pub events: u32,

@@ -12,11 +12,11 @@ pub(crate) fn bound(exchange: &Exchange, own: Option<Duration>) -> Option<Durati
     if !exchange.is_grpc {
         return own;
     }
-    let told = exchange.head.headers.as_map().get(names::GRPC_TIMEOUT);
-    let told = told.and_then(|value| read_grpc_timeout(value.as_bytes()));
-    match (told, own) {
-        (Some(told), Some(own)) => Some(told.min(own)),
-        (told, own) => told.or(own),
+    let requested = exchange.head.headers.as_map().get(names::GRPC_TIMEOUT);
+    let requested = requested.and_then(|value| read_grpc_timeout(value.as_bytes()));
+    match (requested, own) {
+        (Some(requested), Some(own)) => Some(requested.min(own)),
+        (requested, own) => requested.or(own),
     }
 }
 

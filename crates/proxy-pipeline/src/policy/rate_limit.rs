@@ -3,6 +3,7 @@
 use crate::exchange::Exchange;
 use crate::limits::route_limits::{RateLimitStatus, RateRule, RateSubject};
 use crate::record::error_log::{ErrorContext, note_observed};
+use crate::worker::state::Worker;
 use http::uri::PathAndQuery;
 use proxy_errors::{Detail, Problem};
 use proxy_limits::{ClientKey, RateDecision};
@@ -44,8 +45,8 @@ pub(crate) fn check(
     if rates.is_empty() {
         return Ok(Checked::Whole);
     }
-    let mut of_stage = rates.iter().filter(|rule| stage.has(rule));
-    if of_stage.any(|rule| rule.shared.is_some()) {
+    let mut stage_rules = rates.iter().filter(|rule| stage.has(rule));
+    if stage_rules.any(|rule| rule.shared.is_some()) {
         return Ok(Checked::NotShared);
     }
     // Nothing has waited since the request began, before agents.
@@ -69,8 +70,8 @@ pub(crate) async fn check_shared(
     let answer = {
         let path = path(exchange);
         let subject = subject(exchange, &path);
-        let mut of_stage = rates.iter().filter(|rule| stage.has(rule));
-        of_stage.find_map(|rule| rule.ask(subject))
+        let mut stage_rules = rates.iter().filter(|rule| stage.has(rule));
+        stage_rules.find_map(|rule| rule.ask(subject))
     };
     let decided = match answer {
         Some(answer) => answer.await,
@@ -135,11 +136,23 @@ fn take_tokens(
             break;
         }
     }
-    let unix = worker.time.unix(now);
+    record_observed(exchange, &worker, &observed, now);
+    if let Some(decision) = nearest {
+        let status = RateLimitStatus::new(decision, worker.time.unix(now));
+        let shown = &mut exchange.record().rate;
+        if shown.as_ref().is_none_or(|shown| !shown.is_nearer(&status)) {
+            *shown = Some(status);
+        }
+    }
+    refusal.map_or(Ok(()), Err)
+}
+
+/// Writes the refusals of limits that only observe to the log.
+fn record_observed(exchange: &Exchange, worker: &Worker, observed: &[Problem], now: Duration) {
+    let record = &exchange.completion.record;
     for problem in observed {
-        let record = &exchange.completion.record;
         let context = ErrorContext {
-            at: unix,
+            at: worker.time.unix(now),
             took: Duration::ZERO,
             correlation_id: record.correlation_id.to_str().unwrap_or_default(),
             trace_id: record.trace_id.as_deref(),
@@ -150,16 +163,8 @@ fn take_tokens(
             head: None,
             route: exchange.completion.origin.route_id(record.parts),
         };
-        note_observed(&worker, &problem, &context);
+        note_observed(worker, problem, &context);
     }
-    if let Some(decision) = nearest {
-        let status = RateLimitStatus::new(decision, unix);
-        let told = &mut exchange.record().rate;
-        if told.as_ref().is_none_or(|told| !told.is_nearer(&status)) {
-            *told = Some(status);
-        }
-    }
-    refusal.map_or(Ok(()), Err)
 }
 
 fn problem(rule: &RateRule, decision: RateDecision) -> Problem {

@@ -231,8 +231,8 @@ impl Body {
         let reason = problem.reason().as_str();
         let source = if self.errors_in_trailers {
             let mut trailers = HeaderMap::new();
-            let told = problem.without_name();
-            told.write_grpc_headers(&mut trailers);
+            let unnamed = problem.without_name();
+            unnamed.write_grpc_headers(&mut trailers);
             trailers.remove(CONTENT_TYPE);
             Source::ErrorTrailers(trailers)
         } else {

@@ -14,7 +14,7 @@ pub(crate) async fn hold(
     response: &mut Response<Body>,
     (buffer, max_bytes): (BodyBuffer, u64),
 ) -> Result<(), Interruption> {
-    if !is_stream(response) && !asks_for_no_buffering(response) {
+    if !is_stream(response) && !disables_buffering(response) {
         let body = response.body_mut();
         body.begin_hold(buffer);
         poll_fn(|cx| body.poll_hold(cx, max_bytes)).await?;
@@ -22,9 +22,9 @@ pub(crate) async fn hold(
     Ok(())
 }
 
-fn asks_for_no_buffering(response: &Response<Body>) -> bool {
-    let wish = response.headers().get("x-accel-buffering");
-    wish.is_some_and(|wish| wish.as_bytes().trim_ascii().eq_ignore_ascii_case(b"no"))
+fn disables_buffering(response: &Response<Body>) -> bool {
+    let value = response.headers().get("x-accel-buffering");
+    value.is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"no"))
 }
 
 /// Whether the body is one that may have no end.

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_concerns_one_connection_is_left_out_of_each_head() {
+    fn hop_by_hop_fields_are_left_out_of_each_head() {
         let heads = b"HTTP/1.1 103 Early Hints\r\nConnection: x-a, X-B\r\nx-a: 1\r\nX-b: 2\r\n\
             Keep-Alive: 5\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\nx-a: 3\r\n\r\n";
 

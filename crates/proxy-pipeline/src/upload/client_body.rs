@@ -59,7 +59,7 @@ pub trait Source: Debug {
     /// The next piece, or the trailers. `None` at the end.
     ///
     /// # Errors
-    /// [`BodyAborted`].
+    /// [`BodyAborted`] if the client leaves or sends an invalid body.
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>>;
 
     /// Whether the body is complete.

@@ -299,7 +299,7 @@ pub(crate) struct HeldRequest {
     trailers: Option<HeaderMap>,
 }
 
-/// Why a body could not be held whole.
+/// Error of a body that could not be buffered whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HoldError {
     /// There is at least so much of it, in bytes.

@@ -38,7 +38,7 @@ pub struct ActivePlan {
     pub(crate) shadows: Vec<Option<ShadowCounters>>,
     /// Header limits are answered 431.
     pub(crate) standard_statuses: bool,
-    /// How traces begin here; `None` begins none.
+    /// Sampling of new traces; `None` begins none.
     pub(crate) traces: Option<Sampling>,
     /// The recording of heads; `None` records none.
     pub(crate) recording: Option<HeadRecording>,
@@ -281,12 +281,12 @@ impl ActiveUpstream {
     #[inline]
     pub(crate) fn catch_up(&self, upstream: &UpstreamPlan, changes: u64) {
         if self.seen_changes.get() != changes {
-            self.look_again(upstream, changes);
+            self.recompute_ready(upstream, changes);
         }
     }
 
     #[cold]
-    fn look_again(&self, upstream: &UpstreamPlan, changes: u64) {
+    fn recompute_ready(&self, upstream: &UpstreamPlan, changes: u64) {
         // A choice in progress keeps the targets that it began with.
         if let Ok(mut ready) = self.ready.try_borrow_mut() {
             ready.refresh(weighted_states(upstream));

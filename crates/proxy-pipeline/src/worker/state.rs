@@ -88,7 +88,7 @@ pub struct Worker {
     pub(crate) removals: RefCell<Removals>,
 }
 
-/// How a worker's connections end.
+/// Signals that end a worker's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draining {
     /// They do not.

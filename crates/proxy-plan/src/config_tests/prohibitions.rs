@@ -75,7 +75,7 @@ impl<'m> Forbidden<'m> {
             | Outcome::Respond(_)
             | Outcome::Refuse(_) => false,
         };
-        let is_heard = listener
+        let is_reachable = listener
             .as_ref()
             .is_none_or(|name| surveyed.listeners.contains(name));
         let route = surveyed
@@ -88,7 +88,7 @@ impl<'m> Forbidden<'m> {
             .as_ref()
             .is_some_and(|name| agents.any(|agent| *agent.name == **name));
         is_reached
-            && is_heard
+            && is_reachable
             && !is_allowed
             && surveyed.has_host(&self.hosts)
             && surveyed.has_path(&self.paths)

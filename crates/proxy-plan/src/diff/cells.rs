@@ -144,8 +144,10 @@ impl RulesByPath {
 /// Whether the same rules with the same answers compete in the same order: then neither plan needs to be
 /// asked.
 pub(super) fn is_same_competition(
-    (before, old): (&Side<'_>, &[usize]),
-    (after, new): (&Side<'_>, &[usize]),
+    before: &Side<'_>,
+    old: &[usize],
+    after: &Side<'_>,
+    new: &[usize],
 ) -> bool {
     let is_same = |(old, new): (&usize, &usize)| {
         let keys = (before.route_key(*old), after.route_key(*new));

@@ -50,11 +50,11 @@ impl Region {
     /// Whether a request is in the region: the listener by its name after, host and path normalized.
     #[must_use]
     pub fn contains(&self, listener: Option<&str>, head: &Head<'_>) -> bool {
-        let is_heard = match listener {
+        let is_reachable = match listener {
             Some(listener) => self.listeners.iter().any(|one| one == listener),
             None => self.listeners.is_empty(),
         };
-        is_heard
+        is_reachable
             && self.hosts.iter().any(|host| host.contains(head.host))
             && self.paths.iter().any(|path| path.contains(head.path))
             && self

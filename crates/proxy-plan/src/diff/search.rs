@@ -98,14 +98,14 @@ impl<'p> DiffSearch<'p> {
                 before: self.before.rules_for(&host),
                 after: self.after.rules_for(&host),
             };
-            if self.is_needed((&rules.before, &rules.after)) {
+            if self.is_needed(&rules.before, &rules.after) {
                 self.compare_host(&host, &rules);
             }
         }
     }
 
     /// Whether the rules may answer differently, or one of the wanted routes is among them.
-    fn is_needed(&self, (old, new): (&[usize], &[usize])) -> bool {
+    fn is_needed(&self, old: &[usize], new: &[usize]) -> bool {
         match &self.wanted {
             Some(wanted) => {
                 let mut rules = new.iter().filter_map(|at| self.after.rule(*at));
@@ -113,7 +113,7 @@ impl<'p> DiffSearch<'p> {
             }
             None => {
                 !self.classes.iter().all(|class| class.is_default_same)
-                    || !is_same_competition((&self.before, old), (&self.after, new))
+                    || !is_same_competition(&self.before, old, &self.after, new)
             }
         }
     }
@@ -129,7 +129,7 @@ impl<'p> DiffSearch<'p> {
             let (old, new) = (old.rules_for(path), new.rules_for(path));
             // Other readings of a path may lead to routes of other paths.
             let is_plain = is_plain_path(&path.example);
-            if !is_plain || self.is_needed((&old, &new)) {
+            if !is_plain || self.is_needed(&old, &new) {
                 self.compare_path((host, path), &old, &new);
             }
         }

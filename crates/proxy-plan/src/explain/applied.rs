@@ -30,9 +30,9 @@ impl Plan {
         let mut settings: Vec<_> = parts.flat_map(|part| effective_in(model, part)).collect();
         let overridden = overridden(own_route, own_upstream);
         // Targets are listed as candidates.
-        let of_target =
+        let target_limits =
             |setting: &EffectiveSetting| setting.row.starts_with(upstream_rows::TARGET.path);
-        settings.retain(|one| !overridden.contains(&one.row) && !of_target(one));
+        settings.retain(|one| !overridden.contains(&one.row) && !target_limits(one));
         settings
     }
 

@@ -27,7 +27,7 @@ pub enum Lost {
     Condition(Unmet),
     /// Its conditions hold, but another route has precedence.
     Outranked {
-        /// That route's id.
+        /// Id of that route.
         by: String,
         /// The comparison that decided between the two.
         because: Because,

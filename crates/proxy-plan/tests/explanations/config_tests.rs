@@ -36,7 +36,7 @@ fn failed(tests: &str) -> Vec<FailedTest> {
     failed_tests(&loaded.model)
 }
 
-/// How the only expectation of the only test differs from the decision.
+/// Difference between the only expectation of the only test and the decision.
 fn difference(tests: &str) -> String {
     let failed = failed(tests);
     let [failure] = failed.as_slice() else {
@@ -83,7 +83,7 @@ fn a_test_whose_expectation_fails_says_what_was_decided() {
 }
 
 #[test]
-fn each_expectation_that_fails_is_told() {
+fn each_failed_expectation_is_reported() {
     let tests = r#"test "both" {
         request "GET" "/status"
         header "Accept" "text/html"

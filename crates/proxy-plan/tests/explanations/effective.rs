@@ -1,4 +1,4 @@
-//! Which settings are in force, and what is said of them.
+//! Effective settings, and their notes.
 
 use crate::support::{SHOP, plan};
 use proxy_model::{EffectiveSetting, effective};

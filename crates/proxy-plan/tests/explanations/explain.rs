@@ -36,7 +36,7 @@ fn a_default_route_is_named_as_such() {
 }
 
 #[test]
-fn a_request_without_route_is_told_the_nearest_one() {
+fn a_request_without_a_route_gets_the_nearest_one() {
     let explanation = explain(SHOP, "PUT http://other.example:8081/apix");
 
     insta::assert_snapshot!("no_route", render::text(&explanation));
@@ -106,7 +106,7 @@ fn targets_that_may_not_be_called_say_why() {
 }
 
 #[test]
-fn secrets_of_the_configuration_are_never_told() {
+fn secrets_of_the_configuration_are_never_shown() {
     let explanation = explain(SHOP, "GET http://shop.example.com:8080/api");
 
     let told = format!(
@@ -120,7 +120,7 @@ fn secrets_of_the_configuration_are_never_told() {
 }
 
 #[test]
-fn what_a_route_overrides_is_not_shown_twice() {
+fn overridden_settings_are_not_shown_twice() {
     let explanation = explain(SHOP, "GET http://shop.example.com:8080/api");
 
     let paths: Vec<_> = explanation
@@ -142,7 +142,7 @@ fn what_a_route_overrides_is_not_shown_twice() {
 }
 
 #[test]
-fn the_agents_of_a_route_are_told_in_their_order() {
+fn the_agents_of_a_route_are_listed_in_their_order() {
     let text = r#"
         listeners { listener "a" { address "127.0.0.1:80" } }
         routes { route "r" { upstream "u"; agents "waf" "auth" } }
@@ -161,7 +161,7 @@ fn the_agents_of_a_route_are_told_in_their_order() {
 }
 
 #[test]
-fn every_loser_is_told_why() {
+fn every_rejected_route_has_its_reason() {
     let explanation = explain(SHOP, "GET http://shop.example.com:8080/api");
 
     let why = |id: &str| {

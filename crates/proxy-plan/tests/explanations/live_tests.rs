@@ -161,7 +161,7 @@ fn a_live_test_goes_to_the_listener_of_its_decision_with_its_host() {
 }
 
 #[test]
-fn what_only_a_live_test_does_needs_one() {
+fn expectations_of_live_tests_need_one() {
     for settings in [
         r"expect { answer-status 200 }",
         r#"http2 #true; expect { route "api" }"#,

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 /// Wakes the waiting requests when they should try again.
 #[derive(Debug, Default)]
 pub(super) struct ConnectNotify {
-    told: Notify,
+    finished: Notify,
     /// Number of requests waiting for the next notification.
     waiting: Cell<usize>,
     /// Number of notifications.
@@ -39,12 +39,12 @@ impl ConnectNotify {
     pub(super) fn tell(&self) {
         self.round.set(self.round.get().wrapping_add(1));
         self.waiting.set(0);
-        self.told.notify_waiters();
+        self.finished.notify_waiters();
     }
 
     /// Waits for a notification.
     pub(super) async fn changed(&self) {
-        self.told.notified().await;
+        self.finished.notified().await;
     }
 }
 

@@ -38,7 +38,7 @@ struct TargetPool {
     room: Option<u32>,
 }
 
-/// How a request gets a place on a connection.
+/// Assignment of a request to a connection.
 #[derive(Debug)]
 pub enum Checkout {
     /// The place.
@@ -258,7 +258,7 @@ impl Connecting {
     /// connection ends.
     ///
     /// # Errors
-    /// Those of `h2`, if the preface could not be sent.
+    /// The error of `h2`, if the preface could not be sent.
     pub async fn finish(
         self,
         transport: UpstreamStream,

@@ -158,7 +158,7 @@ pub type ExtendedConnect = (Response<()>, Option<Tunnel>);
 /// target does not support it.
 ///
 /// # Errors
-/// [`SendError`].
+/// [`SendError`] if the connection or the stream ends first, or the deadline passes.
 pub async fn call_tunnel(
     stream_slot: StreamSlot,
     head: Parts,

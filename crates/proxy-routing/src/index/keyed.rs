@@ -4,9 +4,9 @@ use super::candidate::Candidate;
 use super::hash::Hash;
 use super::table::Table;
 use crate::head::Head;
-use crate::header_condition::HeaderCondition;
-use crate::query_condition::{QueryCondition, decoded, pairs};
 use crate::rule::Rule;
+use crate::rule::header_condition::HeaderCondition;
+use crate::rule::query_condition::{QueryCondition, decoded, pairs};
 use http::{HeaderMap, HeaderName, Method};
 use std::collections::{BTreeMap, HashMap};
 

@@ -95,7 +95,7 @@ impl Process {
             Ok((opened, listeners, model)) => self.apply(opened, listeners, &model).await,
             Err(fault) => Err(fault),
         };
-        let told = match &outcome {
+        let answer_text = match &outcome {
             Ok(()) => {
                 self.bundle = bundle;
                 Ok(answer.as_ref().map(|_| self.live_tests()))
@@ -105,7 +105,7 @@ impl Process {
         self.conclude_reload(outcome);
         match answer {
             // The client may have ended meanwhile.
-            Some(answer) => drop(answer.send(told.map(Option::unwrap_or_default))),
+            Some(answer) => drop(answer.send(answer_text.map(Option::unwrap_or_default))),
             None => systemd::tell(NotifyState::Ready),
         }
         if std::mem::take(&mut self.reload_pending) {

@@ -99,8 +99,8 @@ pub(super) async fn end(upgrade: &mut Option<Candidate>) -> Result<Successor, Up
 /// Makes the successor reload its configuration, which it may have read before it changed.
 fn pass_reload(id: u32) {
     let process = i32::try_from(id).ok().and_then(Pid::from_raw);
-    let told = process.map(|process| kill_process(process, Signal::HUP));
-    if let Some(Err(error)) = told {
+    let signalled = process.map(|process| kill_process(process, Signal::HUP));
+    if let Some(Err(error)) = signalled {
         tracing::warn!(%error, "cannot pass the reload on");
     }
 }

@@ -2,8 +2,8 @@
 
 /// The kernel's maximum length of an accept queue, if it is known.
 pub(super) fn max_queue_length() -> Option<u32> {
-    let told = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
-    told.trim().parse().ok()
+    let somaxconn = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
+    somaxconn.trim().parse().ok()
 }
 
 /// `backlog` in the type of `listen`.

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_left_is_replaced() {
+    fn the_socket_of_a_dead_process_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
         drop(UnixListener::bind(&path).unwrap());
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_way_is_told() {
+    fn an_obstacle_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let told = |name: &str| {
             let path = folder.path().join(name);

@@ -29,7 +29,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
-/// How to start a [`ServerHandle`].
+/// Options to start a [`ServerHandle`].
 #[derive(Clone, Debug)]
 pub struct HandleOptions {
     /// Source of the configuration, at the start and at each reload.
@@ -232,7 +232,7 @@ impl Control {
                     self.server.adopt(results);
                 }
                 () = health_changes.notified() => self.server.refresh(),
-                _ = timer.tick() => self.look_after_workers(),
+                _ = timer.tick() => self.maintain_workers(),
             }
         }
         self.server.stop().await;
@@ -280,7 +280,7 @@ impl Control {
         self.begin_reload();
     }
 
-    fn look_after_workers(&mut self) {
+    fn maintain_workers(&mut self) {
         self.server.end_ejections();
         self.server.count_evictions();
         self.server.settle_rate_limits();

@@ -258,13 +258,13 @@ impl Builder<'_> {
         let global = self.limits.max_requests_per_second_global;
         let per_client = self.limits.max_requests_per_second_per_client;
         let per_route = self.limits.max_requests_per_second_per_route;
-        let of_route = route.map(|id| {
+        let route_limit = route.map(|id| {
             let scope = Scope::PerRoute(Arc::clone(id));
             (Reason::RouteRateLimit, per_route, scope)
         });
         let limits = [
             Some((Reason::ClientRateLimit, per_client, Scope::PerClient)),
-            of_route,
+            route_limit,
             Some((Reason::GlobalRateLimit, global, Scope::Global)),
         ];
         let rules = limits.into_iter().flatten();

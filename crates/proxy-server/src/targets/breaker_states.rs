@@ -33,7 +33,7 @@ impl GaugeSource for BreakerSource {
 impl BreakerStates {
     /// The breakers of the routes and agents of `plan`.
     pub(crate) fn new(plan: &Plan, registry: &Registry) -> Self {
-        let of_routes = plan.routes().iter().filter_map(|route| {
+        let route_breakers = plan.routes().iter().filter_map(|route| {
             let Service::Upstream(position) = route.service else {
                 return None;
             };
@@ -44,17 +44,19 @@ impl BreakerStates {
             };
             Some((owner, route.breaker.clone()?))
         });
-        let of_agents = plan.agents().iter().filter_map(|agent| {
+        let agent_breakers = plan.agents().iter().filter_map(|agent| {
             let owner = BreakerOwner::Agent(Arc::clone(&agent.name));
             Some((owner, agent.state.breaker.clone()?))
         });
-        let sources = of_routes.chain(of_agents).map(|(owner, breaker)| {
-            let source = Arc::new(BreakerSource { owner, breaker });
-            let shown: Arc<dyn GaugeSource> = Arc::clone(&source) as _;
-            let weak = Arc::downgrade(&shown);
-            registry.show_gauge(&names::CIRCUIT_BREAKER_STATE, source.owner.labels(), weak);
-            source
-        });
+        let sources = route_breakers
+            .chain(agent_breakers)
+            .map(|(owner, breaker)| {
+                let source = Arc::new(BreakerSource { owner, breaker });
+                let shown: Arc<dyn GaugeSource> = Arc::clone(&source) as _;
+                let weak = Arc::downgrade(&shown);
+                registry.show_gauge(&names::CIRCUIT_BREAKER_STATE, source.owner.labels(), weak);
+                source
+            });
         Self(sources.collect())
     }
 

@@ -74,7 +74,7 @@ impl TargetEvent {
         }
     }
 
-    /// Writes the event to the process's events. Those of health checks are there already.
+    /// Writes the event to the process's events. Events of health checks are there already.
     pub(crate) fn log(&self) {
         let Self {
             cause,

@@ -45,7 +45,7 @@ impl AcmeTasks {
         }
     }
 
-    /// Obtains exactly the certificates of `model` from now on. Those that were obtained before keep their
+    /// Obtains exactly the certificates of `model` from now on. Certificates that were obtained before keep their
     /// state.
     pub(crate) fn apply(&mut self, model: &Model) {
         let listeners = model.listeners.iter();

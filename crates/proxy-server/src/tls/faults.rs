@@ -25,10 +25,10 @@ pub(super) fn thread_diagnostic(error: &JoinError) -> Diagnostic {
 /// An error of a file that a setting of `model` names.
 pub(super) fn model_diagnostic(model: &Model, fault: &TlsError) -> Diagnostic {
     let listeners = model.listeners.iter().filter_map(|one| one.tls.as_ref());
-    let mut of_listeners = listeners.filter_map(|tls| listener_place(tls, fault.file()));
+    let mut from_listeners = listeners.filter_map(|tls| listener_place(tls, fault.file()));
     let upstreams = model.upstreams.iter().filter_map(|one| one.tls.as_ref());
-    let mut of_upstreams = upstreams.filter_map(|tls| upstream_place(tls, fault.file()));
-    let place = of_listeners.next().or_else(|| of_upstreams.next());
+    let mut from_upstreams = upstreams.filter_map(|tls| upstream_place(tls, fault.file()));
+    let place = from_listeners.next().or_else(|| from_upstreams.next());
     bad(place.unwrap_or_default(), fault)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn upstream_diagnostic(tls: &UpstreamTls, fault: &TlsError) -> Diagno
 /// Warnings about the certificates of `loaded_tls`, loaded for `model`.
 pub(super) fn warnings(model: &Model, loaded_tls: &LoadedTls, now: SystemTime) -> Vec<Diagnostic> {
     let listeners = model.listeners.iter().zip(&loaded_tls.listeners);
-    let of_listeners = listeners.flat_map(|(listener, server)| {
+    let from_listeners = listeners.flat_map(|(listener, server)| {
         let pair = listener.tls.as_ref().zip(server.as_ref());
         pair.into_iter().flat_map(|(tls, server)| {
             let warnings = server.warnings(now).into_iter();
@@ -53,14 +53,14 @@ pub(super) fn warnings(model: &Model, loaded_tls: &LoadedTls, now: SystemTime) -
         })
     });
     let upstreams = model.upstreams.iter().zip(&loaded_tls.upstreams);
-    let of_upstreams = upstreams.flat_map(|(upstream, outward)| {
+    let from_upstreams = upstreams.flat_map(|(upstream, outward)| {
         let pair = upstream.tls.as_ref().zip(outward.as_ref());
         pair.into_iter().flat_map(|(tls, outward)| {
             let warnings = outward.tls.warnings(now).into_iter();
             warnings.map(|warning| doubtful(in_upstream(tls, Some(warning.file())), &warning))
         })
     });
-    of_listeners.chain(of_upstreams).collect()
+    from_listeners.chain(from_upstreams).collect()
 }
 
 fn bad(place: Place, fault: &TlsError) -> Diagnostic {

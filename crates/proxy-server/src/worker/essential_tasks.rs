@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accept_loop_that_is_told_to_end_ends_no_worker() {
+    fn an_accept_loop_that_is_stopped_ends_no_worker() {
         assert!(!ends_a_worker(async {}));
         assert!(!ends_a_worker(pending()));
     }

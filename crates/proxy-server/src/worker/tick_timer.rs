@@ -18,7 +18,7 @@ impl TickTimer {
     /// A timer that fires once per [`TICK`].
     ///
     /// # Errors
-    /// Those of `timerfd_create(2)`, such as a lack of file descriptors.
+    /// Errors of `timerfd_create(2)`, such as a lack of file descriptors.
     pub(crate) fn start() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -38,7 +38,7 @@ impl TickTimer {
     /// Waits for the next tick; missed ticks are merged with it.
     ///
     /// # Errors
-    /// Those of `read(2)`.
+    /// Errors of `read(2)`.
     pub(crate) async fn next(&self) -> io::Result<()> {
         let mut count = [0; 8];
         loop {

@@ -85,7 +85,7 @@ fn other_spellings_of_a_field_that_an_agent_edits_are_removed() {
 }
 
 #[test]
-fn no_spelling_of_a_copied_field_passes_an_agent_that_is_open_and_away() {
+fn no_spelling_of_a_copied_field_passes_an_unreachable_agent_that_fails_open() {
     let upstream = upstream();
     let agent = "failure-mode \"open\"; protocol \"forward-auth\"; copy-headers \"x-user\"";
     let proxy = start(&upstream, "/nonexistent/agent.sock", ("", agent));

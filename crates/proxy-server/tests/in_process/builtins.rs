@@ -32,7 +32,7 @@ fn ready_says_ready() {
 }
 
 #[test]
-fn status_tells_version_and_times() {
+fn status_has_version_and_times() {
     let response = serving("status").connect().ask(get("/", &[]));
 
     let status = response.json();
@@ -47,7 +47,7 @@ fn status_tells_version_and_times() {
 }
 
 #[test]
-fn metrics_are_told_in_the_prometheus_text_format() {
+fn metrics_are_in_the_prometheus_text_format() {
     let proxyd = serving("metrics");
     let mut client = proxyd.connect();
     let _ = client.ask(get("/", &[]));

@@ -115,7 +115,7 @@ fn a_response_to_head_has_the_fields_of_one_to_get() {
 }
 
 #[test]
-fn what_must_not_be_compressed_is_left_as_it_is() {
+fn excluded_responses_are_not_compressed() {
     let body = text();
     for (media_type, fields) in [
         ("image/png", ""),

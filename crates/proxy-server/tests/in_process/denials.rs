@@ -25,7 +25,7 @@ enum Protocol {
     ExtAuthz,
 }
 
-/// How an agent sends the body of its denial.
+/// Transfer of the body of an agent's denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BodyBehaviour {
     Fits,

@@ -23,7 +23,7 @@ fn is_page(response: &Response) {
 }
 
 #[test]
-fn api_routes_tell_errors_in_json_whatever_the_client_accepts() {
+fn api_routes_send_errors_in_json_whatever_the_client_accepts() {
     let proxyd = nobody_home(r#"service-type "api""#).start();
 
     let response = proxyd.connect().ask(get("/", &[("Accept", "text/html")]));
@@ -33,7 +33,7 @@ fn api_routes_tell_errors_in_json_whatever_the_client_accepts() {
 }
 
 #[test]
-fn web_routes_tell_errors_as_pages_whatever_the_client_accepts() {
+fn web_routes_send_errors_as_pages_whatever_the_client_accepts() {
     let proxyd = nobody_home(r#"service-type "web""#).start();
 
     let response = proxyd
@@ -45,7 +45,7 @@ fn web_routes_tell_errors_as_pages_whatever_the_client_accepts() {
 }
 
 #[test]
-fn other_routes_tell_errors_as_pages_only_to_clients_that_prefer_them() {
+fn other_routes_send_errors_as_pages_only_to_clients_that_prefer_them() {
     let proxyd = nobody_home("").start();
     let mut client = proxyd.connect();
 
@@ -141,7 +141,7 @@ fn clients_learn_no_addresses_and_operators_learn_all() {
 }
 
 #[test]
-fn reasons_are_told_only_where_they_are_exposed() {
+fn reasons_are_sent_only_where_they_are_exposed() {
     let exposing = nobody_home("").listener("expose-reasons #true").start();
     let response = exposing.connect().ask(get("/", &[]));
     let told = response.fields.get("proxy-status").unwrap();

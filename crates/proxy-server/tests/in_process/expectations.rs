@@ -134,7 +134,7 @@ fn fields_of_one_connection_do_not_pass_in_interim_responses() {
 }
 
 #[test]
-fn an_upstream_that_refuses_early_is_heard_while_the_body_is_held_back() {
+fn an_early_refusal_of_an_upstream_is_read_while_the_body_is_held_back() {
     let upstream = Upstream::start(|served| {
         served.head();
         served.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");

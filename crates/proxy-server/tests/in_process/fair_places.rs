@@ -104,7 +104,7 @@ fn a_greedy_client_leaves_places_of_its_route_to_other_clients() {
 }
 
 #[test]
-fn a_request_over_its_share_is_told_so() {
+fn a_request_over_its_share_is_refused_as_such() {
     let gate = Gate::new();
     let (hung, healthy) = (Upstream::slow_reader(&gate), answering());
     let limits = "max-in-flight-requests-per-worker 40; max-queued-requests 0";

@@ -39,7 +39,7 @@ fn a_client_that_wants_to_close_is_closed_after_its_answer() {
 }
 
 #[test]
-fn a_wish_to_close_is_heard_in_any_line() {
+fn connection_close_is_read_in_any_line() {
     let upstream = saying_the_target();
     let proxyd = Config::to(&upstream).start();
     for fields in [

@@ -269,7 +269,7 @@ fn a_place_goes_from_one_worker_to_requests_that_wait_in_another() {
 }
 
 #[test]
-fn health_is_told_while_requests_wait() {
+fn health_is_reported_while_requests_wait() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let proxyd = Config::to(&upstream)

@@ -1,4 +1,4 @@
-//! How fast requests may come: of all clients, of each, on each route, and by the policy of a route.
+//! Rate limits: of all clients, of each, on each route, and by the policy of a route.
 #![expect(clippy::disallowed_methods, reason = "a test reads the time of day")]
 
 use crate::support::{Config, METRICS, Proxy, metric, pause, reason, refusal, target};
@@ -248,7 +248,7 @@ fn each_route_has_a_rate_of_its_own() {
 }
 
 #[test]
-fn a_limit_that_only_observes_serves_and_tells() {
+fn a_limit_that_only_observes_serves_and_logs() {
     let upstream = Upstream::saying("");
     let limit = "requests-per-second 1; burst 1; observe-only #true";
     let proxyd = by_policy(&upstream, limit).start();
@@ -289,7 +289,7 @@ fn tokens_spent_stay_spent_over_a_reload_unless_the_limit_is_another() {
 }
 
 #[test]
-fn every_response_of_a_limited_route_tells_the_limit() {
+fn every_response_of_a_limited_route_names_the_limit() {
     let fields = "X-RateLimit-Limit: 999\r\nX-RateLimit-Remaining: 998\r\nX-RateLimit-Reset: 1";
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{fields}\r\n\r\n");
     let upstream = Upstream::answering(answer);

@@ -239,7 +239,7 @@ fn a_body_that_is_still_coming_goes_to_the_next_target_whole() {
 }
 
 #[test]
-fn when_every_target_refuses_the_client_is_told() {
+fn a_refusal_by_every_target_is_a_502() {
     let targets = format!("target \"{}\"; target \"{}\"", closed_port(), closed_port());
     let proxyd = Config::new()
         .route("all", r#"upstream "u""#)

@@ -133,7 +133,7 @@ fn retries_stay_within_their_share_of_the_requests() {
 }
 
 #[test]
-fn the_record_tells_why_a_request_was_sent_again_or_was_not() {
+fn the_record_has_the_cause_of_a_retry_or_its_refusal() {
     let (ill, well) = (answering(503), Upstream::saying("well"));
     let retry = "on \"503\"; budget-percent 0";
     let proxyd = through(&[target(&ill), target(&well)], retry)

@@ -302,7 +302,7 @@ fn unmatched_requests_take_the_default_route() {
 }
 
 #[test]
-fn what_no_route_takes_is_answered_404() {
+fn a_request_without_a_route_is_answered_404() {
     let upstream = Upstream::saying("");
     let proxyd = routes(&upstream, &[("only", r#"matches { path "/only" }"#)]).start();
 

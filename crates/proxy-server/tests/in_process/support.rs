@@ -39,7 +39,7 @@ pub(crate) struct Proxy {
     stdout: Log,
     config: PathBuf,
     _folder: TempDir,
-    /// Where the proxy opens the pipe of its logs again after a reload.
+    /// Path at which the proxy reopens the pipe of its logs after a reload.
     _writer: PipeWriter,
 }
 

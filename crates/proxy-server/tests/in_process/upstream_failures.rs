@@ -55,7 +55,7 @@ fn a_reset_without_an_answer_is_answered_502() {
 }
 
 #[test]
-fn what_is_no_response_is_answered_502() {
+fn an_invalid_response_is_answered_502() {
     for (answer, told) in [
         (&b"SSH-2.0-OpenSSH_9\r\n\r\n"[..], "bad_status_line"),
         (b"HTTP/1.1 2000 OK\r\n\r\n", "bad_status_line"),
@@ -303,7 +303,7 @@ fn a_client_cannot_mistake_a_cut_for_an_end() {
 }
 
 #[test]
-fn a_name_that_cannot_be_resolved_is_told_as_such() {
+fn a_name_that_cannot_be_resolved_is_reported_as_such() {
     let config = Config::new().route("all", r#"upstream "u""#);
     let proxyd = config
         .upstream("u", r#"target "no-such-name.invalid:80""#)

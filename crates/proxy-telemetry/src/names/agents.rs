@@ -1,7 +1,7 @@
 //! Metrics of calls to agents.
 
-use crate::exposition::agents;
-use crate::metric::Metric;
+use crate::names::metric::Metric;
+use crate::samples::agents;
 
 /// Calls answered by an agent.
 pub const AGENT_REQUESTS_TOTAL: Metric = Metric::counter(

@@ -1,6 +1,6 @@
 //! Metrics of reloads, upgrades and the control plane.
 
-use crate::metric::{CounterOf, GaugeOf};
+use crate::names::metric::{CounterOf, GaugeOf};
 
 /// Reloads of the configuration.
 pub const CONFIG_RELOADS_TOTAL: CounterOf<1> = CounterOf::new(

@@ -1,7 +1,7 @@
 //! Metrics of connections from clients.
 
-use crate::exposition::workers;
-use crate::metric::{CounterOf, GaugeOf, Metric};
+use crate::names::metric::{CounterOf, GaugeOf, Metric};
+use crate::samples::workers;
 
 /// All client connections.
 pub const OPEN_CONNECTIONS: Metric = Metric::gauge(

@@ -1,7 +1,7 @@
 //! Metrics of limits on requests and on connections.
 
-use crate::exposition::workers;
-use crate::metric::{CounterOf, GaugeOf, Metric};
+use crate::names::metric::{CounterOf, GaugeOf, Metric};
+use crate::samples::workers;
 
 /// Reached limits.
 pub const LIMIT_EXCEEDED_TOTAL: Metric = Metric::counter(

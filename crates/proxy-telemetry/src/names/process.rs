@@ -1,7 +1,7 @@
 //! Metrics of the process, its memory, its workers and its logs.
 
-use crate::exposition::process;
-use crate::metric::{CounterOf, GaugeOf, Metric};
+use crate::names::metric::{CounterOf, GaugeOf, Metric};
+use crate::samples::process;
 
 /// Age of a worker's last heartbeat.
 pub const WORKER_HEARTBEAT_AGE_SECONDS: GaugeOf<1> = GaugeOf::new(

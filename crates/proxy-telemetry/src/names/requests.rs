@@ -1,7 +1,7 @@
 //! Metrics of requests from clients.
 
-use crate::exposition::{routes, workers};
-use crate::metric::{CounterOf, Metric};
+use crate::names::metric::{CounterOf, Metric};
+use crate::samples::{routes, workers};
 
 /// Finished requests.
 pub const REQUESTS_TOTAL: Metric = Metric::counter(

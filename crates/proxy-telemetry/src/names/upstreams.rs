@@ -1,7 +1,7 @@
 //! Metrics of upstreams and their targets.
 
-use crate::exposition::upstreams;
-use crate::metric::{CounterOf, GaugeOf, Metric};
+use crate::names::metric::{CounterOf, GaugeOf, Metric};
+use crate::samples::upstreams;
 
 /// Attempts to send a request to an upstream.
 pub const UPSTREAM_ATTEMPTS_TOTAL: Metric = Metric::counter(

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_end_a_line_or_fool_an_eye_is_escaped() {
+    fn line_ends_and_misleading_characters_are_escaped() {
         let cases: [(&[u8], &str); 9] = [
             (b"plain text, 20 bytes", "plain text, 20 bytes"),
             (b"a\"b\\c", r#"a\"b\\c"#),

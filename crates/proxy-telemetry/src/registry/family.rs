@@ -1,7 +1,7 @@
 //! Metrics of one kind, by name and worker.
 
 use crate::metrics::MetricGroup;
-use crate::snapshot::TargetName;
+use crate::scrape::snapshot::TargetName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The source of the use of limits.
 
 use crate::limit_use::LimitUse;
-use crate::snapshot::Snapshot;
+use crate::scrape::snapshot::Snapshot;
 use std::fmt::Debug;
 
 /// Knows how much of each limit is in use, and is asked at each scrape.

@@ -1,10 +1,10 @@
 //! Single counters and gauges, by metric and labels.
 
 use super::family::OVERFLOW;
-use crate::exposition::text::labels_text;
-use crate::metric::Metric;
 use crate::metrics::{Gauge, SharedCounter};
-use crate::snapshot::SeriesValue;
+use crate::names::metric::Metric;
+use crate::scrape::snapshot::SeriesValue;
+use crate::scrape::text::labels_text;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Weak};

@@ -1,6 +1,6 @@
 //! Servers with a certificate that is itself listed in `ca-file`.
 
-use crate::leaf::{self, Leaf};
+use crate::certificate::leaf::{self, Leaf};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::server::ParsedCertificate;

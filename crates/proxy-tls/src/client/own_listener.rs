@@ -1,7 +1,7 @@
 //! TLS towards a listener of this machine, for tests that are sent to it.
 
+use crate::certificate::leaf::Leaf;
 use crate::error::TlsError;
-use crate::leaf::Leaf;
 use crate::provider;
 use crate::settings::{Alpn, TlsVersion};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

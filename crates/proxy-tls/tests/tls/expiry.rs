@@ -5,7 +5,7 @@ use proxy_tls::{EXPIRY_WARNING, TlsWarning};
 use std::time::Duration;
 
 #[test]
-fn every_certificate_tells_its_names_and_its_time() {
+fn every_certificate_has_its_names_and_its_time() {
     let site = site(&[
         Leaf::new(&["A.example", "*.a.example", "192.0.2.1"]),
         Leaf {

@@ -101,7 +101,7 @@ fn every_missing_file_is_named_at_once() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn a_path_that_is_no_file_is_refused() {
     let dir = Dir::new();
     let source = dir.put("leaf", &issued());
     let file = source.key_file.clone();

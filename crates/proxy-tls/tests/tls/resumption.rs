@@ -109,7 +109,7 @@ fn a_session_too_large_to_be_honest_gets_no_ticket() {
 }
 
 #[test]
-fn the_lifetime_told_to_clients_is_the_one_kept() {
+fn the_lifetime_sent_to_clients_is_the_one_kept() {
     let told = u64::from(tickets().lifetime());
 
     assert_eq!(Duration::from_secs(told), TICKETS_EVERY * 2);

@@ -120,7 +120,7 @@ fn a_target_below_the_least_version_is_refused() {
 }
 
 #[test]
-fn a_target_that_answers_in_plaintext_is_told_apart() {
+fn a_target_that_answers_in_plaintext_has_its_own_reason() {
     let site = site(&[Leaf::new(&["a.example"])]);
     let name = ServerName::try_from("a.example").unwrap();
     let mut client = ClientConnection::new(site.client.config(), name).unwrap();

@@ -223,7 +223,7 @@ fn clients_stay_put_when_another_target_leaves_and_come_back_with_it() {
         }
     }
 
-    // Those of the target that left are spread by weight.
+    // Clients of the removed target are spread by weight.
     let total: u64 = moved_to.iter().sum();
     assert!(
         close(&moved_to, &[total / 4, total / 2, 0, total / 4]),

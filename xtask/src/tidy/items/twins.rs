@@ -14,7 +14,7 @@ const KNOWN_TWINS: &[&[&str]] = &[
     ],
     &[
         "crates/control-app/src/metric.rs MetricKind",
-        "crates/proxy-telemetry/src/metric.rs Kind",
+        "crates/proxy-telemetry/src/names/metric.rs Kind",
     ],
     // A listener will speak more than the schemes of URLs.
     &[

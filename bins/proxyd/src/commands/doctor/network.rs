@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_addresses_is_told() {
+    fn a_name_without_addresses_is_reported() {
         let problem = look_up("no-such-name.invalid", 80).unwrap_err();
 
         assert!(problem.contains("not resolved"), "{problem}");

@@ -45,7 +45,7 @@ fn play(misdeed: AgentReply) {
 }
 
 #[test]
-fn what_an_agent_does_at_the_end_of_a_request_changes_nothing_of_it() {
+fn an_agent_cannot_change_a_request_at_its_end() {
     thread::scope(|scope| {
         for misdeed in misdeeds() {
             scope.spawn(move || play(misdeed));

@@ -25,7 +25,7 @@ pub(super) struct Hurt {
     pub(super) why: String,
 }
 
-/// Where a node listens: plain and with TLS.
+/// Listening addresses of a node: plain and with TLS.
 #[derive(Debug)]
 pub(super) struct Ports {
     pub(super) plain: AtomicU16,

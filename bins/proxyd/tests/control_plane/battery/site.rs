@@ -245,7 +245,7 @@ impl Site {
         }
     }
 
-    /// Where the nodes listen, by their logs: the newest address with TLS is the second one.
+    /// Listening addresses of the nodes, from their logs: the newest address with TLS is the second one.
     fn find_ports(&self) {
         for (node, ports) in self.nodes.iter().zip(self.ports.iter()) {
             let log = node.stderr();
@@ -324,7 +324,7 @@ impl Site {
         row(case, guard, reason, &hurts)
     }
 
-    /// Which guard stopped the bundle, and what it said.
+    /// The guard that stopped the bundle, with its message.
     fn deploy(&self, case: &Case, config: &str) -> (&'static str, String) {
         let body = json!({"name": "edge", "files": self.files(config)});
         let made = self.world.post("bundles", &body).json();

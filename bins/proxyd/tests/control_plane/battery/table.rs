@@ -10,7 +10,7 @@ pub(super) struct Row {
     pub(super) guard: &'static str,
     /// Answers that were not as expected, from nodes of the first batch.
     pub(super) hurt_inside: usize,
-    /// Those from other nodes.
+    /// Requests from other nodes.
     pub(super) hurt_outside: usize,
     /// From the first of them to the last.
     pub(super) hurt_secs: f64,

@@ -21,11 +21,11 @@ const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// The dependencies of the proxy.
 pub(crate) struct World {
-    /// Those of the upstream `app`.
+    /// Targets of the upstream `app`.
     pub(crate) app: Vec<Target>,
-    /// Those of the upstream `http2`.
+    /// Targets of the upstream `http2`.
     pub(crate) http2: Vec<Target>,
-    /// Those of one name, with one port: 127.0.0.2, 127.0.0.3, …
+    /// Targets of one name, with one port: 127.0.0.2, 127.0.0.3, …
     pub(crate) named: Vec<Target>,
     /// A target that is always well.
     pub(crate) steady: Target,

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_field_of_a_body_is_told() {
+    fn every_wrong_field_of_a_body_is_reported() {
         for (text, expected) in [
             (
                 r#"{"wrong": 1, "version": 2}"#,

@@ -45,10 +45,10 @@ impl BodyPlaces {
     /// [`Error::TooManyBodies`] if none becomes free in ten seconds.
     pub(crate) async fn take(&self, org: Uuid, actor: Uuid) -> Result<BodyPlace, Error> {
         let places = async {
-            let of_actor = self.by_actor.take(actor).await?;
-            let of_org = self.by_org.take(org).await?;
+            let actor_permit = self.by_actor.take(actor).await?;
+            let org_permit = self.by_org.take(org).await?;
             Ok(BodyPlace {
-                _permits: [of_actor, of_org],
+                _permits: [actor_permit, org_permit],
             })
         };
         let taken = timeout(MAX_WAIT, places).await;
@@ -76,10 +76,10 @@ mod tests {
         }
         let further = places.take(org, actor(100)).await;
         assert!(matches!(further, Err(Error::TooManyBodies)), "{further:?}");
-        let of_actor = places.take(other, actor(0)).await;
+        let actor_permit = places.take(other, actor(0)).await;
         assert!(
-            matches!(of_actor, Err(Error::TooManyBodies)),
-            "{of_actor:?}"
+            matches!(actor_permit, Err(Error::TooManyBodies)),
+            "{actor_permit:?}"
         );
         assert!(places.take(other, actor(101)).await.is_ok());
         held.pop();

@@ -11,7 +11,7 @@ use uuid::Uuid;
 )]
 type Lock = std::sync::Mutex<Turns>;
 
-/// How many places there are, and for how many of them an owner may have.
+/// Number of permits, and the maximum of one owner.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlaceLimits {
     /// Places in all.

@@ -32,7 +32,7 @@ impl HeavyPlaces {
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`]
+    /// [`Error::Stopped`] if the program stops meanwhile.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         org: Uuid,

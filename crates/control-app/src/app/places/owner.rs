@@ -26,7 +26,7 @@ impl OwnerPlaces {
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`]
+    /// [`Error::Stopped`] if the program stops meanwhile.
     pub(crate) async fn take(&self, owner: Uuid) -> Result<OwnedSemaphorePermit, Error> {
         let own = self.semaphore(owner).await;
         own.acquire_owned().await.map_err(|_| Error::Stopped)

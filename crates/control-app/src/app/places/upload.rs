@@ -15,9 +15,9 @@ use uuid::Uuid;
 
 /// Bundles that are uploaded at once: each holds 32 MiB while it comes.
 const MAX_UPLOADS: usize = 6;
-/// Those beyond the first of each organization, of all organizations together.
+/// Permits beyond the first of each organization, of all organizations together.
 const MAX_FURTHER_UPLOADS: usize = 2;
-/// Those of one user: a slow sender must leave room for other users.
+/// Permits of one user: a slow sender must leave room for other users.
 const MAX_USER_UPLOADS: usize = 2;
 /// The longest time that a further upload waits for a place.
 const MAX_WAIT: Duration = Duration::from_secs(2);
@@ -66,16 +66,16 @@ impl UploadPlaces {
     pub(crate) async fn take(&self, org: OrgId, user: Uuid) -> Result<UploadPlace, Error> {
         let too_many = |_| Error::TooManyUploads;
         // An upload that waits for a place of its user takes none from the rest.
-        let of_user = timeout(MAX_WAIT, self.by_user.take(user)).await;
-        let of_user = of_user.map_err(too_many)??;
+        let user_permit = timeout(MAX_WAIT, self.by_user.take(user)).await;
+        let user_permit = user_permit.map_err(too_many)??;
         let wait = match self.all.held_by(org.0) {
             0 => MAX_FIRST_WAIT,
             _ => MAX_WAIT,
         };
-        let of_all = timeout(wait, self.all.take(org.0)).await;
+        let shared_permit = timeout(wait, self.all.take(org.0)).await;
         Ok(UploadPlace {
-            _of_all: of_all.map_err(too_many)?,
-            _of_user: of_user,
+            _of_all: shared_permit.map_err(too_many)?,
+            _of_user: user_permit,
             pressure: UploadPressure(self.all.clone()),
         })
     }

@@ -39,7 +39,7 @@ impl SignsOfLife {
         }
     }
 
-    /// Writes those of the first nodes. Those that cannot be written are dropped: the nodes repeat them.
+    /// Writes those of the first nodes. Heartbeats that cannot be written are dropped: the nodes repeat them.
     pub(super) async fn write_part(&mut self, store: &Store) {
         let mut part = Vec::with_capacity(MAX_PART.min(self.signs.len()));
         while let Some(sign) = self.signs.pop_first() {

@@ -3,7 +3,7 @@
 use control_wire::OrgId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Writes that wait. Those of no organization go first, the rest in turns of their organizations.
+/// Writes that wait. Entries without an organization go first, the rest in turns of their organizations.
 #[derive(Debug)]
 pub(super) struct Turns<W> {
     first: VecDeque<W>,

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_refused() {
+    fn an_unknown_setting_is_refused() {
         let deep = format!("{}1{}", "{\"a\":".repeat(20), "}".repeat(20));
         let large = format!("{{\"a\": {:?}}}", "x".repeat(MAX_BYTES));
         for wrong in [

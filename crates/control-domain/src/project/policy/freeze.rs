@@ -33,7 +33,7 @@ impl Freezes {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`]
+    /// [`Refusal::Invalid`] for a text out of form, or too many of them.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, Refusal> {
         let freezes: Vec<Freeze> = texts
             .into_iter()

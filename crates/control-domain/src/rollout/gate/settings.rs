@@ -2,7 +2,7 @@
 
 use crate::access::refusal::faults::Faults;
 
-/// How much worse a batch may be than the nodes that it is compared with. A limit alone stops nothing: the
+/// Tolerances of the gate: a batch against the nodes that it is compared with. A limit alone stops nothing: the
 /// difference must also be larger than chance explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {

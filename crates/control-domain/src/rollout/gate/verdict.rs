@@ -13,7 +13,7 @@ pub enum GateVerdict {
     NoData(String),
 }
 
-/// Why a batch does not pass.
+/// Reason why a batch does not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateFailure {
     /// Too many answers with 5xx.

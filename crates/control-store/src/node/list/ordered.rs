@@ -26,7 +26,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError`]
+    /// [`StoreError`] if the database fails.
     pub async fn bundles_in_force(
         &mut self,
         project: ProjectId,

@@ -1,4 +1,4 @@
-//! How the nodes of a project stand to their orders, counted; and nodes by a part of their name.
+//! Number of a project's nodes by standing; search of nodes by a part of their name.
 
 use crate::error::StoreError;
 use crate::node::select_nodes;

@@ -18,7 +18,7 @@ use control_wire::ProjectId;
 use jiff::SignedDuration;
 use std::sync::Arc;
 
-/// How long a token may admit nodes, in hours, and in words.
+/// Lifetimes of a token, in hours, and in words.
 const LIFETIMES: &[(i64, &str)] = &[
     (1, "An hour"),
     (24, "A day"),

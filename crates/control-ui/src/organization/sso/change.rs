@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_read_line_by_line_and_come_back_as_they_were() {
+    fn groups_are_read_line_by_line_and_kept_unchanged() {
         let written = "a = b = admin\r\n\r\ndefault=reader";
         let mapping = mapping(&Fields::filled(&[(GROUPS, written)])).unwrap();
         assert_eq!(lines(&mapping), "a = b = admin\ndefault = reader");

@@ -13,7 +13,7 @@ const MAX_HOSTS: usize = 100;
 
 pub(super) fn acme<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Acme> {
     let hosts = b.list(d, &spec::HOSTS);
-    if hosts.is_empty() && !b.was_meant(spec::HOSTS.path) {
+    if hosts.is_empty() && !b.is_misread(spec::HOSTS.path) {
         b.missing(d, spec::HOSTS.name());
     }
     let directory = b.required(d, &spec::DIRECTORY);
@@ -63,7 +63,7 @@ fn dns_command<'t>(
     } else {
         b.file(d, &spec::DNS_COMMAND)
     };
-    if command.is_none() && !b.was_meant(spec::DNS_COMMAND.path) {
+    if command.is_none() && !b.is_misread(spec::DNS_COMMAND.path) {
         b.missing(d, spec::DNS_COMMAND.name());
     }
     command

@@ -18,10 +18,10 @@ const CURE: &str = "write the output of `htpasswd -nB NAME`: bcrypt, or Argon2";
 pub(super) fn basic_auth<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<BasicAuth> {
     let b = b.inner(d, &spec::BASIC_AUTH)?;
     let place = b.place(d);
-    let is_meant = [spec::BASIC_USER.path, spec::BASIC_USERS_FILE.path]
+    let is_present = [spec::BASIC_USER.path, spec::BASIC_USERS_FILE.path]
         .iter()
-        .any(|path| b.has(path) || b.was_meant(path));
-    if !is_meant {
+        .any(|path| b.has(path) || b.is_misread(path));
+    if !is_present {
         let message = "`basic-auth` names no users";
         let fault = Diagnostic::new(DiagnosticCode::MissingSetting, place, message);
         d.push(fault.help("write `user \"NAME\" \"HASH\"`, or `users-file`"));

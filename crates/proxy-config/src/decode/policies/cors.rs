@@ -9,7 +9,7 @@ use proxy_model::{Cors, OriginPattern};
 
 pub(super) fn cors<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Cors> {
     let b = b.inner(d, &spec::CORS)?;
-    let is_named = b.has(spec::ALLOW_ORIGINS.path) || b.was_meant(spec::ALLOW_ORIGINS.path);
+    let is_named = b.has(spec::ALLOW_ORIGINS.path) || b.is_misread(spec::ALLOW_ORIGINS.path);
     if !is_named {
         b.missing(d, spec::ALLOW_ORIGINS.name());
     }

@@ -23,7 +23,7 @@ pub(super) fn rewrite<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Rewr
         .collect();
     let place = b.place(d);
     match written.as_slice() {
-        [] if parts.iter().any(|path| b.was_meant(path)) => {}
+        [] if parts.iter().any(|path| b.is_misread(path)) => {}
         [] => {
             let message = "`rewrite` names no path";
             let fault = Diagnostic::new(DiagnosticCode::MissingSetting, place, message);

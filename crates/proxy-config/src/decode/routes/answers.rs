@@ -60,7 +60,7 @@ fn is_empty(b: &Block<'_>) -> bool {
         spec::REDIRECT_TRAILING_SLASH.path,
     ];
     let has_argument = entries.any(|entry| entry.name.is_none());
-    !has_argument && !parts.iter().any(|path| b.has(path) || b.was_meant(path))
+    !has_argument && !parts.iter().any(|path| b.has(path) || b.is_misread(path))
 }
 
 /// `replace-prefix "/old" "/new"`.

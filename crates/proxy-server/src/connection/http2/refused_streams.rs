@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn only_streams_that_were_not_begun_are_told_of() {
+    fn only_streams_that_were_not_begun_are_reported() {
         let refused = RefusedStreams::default();
         for stream in [1, 3, 9] {
             refused.begin(stream);

@@ -12,9 +12,9 @@ use tracing_subscriber::layer::Context;
 impl<S: Subscriber> Layer<S> for Events {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let metadata = event.metadata();
-        let mut told = Told::default();
-        event.record(&mut told);
-        let Told { message, fields } = told;
+        let mut visitor = EventVisitor::default();
+        event.record(&mut visitor);
+        let EventVisitor { message, fields } = visitor;
         let kind = Kind {
             level: level(*metadata.level()),
             is_answer: metadata.target() == ANSWER,
@@ -36,12 +36,12 @@ fn level(level: Level) -> &'static str {
 
 /// The message and fields of an event.
 #[derive(Default)]
-struct Told {
+struct EventVisitor {
     message: String,
     fields: EventFields,
 }
 
-impl Visit for Told {
+impl Visit for EventVisitor {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if field.name() == "message" {
             // Writing to a string cannot fail.

@@ -115,7 +115,7 @@ async fn a_task_of_a_replaced_generation_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_with_the_same_identity_goes_on_and_is_told_of_other_settings_alone() {
+async fn a_task_with_the_same_identity_goes_on_and_receives_changed_settings_only() {
     let mut observed = observed();
     observed.commit(&[("a", 1)]);
     assert_eq!(observed.next().await, Step::Began("a"));
@@ -184,7 +184,7 @@ impl<'w> MakeWriter<'w> for LogLines {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_panics_is_told_by_its_name_and_starts_again_with_the_next_commit() {
+async fn a_task_that_panics_is_logged_by_its_name_and_starts_again_with_the_next_commit() {
     let (sender, mut lines) = unbounded_channel();
     let (begins, mut begun) = unbounded_channel();
     let subscriber = tracing_subscriber::fmt().with_writer(LogLines(sender));

@@ -132,7 +132,7 @@ fn restore_target(target: &TargetPlan, fields: &[String], kept: &[(HealthCause, 
 
 /// The breakers of routes and of agents, by their owner and settings.
 fn named_breakers(plan: &Plan) -> impl Iterator<Item = (String, &CircuitBreaker)> {
-    let of_routes = plan.routes().iter().filter_map(|route| {
+    let route_breakers = plan.routes().iter().filter_map(|route| {
         let Service::Upstream(position) = route.service else {
             return None;
         };
@@ -140,14 +140,16 @@ fn named_breakers(plan: &Plan) -> impl Iterator<Item = (String, &CircuitBreaker)
         let owner = format!("route {} {}", route.id, upstream.name);
         Some((owner, route.breaker.as_ref()?))
     });
-    let of_agents = plan.agents().iter().filter_map(|agent| {
+    let agent_breakers = plan.agents().iter().filter_map(|agent| {
         let owner = format!("agent {}", agent.name);
         Some((owner, agent.state.breaker.as_ref()?))
     });
-    of_routes.chain(of_agents).map(|(owner, breaker)| {
-        let settings = breaker.settings();
-        (format!("{owner} {settings:?}"), breaker)
-    })
+    route_breakers
+        .chain(agent_breakers)
+        .map(|(owner, breaker)| {
+            let settings = breaker.settings();
+            (format!("{owner} {settings:?}"), breaker)
+        })
 }
 
 #[cfg(test)]

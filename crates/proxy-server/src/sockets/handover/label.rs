@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_version_writes_is_refused() {
+    fn a_file_of_another_version_is_refused() {
         for text in [
             "",
             "\0",

@@ -1,0 +1,70 @@
+//! `controld audit verify`: whether the audit log is as it was written.
+
+use crate::cli::VerifyArgs;
+use crate::data_dir::DataDir;
+use crate::error_text::error_text;
+use crate::key_file::Secrets;
+use crate::state::open_existing;
+use control_app::{AuditArchive, AuditVerification};
+use std::error::Error;
+use std::process::ExitCode;
+
+/// Prints the first entry that does not fit the chain, or how far it is proven.
+#[expect(
+    clippy::print_stdout,
+    reason = "the operator reads these lines, and so may a script"
+)]
+pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let VerifyArgs { state, archives } = args;
+    let data_dir = DataDir::new(state);
+    let app = open_existing(&data_dir, Secrets::Untouched).await?;
+    let found = app.inspect_audit().await;
+    let found = found.map_err(|error| {
+        if let control_app::Error::Store(error) = &error {
+            return data_dir.at_database(error);
+        }
+        error_text(&error)
+    })?;
+    let changed = if archives {
+        app.verify_audit_archives()
+            .await
+            .map_err(|error| error_text(&error))?
+    } else {
+        None
+    };
+    app.close().await;
+    if let Some(AuditArchive { object, .. }) = changed {
+        println!("the archive {object} of the audit log was changed, or is missing");
+        return Ok(ExitCode::FAILURE);
+    }
+    let AuditVerification {
+        fault,
+        entries,
+        archived,
+        keyed_from,
+        head,
+    } = &found;
+    if let Some(seq) = fault {
+        println!("entry {seq} of the audit log was changed, or is missing");
+        return Ok(ExitCode::FAILURE);
+    }
+    match keyed_from {
+        None if *entries == 0 => println!("the audit log is whole: it has no entry"),
+        None => {
+            println!(
+                "no entry of the audit log has a key: start `controld serve` once, which begins with it"
+            );
+            return Ok(ExitCode::FAILURE);
+        }
+        Some(first) => {
+            println!("the audit log is whole: {entries} entries, keyed from entry {first}");
+            if 0 < *archived {
+                println!("entries 1 to {archived} are in archives of the object store");
+            }
+            println!(
+                "a note of the newest link proves later that it was not cut: {entries} {head}"
+            );
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,45 @@
+//! `controld backup`: a copy of a SQLite database that is in use.
+
+use crate::cli::BackupArgs;
+use crate::data_dir::DataDir;
+use crate::error_text::error_text;
+use crate::key_file::Secrets;
+use crate::state::open_existing;
+use std::error::Error;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Writes the copy; a file that is there already is never written over.
+#[expect(clippy::print_stdout, reason = "the operator reads it")]
+pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let BackupArgs { state, to } = args;
+    let data_dir = DataDir::new(state);
+    if !data_dir.database_url.starts_with("sqlite:") {
+        return Err("PostgreSQL has backups of its own: pg_dump".into());
+    }
+    if to.exists() {
+        let way_out = "it is never written over: name another file";
+        return Err(format!("--to {}: exists already; {way_out}", to.display()).into());
+    }
+    let app = open_existing(&data_dir, Secrets::Untouched).await?;
+    // The copy has its name once it is whole: an interrupted one still has sessions in it.
+    let mut part = to.clone().into_os_string();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    if part.exists() {
+        fs::remove_file(&part)?;
+    }
+    let copied = app.back_up(&part.display().to_string()).await;
+    copied.map_err(|error| format!("--to {}: {}", to.display(), error_text(&error)))?;
+    app.close().await;
+    fs::set_permissions(&part, Permissions::from_mode(0o600))?;
+    fs::rename(&part, &to)?;
+    println!(
+        "backup in {}; the key file {} is not in it",
+        to.display(),
+        data_dir.key_file.path().display()
+    );
+    Ok(ExitCode::SUCCESS)
+}

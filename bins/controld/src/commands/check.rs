@@ -1,0 +1,187 @@
+//! Faults of the settings, found before anything starts: at the start and by `controld check`.
+
+use crate::cli::{ServeArgs, StateArgs};
+use crate::config::{ConfigError, ConfigFile};
+use crate::data_dir::DataDir;
+use crate::tls::Tls;
+use control_store::{Store, StoreError};
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A setting that cannot be used, and why.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// The flag's name.
+    setting: &'static str,
+    message: String,
+}
+
+/// Values that the settings were parsed into.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) data_dir: DataDir,
+    pub(crate) tls: Option<Arc<Tls>>,
+}
+
+/// `controld check`: prints every fault, and nothing else.
+#[expect(clippy::print_stdout, reason = "the operator reads it")]
+pub(crate) async fn run(args: &ServeArgs, file: Option<&ConfigFile>, now: SystemTime) -> ExitCode {
+    let prepared = match prepare(args, now) {
+        Ok(prepared) => check_database(prepared).await,
+        faults => faults,
+    };
+    match prepared {
+        Err(faults) => {
+            tell(&faults, file);
+            ExitCode::FAILURE
+        }
+        Ok(prepared) => {
+            let warnings = prepared.tls.iter().flat_map(|tls| tls.warnings(now));
+            for warning in warnings {
+                println!("warning: {warning}");
+            }
+            println!("the settings are good");
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// Looks at a database file that is there: another process on it, damaged pages, a newer schema.
+async fn check_database(prepared: Prepared) -> Result<Prepared, Vec<Fault>> {
+    let data_dir = &prepared.data_dir;
+    if !data_dir.has_database_file() {
+        return Ok(prepared);
+    }
+    let checked = async {
+        let _lock = data_dir.lock()?;
+        let at_database = |error: StoreError| data_dir.at_database(&error);
+        let store = Store::open_as_is(&data_dir.database_url).await;
+        let store = store.map_err(at_database)?;
+        let schema = store.check_schema().await;
+        store.close().await;
+        match schema {
+            // It is brought up to date at the start.
+            Ok(()) | Err(StoreError::Older(_)) => Ok(()),
+            Err(error) => Err(at_database(error)),
+        }
+    };
+    let message: Result<(), String> = checked.await;
+    let Err(message) = message else {
+        return Ok(prepared);
+    };
+    let setting = "data-dir";
+    let prefix = format!("--{setting} ");
+    let message = message.strip_prefix(&prefix).unwrap_or(&message).to_owned();
+    Err(vec![Fault { setting, message }])
+}
+
+/// Reads the files that the settings name. Files of the first start may be absent.
+pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec<Fault>> {
+    let ServeArgs {
+        state,
+        listen,
+        tls_cert,
+        tls_key,
+        trusted_proxies,
+        metrics_listen,
+        heartbeat_secs: _,  // The flag has bounds.
+        max_connections: _, // Its range is checked where it is read.
+        quotas: _,
+        retention: _,
+        public_url: _, // Its form, too.
+        sso_private_addresses: _,
+    } = args;
+    let mut faults = Vec::new();
+    let mut fault = |setting, message: String| faults.push(Fault { setting, message });
+    if tls_cert.is_some() != tls_key.is_some() {
+        let has = if tls_cert.is_some() {
+            "tls-cert"
+        } else {
+            "tls-key"
+        };
+        fault(has, "--tls-cert and --tls-key go together".to_owned());
+    }
+    let certificate = tls_cert.clone().zip(tls_key.clone());
+    let tls = certificate.map(|(cert, key)| Tls::load(cert, key, now));
+    let tls = tls.transpose().unwrap_or_else(|message| {
+        fault("tls-cert", message);
+        None
+    });
+    let is_plain = tls_cert.is_none() && trusted_proxies.is_empty();
+    if is_plain && !listen.ip().is_loopback() {
+        let message = "keys would be sent in clear: --tls-cert and --tls-key are needed off \
+                       loopback, or --trusted-proxies with the balancer that speaks TLS";
+        fault("listen", message.to_owned());
+    }
+    if *metrics_listen == Some(*listen) && listen.port() != 0 {
+        let message = "is the address of --listen: choose another one".to_owned();
+        fault("metrics-listen", message);
+    }
+    check_state(state, &mut fault);
+    if faults.is_empty() {
+        Ok(Prepared {
+            data_dir: DataDir::new(state.clone()),
+            tls: tls.map(Arc::new),
+        })
+    } else {
+        Err(faults)
+    }
+}
+
+fn check_state(state: &StateArgs, fault: &mut impl FnMut(&'static str, String)) {
+    let database = state.database.as_deref().unwrap_or("sqlite:");
+    let known = ["postgres://", "postgresql://", "sqlite:"];
+    let known = known.iter().any(|scheme| database.starts_with(scheme));
+    if !known {
+        // Without the URL, which may contain a password.
+        let message = "begins neither with postgres:// nor with sqlite://";
+        fault("database", message.to_owned());
+    }
+    let data_dir = DataDir::new(state.clone());
+    if let Err(error) = data_dir.objects_by_url() {
+        fault("object-store", error.to_string());
+    }
+    let key_file = data_dir.key_file;
+    if key_file.stamp().is_some()
+        && let Err(error) = key_file.read()
+    {
+        fault(
+            "master-key-file",
+            format!("{}: {error}", key_file.path().display()),
+        );
+    }
+    if state.data_dir.exists() && !state.data_dir.is_dir() {
+        let message = format!("{}: is no folder", state.data_dir.display());
+        fault("data-dir", message);
+    }
+}
+
+/// Shows each fault in the line of the file that it comes from, if it does.
+#[expect(clippy::print_stderr, reason = "the operator reads it")]
+pub(crate) fn tell(faults: &[Fault], file: Option<&ConfigFile>) {
+    for Fault { setting, message } in faults {
+        match file.and_then(|file| file.fault(setting, message.clone())) {
+            Some(placed) => show(&placed),
+            None => eprintln!("error: --{setting}: {message}"),
+        }
+    }
+}
+
+/// Shows what is wrong with a file, with the lines in question.
+#[expect(clippy::print_stderr, reason = "the operator reads it")]
+pub(crate) fn show(error: &ConfigError) {
+    let theme = if std::io::stderr().is_terminal() {
+        GraphicalTheme::unicode()
+    } else {
+        GraphicalTheme::unicode_nocolor()
+    };
+    let mut text = String::new();
+    let handler = GraphicalReportHandler::new_themed(theme);
+    match handler.render_report(&mut text, error) {
+        Ok(()) => eprintln!("{text}"),
+        Err(_) => eprintln!("error: {error}"),
+    }
+}

@@ -1,0 +1,146 @@
+//! The bearer token.
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::digest::{Digest, SHA256, digest};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Minimum length of a token, in characters.
+const MIN_TOKEN_CHARS: usize = 16;
+
+/// Maximum size of a token file, in bytes.
+const MAX_FILE_BYTES: usize = 4096;
+
+/// Permitted mode of a token file: the owner may read and write, the group may read.
+const WIDEST_MODE: u32 = 0o640;
+
+/// A bearer token. Only its digest is kept.
+#[derive(Clone)]
+pub struct Token(Digest);
+
+/// A token file with a wider mode than permitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the token file has mode {0:04o}; 0640 is the widest that keeps the token secret")]
+pub struct WidePermissions(pub u32);
+
+/// The reason why a file contains no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// The file cannot be read.
+    #[error("the token file cannot be read: {0}")]
+    Unreadable(io::ErrorKind),
+    /// The file is larger than 4096 bytes.
+    #[error("the token file is larger than 4096 bytes")]
+    TooLarge,
+    /// The token has fewer than 16 characters.
+    #[error("the token has {0} characters; 16 is the least")]
+    TooShort(usize),
+    /// The token contains a character that is not allowed in a header field: white space, a control
+    /// character, a letter beyond ASCII.
+    #[error("the token holds a character other than visible ASCII")]
+    Character,
+}
+
+impl Token {
+    /// A token of `text`, without the white space around it.
+    ///
+    /// # Errors
+    /// [`TokenError::TooShort`] or [`TokenError::Character`].
+    pub fn new(text: &str) -> Result<Self, TokenError> {
+        let text = text.trim();
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(TokenError::Character);
+        }
+        if text.len() < MIN_TOKEN_CHARS {
+            return Err(TokenError::TooShort(text.len()));
+        }
+        Ok(Self(digest(&SHA256, text.as_bytes())))
+    }
+
+    /// Reads the token in the file at `path`; also returns the file's mode if it is too wide.
+    ///
+    /// # Errors
+    /// The file contains no token, for the reason in [`TokenError`].
+    pub fn read(path: &Path) -> Result<(Self, Option<WidePermissions>), TokenError> {
+        let unreadable = |error: io::Error| TokenError::Unreadable(error.kind());
+        let file = File::open(path).map_err(unreadable)?;
+        let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o777;
+        let mut bytes = Vec::new();
+        let most = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX);
+        let mut some = file.take(most.saturating_add(1));
+        some.read_to_end(&mut bytes).map_err(unreadable)?;
+        if MAX_FILE_BYTES < bytes.len() {
+            return Err(TokenError::TooLarge);
+        }
+        let text = String::from_utf8(bytes).map_err(|_| TokenError::Character)?;
+        let wide = (mode & !WIDEST_MODE != 0).then_some(WidePermissions(mode));
+        Ok((Self::new(&text)?, wide))
+    }
+
+    /// Whether `shown` is this token. Takes the same time wherever they differ.
+    pub(crate) fn is(&self, shown: &[u8]) -> bool {
+        let shown = digest(&SHA256, shown);
+        verify_slices_are_equal(self.0.as_ref(), shown.as_ref()).is_ok()
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(hidden)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+
+    fn file(text: &[u8], mode: u32) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        fs::set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
+        file
+    }
+
+    #[test]
+    fn white_space_around_a_token_is_not_of_it() {
+        let file = file(b" 0123456789abcdef\n\n", 0o600);
+        let (token, wide) = Token::read(file.path()).unwrap();
+
+        assert!(token.is(b"0123456789abcdef"));
+        assert!(
+            !token.is(b"0123456789abcdeF") && !token.is(b"") && !token.is(b"0123456789abcdef0")
+        );
+        assert_eq!(wide, None);
+        assert_eq!(format!("{token:?}"), "Token(hidden)");
+    }
+
+    #[test]
+    fn a_file_with_a_wide_mode_is_reported() {
+        for (mode, told) in [(0o640, false), (0o644, true), (0o660, true), (0o400, false)] {
+            let file = file(b"0123456789abcdef", mode);
+            let (_, wide) = Token::read(file.path()).unwrap();
+            assert_eq!(wide.is_some(), told, "{mode:o}");
+        }
+        let text = WidePermissions(0o644).to_string();
+        assert!(text.contains("mode 0644"), "{text}");
+    }
+
+    #[test]
+    fn an_invalid_token_has_a_reason() {
+        let cases = [
+            (&b"short"[..], TokenError::TooShort(5)),
+            (b"", TokenError::TooShort(0)),
+            (b"two words of a token", TokenError::Character),
+            (b"0123456789abcd\xff\xfe", TokenError::Character),
+            (&[b'a'; 5000], TokenError::TooLarge),
+        ];
+        for (text, fault) in cases {
+            assert_eq!(Token::read(file(text, 0o600).path()).unwrap_err(), fault);
+        }
+        let missing = Token::read(Path::new("/nowhere/admin.token")).unwrap_err();
+        assert_eq!(missing, TokenError::Unreadable(io::ErrorKind::NotFound));
+    }
+}
