@@ -455,7 +455,7 @@ async fn recorded_requests_are_replayed_through_two_bundles() {
             )
         };
         let old = create(&world, &full, &configured("")).await;
-        let api = r#"route "api" { matches { path-prefix "/api" }; upstream "live" }"#;
+        let api = r#"route "api" { matches { path-prefix "/api" }; upstream "live" };"#;
         let new = create(&world, &full, &configured(api)).await;
         let replay = format!("{}/replay", path(&new));
         let lines = r#"{"method":"GET","path":"/api/a?token=1","host":"shop.test"}

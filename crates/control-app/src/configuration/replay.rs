@@ -144,7 +144,7 @@ mod tests {
     }
 
     fn replayed(recording: &str) -> Result<Replayed, Refusal> {
-        let new = model(r#"route "api" { matches { path-prefix "/api" }; upstream "cart" }"#);
+        let new = model(r#"route "api" { matches { path-prefix "/api" }; upstream "cart" };"#);
         replay([&model(""), &new], recording.to_owned())
     }
 
