@@ -5,7 +5,6 @@ mod commands;
 mod control_plane;
 mod explain;
 mod logging;
-mod recording;
 mod terminal;
 mod traffic;
 mod upgrade;

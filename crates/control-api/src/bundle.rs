@@ -4,6 +4,7 @@
 pub(crate) mod archive;
 pub(crate) mod explanation;
 pub(crate) mod preview;
+pub(crate) mod replay;
 pub(crate) mod signing_key;
 
 use crate::names::RenameRequest;

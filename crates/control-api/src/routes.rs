@@ -171,6 +171,8 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/projects/{project}/bundles/{bundle}/sbom", Access::READ_BUNDLES, || routes!(bundle_archive::sbom)),
     row(GET, "/projects/{project}/bundles/{bundle}/diff", Access::READ_BUNDLES, || routes!(bundle_archive::diff)),
     row(POST, "/projects/{project}/bundles/{bundle}/explain", Access::READ_BUNDLES, || routes!(bundle::explanation::explain)),
+    row(POST, "/projects/{project}/bundles/{bundle}/replay", Access::READ_BUNDLES, || routes!(bundle::replay::replay))
+        .with_body(bundle::replay::MAX_BODY_BYTES),
 
     row(GET, "/projects/{project}/rollouts", Access::READ_ROLLOUTS, || routes!(rollout::list)),
     row(POST, "/projects/{project}/rollouts", Access::WRITE_ROLLOUTS, || routes!(rollout::create))

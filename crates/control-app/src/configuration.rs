@@ -3,6 +3,7 @@
 pub(crate) mod compiler;
 pub(crate) mod diff;
 pub(crate) mod explanation;
+pub(crate) mod replay;
 
 use control_bundle::{ENTRY_FILE, Files};
 use proxy_config::{Loaded, Report, load_bundle};

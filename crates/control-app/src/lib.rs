@@ -53,6 +53,7 @@ pub use configuration::diff::{
     Comparison, FileChange, PartMoved, RequestsMoved, RiskView, SettingChange,
 };
 pub use configuration::explanation::RequestQuestion;
+pub use configuration::replay::{KindMoved, Replayed};
 pub use control_bundle::Files;
 pub use control_store::{
     AuditArchive, AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification,

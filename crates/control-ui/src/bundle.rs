@@ -1,11 +1,13 @@
 //! Bundles: configurations that were checked and signed.
 
 mod checks;
+mod choices;
 pub(crate) mod detail;
 pub(crate) mod difference;
 pub(crate) mod editor;
 pub(crate) mod explanation;
 pub(crate) mod list;
+pub(crate) mod replay;
 pub(crate) mod revoke;
 
 use crate::view::component::{Status, Tone};

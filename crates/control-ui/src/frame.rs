@@ -44,6 +44,7 @@ pub(crate) enum Place {
     Bundles,
     Drift,
     Explain,
+    Replay,
     EnrolmentTokens,
     Services,
     Upstreams,
@@ -307,6 +308,7 @@ fn groups(
             ..entry(Place::Drift, "/drift", "drift", "Drift")
         },
         entry(Place::Explain, "/explain", "ask", "Explain a request"),
+        entry(Place::Replay, "/replay", "replay", "Replay requests"),
     ];
     let mut configuration = vec![
         entry(Place::Services, "/services", "service", "Services"),

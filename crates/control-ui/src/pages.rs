@@ -158,6 +158,10 @@ pub static PAGES: &[Page] = &[
     page("/projects/{project}/explain", Access::READ_BUNDLES, || get(bundle::explanation::show)),
     form("/projects/{project}/explain", Access::READ_BUNDLES, || post(bundle::explanation::send)),
 
+    page("/projects/{project}/replay", Access::READ_BUNDLES, || get(bundle::replay::show)),
+    form("/projects/{project}/replay", Access::READ_BUNDLES, || post(bundle::replay::send))
+        .with_form(bundle::replay::MAX_FORM_BYTES),
+
     page("/projects/{project}/rollouts", Access::READ_ROLLOUTS, || get(rollout::list::list)),
     page("/projects/{project}/rollouts/new", Access::WRITE_ROLLOUTS, || get(rollout::plan::show)),
     form("/projects/{project}/rollouts/new", Access::WRITE_ROLLOUTS, || post(rollout::plan::send)),

@@ -1,11 +1,12 @@
 //! `proxyd config test`: the tests in a configuration.
 
-use crate::recording::Recording;
 use crate::terminal::{print_error, print_report, say};
 use proxy_config::{Loaded, Report};
 use proxy_model::{FailedTest, Model, Place};
+use proxy_plan::diff::replay::Recording;
 use proxy_plan::{Plan, TargetRegistry, draft_recorded_tests, draft_tests};
 use serde_json::{Value, json};
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -56,14 +57,15 @@ pub(super) fn run(file: &Path, json: bool) -> ExitCode {
 /// Prints a draft of tests for the configuration `file`, from its routes or from `recorded` requests. Exit code 0:
 /// printed; 1: the configuration has errors, or the recording cannot be read.
 pub(super) fn draft(file: &Path, recorded: Option<&Path>) -> ExitCode {
-    let recording = match recorded.map(|recorded| (recorded, Recording::read(recorded))) {
-        None => None,
-        Some((_, Ok(recording))) => Some(recording),
-        Some((recorded, Err(error))) => {
-            print_error(format_args!("cannot read {}: {error}", recorded.display()));
-            return ExitCode::FAILURE;
-        }
-    };
+    let recording =
+        match recorded.map(|recorded| (recorded, fs::read(recorded).map(Recording::new))) {
+            None => None,
+            Some((_, Ok(recording))) => Some(recording),
+            Some((recorded, Err(error))) => {
+                print_error(format_args!("cannot read {}: {error}", recorded.display()));
+                return ExitCode::FAILURE;
+            }
+        };
     match proxy_config::load(file) {
         Ok(Loaded { model, .. }) => {
             let mut targets = TargetRegistry::default().begin();

@@ -2,12 +2,12 @@
 
 use super::plan_file::{EXIT_FAULTS, plan};
 use crate::cli::Replay;
-use crate::recording::Recording;
 use crate::terminal::{print_error, say};
 use proxy_plan::Plan;
-use proxy_plan::diff::replay::{self, ReplayDifference, ReplayReport};
+use proxy_plan::diff::replay::{self, Recording, ReplayDifference, ReplayReport};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Replay) -> ExitCode {
 /// The report on the requests of `file`, and the number of its lines that are no requests; `None` after a
 /// complaint about the file.
 pub(super) fn replayed(file: &Path, old: &Plan, new: &Plan) -> Option<(ReplayReport, usize)> {
-    let recording = match Recording::read(file) {
+    let recording = match fs::read(file).map(Recording::new) {
         Ok(recording) => recording,
         Err(error) => {
             print_error(format_args!("cannot read {}: {error}", file.display()));
@@ -65,6 +65,7 @@ pub(super) fn page(report: &ReplayReport, skipped: usize) -> String {
     let ReplayReport {
         requests,
         different,
+        kinds: _,
         differences,
         unlike_recorded,
         unlike_example,
@@ -115,6 +116,7 @@ pub(super) fn document(report: &ReplayReport, skipped: usize) -> Value {
     json!({
         "requests": report.requests,
         "different": report.different,
+        "kinds": report.kinds,
         "skipped_lines": skipped,
         "unlike_recorded": report.unlike_recorded,
         "differences": differences.collect::<Vec<_>>(),

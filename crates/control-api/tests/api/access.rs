@@ -202,6 +202,11 @@ pub(crate) async fn body(world: &World, path: &str) -> Value {
         let (node, _) = world.new_node(world.tenant()).await;
         body = json!({"bundle": bundle.text("id"), "nodes": [node]});
     }
+    if path.ends_with("/replay") {
+        let (all, full) = ("/projects/{project}/bundles", world.full_key().await);
+        let bundle = world.post(all, &full, sample(all)).await;
+        body["before"] = json!(bundle.text("id"));
+    }
     if path.ends_with("/assign") {
         body = json!({"nodes": [world.node]});
     }

@@ -444,6 +444,54 @@ async fn a_request_is_explained_under_a_bundle_by_the_code_of_the_proxy() {
 }
 
 #[tokio::test]
+async fn recorded_requests_are_replayed_through_two_bundles() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let configured = |route: &str| {
+            format!(
+                r#"listeners {{ listener "a" {{ address "127.0.0.1:8080" }} }}
+                routes {{ {route} route "rest" {{ upstream "live" }} }}
+                upstreams {{ upstream "live" {{ target "10.0.0.2:80" }} }}"#
+            )
+        };
+        let old = create(&world, &full, &configured("")).await;
+        let api = r#"route "api" { matches { path-prefix "/api" }; upstream "live" };"#;
+        let new = create(&world, &full, &configured(api)).await;
+        let replay = format!("{}/replay", path(&new));
+        let lines = r#"{"method":"GET","path":"/api/a?token=1","host":"shop.test"}
+            {"method":"GET","path":"/","host":"shop.test"}
+            no request"#;
+        let ask = async |before: String, recording: &str| {
+            let body = json!({"before": before, "recording": recording});
+            world.post(&replay, &full, body).await
+        };
+        let found = ask(old.text("id"), lines).await;
+        assert_eq!(found.status, StatusCode::OK, "{}", found.body);
+        let expected = json!({
+            "requests": 2, "different": 1, "kinds": 2, "omitted_differences": 0,
+            "unlike_recorded": 0, "unlike_example": null, "skipped_lines": 1,
+            "differences": [{
+                "before": "rest (upstream live)", "after": "api (upstream live)",
+                "requests": 1, "example": "GET shop.test/api/a",
+            }],
+        });
+        assert_eq!(found.body, expected);
+        for (before, recording, field) in [
+            (old.text("id"), "no request", "recording"),
+            (Uuid::nil().to_string(), lines, "before"),
+        ] {
+            let refused = ask(before, recording).await;
+            assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+            let named = &refused.body["error"]["details"][0]["field"];
+            assert_eq!(named, field, "{}", refused.body);
+        }
+        let rejected = create(&world, &full, "limits { wrong 1 }").await;
+        let refused = ask(rejected.text("id"), lines).await;
+        assert_eq!(refused.status, StatusCode::CONFLICT, "{}", refused.body);
+    }
+}
+
+#[tokio::test]
 async fn changed_bytes_in_the_object_store_are_noticed() {
     for world in worlds().await {
         let full = world.full_key().await;

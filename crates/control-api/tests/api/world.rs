@@ -568,6 +568,9 @@ pub(crate) fn sample(path: &str) -> Value {
             "files": {"proxy.kdl": "listeners { listener \"a\" { address \"127.0.0.1:80\" } }"},
         }),
         "/projects/{project}/bundles/{bundle}/explain" => json!({"url": "/"}),
+        "/projects/{project}/bundles/{bundle}/replay" => json!({
+            "before": Uuid::nil().to_string(), "recording": r#"{"method":"GET","path":"/"}"#,
+        }),
         "/projects/{project}/upstreams" | "/projects/{project}/upstreams/{upstream}" => json!({
             "name": Uuid::now_v7().to_string(), "targets": [{"address": "10.0.0.1:80"}],
         }),

@@ -149,17 +149,25 @@ impl App {
         before: BundleId,
     ) -> Result<Comparison, Error> {
         let new = self.bundle(call, (project, id)).await?;
-        let old = self.bundle(call, (project, before)).await;
-        let old = old.map_err(|error| {
-            if matches!(error, Error::Refused(Refusal::NotFound)) {
-                return Refusal::invalid("before", "does not exist in the project").into();
-            }
-            error
-        })?;
-        let compared = self.compare_contents((&old.value, &new.value), compare);
+        let old = self.older_bundle(call, (project, before)).await?;
+        let compared = self.compare_contents((&old, &new.value), compare);
         // Valid by the checks of the release that signed it.
         let refused = Refusal::invalid("before", "is refused by this version of the checks");
         Ok(compared.await?.ok_or(refused)?)
+    }
+
+    /// The bundle that the field `before` names.
+    pub(crate) async fn older_bundle(
+        &self,
+        call: &Call,
+        place: (ProjectId, BundleId),
+    ) -> Result<Bundle, Error> {
+        match self.bundle(call, place).await {
+            Err(Error::Refused(Refusal::NotFound)) => {
+                Err(Refusal::invalid("before", "does not exist in the project").into())
+            }
+            found => Ok(found?.value),
+        }
     }
 
     /// Compares the contents of two bundles; `None` if the checks of this version refuse one of them. Both are read and
@@ -167,7 +175,7 @@ impl App {
     pub(crate) async fn compare_contents<T: Send + 'static>(
         &self,
         (before, after): (&Bundle, &Bundle),
-        compare: fn((&Model, &Files), (&Model, &Files)) -> T,
+        compare: impl FnOnce((&Model, &Files), (&Model, &Files)) -> T + Send + 'static,
     ) -> Result<Option<T>, Error> {
         let place = self.heavy_places.take(after.tenant.org.0).await;
         let (old, old_digest) = self.archive_and_digest(before).await?;
@@ -274,7 +282,7 @@ impl App {
 fn checked_and_compared<T>(
     old: &Files,
     new: &Files,
-    compare: fn((&Model, &Files), (&Model, &Files)) -> T,
+    compare: impl FnOnce((&Model, &Files), (&Model, &Files)) -> T,
 ) -> Option<T> {
     let Checked { model: before, .. } = check(old);
     let Checked { model: after, .. } = check(new);

@@ -144,7 +144,8 @@ pub(crate) fn is_risky(before: (&Model, &Files), after: (&Model, &Files)) -> boo
     !compare(before, after).risks.is_empty()
 }
 
-fn plan(model: &Model) -> Plan {
+/// The plan of a configuration that serves nothing.
+pub(super) fn plan(model: &Model) -> Plan {
     Plan::compile(
         1,
         Arc::new(model.clone()),

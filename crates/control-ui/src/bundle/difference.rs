@@ -142,8 +142,11 @@ fn request(moved: &RequestsMoved, place: (ProjectId, BundleId, BundleId)) -> Req
     }
 }
 
-/// `example` is a method and a URL.
-fn explaining(example: &str, (project, before, id): (ProjectId, BundleId, BundleId)) -> String {
+/// The page that explains `example`, a method and a URL, under both bundles.
+pub(super) fn explaining(
+    example: &str,
+    (project, before, id): (ProjectId, BundleId, BundleId),
+) -> String {
     let (method, url) = example.split_once(' ').unwrap_or(("GET", example));
     let mut query = form_urlencoded::Serializer::new(String::new());
     query

@@ -3,6 +3,7 @@
 mod comparison;
 mod document;
 
+use crate::bundle::choices::Choices;
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, Place, show as shown};
 use crate::request::failure::Failure;
@@ -10,22 +11,18 @@ use crate::request::fields::Fields;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::phrase::{count, short};
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comparison::{Changed, Compared, Step, changes, compare, steps};
 use control_app::RequestQuestion;
-use control_domain::{Access, BundleState};
+use control_domain::Access;
 use control_wire::{BundleId, ProjectId};
 use document::{Document, Reason, Setting};
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Newest bundles that the form lists, besides those that nodes run.
-const MAX_LISTED_BUNDLES: i64 = 50;
 /// Routes, and settings in force, that the page shows of a bundle.
 const MAX_ROUTES: usize = 60;
 const MAX_SETTINGS: usize = 200;
@@ -69,13 +66,6 @@ struct Routes {
     more: usize,
 }
 
-/// Bundles to choose from: the identifier, and the name as it is shown.
-struct Choices {
-    all: Vec<(BundleId, String)>,
-    /// The one that most nodes run, else the newest.
-    usual: Option<BundleId>,
-}
-
 /// The page; with `?url=`, the decision too.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
@@ -103,7 +93,7 @@ async fn respond(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, project, (Place::Explain, "Explain a request")).await?;
-    let choices = choices(ui, caller, project).await?;
+    let choices = Choices::read(ui, caller, project).await?;
     let fields = filled(&fields, &choices);
     let asked = match choices.usual {
         Some(_) if fields.given("url").is_some() => {
@@ -130,11 +120,7 @@ async fn respond(
         ),
         None => ("Where would a request go?".to_owned(), String::new(), None),
     };
-    let bundles = choices
-        .all
-        .iter()
-        .map(|(id, name)| (id.to_string(), name.clone()));
-    let bundles: Vec<(String, String)> = bundles.collect();
+    let bundles = choices.options();
     let none = (String::new(), "No other bundle".to_owned());
     let mut response = shown(&ExplainPage {
         frame,
@@ -155,31 +141,6 @@ async fn respond(
         *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     }
     Ok(response)
-}
-
-async fn choices(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<Choices, Failure> {
-    let (app, call) = (&ui.app, &caller.call);
-    let newest = app.newest_bundles(call, project, None, MAX_LISTED_BUNDLES);
-    let newest = newest.await?.into_iter().map(|found| found.value);
-    let newest: Vec<(BundleId, String)> = newest
-        .filter(|bundle| bundle.state != BundleState::Rejected)
-        .map(|bundle| (bundle.id, bundle.name.to_string()))
-        .collect();
-    let active = app.count_nodes(call, project).await?.active;
-    let running: BTreeSet<BundleId> = active.iter().map(|(id, _)| *id).collect();
-    let names = app.bundle_names(call, project, &running).await?;
-    let in_force = active.iter().filter_map(|(id, nodes)| {
-        let name = names.get(id)?;
-        Some((*id, format!("{name}, on {}", count(*nodes, "node"))))
-    });
-    let mut all: Vec<(BundleId, String)> = in_force.collect();
-    let rest = newest.into_iter().filter(|(id, _)| !running.contains(id));
-    // Several bundles may have one name.
-    all.extend(rest.map(|(id, name)| (id, format!("{name} (…{})", short(id)))));
-    Ok(Choices {
-        usual: all.first().map(|(id, _)| *id),
-        all,
-    })
 }
 
 /// The fields with the values that an empty form begins with.
@@ -220,7 +181,7 @@ async fn answer(
             Err(faults) => return Ok(Err(faults.renamed("bundle", "with"))),
         },
     };
-    let name = name(ui, caller, project, (id, choices)).await?;
+    let name = choices.name(ui, caller, (project, id)).await?;
     let mut routes = vec![Routes::new(
         "why",
         format!("Why this route, in {name}"),
@@ -230,7 +191,7 @@ async fn answer(
     let compared = match &other {
         None => Compared::alone(&own),
         Some((with, document)) => {
-            let other_name = self::name(ui, caller, project, (*with, choices)).await?;
+            let other_name = choices.name(ui, caller, (project, *with)).await?;
             if document.reasons() != own.reasons() {
                 let title = format!("Why this route, in {other_name}");
                 routes.push(Routes::new("why-other", title, document));
@@ -263,26 +224,6 @@ async fn explained(
         Ok(value) => Document::read(value).map(Ok),
         Err(error) => Ok(Err(Faults::from_error(error)?)),
     }
-}
-
-/// The name of a bundle without the words beside it in the form.
-async fn name(
-    ui: &Ui,
-    caller: &Caller,
-    project: ProjectId,
-    (id, choices): (BundleId, &Choices),
-) -> Result<String, Failure> {
-    let same = |own: &str| {
-        let names = choices.all.iter().map(|(_, name)| name);
-        names.filter(|name| name.starts_with(own)).count()
-    };
-    let bundle = ui.app.bundle(&caller.call, (project, id)).await?.value;
-    let name = bundle.name.to_string();
-    Ok(if same(&name) < 2 {
-        name
-    } else {
-        format!("{name} (…{})", short(id))
-    })
 }
 
 fn question(fields: &Fields) -> Result<RequestQuestion, Faults> {

@@ -1,13 +1,15 @@
-// node browser.mjs MODULES BASE SESSION SHOTS PATH…: looks at each page at 360 px in light and at 1280 px in dark.
+// node browser.mjs MODULES BASE SESSION SHOTS RECORDING PATH…: looks at each page at 360 px in light and at 1280 px in dark.
 // Prints a line for each finding; the progress goes to the standard error.
 import { createRequire } from "node:module";
 import { mkdirSync, readFileSync } from "node:fs";
-const [modules, base, session, shots, ...paths] = process.argv.slice(2);
+const [modules, base, session, shots, recording, ...paths] = process.argv.slice(2);
 const require = createRequire(modules + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 const VIEWS = [{ width: 360, colorScheme: "light" }, { width: 1280, colorScheme: "dark" }];
+// One page takes at most so long, on a machine with other work.
+const PAGE_LIMIT = 60_000;
 mkdirSync(shots, { recursive: true });
 
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
@@ -19,6 +21,18 @@ function name(path) {
 
 // `open` brings the page to what is looked at.
 async function look(page, open, picture) {
+  const timer = setTimeout(() => {
+    console.log(`${picture}: takes longer than ${PAGE_LIMIT / 1000} s`);
+    process.exit(1);
+  }, PAGE_LIMIT);
+  try {
+    return await examine(page, open, picture);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function examine(page, open, picture) {
   const wrong = [];
   // The page of a reset link cannot give password managers an address: it does not know whose link it is.
   const onMessage = (message) => {
@@ -65,7 +79,7 @@ async function walk(page) {
   return lost.map((one) => `not by keyboard: ${one}`);
 }
 // Pages with a form, or with something to open.
-const WALKED = /explain|sso|policy|certificates|rotate-key|installation|orgs\/[^/]+$/;
+const WALKED = /explain|replay|sso|policy|certificates|rotate-key|installation|orgs\/[^/]+$/;
 
 async function lookAtAll({ width, colorScheme }) {
   const viewport = { width, height: 900 };
@@ -73,6 +87,7 @@ async function lookAtAll({ width, colorScheme }) {
   // The second one lets the page of the code be shown; it is good for nothing else.
   for (const [name, value] of [["session", session], ["pending", "none"]])
     await context.addCookies([{ name, value, url: base }]);
+  context.setDefaultTimeout(PAGE_LIMIT);
   const page = await context.newPage();
   const view = `${width}-${colorScheme}`;
   const tell = (what, wrong) => {
@@ -84,6 +99,19 @@ async function lookAtAll({ width, colorScheme }) {
     const wrong = await look(page, open, `${name(path)}-${view}`);
     if (width > 1000 && WALKED.test(path)) wrong.push(...await walk(page));
     tell(path, wrong);
+    if (!/\/replay/.test(path) || await page.$("#recording") === null) continue;
+    // The form after it was sent: refused, then answered.
+    for (const [outcome, text] of [["refused", "no request"], ["answered", recording]]) {
+      const send = async () => {
+        await page.goto(base + path);
+        await page.fill("#recording", text);
+        await page.click("main button[type=submit]");
+        await page.waitForSelector(outcome === "refused" ? "#recording-fault" : "h1:text-matches('kind')");
+      };
+      const wrong = await look(page, send, `${name(path)}-${outcome}-${view}`);
+      if (width > 1000) wrong.push(...await walk(page));
+      tell(`${path} ${outcome}`, wrong);
+    }
   }
   const setUp = async () => {
     await page.goto(base + "/profile/totp");

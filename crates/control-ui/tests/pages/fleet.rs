@@ -43,6 +43,20 @@ upstreams {{ upstream "cart" {{ target "10.4.0.11:8080"; timeouts {{ request-sec
     )
 }
 
+/// A bundle that moves the paths below `/api/v2` of the fleet to a route of their own.
+pub(crate) async fn moved_bundle(world: &World) -> BundleId {
+    let matches = r#"matches { host "shop.example.com"; path-prefix "/api/v2" }"#;
+    let route = format!("routes {{ route \"shop-v2\" {{ {matches}; upstream \"cart\" }}; ");
+    let text = configuration(60).replace("routes { ", &route);
+    bundle(world, "second-version", &text).await
+}
+
+/// Lines of a recording: two requests below `/api/v2`, one beside it.
+pub(crate) const RECORDING: &str = r#"{"method":"GET","host":"shop.example.com","path":"/api/v2/cart?id=7"}
+{"method":"GET","host":"shop.example.com","path":"/api/v2/cart"}
+{"method":"POST","host":"shop.example.com","path":"/api/cart"}
+"#;
+
 impl Fleet {
     /// 12 nodes: a rollout of `cart-timeouts` stopped in its second batch of three; one node silent, one that drifted,
     /// one that has not reported yet.
@@ -254,7 +268,8 @@ fn traffic(requests: u64, errors: u64) -> Traffic {
     }
 }
 
-async fn bundle(world: &World, name: &str, text: &str) -> BundleId {
+/// A new bundle of one file.
+pub(crate) async fn bundle(world: &World, name: &str, text: &str) -> BundleId {
     let new = NewBundle {
         name: name.to_owned(),
         source: BundleSource::Files([("proxy.kdl".to_owned(), text.as_bytes().to_vec())].into()),

@@ -1,6 +1,6 @@
 //! Forms: tokens, refusals, outcomes.
 
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, RECORDING, moved_bundle};
 use crate::world::{World, between, worlds};
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
@@ -237,4 +237,64 @@ async fn a_request_is_explained_in_the_bundle_in_force_and_in_another() {
         "{}",
         linked.heading()
     );
+}
+
+#[tokio::test]
+async fn recorded_requests_are_replayed_through_two_bundles_and_the_form_stays_filled() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    let page = "/projects/{project}/replay";
+    let empty = world.get(page, &world.admin).await;
+    assert_eq!(
+        empty.heading(),
+        "There is no bundle to replay requests through yet."
+    );
+    assert!(empty.text.contains("sample-percent 10"), "{}", empty.text);
+    let fleet = Fleet::new(&world).await;
+    let moved = moved_bundle(&world).await.to_string();
+    let (reader, spring) = (world.member(Role::Reader).await, fleet.spring.to_string());
+    let send = async |before: &str, after: &str, recording: &str| {
+        let fields = [
+            ("before", before),
+            ("after", after),
+            ("recording", recording),
+        ];
+        world.submit(page, page, &reader, &fields).await
+    };
+    let found = send(&spring, &moved, RECORDING).await;
+    assert_eq!(found.status, StatusCode::OK, "{}", found.text);
+    assert_eq!(
+        found.heading(),
+        "Of 2 kinds of request, 1 is decided otherwise."
+    );
+    let filled = between(&found.text, "<textarea", "</textarea>");
+    assert!(filled.contains("/api/v2/cart?id=7"), "{filled}");
+    let chosen = format!("<option value=\"{moved}\" selected>");
+    assert!(found.text.contains(&chosen), "{}", found.text);
+    let table = between(&found.text, "id=\"kinds\"", "</table>");
+    for part in [
+        "shop-api (upstream cart)",
+        "shop-v2 (upstream cart)",
+        "66 %",
+    ] {
+        assert!(table.contains(part), "{part} in {table}");
+    }
+    assert!(!table.contains("id=7"), "a query may hold secrets: {table}");
+    let same = send(&spring, &fleet.cart.to_string(), RECORDING).await;
+    assert_eq!(
+        same.heading(),
+        "The one kind of request is decided as before."
+    );
+    for recording in ["", "no request"] {
+        let refused = send(&spring, &moved, recording).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+        let fault = refused.text.contains("id=\"recording-fault\"");
+        assert!(fault, "{}", refused.text);
+    }
+    // A comparison leads here with both bundles chosen.
+    let linked = format!("{page}?before={spring}&after={moved}");
+    let linked = world.get(&linked, &reader).await;
+    assert!(linked.text.contains(&chosen), "{}", linked.text);
+    // Another project's bundle is none of this project.
+    let foreign = send(&spring, "00000000-0000-0000-0000-000000000000", RECORDING).await;
+    assert_eq!(foreign.status, StatusCode::NOT_FOUND);
 }

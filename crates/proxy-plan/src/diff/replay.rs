@@ -2,17 +2,19 @@
 
 mod answer;
 mod recorded_head;
+mod recording;
 mod side;
 
 pub use answer::ReplayedAnswer;
 pub use recorded_head::RecordedHead;
+pub use recording::Recording;
 
 use crate::plan::Plan;
 use side::ReplaySide;
 use std::collections::HashMap;
 
-/// Differences that are told apart; further ones are counted together.
-const MAX_DIFFERENCES: usize = 10_000;
+/// Kinds of requests that are told apart; requests of further ones are only counted.
+const MAX_KINDS: usize = 10_000;
 
 /// Requests that the two plans answer differently in the same way.
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ pub struct ReplayReport {
     pub requests: u64,
     /// Number of requests that are answered differently.
     pub different: u64,
+    /// Number of kinds of requests, each with an answer before and one after; at most 10 000.
+    pub kinds: usize,
     /// The differences, most frequent first.
     pub differences: Vec<ReplayDifference>,
     /// Number of requests that another route answered when they were recorded than the plan before.
@@ -48,7 +52,8 @@ pub struct Replay<'p> {
     before: ReplaySide<'p>,
     after: ReplaySide<'p>,
     report: ReplayReport,
-    known: HashMap<[ReplayedAnswer; 2], usize>,
+    /// Index of a kind's difference; `None` if both answers are the same.
+    known: HashMap<[ReplayedAnswer; 2], Option<usize>>,
 }
 
 impl<'p> Replay<'p> {
@@ -74,26 +79,27 @@ impl<'p> Replay<'p> {
             let example = || format!("{head}, now {}", answers[0]);
             self.report.unlike_example.get_or_insert_with(example);
         }
-        if answers[0] == answers[1] {
-            return;
-        }
-        self.report.different += 1;
+        let is_different = answers[0] != answers[1];
+        self.report.different += u64::from(is_different);
         let differences = &mut self.report.differences;
         match self.known.get(&answers) {
             Some(at) => {
-                if let Some(difference) = differences.get_mut(*at) {
+                if let Some(difference) = at.and_then(|at| differences.get_mut(at)) {
                     difference.requests += 1;
                 }
             }
-            None if differences.len() < MAX_DIFFERENCES => {
-                let [before, after] = answers.clone();
-                self.known.insert(answers, differences.len());
-                differences.push(ReplayDifference {
-                    before,
-                    after,
-                    requests: 1,
-                    example: head.to_string(),
-                });
+            None if self.known.len() < MAX_KINDS => {
+                let at = is_different.then_some(differences.len());
+                if is_different {
+                    let [before, after] = answers.clone();
+                    differences.push(ReplayDifference {
+                        before,
+                        after,
+                        requests: 1,
+                        example: head.to_string(),
+                    });
+                }
+                self.known.insert(answers, at);
             }
             None => {}
         }
@@ -103,6 +109,7 @@ impl<'p> Replay<'p> {
     #[must_use]
     pub fn finish(self) -> ReplayReport {
         let mut report = self.report;
+        report.kinds = self.known.len();
         report
             .differences
             .sort_by_key(|one| std::cmp::Reverse(one.requests));

@@ -32,6 +32,7 @@ fn differences_are_weighted_by_their_requests() {
     let records = [get("/old"), beta.clone(), get("/api"), beta.clone(), beta];
     let report = replay(before, after, &records, Duration::ZERO);
     assert_eq!((report.requests, report.different), (5, 4));
+    assert_eq!(report.kinds, 3, "one kind stays");
     assert_eq!(
         shown(&report),
         [
@@ -102,4 +103,25 @@ fn a_line_that_is_no_request_is_left_out() {
             "{line}"
         );
     }
+}
+
+#[test]
+fn many_rate_limits_share_the_memory_of_buckets() {
+    let routes: Vec<String> = (0..1_000)
+        .map(|number| {
+            format!(
+                "route \"r{number}\" {{ matches {{ path-prefix \"/r{number}\" }}; upstream \"u\"
+                policies {{ rate-limit {{ requests-per-second 1; burst 1 }} }} }}"
+            )
+        })
+        .collect();
+    let after = routes.join("\n");
+    let before = r#"route "all" { upstream "u" }"#;
+    let twice =
+        (0..2_000).map(|number| json!({"method": "GET", "path": format!("/r{}", number / 2)}));
+    let report = replay(before, &after, &twice.collect::<Vec<_>>(), Duration::ZERO);
+    // Tables of 100 000 keys each would take gigabytes.
+    let limited = report.differences.iter();
+    let limited = limited.filter(|one| one.after.to_string().ends_with("(429 by its rate limit)"));
+    assert_eq!(limited.count(), 1_000);
 }

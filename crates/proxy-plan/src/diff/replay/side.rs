@@ -15,10 +15,17 @@ use proxy_limits::{
 use proxy_model as model;
 use proxy_routing::forgiving_path;
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// Replays are reproducible: recordings are no attack on the hash.
 const SEED: KeySeed = KeySeed { low: 1, high: 2 };
+
+/// Keys that the rate limits of a plan have buckets for, shared evenly by those that tell clients, values or paths
+/// apart: a configuration of 10 000 routes with limits would take gigabytes.
+const MAX_KEYS: usize = 400_000;
+/// The fewest keys of one rate limit.
+const MIN_KEYS_PER_LIMIT: usize = 64;
 
 /// One plan with its states.
 #[derive(Debug)]
@@ -27,6 +34,8 @@ pub(super) struct ReplaySide<'p> {
     states: AssumeHealthy,
     /// In the order of asking, by the route's index.
     limits: Vec<Vec<Rc<RateRule>>>,
+    /// Keys of each rate limit that tells requests apart.
+    keys_per_limit: usize,
 }
 
 /// One rate limit that is enforced.
@@ -50,10 +59,16 @@ enum RateRuleKey {
 
 impl<'p> ReplaySide<'p> {
     pub(super) fn new(plan: &'p Plan) -> Self {
+        let limits = rules(plan);
+        let own = limits.iter().flatten().filter(|rule| rule.is_keyed());
+        // The rule of clients is one rule, in the list of each route.
+        let distinct: HashSet<*const RateRule> = own.map(Rc::as_ptr).collect();
+        let share = MAX_KEYS / distinct.len().max(1);
         Self {
             plan,
             states: AssumeHealthy::new(plan),
-            limits: rules(plan),
+            limits,
+            keys_per_limit: share.clamp(MIN_KEYS_PER_LIMIT, DEFAULT_KEY_CAPACITY),
         }
     }
 
@@ -77,7 +92,8 @@ impl<'p> ReplaySide<'p> {
 
     fn is_admitted(&self, route: &RoutePlan, head: &RecordedHead, now_ns: u64) -> bool {
         let rules = self.limits.get(route.index).map_or(&[][..], Vec::as_slice);
-        rules.iter().all(|rule| rule.admits(head, now_ns))
+        let keys = self.keys_per_limit;
+        rules.iter().all(|rule| rule.admits(head, now_ns, keys))
     }
 }
 
@@ -168,14 +184,17 @@ impl RateRule {
         })
     }
 
-    fn admits(&self, head: &RecordedHead, now_ns: u64) -> bool {
+    /// Whether it has a bucket for each client, value or path.
+    fn is_keyed(&self) -> bool {
+        match self.key {
+            RateRuleKey::One => false,
+            RateRuleKey::Client | RateRuleKey::Header(_) | RateRuleKey::Path => true,
+        }
+    }
+
+    fn admits(&self, head: &RecordedHead, now_ns: u64, keys: usize) -> bool {
         let buckets = self.buckets.get_or_init(|| {
-            let capacity = match self.key {
-                RateRuleKey::One => 1,
-                RateRuleKey::Client | RateRuleKey::Header(_) | RateRuleKey::Path => {
-                    DEFAULT_KEY_CAPACITY
-                }
-            };
+            let capacity = if self.is_keyed() { keys } else { 1 };
             KeyedBuckets::new(self.settings, capacity, SEED).ok()
         });
         let Some(buckets) = buckets else {

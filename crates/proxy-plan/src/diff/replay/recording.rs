@@ -1,19 +1,16 @@
-//! Recorded requests from a file: lines of an access log, of a recording, or of the same form.
+//! Recorded requests: lines of an access log, of a recording, or of the same form.
 
+use super::RecordedHead;
 use jiff::Timestamp;
-use proxy_plan::diff::replay::RecordedHead;
 use serde::Deserialize;
 use std::borrow::Cow;
-use std::fs;
-use std::io;
 use std::ops::Range;
-use std::path::Path;
 use std::time::Duration;
 
-/// The requests of a file in the order of their times. Its text is kept, and heads are read one by one: a million of
+/// Recorded requests in the order of their times. Their text is kept, and heads are read one by one: a million of
 /// them at once would take gigabytes.
 #[derive(Debug)]
-pub(crate) struct Recording {
+pub struct Recording {
     text: Vec<u8>,
     lines: Vec<Line>,
 }
@@ -34,12 +31,9 @@ struct Times<'a> {
 }
 
 impl Recording {
-    /// Reads a file of JSON lines. A line without a `timestamp` has the time of the one before.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub(crate) fn read(file: &Path) -> io::Result<Self> {
-        let text = fs::read(file)?;
+    /// Reads JSON lines; empty ones are left out. A line without a `timestamp` has the time of the one before.
+    #[must_use]
+    pub fn new(text: Vec<u8>) -> Self {
         let mut lines = Vec::new();
         let (mut begin, mut at) = (0, Duration::ZERO);
         for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -58,11 +52,17 @@ impl Recording {
         for line in &mut lines {
             line.at = line.at.saturating_sub(first);
         }
-        Ok(Self { text, lines })
+        Self { text, lines }
+    }
+
+    /// Number of lines, those that are no requests included.
+    #[must_use]
+    pub fn lines(&self) -> usize {
+        self.lines.len()
     }
 
     /// The requests, each read when it is asked for; `None` for a line that is no request.
-    pub(crate) fn heads(&self) -> impl Iterator<Item = Option<RecordedHead>> {
+    pub fn heads(&self) -> impl Iterator<Item = Option<RecordedHead>> {
         self.lines.iter().map(|line| {
             let text = self.text.get(line.bytes.clone())?;
             RecordedHead::from_json(&serde_json::from_slice(text).ok()?, line.at)
