@@ -26,7 +26,7 @@ mod staple;
 mod tickets;
 mod watch;
 
-pub use certificate_info::CertificateInfo;
+pub use certificate_info::{CertificateInfo, ChainInfo};
 pub use challenges::{CHALLENGE_PROTOCOL, ChallengeCertificates};
 pub use classify::{TlsFailure, VerifyFailure, classify, classify_io, io_error_text};
 pub use client::own_listener::{days_left, own_listener_config};
