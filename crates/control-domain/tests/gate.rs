@@ -364,6 +364,36 @@ fn few_answers_of_another_size_stop_a_batch_and_a_factor_of_four_does_not() {
     assert_eq!(GATE.judge(&earlier), GateVerdict::Passed);
 }
 
+/// Few requests of a route are no verdict, and a reason to wait for more of them.
+#[test]
+fn a_difference_that_is_not_sure_is_a_suspicion() {
+    let compared = |requests: u64| {
+        let by_name = |nodes: usize, class: u8, count: u64| {
+            let rare = RouteTraffic {
+                sizes: BTreeMap::from([(class, count)]),
+                ..route(count, 0, 2)
+            };
+            let mut figures = Figures::default();
+            for _ in 0..nodes {
+                let routes = [("api", route(900, 0, 2)), ("rare", rare.clone())];
+                figures.add(10.0, Some(traffic(&routes)), None);
+            }
+            figures
+        };
+        Comparison {
+            batch: by_name(2, 0, requests),
+            rest: by_name(4, 3, requests),
+        }
+    };
+    let suspected = compared(40);
+    assert_eq!(GATE.judge(&suspected), GateVerdict::Passed);
+    let text = GATE.explain(&suspected);
+    let expected = "too few requests to be sure: route rare: answers are smaller";
+    assert!(text.starts_with(expected), "{text}");
+    assert_eq!(GATE.suspicion(&compared(12)), None, "a dozen is none");
+    assert!(matches!(GATE.judge(&compared(120)), GateVerdict::Failed(_)));
+}
+
 #[test]
 fn a_verdict_about_sizes_names_them() {
     let empty = Comparison {

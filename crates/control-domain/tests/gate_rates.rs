@@ -249,6 +249,35 @@ fn at_most_one_harmless_rollout_of_two_hundred_is_stopped() {
     assert!(stops.len() <= 1, "{stops:#?}");
 }
 
+/// Batches of a soak of one look, which a suspicion lengthens.
+#[test]
+fn few_harmless_batches_wait_for_more_requests() {
+    let mut random = Random(35);
+    let mut waits = Vec::new();
+    for batch in 0..ROLLOUTS * 5 {
+        let requests = [12.0, 40.0, 120.0, 1_000.0][batch as usize % 4];
+        let usual = World::draw(&mut random, requests);
+        let (nodes, others) = [(1, 5), (2, 4), (3, 3), (1, 1)][batch as usize / 4 % 4];
+        let [before, batch, rest] = [nodes, nodes, others].map(|nodes| {
+            let mut all = vec![Traffic::default(); nodes];
+            for node in &mut all {
+                usual.serve(&mut random, node);
+            }
+            all
+        });
+        let compared = Comparison {
+            batch: switched(&batch, &before),
+            rest: unmoved(&rest),
+        };
+        waits.extend(
+            Gate::DEFAULT
+                .suspicion(&compared)
+                .map(|why| why.to_string()),
+        );
+    }
+    assert!(waits.len() <= 10, "1 % of 1000: {waits:#?}");
+}
+
 /// A change of a bundle that hurts: its name, a word of the verdict, and what it does.
 type Hurt = (&'static str, &'static str, fn(&mut World));
 

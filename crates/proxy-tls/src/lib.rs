@@ -19,7 +19,7 @@ mod server;
 mod settings;
 mod watch;
 
-pub use certificate::info::CertificateInfo;
+pub use certificate::info::{CertificateInfo, ChainInfo};
 pub use challenges::{CHALLENGE_PROTOCOL, ChallengeCertificates};
 pub use classify::{TlsFailure, VerifyFailure, classify, classify_io, io_error_text};
 pub use client::own_listener::{days_left, own_listener_config};

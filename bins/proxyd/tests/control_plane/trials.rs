@@ -243,3 +243,68 @@ fn a_node_that_dies_in_a_trial_starts_with_the_bundle_before() {
     until_state(&running, &rollout, "completed");
     assert_eq!(said(running.page.address), "two");
 }
+
+/// Bundles without a live test: connections are tried in any case.
+#[test]
+fn a_bundle_that_takes_an_upstream_down_meets_no_client() {
+    let running = start();
+    let good = Upstream::saying("two");
+    let address = running.page.address;
+    let forwarding_to = |target: SocketAddr| running.world.bundle(&forwarding(address, target, ""));
+    let rollout = roll_out(&running, &forwarding_to(good.address()), 0);
+    until_state(&running, &rollout, "completed");
+    let down = closed_port();
+    let rollout = roll_out(&running, &forwarding_to(down), 0);
+    let mut others = 0;
+    let mut found = Value::Null;
+    until_told("the rollout is rolled back", || {
+        others += usize::from(running.said() != "two");
+        found = running.world.get(&format!("rollouts/{rollout}"));
+        found["state"] == "rolled_back"
+    });
+    assert_eq!(others, 0, "answers of the bad bundle");
+    let reason = found["reason"].as_str().unwrap();
+    let expected = format!("upstream \"u\" is down: no connection to {down}, and there is one");
+    assert!(reason.contains(&expected), "{reason}");
+    // It was down before as well: the bundle is not at fault.
+    let address = good.address();
+    drop(good);
+    until_closed(address);
+    let rollout = roll_out(&running, &forwarding_to(closed_port()), 0);
+    until_state(&running, &rollout, "completed");
+}
+
+fn until_closed(address: SocketAddr) {
+    until("the upstream is down", || {
+        std::net::TcpStream::connect(address).is_err()
+    });
+}
+
+#[test]
+fn a_live_test_is_sent_to_each_new_target_alone() {
+    let running = start();
+    let [old, good, wrong] = ["two", "two", "three"].map(Upstream::saying);
+    let tests = "test \"the shop answers\" { request \"GET\" \"/cart\"; live #true; \
+                 expect { answer-contains \"two\" } }";
+    let address = running.page.address;
+    let bundle = |targets: &[&Upstream]| {
+        let config = forwarding(address, old.address(), tests);
+        let targets = targets
+            .iter()
+            .map(|target| format!("target \"{}\"; ", target.address()));
+        let more = format!("upstream \"u\" {{ {}", targets.collect::<String>());
+        let config = config["proxy.kdl"].as_str().unwrap();
+        let config = config.replace("upstream \"u\" {", &more);
+        running.world.bundle(&json!({"proxy.kdl": config}))
+    };
+    let rollout = roll_out(&running, &bundle(&[]), 0);
+    until_state(&running, &rollout, "completed");
+    let before = old.requests().len();
+    let rollout = roll_out(&running, &bundle(&[&good, &wrong]), 0);
+    let back = until_state(&running, &rollout, "rolled_back");
+    let reason = back["reason"].as_str().unwrap();
+    assert!(reason.contains("does not contain `two`"), "{reason}");
+    assert_eq!(old.requests().len(), before, "requests to the old target");
+    let rollout = roll_out(&running, &bundle(&[&good]), 0);
+    until_state(&running, &rollout, "completed");
+}

@@ -392,6 +392,41 @@ async fn requests_that_another_route_takes_are_risks_of_a_bundle() {
     }
 }
 
+/// Another certificate for the same names is a file that differs; for other names it is weaker TLS.
+#[tokio::test]
+async fn a_renewed_certificate_is_no_weaker_tls() {
+    let chain = |host: &str| {
+        let made = rcgen::generate_simple_self_signed(vec![host.to_owned()]).unwrap();
+        made.cert.pem()
+    };
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let with = async |host: &str| {
+            let id = Uuid::now_v7();
+            let file = format!("certificates/{id}.pem");
+            let config = format!(
+                "listeners {{ listener \"a\" {{ address \"127.0.0.1:443\"; protocol \"https\"; \
+                 tls {{ cert-file {file:?}; key-file \"certificates/{id}.key\" }} }} }}"
+            );
+            let files = json!({"proxy.kdl": config, (file): chain(host)});
+            let body = json!({"name": "edge", "files": files});
+            world.post(BUNDLES, &full, body).await
+        };
+        let before = with("a.example.com").await;
+        for (host, is_weaker) in [("a.example.com", false), ("b.example.com", true)] {
+            let after = with(host).await;
+            let path = format!("{}/diff?before={}", path(&after), before.text("id"));
+            let found = world.get(&path, &full).await.body;
+            let risks = found["risks"]
+                .as_array()
+                .unwrap_or_else(|| panic!("{found}"));
+            let is_in = |class: &str| risks.iter().any(|risk| risk["class"] == class);
+            assert_eq!(is_in("tls-weakened"), is_weaker, "{host}: {found}");
+            assert!(is_in("unlisted"), "{host}: {found}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_request_is_explained_under_a_bundle_by_the_code_of_the_proxy() {
     for world in worlds().await {

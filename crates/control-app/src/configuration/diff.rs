@@ -2,8 +2,9 @@
 
 use control_bundle::Files;
 use proxy_model::{Model, effective};
-use proxy_plan::diff::{Change, PartChange, Region, Risk, RiskClass};
+use proxy_plan::diff::{Change, Part, PartChange, Region, Risk, RiskClass};
 use proxy_plan::{Plan, PlanDiff, TargetRegistry, diff};
+use proxy_tls::ChainInfo;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -102,11 +103,25 @@ pub struct FileChange {
     pub change: Change,
 }
 
+/// A certificate of a listener in one of two bundles alone.
+struct ListenerCertificate {
+    listener: String,
+    /// The subject of its risk.
+    subject: String,
+    chain: ChainInfo,
+}
+
 /// Difference between `before` and `after`.
 pub(crate) fn compare(before: (&Model, &Files), after: (&Model, &Files)) -> Comparison {
     let found = PlanDiff::compare(&plan(before.0), &plan(after.0));
     let files = file_changes(before.1, after.1);
-    let risks = risks(&found.risks, &files, [before.0, after.0]);
+    let renewed = renewed_certificates(&found.parts, [before.1, after.1]);
+    let is_renewal =
+        |risk: &Risk| risk.class == RiskClass::TlsWeakened && renewed.contains(&risk.subject);
+    let own: Vec<&Risk> = { found.risks.iter() }
+        .filter(|risk| !is_renewal(risk))
+        .collect();
+    let risks = risks(&own, &files, [before.0, after.0]);
     let PlanDiff {
         regions,
         unreachable,
@@ -153,8 +168,33 @@ pub(super) fn plan(model: &Model) -> Plan {
     )
 }
 
+/// Certificates that are gone and that a new one of the same listener renews, as the subjects of their risks.
+fn renewed_certificates(parts: &[PartChange], [old, new]: [&Files; 2]) -> BTreeSet<String> {
+    let certificates = |wanted: Change, files: &Files| -> Vec<ListenerCertificate> {
+        let changed = parts.iter().filter(|part| part.change == wanted);
+        let found = changed.filter_map(|PartChange { part, .. }| {
+            let Part::Certificate { listener, file } = part else {
+                return None;
+            };
+            Some(ListenerCertificate {
+                listener: listener.clone(),
+                subject: part.to_string(),
+                chain: ChainInfo::parse(files.get(file)?)?,
+            })
+        });
+        found.collect()
+    };
+    let added = certificates(Change::Added, new);
+    let removed = certificates(Change::Removed, old).into_iter();
+    let renewed = removed.filter(|old| {
+        let mut added = added.iter();
+        added.any(|new| new.listener == old.listener && new.chain.renews(&old.chain))
+    });
+    renewed.map(|old| old.subject).collect()
+}
+
 /// Risks of the configuration, and of files that the comparison of plans ignores.
-fn risks(found: &[Risk], files: &[FileChange], models: [&Model; 2]) -> Vec<RiskView> {
+fn risks(found: &[&Risk], files: &[FileChange], models: [&Model; 2]) -> Vec<RiskView> {
     let own = found.iter().map(|risk| RiskView {
         class: risk.class.name(),
         subject: risk.subject.clone(),

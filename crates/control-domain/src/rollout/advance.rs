@@ -162,6 +162,8 @@ impl Rollout {
             return None;
         }
         match verdict {
+            // More requests decide; at the deadline a difference that is not sure stops nothing.
+            GateVerdict::Passed if !is_late && self.is_suspicious(seen) => None,
             GateVerdict::Passed => Some(self.pass(now)),
             GateVerdict::Failed(failure) => Some(self.fail(failure.to_string(), now)),
             GateVerdict::NoData(why) => {
@@ -180,6 +182,11 @@ impl Rollout {
             None => compared,
             Some(condition) => compared.and(condition.judge(seen.metric.as_ref())),
         }
+    }
+
+    fn is_suspicious(&self, seen: &Observation) -> bool {
+        let compared = self.strategy.gate.zip(seen.compared.as_ref());
+        compared.is_some_and(|(gate, compared)| gate.suspicion(compared).is_some())
     }
 
     /// The number of the batch behind the last one that was opened.

@@ -36,16 +36,7 @@ impl Gate {
             ));
         }
         let sides = Sides::new(compared, self.min_requests);
-        let failure = answers::errors(self, &sides)
-            .or_else(|| answers::reasons(self, &sides))
-            .or_else(|| answers::statuses(self, &sides))
-            .or_else(|| mix::handshakes(&sides))
-            .or_else(|| mix::routes(self, &sides))
-            .or_else(|| latency::latency(self, &sides))
-            .or_else(|| size::sizes(&sides))
-            .or_else(|| self.cpu(compared))
-            .or_else(|| nodes::worse(self, compared, sides.needed));
-        match failure {
+        match self.failure(compared, &sides) {
             Some(failure) => GateVerdict::Failed(failure),
             None if batch.silent > 0 => GateVerdict::NoData(format!(
                 "{} of {} nodes do not say what they serve",
@@ -55,16 +46,36 @@ impl Gate {
         }
     }
 
+    /// A difference that is large, and has half of the evidence of a verdict: more requests decide on it. Means
+    /// something for a batch that has passed alone.
+    pub fn suspicion(&self, compared: &Comparison) -> Option<GateFailure> {
+        let sides = Sides::new(compared, self.min_requests).suspecting();
+        self.failure(compared, &sides)
+    }
+
+    fn failure(&self, compared: &Comparison, sides: &Sides<'_>) -> Option<GateFailure> {
+        answers::errors(self, sides)
+            .or_else(|| answers::reasons(self, sides))
+            .or_else(|| answers::statuses(self, sides))
+            .or_else(|| mix::handshakes(sides))
+            .or_else(|| mix::routes(self, sides))
+            .or_else(|| latency::latency(self, sides))
+            .or_else(|| size::sizes(sides))
+            .or_else(|| self.cpu(compared))
+            .or_else(|| nodes::worse(self, compared, sides.needed))
+    }
+
     /// The verdict in one sentence, with the number of requests and the routes that it says nothing of.
     pub fn explain(&self, compared: &Comparison) -> String {
         let own = compared.batch.weigh(Trim::Lowest).requests;
         let others = compared.rest.weigh(Trim::BothEnds).requests;
         let mut text = match self.judge(compared) {
-            GateVerdict::Passed => {
-                format!(
+            GateVerdict::Passed => match self.suspicion(compared) {
+                Some(suspected) => format!("too few requests to be sure: {suspected}"),
+                None => format!(
                     "nothing is worse among {own} requests of the batch and {others} of the others"
-                )
-            }
+                ),
+            },
             GateVerdict::Failed(failure) => failure.to_string(),
             GateVerdict::NoData(why) => return format!("too little data: {why}"),
         };

@@ -116,6 +116,37 @@ fn a_batch_passes_by_its_nodes_its_time_and_its_gate() {
 }
 
 #[test]
+fn a_difference_that_is_not_sure_yet_lengthens_the_soak_up_to_the_deadline() {
+    // Of 150 requests beside 1000: 5xx above 1 %, which 9 are evidence of, and 6 a suspicion.
+    let (pass, fail) = (RolloutEvent::PassBatch, RolloutEvent::Fail);
+    for (errors, secs, expected) in [
+        (2, 10, Some(pass)),
+        (6, 9, None),
+        (6, 10, None),
+        (6, 99, None),
+        (6, 100, Some(pass)),
+        (9, 10, Some(fail)),
+    ] {
+        let rollout = running(Some(Gate::DEFAULT), BatchState::Switched, 10);
+        let seen = Observation {
+            batch: Some(BatchCounts {
+                nodes: 1,
+                ready: 1,
+                ..BatchCounts::default()
+            }),
+            compared: Some(Comparison {
+                batch: figures(150, errors),
+                rest: figures(1_000, 0),
+            }),
+            ..Observation::default()
+        };
+        let change = rollout.advance(&Actor::System, &seen, after(secs)).unwrap();
+        let event = change.map(|change| change.event);
+        assert_eq!(event, expected, "{errors} errors at {secs}");
+    }
+}
+
+#[test]
 fn a_batch_may_miss_offline_nodes_and_waits_for_late_ones() {
     let (switch, fail) = (RolloutEvent::SwitchBatch, RolloutEvent::Fail);
     let cases = [

@@ -1,6 +1,7 @@
 //! Live tests: sent to a listener after a switch, and compared with the answer.
 
 use super::question;
+use crate::explain::Handler;
 use crate::plan::Plan;
 use crate::upstream_states::AssumeHealthy;
 use http::Uri;
@@ -20,6 +21,8 @@ pub struct LiveTest {
     pub name: String,
     /// Index of the listener that takes the request.
     pub listener: usize,
+    /// Name of the upstream that answers, if one does.
+    pub upstream: Option<String>,
     /// The method.
     pub method: String,
     /// Path and query.
@@ -42,6 +45,11 @@ pub fn live_tests(plan: &Plan) -> Vec<LiveTest> {
     let live = tests.filter_map(|test| {
         let form = test.live?;
         let explanation = question(test).ask_briefly(plan, &states).ok()?;
+        let upstream = if let Handler::Upstream { upstream, .. } = &explanation.answerer {
+            Some(upstream.name.clone())
+        } else {
+            None
+        };
         let listener = explanation.listener?.name;
         let mut listeners = plan.model().listeners.iter();
         let listener = listeners.position(|one| one.name == listener)?;
@@ -56,6 +64,7 @@ pub fn live_tests(plan: &Plan) -> Vec<LiveTest> {
         Some(LiveTest {
             name: test.name.clone(),
             listener,
+            upstream,
             method: test.request.method.clone(),
             path: uri
                 .path_and_query()

@@ -19,7 +19,12 @@ use tokio::time::{sleep, timeout};
 const MAX_TIME: Duration = Duration::from_secs(30);
 /// Before a test that failed is sent once more: one lost packet must not stop a rollout.
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
+/// Most requests of one test, one for each of several targets.
+const MAX_REPETITIONS: usize = 8;
+/// Part of the time of all tests after which each is sent once.
+const MAX_REPEATING_TIME: Duration = Duration::from_secs(15);
 const AGENT: &str = "proxyd-live-test";
+const TOO_MANY_REQUESTS: u16 = 429;
 
 /// The live tests of the configuration that was applied, with the sockets of their listeners.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +36,8 @@ struct BoundTest {
     socket: ListenerSocket,
     has_tls: bool,
     proxy_header: bool,
+    /// Requests that are sent, one after the other; 1 or more.
+    times: usize,
 }
 
 impl LiveTests {
@@ -43,22 +50,35 @@ impl LiveTests {
                 socket: reachable(bound.get(test.listener)?),
                 has_tls: listener.tls.is_some(),
                 proxy_header: listener.proxy_protocol.value,
+                times: 1,
                 test,
             })
         });
         Self(tests.collect())
     }
 
+    /// Sends tests by `GET` and `HEAD` as many times as the closure says of their upstream, once at least.
+    pub(crate) fn repeated(mut self, targets: impl Fn(&str) -> usize) -> Self {
+        for bound in &mut self.0 {
+            let is_safe = ["GET", "HEAD"].contains(&bound.test.method.as_str());
+            if let Some(upstream) = bound.test.upstream.as_deref().filter(|_| is_safe) {
+                bound.times = targets(upstream).clamp(1, MAX_REPETITIONS);
+            }
+        }
+        self
+    }
+
     /// Sends all tests, one after the other, and tells of each that fails. `now` is the time since any fixed moment.
     pub async fn failures(&self, now: fn() -> Duration) -> Vec<String> {
         let Self(tests) = self;
         let mut failures = Vec::new();
+        let repeat_until = now() + MAX_REPEATING_TIME;
         let sending = async {
             for bound in tests {
-                let mut difference = bound.difference(now).await;
+                let mut difference = bound.differences(now, repeat_until).await;
                 if difference.is_some() {
                     sleep(REPEAT_DELAY).await;
-                    difference = bound.difference(now).await;
+                    difference = bound.differences(now, repeat_until).await;
                 }
                 let name = &bound.test.name;
                 failures.extend(difference.map(|why| format!("live test \"{name}\" fails: {why}")));
@@ -73,18 +93,34 @@ impl LiveTests {
 }
 
 impl BoundTest {
-    /// The difference between the expectations and the answer, or the reason why there is none.
-    async fn difference(&self, now: fn() -> Duration) -> Option<String> {
-        let request = match self.request() {
-            Ok(request) => request,
-            Err(why) => return Some(why),
-        };
+    /// The difference between the expectations and the first answer that has one. Further requests may be refused by
+    /// a rate limit, and end at `repeat_until`.
+    async fn differences(&self, now: fn() -> Duration, repeat_until: Duration) -> Option<String> {
+        for number in 0..self.times {
+            if number > 0 && repeat_until <= now() {
+                break;
+            }
+            let difference = match self.answer(now).await {
+                Ok(answer) if number > 0 && answer.status == TOO_MANY_REQUESTS => None,
+                Ok(answer) => self.test.difference(&answer),
+                Err(why) => Some(why),
+            };
+            if difference.is_some() {
+                return difference;
+            }
+        }
+        None
+    }
+
+    /// The answer, or the reason why there is none.
+    async fn answer(&self, now: fn() -> Duration) -> Result<LiveAnswer, String> {
+        let request = self.request()?;
         let (started, limit) = (now(), self.test.timeout());
         let asking = ask_listener(request, || now().saturating_sub(started));
         match timeout(limit, asking).await {
-            Ok(Ok(answer)) => self.test.difference(&live_answer(answer)),
-            Ok(Err(why)) => Some(why.to_string()),
-            Err(_) => Some(format!(
+            Ok(Ok(answer)) => Ok(live_answer(answer)),
+            Ok(Err(why)) => Err(why.to_string()),
+            Err(_) => Err(format!(
                 "there is no whole answer within {} ms",
                 limit.as_millis()
             )),
@@ -95,6 +131,7 @@ impl BoundTest {
         let LiveTest {
             name: _,
             listener: _, // The socket is its own.
+            upstream: _,
             method,
             path,
             authority,

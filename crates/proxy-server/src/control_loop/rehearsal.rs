@@ -1,8 +1,11 @@
-//! The rehearsal of a bundle: its live tests, sent to a server beside the one that serves, before any client meets it.
+//! The rehearsal of a bundle, before any client meets it: its live tests, sent to a server beside the one that serves, and
+//! connections to its new targets.
 //!
 //! The second server has a worker, certificates, pools and limits of its own, and sockets with other ports at the same
-//! addresses. It connects to the same agents and targets.
+//! addresses. It connects to the same agents and targets, and of an upstream with new targets to those alone: an answer
+//! of a target that serves already says nothing of the bundle.
 
+use super::dead_upstreams::dead_upstreams;
 use super::registry::new_registry;
 use crate::config::delivery::PrivateKeys;
 use crate::config::live_tests::LiveTests;
@@ -14,28 +17,42 @@ use crate::sockets::handover::Knowledge;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use crate::worker::heartbeat;
-use proxy_model::{BindAddress, Model};
+use proxy_model::{BindAddress, LoadBalancing, Model, Target};
 use proxy_telemetry::Lifecycle;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Sends the live tests of `model`, if there are any.
+/// Sends the live tests of `model`, if there are any, and connects to its new targets.
 ///
 /// # Errors
-/// [`StartError::Rehearsal`] if a live test fails. A second server that cannot start is no failure: a lack of sockets
-/// or threads says nothing of the bundle.
+/// [`StartError::Rehearsal`] if a live test fails, or an upstream goes down by the bundle. A second server that cannot
+/// start is no failure: a lack of sockets or threads says nothing of the bundle.
 pub(super) async fn rehearse(
     disk: &DiskThread,
-    model: &Model,
+    (before, model): (&Model, &Model),
     keys: &PrivateKeys,
 ) -> Result<(), StartError> {
-    if model.tests.iter().all(|test| test.live.is_none()) {
+    let mut failures = Vec::new();
+    if model.tests.iter().any(|test| test.live.is_some()) {
+        failures = failed_tests(disk, (before, model), keys).await;
+    }
+    failures.extend(dead_upstreams(before, model).await);
+    if failures.is_empty() {
         return Ok(());
     }
+    Err(StartError::Rehearsal(failures))
+}
+
+/// Sends the live tests to a second server.
+async fn failed_tests(
+    disk: &DiskThread,
+    (before, model): (&Model, &Model),
+    keys: &PrivateKeys,
+) -> Vec<String> {
     let registry = new_registry();
     let lifecycle = Lifecycle::new(("", ""), Arc::clone(&registry), system_clock::now());
     let started = Server::start(
-        (Arc::new(beside(model)), keys),
+        (Arc::new(beside(before, model)), keys),
         Purpose::Rehearsal,
         (registry, Arc::new(lifecycle)),
         (
@@ -50,21 +67,27 @@ pub(super) async fn rehearse(
         Ok(server) => server,
         Err(error) => {
             tracing::warn!(%error, "the bundle is not rehearsed");
-            return Ok(());
+            return Vec::new();
         }
     };
     let tests = LiveTests::new(server.plan(), server.bound());
+    let tests = tests.repeated(|upstream| new_targets(before, model, upstream).len());
     let failures = tests.failures(heartbeat::now).await;
     server.stop().await;
-    if failures.is_empty() {
-        return Ok(());
-    }
-    Err(StartError::Rehearsal(failures))
+    failures
 }
 
-/// The model with one worker, and with listeners at free ports: limits by address see the same client.
-fn beside(model: &Model) -> Model {
-    let mut model = model.clone();
+/// The model with one worker, with listeners at free ports, and with new targets in turn in place of all targets: limits
+/// by address see the same client.
+fn beside(before: &Model, after: &Model) -> Model {
+    let mut model = after.clone();
+    for upstream in &mut model.upstreams {
+        let new = new_targets(before, after, &upstream.name);
+        if !new.is_empty() {
+            upstream.targets = new;
+            upstream.load_balancing.value = LoadBalancing::RoundRobin;
+        }
+    }
     model.system.worker_threads.value = 1;
     for listener in &mut model.listeners {
         let ip = match &listener.address.value {
@@ -74,4 +97,24 @@ fn beside(model: &Model) -> Model {
         listener.address.value = BindAddress::Tcp(SocketAddr::new(ip, 0));
     }
     model
+}
+
+/// The targets of an upstream that it did not have before and that receive requests. None of an upstream with a health
+/// check, which keeps requests from a target that is not up yet, and none of a new upstream.
+fn new_targets(before: &Model, after: &Model, upstream: &str) -> Vec<Target> {
+    let named = |model: &Model| {
+        let mut upstreams = model.upstreams.iter();
+        upstreams.find(|one| one.name == upstream).cloned()
+    };
+    let (Some(old), Some(new)) = (named(before), named(after)) else {
+        return Vec::new();
+    };
+    if new.health_check.is_some() {
+        return Vec::new();
+    }
+    let is_new = |target: &Target| {
+        let mut targets = old.targets.iter();
+        *target.weight > 0 && targets.all(|old| old.address.value != target.address.value)
+    };
+    new.targets.into_iter().filter(is_new).collect()
 }

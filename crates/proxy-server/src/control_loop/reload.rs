@@ -29,7 +29,8 @@ struct Sources {
     admin: OpenPlaces,
     opening: Opening,
     bundle: Option<Delivery>,
-    is_rehearsed: bool,
+    /// The model in force, if the bundle is rehearsed.
+    rehearsed_beside: Option<Arc<Model>>,
 }
 
 impl Process {
@@ -70,7 +71,7 @@ impl Process {
             admin: self.admin.as_ref().map(Admin::places).unwrap_or_default(),
             opening: self.server.opening(),
             bundle: bundle.clone(),
-            is_rehearsed,
+            rehearsed_beside: is_rehearsed.then(|| Arc::clone(self.server.plan().model())),
         };
         let mut inherited = std::mem::take(self.server.inherited());
         let prepared = async move {
@@ -193,7 +194,7 @@ async fn prepare(
         admin,
         opening,
         bundle,
-        is_rehearsed,
+        rehearsed_beside,
     } = sources;
     let keys = bundle.as_ref().map(|bundle| bundle.keys.clone());
     let keys = keys.unwrap_or_default();
@@ -206,8 +207,8 @@ async fn prepare(
     };
     warn(&loaded);
     let model = Arc::new(loaded.model);
-    if is_rehearsed {
-        rehearse(&disk, &model, &keys).await?;
+    if let Some(before) = rehearsed_beside {
+        rehearse(&disk, (&before, &model), &keys).await?;
     }
     let listeners = prepare_admin(&disk, admin, &model, inherited).await?;
     let opened = opening.open(Arc::clone(&model), &keys, inherited).await;

@@ -9,7 +9,7 @@ mod site;
 mod table;
 
 use cases::{Case, HARMLESS, HURTFUL};
-use site::{Guards, Site};
+use site::{Guards, Site, tell};
 use std::{env, thread};
 use table::Row;
 
@@ -19,7 +19,13 @@ const CASES: &str = "PROXYD_BATTERY";
 /// The cases, one after the other on a site of their own.
 fn run(cases: &[Case], guards: Guards) -> Vec<Row> {
     let site = Site::start(guards);
-    cases.iter().map(|case| site.run(case)).collect()
+    let rows = cases.iter().map(|case| {
+        let row = site.run(case);
+        // A run that is ended early keeps the rows before.
+        tell(format_args!("{row}"));
+        row
+    });
+    rows.collect()
 }
 
 #[test]

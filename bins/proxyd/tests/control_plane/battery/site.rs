@@ -329,7 +329,9 @@ impl Site {
         let body = json!({"name": "edge", "files": self.files(config)});
         let made = self.world.post("bundles", &body).json();
         if made["state"] != "signed" {
-            return ("tests", made["diagnostics"][0]["message"].to_string());
+            let mut diagnostics = made["diagnostics"].as_array().into_iter().flatten();
+            let error = diagnostics.find(|one| one["severity"] == "error");
+            return ("tests", error.unwrap_or(&made)["message"].to_string());
         }
         if let (Guards::All, Some(risk)) = (self.guards, self.risk(&made)) {
             return ("policy", risk);
@@ -366,14 +368,15 @@ impl Site {
         ("", reason)
     }
 
-    /// The first risk for which the policy `risky` asks for another person's approval.
+    /// The first risk for which a second person refuses a bundle under the policy `risky`. One whose only class is
+    /// `unlisted`, such as that with a new target, is approved: its diff shows nothing else.
     fn risk(&self, made: &Value) -> Option<String> {
         let new = made["id"].as_str().unwrap();
         let diff = self
             .world
             .get(&format!("bundles/{new}/diff?before={}", self.base));
         let risks = diff["risks"].as_array().unwrap_or_else(|| panic!("{diff}"));
-        let first = risks.first()?;
+        let first = risks.iter().find(|risk| risk["class"] != "unlisted")?;
         Some(format!(
             "{}: {}",
             first["class"].as_str().unwrap_or_default(),
@@ -516,6 +519,6 @@ impl Drop for Site {
 }
 
 /// Shows the progress of a run that takes minutes.
-fn tell(progress: std::fmt::Arguments<'_>) {
+pub(super) fn tell(progress: std::fmt::Arguments<'_>) {
     std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{progress}\n")).ok();
 }

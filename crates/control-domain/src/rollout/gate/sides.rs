@@ -8,6 +8,10 @@ use std::collections::BTreeSet;
 
 /// Nodes that must serve a route before their figures are a standard, or all where fewer serve.
 const MIN_STANDARD_NODES: usize = 3;
+/// Part of the evidence of a verdict from which on a difference is suspected.
+const SUSPICION_EVIDENCE: f64 = 0.5;
+/// Part of the least number of requests with which a difference is suspected.
+const SUSPICION_REQUESTS: f64 = 0.25;
 
 /// Reports of the batch, of the nodes that it is compared with, and of its own nodes before.
 pub(super) struct Sides<'a> {
@@ -63,6 +67,15 @@ impl<'a> Sides<'a> {
             needed: needed(names.len()),
             names: names.into_iter().map(String::as_str).collect(),
             min_requests: float(u64::try_from(min_requests).unwrap_or_default()),
+        }
+    }
+
+    /// The same sides, by which a difference is found with less evidence and fewer requests than a verdict needs.
+    pub(super) fn suspecting(self) -> Self {
+        Self {
+            needed: self.needed * SUSPICION_EVIDENCE,
+            min_requests: self.min_requests * SUSPICION_REQUESTS,
+            ..self
         }
     }
 

@@ -188,7 +188,8 @@ pub fn risks_page() -> String {
          moves no request; a route, an upstream or an agent that is gone and was used by none that stays; new \
          upstreams and agents that no route of before names. A new route for requests that were refused before is \
          `unlisted`. In a bundle, each file that is not part of the configuration and differs is \
-         `unlisted` too: it may be served, or be a certificate.\n\n\
+         `unlisted` too: it may be served, or be a certificate. One that renews a certificate, for the same names, is that \
+         alone.\n\n\
          The comparison is exact for hosts, paths, prefixes, methods, headers and query parameters. Paths of a \
          `path-regex` are sampled. A path with several readings (`//`, `;`, escaped separators) is not a case of its own: \
          it is refused where its readings lead to different routes. A reached limit of the comparison is `unlisted`. \

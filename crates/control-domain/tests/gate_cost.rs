@@ -1,0 +1,80 @@
+//! The cost of a gate's step with many nodes.
+#![expect(clippy::disallowed_methods, reason = "a test measures time")]
+
+use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict};
+use control_wire::{ConnectionTraffic, NodeId, RouteTraffic, Traffic};
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+const NODES: u32 = 2_000;
+const ROUTES: u32 = 20;
+/// A build with optimizations takes less than 50 ms on an idle machine; this is for one without, beside other work.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Counters of a node with every kind of count.
+fn traffic(number: u32) -> Traffic {
+    let routes = (0..ROUTES).map(|index| {
+        let requests = u64::from(1_000 + (number * 7 + index * 13) % 50);
+        let mut route = RouteTraffic {
+            requests,
+            errors: 2,
+            latency_us: Some(requests * 4_000),
+            bytes_out: Some(requests * 500),
+            ..RouteTraffic::default()
+        };
+        route.latency[2] = requests;
+        route
+            .statuses
+            .extend([(200, requests - 22), (404, 12), (302, 8), (500, 2)]);
+        route.reasons.extend([
+            ("route_not_found".to_owned(), 12),
+            ("timeout".to_owned(), 2),
+        ]);
+        route
+            .sizes
+            .extend((4..14).map(|class| (class, requests / 10)));
+        (format!("route-{index}"), route)
+    });
+    Traffic {
+        routes: routes.collect(),
+        connections: Some(ConnectionTraffic {
+            accepted: 2_000,
+            handshakes_completed: 900,
+            handshakes_failed: 3,
+        }),
+    }
+}
+
+#[test]
+fn a_step_with_two_thousand_nodes_is_short() {
+    let reports: Vec<Traffic> = (0..NODES).map(traffic).collect();
+    let (batch, rest) = reports.split_at(reports.len() / 2);
+    let (batch, rest) = (batch.to_vec(), rest.to_vec());
+    let began = Instant::now();
+    let mut compared = Comparison {
+        batch: Figures::default(),
+        rest: Figures::default(),
+    };
+    for (number, now) in (0..).zip(batch) {
+        compared.batch.add_switched(BatchNode {
+            node: NodeId(Uuid::from_u128(number)),
+            cpu_percent: 20.0,
+            sample: Some((20.0, Some(now.clone()))),
+            traffic: Some(now),
+            same_bundle: false,
+            has_reported: true,
+        });
+    }
+    for now in rest {
+        compared.rest.add(20.0, Some(now), None);
+    }
+    let verdict = Gate::DEFAULT.judge(&compared);
+    let suspicion = Gate::DEFAULT.suspicion(&compared);
+    let elapsed = began.elapsed();
+    println!(
+        "a step of the gate with {NODES} nodes of {ROUTES} routes: {} ms",
+        elapsed.as_millis()
+    );
+    assert_eq!((verdict, suspicion), (GateVerdict::Passed, None));
+    assert!(elapsed < LIMIT, "{elapsed:?}");
+}
