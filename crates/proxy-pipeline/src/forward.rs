@@ -7,6 +7,7 @@ pub(crate) mod destination;
 pub(crate) mod held_request;
 mod http1;
 mod http2;
+pub(crate) mod relayed;
 pub(crate) mod request_head;
 mod retry;
 pub(crate) mod shadow;
@@ -38,7 +39,7 @@ use proxy_errors::{Blame, Detail, Problem, Reason};
 use proxy_framing::RequestKind;
 use proxy_http1::keep_map;
 use proxy_plan::{RoutePlan, UpstreamPlan, UpstreamStates};
-use proxy_pool::{ExpectedResponse, ResponseBody};
+use proxy_pool::{ConnectError, ExpectedResponse, ResponseBody};
 use proxy_upstream::LoadBalancer;
 use request_head::Length;
 use std::rc::Rc;
@@ -151,15 +152,7 @@ impl Attempts<'_, '_> {
             } = match self.acquire(target).await {
                 Ok(acquired) => acquired,
                 Err(fault) => {
-                    let upstream = self.to.upstream;
-                    let label = upstream.targets.get(usize::from(target));
-                    let label = label.map_or("", |target| &target.label);
-                    let problem = connect_problem(&fault, &upstream.name, label);
-                    if problem.reason().blame() == Blame::Target {
-                        let worker = self.exchange.worker();
-                        reachability::failed(worker, upstream, target, &fault);
-                    }
-                    target = self.next_target(target, problem)?;
+                    target = self.after_failed_connect(target, &fault)?;
                     continue;
                 }
             };
@@ -209,6 +202,19 @@ impl Attempts<'_, '_> {
                 }
             }
         }
+    }
+
+    /// The target to connect to after `fault` of a connect to `target`, which is recorded.
+    fn after_failed_connect(&mut self, target: u16, fault: &ConnectError) -> Result<u16, Problem> {
+        let upstream = self.to.upstream;
+        let label = upstream.targets.get(usize::from(target));
+        let label = label.map_or("", |target| &target.label);
+        let problem = connect_problem(fault, &upstream.name, label);
+        if problem.reason().blame() == Blame::Target {
+            let worker = self.exchange.worker();
+            reachability::failed(worker, upstream, target, fault);
+        }
+        self.next_target(target, problem)
     }
 
     /// Start of the attempt. A pooled connection uses the start of the exchange: the difference is the

@@ -11,6 +11,7 @@ mod challenges;
 mod classify;
 mod client;
 mod client_auth;
+mod client_hello;
 mod close_notify;
 mod error;
 mod expiry;
@@ -32,6 +33,7 @@ pub use classify::{TlsFailure, VerifyFailure, classify, classify_io, io_error_te
 pub use client::own_listener::{days_left, own_listener_config};
 pub use client::{BadServerName, ClientTls, server_name};
 pub use client_auth::ClientAuthVerdict;
+pub use client_hello::{ClientHello, ClientHelloError, ClientHelloReader, MAX_CLIENT_HELLO_BYTES};
 pub use close_notify::send_close_notify;
 pub use error::{StapleError, TlsError, TlsWarning};
 pub use expiry::EXPIRY_WARNING;
