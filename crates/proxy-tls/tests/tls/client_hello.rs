@@ -3,6 +3,7 @@
 use proxy_tls::{ClientHello, ClientHelloError, ClientHelloReader, MAX_CLIENT_HELLO_BYTES};
 use rustls::client::{EchGreaseConfig, EchMode};
 use rustls::crypto::aws_lc_rs::{default_provider, hpke};
+use rustls::crypto::hpke::Hpke;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::sync::Arc;
