@@ -223,7 +223,7 @@ pub(crate) struct Explain {
     pub(crate) config: Option<PathBuf>,
     /// The method.
     pub(crate) method: String,
-    /// A path, or a URL with a host.
+    /// A path, or a URL with a host; of a relayed connection `tcp://address:port` or `tls://name:port`.
     pub(crate) url: String,
     /// A header field, as "Name: value". May be repeated.
     #[arg(short = 'H', long = "header", value_name = "FIELD")]

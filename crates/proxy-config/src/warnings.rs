@@ -24,7 +24,7 @@ pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
 }
 
 fn route_order(model: &Model, faults: &mut Diagnostics) {
-    let router = Router::new(model.routes.iter().map(Route::rule).collect());
+    let router = Router::new(model.rules());
     let listeners = model.listeners.iter();
     let listeners: Vec<&str> = listeners.map(|listener| &*listener.name).collect();
     let unreachable = router.unreachable(&listeners);
@@ -148,8 +148,28 @@ fn weights_of_zero(model: &Model, faults: &mut Diagnostics) {
 }
 
 fn plaintext_to_tls_ports(model: &Model, faults: &mut Diagnostics) {
-    let plain = |upstream: &&Upstream| upstream.tls.is_none();
-    for upstream in model.upstreams.iter().filter(plain) {
+    // The bytes of a client's TLS go there as they are.
+    let is_passed_on = |route: &&Route| {
+        let name = route.listeners.first();
+        let mut listeners = model.listeners.iter();
+        let listener = name.and_then(|name| listeners.find(|one| one.name == name.value));
+        listener.is_some_and(|listener| listener.protocol.is_relayed())
+    };
+    let passed: HashSet<usize> = model
+        .routes
+        .iter()
+        .filter(is_passed_on)
+        .filter_map(|route| match &route.service {
+            Service::Upstream(index) => Some(index.position()),
+            Service::Builtin(_)
+            | Service::Static(_)
+            | Service::Redirect(_)
+            | Service::Respond(_) => None,
+        })
+        .collect();
+    let plain =
+        |(index, upstream): &(usize, &Upstream)| upstream.tls.is_none() && !passed.contains(index);
+    for (_, upstream) in model.upstreams.iter().enumerate().filter(plain) {
         for target in upstream
             .targets
             .iter()

@@ -84,7 +84,8 @@ pub fn close_idle_pipes() {
 
 impl Pipe {
     /// An empty pipe; `None` at the thread's maximum, or if the kernel gives none.
-    pub(crate) fn take() -> Option<Self> {
+    #[must_use]
+    pub fn take() -> Option<Self> {
         let ends = PIPE_POOL.with_borrow_mut(PipePool::lend)?;
         Some(Self {
             ends: Some(ends),

@@ -53,7 +53,7 @@ pub struct Listener {
     pub access: Access,
     /// Timeouts of clients.
     pub timeouts: ListenerTimeouts,
-    /// TLS settings; present exactly when the protocol is `https`.
+    /// TLS settings; present exactly when the protocol is `https`, and where a `tcp` listener ends TLS.
     pub tls: Option<ListenerTls>,
 }
 
@@ -64,6 +64,21 @@ pub enum ListenerProtocol {
     Http,
     /// HTTP over TLS.
     Https,
+    /// Bytes of any protocol, relayed to an upstream; of TLS where the listener has a `tls` block.
+    Tcp,
+    /// TLS, relayed as it is to the upstream that its server name leads to.
+    TlsPassthrough,
+}
+
+impl ListenerProtocol {
+    /// Whether connections are relayed, without requests.
+    #[must_use]
+    pub const fn is_relayed(self) -> bool {
+        match self {
+            Self::Http | Self::Https => false,
+            Self::Tcp | Self::TlsPassthrough => true,
+        }
+    }
 }
 
 /// Treatment of paths that the proxy and an upstream could read differently. Paths without `//`,
@@ -166,6 +181,8 @@ impl fmt::Display for ListenerProtocol {
         f.write_str(match self {
             Self::Http => "http",
             Self::Https => "https",
+            Self::Tcp => "tcp",
+            Self::TlsPassthrough => "tls-passthrough",
         })
     }
 }

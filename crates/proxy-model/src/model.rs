@@ -13,6 +13,7 @@ use crate::place::Sources;
 use crate::route::Route;
 use crate::system::System;
 use crate::upstream::Upstream;
+use proxy_routing::Rule;
 
 /// A validated configuration. Immutable; a reload makes a new one.
 #[derive(Clone, Debug)]
@@ -54,6 +55,27 @@ impl Model {
     /// The upstream at `index`; `None` only for an index of another model.
     pub fn upstream(&self, index: UpstreamIndex) -> Option<&Upstream> {
         self.upstreams.get(index.position())
+    }
+
+    /// The rules of all routes, in their order. Where a listener relays connections, routes that name no
+    /// listener belong to the others: relayed connections take only routes that are written for them.
+    pub fn rules(&self) -> Vec<Rule> {
+        let mut rules: Vec<Rule> = self.routes.iter().map(Route::rule).collect();
+        let is_relayed = |listener: &&Listener| listener.protocol.is_relayed();
+        if !self.listeners.iter().any(|one| is_relayed(&one)) {
+            return rules;
+        }
+        let others = self.listeners.iter().filter(|one| !is_relayed(one));
+        let mut others: Vec<String> = others.map(|one| one.name.clone()).collect();
+        if others.is_empty() {
+            // No listener has this name, and no list stands for all listeners.
+            others.push(String::new());
+        }
+        for rule in rules.iter_mut().filter(|rule| rule.listeners.is_empty()) {
+            rule.listeners.clone_from(&others);
+            rule.has_implied_listeners = true;
+        }
+        rules
     }
 
     /// The agent at `index`; `None` only for an index of another model.

@@ -140,6 +140,7 @@ impl Route {
             id: self.id.clone(),
             priority: self.priority.value,
             listeners: values(&self.listeners),
+            has_implied_listeners: false,
             hosts: values(hosts),
             paths: values(paths),
             headers: values(headers),

@@ -18,6 +18,7 @@ use crate::worker::connection_info::{ConnectionInfo, RequestStream};
 use crate::worker::head_recording::HeadRecording;
 use crate::worker::plan_parts::Origin;
 use crate::worker::state::Worker;
+use bytes::Bytes;
 use http::header::{ACCEPT, HOST, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
@@ -28,7 +29,7 @@ use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Blame, Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
 use proxy_model::{HeaderEdits, RequestValues};
-use proxy_plan::{ListenerPlan, RequestHead, RoutePlan, UpstreamPlan};
+use proxy_plan::{ListenerPlan, RELAYED_METHOD, RequestHead, RoutePlan, UpstreamPlan};
 use proxy_pool::ConnectError;
 use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields, TargetMetrics};
 use std::rc::Rc;
@@ -123,6 +124,62 @@ impl Exchange {
             user: None,
             client_origin: None,
             accept: accept.flatten(),
+            stream,
+        }
+    }
+
+    /// A connection that is relayed: a head without fields and path, with the server name of the TLS handshake for a
+    /// host. It counts among the tunnels.
+    pub(crate) fn relayed(
+        worker: Rc<Worker>,
+        stream: RequestStream,
+        server_name: Option<&str>,
+    ) -> Self {
+        let active = worker.active();
+        let client = Rc::clone(&stream.client);
+        let mut request = Request::new(());
+        *request.method_mut() = Method::from_bytes(RELAYED_METHOD.as_bytes()).unwrap_or_default();
+        match server_name.and_then(|name| name.parse::<Uri>().ok()) {
+            Some(uri) => *request.uri_mut() = uri,
+            None => drop(request.extensions_mut().insert(RawTarget(Bytes::new()))),
+        }
+        let (head, ()) = request.into_parts();
+        let (head, access_head) =
+            InboundHead::read(head, |head| access_head(&worker, &active, head));
+        let began = worker.time.elapsed();
+        client.in_flight.set(client.in_flight.get() + 1);
+        client.requests.set(client.requests.get() + 1);
+        worker.metrics.tunnels.add(1);
+        worker.metrics.request(Protocol::Tcp);
+        let listener_index = client.listener.get();
+        let correlation_id = worker.ids.next(worker.time.unix(began));
+        let client_ip = client.peer.ip;
+        let completion = Box::new(CompletionGuard {
+            watch: worker.watch_reloads(),
+            worker,
+            origin: Origin::Plan(Rc::clone(&active)),
+            client,
+            record: ExchangeRecord {
+                access_head,
+                kind: ExchangeKind::Tunnel,
+                ..ExchangeRecord::new(began, correlation_id, Protocol::Tcp, client_ip)
+            },
+        });
+        Self {
+            head,
+            body: None,
+            is_grpc: false,
+            has_believed_claims: false,
+            agent_fields: Vec::new(),
+            completion,
+            active,
+            listener: listener_index,
+            forwarded: None,
+            service: ServiceForm::Unsaid,
+            edits: None,
+            user: None,
+            client_origin: None,
+            accept: None,
             stream,
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod destination;
 pub(crate) mod held_request;
 mod http1;
 mod http2;
+pub(crate) mod relayed;
 pub(crate) mod request_head;
 mod retry;
 pub(crate) mod shadow;
@@ -151,7 +152,7 @@ impl Attempts<'_, '_> {
             } = match self.acquire(target).await {
                 Ok(acquired) => acquired,
                 Err(fault) => {
-                    target = self.connect_failed(target, &fault)?;
+                    target = self.after_failed_connect(target, &fault)?;
                     continue;
                 }
             };
@@ -200,9 +201,9 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// Reports a target that cannot be connected; returns the target to try next.
+    /// The target to connect to after `fault` of a connect to `target`, which is recorded.
     #[cold]
-    fn connect_failed(&mut self, target: u16, fault: &ConnectError) -> Result<u16, Problem> {
+    fn after_failed_connect(&mut self, target: u16, fault: &ConnectError) -> Result<u16, Problem> {
         let upstream = self.to.upstream;
         let label = upstream.targets.get(usize::from(target));
         let label = label.map_or("", |target| &target.label);

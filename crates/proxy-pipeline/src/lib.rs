@@ -12,6 +12,7 @@ mod policy;
 mod agents;
 mod forward;
 mod local;
+mod relay;
 
 mod record;
 mod response;
@@ -35,6 +36,7 @@ pub use limits::route_limits::{RateBuckets, RateRule, RouteLimits};
 pub use limits::shared_limit::SharedLimit;
 pub use pipeline::handle;
 pub use record::error_log::log_connection_problem;
+pub use relay::{Relay, RelayStream, open_relay};
 pub use response::body::{Body, BodyError};
 pub use response::early_refusal::{UnreadRequest, refuse_unread};
 pub use response::interim::informational;

@@ -96,7 +96,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
 
 /// The route of the request, the service that answers it, and the time by which it must end.
 #[inline]
-fn decide<'p>(
+pub(crate) fn decide<'p>(
     exchange: &Exchange,
     active: &'p ActivePlan,
 ) -> Result<(&'p RoutePlan, Outcome<'p>, Option<Duration>), Problem> {
@@ -119,7 +119,7 @@ fn decide<'p>(
 /// Counts a request without a route against the limits on the rates of all requests and of its client.
 /// Returns the problem of the limit that it is over, else `problem`.
 #[cold]
-fn count_unrouted(exchange: &mut Exchange, problem: Problem) -> Problem {
+pub(crate) fn count_unrouted(exchange: &mut Exchange, problem: Problem) -> Problem {
     let index = exchange.active().unrouted();
     let counted = rate_limit::check(exchange, index, Stage::BeforeAgents);
     counted.err().unwrap_or(problem)

@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::route::RoutePlan;
 use crate::targets::TargetTransaction;
 use crate::upstream::UpstreamPlan;
-use proxy_model::{Model, Route};
+use proxy_model::Model;
 use proxy_routing::Router;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Plan {
             .collect();
         Self {
             generation,
-            router: Arc::new(Router::new(model.routes.iter().map(Route::rule).collect())),
+            router: Arc::new(Router::new(model.rules())),
             listeners: model.listeners.iter().map(ListenerPlan::compile).collect(),
             routes,
             upstreams,

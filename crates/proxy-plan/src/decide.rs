@@ -18,6 +18,10 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
+/// The method in the head of a relayed connection, which has no path, and the server name of its TLS handshake for
+/// a host.
+pub const RELAYED_METHOD: &str = "TCP";
+
 /// Maximum length of a path in logs, in bytes.
 const MAX_SHOWN_PATH_BYTES: usize = 200;
 

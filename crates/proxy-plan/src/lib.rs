@@ -37,7 +37,7 @@ pub use config_tests::drafts::draft_tests;
 pub use config_tests::failed_tests;
 pub use config_tests::live::{LiveTest, live_tests};
 pub use config_tests::recorded_drafts::draft_recorded_tests;
-pub use decide::{Choice, Decision, Outcome, RequestHead};
+pub use decide::{Choice, Decision, Outcome, RELAYED_METHOD, RequestHead};
 pub use diff::PlanDiff;
 pub use explain::{ExplainError, ExplainRequest, Explanation};
 pub use listener::ListenerPlan;

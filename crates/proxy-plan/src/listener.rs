@@ -2,7 +2,7 @@
 
 use crate::access::AccessPlan;
 use ipnet::IpNet;
-use proxy_model::{Listener, PathPolicy};
+use proxy_model::{Listener, ListenerProtocol, PathPolicy};
 use std::time::Duration;
 
 /// A listener's part in decisions and in the care for its connections.
@@ -14,6 +14,8 @@ use std::time::Duration;
 pub struct ListenerPlan {
     /// The listener's name.
     pub name: String,
+    /// Protocol of its connections.
+    pub protocol: ListenerProtocol,
     /// Index of the route for requests that match no route.
     pub default_route: Option<usize>,
     /// Networks of the peers with trusted forwarding headers.
@@ -55,6 +57,7 @@ impl ListenerPlan {
         let times = &listener.timeouts;
         Self {
             name: listener.name.clone(),
+            protocol: *listener.protocol,
             default_route: listener.default_route.map(|route| route.value.position()),
             trusted_proxies: listener
                 .trusted_proxies

@@ -4,7 +4,7 @@ use crate::agent::AgentPlan;
 use crate::listener::ListenerPlan;
 use crate::route::RoutePlan;
 use crate::upstream::UpstreamPlan;
-use proxy_model::{ListenerProtocol, Model};
+use proxy_model::Model;
 use proxy_routing::Router;
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Plan {
     /// Whether the connections of the listener with this index are encrypted.
     pub(crate) fn is_tls(&self, listener: usize) -> bool {
         let listener = self.model.listeners.get(listener);
-        listener.is_some_and(|listener| *listener.protocol == ListenerProtocol::Https)
+        listener.is_some_and(|listener| listener.tls.is_some())
     }
 
     /// The routes, in file order.

@@ -3,9 +3,11 @@
 use crate::stream_pair::StreamPair;
 use crate::tls_stream::UpstreamTlsStream;
 use proxy_http1::{Pipe, SpliceTo};
+use rustix::net::sockopt::set_socket_linger;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -29,6 +31,19 @@ impl UpstreamStream {
             Self::Tls(stream) => stream.0.get_ref().1.alpn_protocol() == Some(b"h2"),
             Self::Stream(_) => false,
         }
+    }
+
+    /// Makes drop reset the connection instead of closing it. A stream of a shared connection is closed.
+    ///
+    /// # Errors
+    /// Those of setting a socket option.
+    pub fn abort(&self) -> io::Result<()> {
+        let socket = match self {
+            Self::Tcp(stream) => stream,
+            Self::Tls(stream) => stream.0.get_ref().0,
+            Self::Stream(_) => return Ok(()),
+        };
+        Ok(set_socket_linger(socket, Some(Duration::ZERO))?)
     }
 }
 

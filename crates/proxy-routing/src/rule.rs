@@ -26,6 +26,8 @@ pub struct Rule {
     pub priority: i32,
     /// Names of listeners, of which the request must have come to one.
     pub listeners: Vec<String>,
+    /// `listeners` are all those of the rule's protocol, and not written: they have no part in the precedence.
+    pub has_implied_listeners: bool,
     /// Hosts, of which the request must have one.
     pub hosts: Vec<HostPattern>,
     /// Paths, of which the request must have one.
@@ -47,6 +49,7 @@ impl Rule {
             id: id.into(),
             priority: DEFAULT_PRIORITY,
             listeners: Vec::new(),
+            has_implied_listeners: false,
             hosts: Vec::new(),
             paths: Vec::new(),
             headers: Vec::new(),
@@ -103,9 +106,14 @@ impl Rule {
         narrow(self.single_conditions() + self.headers.len() + self.query_params.len())
     }
 
+    /// Whether listeners are a written condition.
+    pub(crate) fn names_listeners(&self) -> bool {
+        !self.listeners.is_empty() && !self.has_implied_listeners
+    }
+
     /// Number of the kinds of conditions that count once however many there are.
     fn single_conditions(&self) -> usize {
-        usize::from(!self.listeners.is_empty()) + usize::from(!self.methods.is_empty())
+        usize::from(self.names_listeners()) + usize::from(!self.methods.is_empty())
     }
 
     /// Without repeated conditions, which would count twice.

@@ -12,6 +12,7 @@ pub(crate) mod overload;
 pub(crate) mod preface;
 pub(crate) mod proxy_protocol;
 pub(crate) mod ready_connection;
+pub(crate) mod relay;
 pub(crate) mod settings;
 pub(crate) mod timeout;
 pub(crate) mod tls_stream;

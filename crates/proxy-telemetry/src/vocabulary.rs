@@ -9,6 +9,8 @@ pub enum Protocol {
     Http11,
     /// HTTP/2.
     Http2,
+    /// A relayed connection.
+    Tcp,
 }
 
 /// The decision of an agent.
@@ -26,7 +28,7 @@ pub enum AgentDecision {
 
 impl Protocol {
     /// Every protocol, in the order of [`Self::index`].
-    pub const ALL: [Self; 3] = [Self::Http10, Self::Http11, Self::Http2];
+    pub const ALL: [Self; 4] = [Self::Http10, Self::Http11, Self::Http2, Self::Tcp];
 
     /// The name in labels and log records.
     pub const fn name(self) -> &'static str {
@@ -34,6 +36,7 @@ impl Protocol {
             Self::Http10 => "HTTP/1.0",
             Self::Http11 => "HTTP/1.1",
             Self::Http2 => "HTTP/2",
+            Self::Tcp => "TCP",
         }
     }
 

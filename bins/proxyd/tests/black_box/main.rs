@@ -45,6 +45,7 @@ mod pools;
 mod predecessors;
 mod reachability;
 mod recording;
+mod relays;
 mod reload;
 mod settings;
 mod shadow;

@@ -1,6 +1,8 @@
 //! Each file of `examples/configs` with real requests; the quickstart has a suite of its own.
 
-use crate::support::{Authority, BINARY, GrpcService, Plain, TlsClient, caller, live, ready};
+use crate::support::{
+    Authority, BINARY, GrpcService, Plain, TlsClient, TlsUpstream, caller, greeting, live, ready,
+};
 use bytes::Bytes;
 use proxy_model::registry::{self, Presence};
 use proxy_testkit::{
@@ -20,10 +22,11 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// The files, in the order of their tests.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "quickstart.kdl",
     "tls.kdl",
     "acme.kdl",
+    "relays.kdl",
     "single-page-app.kdl",
     "websocket-grpc.kdl",
     "health-and-breakers.kdl",
@@ -131,6 +134,40 @@ fn a_site_redirects_while_its_certificate_is_not_there_yet() {
         let client = TlsClient::trusting(&Authority::new("root"));
         let refused = client.try_connect(proxyd.addresses()[1], "www.example.com");
         assert!(refused.await.is_err());
+    });
+}
+
+#[test]
+fn a_database_and_servers_that_end_tls_are_relayed_to() {
+    let database = Upstream::saying("the database");
+    let authority = Authority::new("root");
+    let server = |name| TlsUpstream::start(greeting(&authority.issue(&[name]), None, &[]));
+    let (mail, sites) = (server("mail.example.com"), server("shop.example.com"));
+    let proxyd = Example::read("relays.kdl")
+        .with(
+            "127.0.0.1:5432\"\n        protocol",
+            &format!("{FREE}\"\n        protocol"),
+        )
+        .with("0.0.0.0:443", &FREE)
+        .with("10.0.0.11:5432", &database.address())
+        .with("target \"10.0.0.12:5432\"", &"")
+        .with("10.0.0.21:993", &mail.address)
+        .with("10.0.0.31:443", &sites.address)
+        .with("target \"10.0.0.32:443\"", &"")
+        .start();
+    let [raw, tls] = proxyd.addresses() else {
+        panic!("{:?}", proxyd.addresses());
+    };
+
+    let answer = RawClient::connect(*raw).ask(get("/", &[]));
+    assert_eq!(answer.text(), "the database");
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        for (name, server) in [("mail.example.com", &mail), ("shop.example.com", &sites)] {
+            let mut connection = client.connect(*tls, name).await;
+            assert_eq!(connection.get(name, "/").await.0, 200);
+            assert_eq!(server.greeting().server_name.as_deref(), Some(name));
+        }
     });
 }
 

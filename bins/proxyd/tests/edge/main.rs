@@ -37,6 +37,7 @@ mod tls_clients;
 mod tls_faults;
 mod tls_listener;
 mod tls_proxy_protocol;
+mod tls_relays;
 mod tls_staples;
 mod tls_upstreams;
 mod unix_sockets;

@@ -88,7 +88,7 @@ fn field(error: &ExplainError) -> &'static str {
         ExplainError::Header(_) | ExplainError::TwoHosts | ExplainError::ContentLength(_) => {
             "headers"
         }
-        ExplainError::Listener { .. } => "listener",
+        ExplainError::Listener { .. } | ExplainError::Protocol { .. } => "listener",
     }
 }
 

@@ -104,7 +104,14 @@ fn contradiction(
             h2c.place(),
             "`h2c` is HTTP/2 without TLS; an `https` listener speaks HTTP/2 by ALPN",
         )),
-        (ListenerProtocol::Https, true, false) | (ListenerProtocol::Http, false, _) => None,
+        (ListenerProtocol::TlsPassthrough, true, _) => Some((
+            protocol.place(),
+            "a `tls-passthrough` listener has no `tls` block; where TLS ends here, write \
+             `protocol \"tcp\"`",
+        )),
+        (ListenerProtocol::Https, true, false)
+        | (ListenerProtocol::Http | ListenerProtocol::TlsPassthrough, false, _)
+        | (ListenerProtocol::Tcp, _, _) => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The top level of a configuration: its blocks, decoded in the order in which they refer to each
 //! other.
 
+mod relays;
 mod work;
 
 use super::agents::{agent, check_upstreams};
@@ -54,6 +55,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     no_default_route_elsewhere(d, &model);
     check_upstreams(d, &model);
     no_https_test_without_tls(d, &model);
+    relays::check(d, &model);
     work::check(d, &model);
     model
 }

@@ -18,6 +18,16 @@ const MONTH: Duration = Duration::from_hours(24 * 30);
 const PROTOCOLS: &[Meaning<ListenerProtocol>] = &[
     word("http", ListenerProtocol::Http, "HTTP without TLS"),
     word("https", ListenerProtocol::Https, "HTTP over TLS"),
+    word(
+        "tcp",
+        ListenerProtocol::Tcp,
+        "bytes of any protocol, relayed to an upstream; with a `tls` block TLS ends here",
+    ),
+    word(
+        "tls-passthrough",
+        ListenerProtocol::TlsPassthrough,
+        "TLS, relayed as it is to the upstream that its server name leads to",
+    ),
 ];
 
 pub(super) const PATH_POLICIES: &[Meaning<PathPolicy>] = &[
@@ -59,7 +69,9 @@ settings! {
         text("listeners.listener.address", "an address to listen on", "0.0.0.0:8080", address)
         .names(MachinePart::LocalAddress)
         .enforced("proxy-server", "listeners_of_one_address_stay_apart");
-    /// Protocol of the listener's connections.
+    /// Protocol of the listener's connections. `tcp` and `tls-passthrough` relay connections: routes
+    /// lead there only if their `listeners` name the listener, and have no conditions but `host`,
+    /// which is the server name of the TLS handshake.
     PROTOCOL: Choice<ListenerProtocol>, Given<ListenerProtocol> =
         choice("listeners.listener.protocol", PROTOCOLS)
             .or(ListenerProtocol::Http)

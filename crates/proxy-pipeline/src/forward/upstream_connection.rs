@@ -88,7 +88,7 @@ impl Attempts<'_, '_> {
 
     /// A new connection to `first`, or to another address of the same name that connects first. Addresses
     /// that fail meanwhile count as failed targets.
-    async fn dial(&self, first: Candidate) -> Result<(Dialed, TargetId), ConnectError> {
+    pub(super) async fn dial(&self, first: Candidate) -> Result<(Dialed, TargetId), ConnectError> {
         let others = self.other_addresses(first.position);
         let other = |target| {
             let mut candidate = self.candidate(target).ok()?;
@@ -147,7 +147,7 @@ impl Attempts<'_, '_> {
     }
 
     /// `target` without a permit, with the settings for this request's connection.
-    fn candidate(&self, target: u16) -> Result<Candidate, ConnectError> {
+    pub(super) fn candidate(&self, target: u16) -> Result<Candidate, ConnectError> {
         let (plan, settings) = self.settings(target)?;
         Ok(Candidate {
             position: target,
@@ -249,7 +249,7 @@ impl Attempts<'_, '_> {
     }
 
     /// A permit for a shared connection.
-    async fn permit(
+    pub(super) async fn permit(
         &self,
         limit: &Arc<ConnectionLimit>,
         timeout: Duration,

@@ -1,7 +1,7 @@
 //! A request to be explained, as given by operators and programs.
 
 use super::explanation::Explanation;
-use crate::decide::RequestHead;
+use crate::decide::{RELAYED_METHOD, RequestHead};
 use crate::plan::Plan;
 use crate::upstream_states::UpstreamStates;
 use http::header::{CONTENT_LENGTH, HOST};
@@ -16,7 +16,8 @@ use std::time::Duration;
 pub struct ExplainRequest {
     /// The method, in upper case.
     pub method: String,
-    /// A path with or without a query, or an absolute `http` or `https` URL.
+    /// A path with or without a query, or an absolute `http` or `https` URL; for a relayed connection
+    /// `tcp://address:port`, or `tls://server-name:port`.
     pub url: String,
     /// Header fields. A `Host` here has precedence over the URL's.
     pub headers: Vec<(String, String)>,
@@ -34,7 +35,7 @@ pub enum ExplainError {
     #[error("`{0}` is not a method")]
     Method(String),
     /// The URL is neither a path nor an absolute URL.
-    #[error("`{0}` is neither a path that begins with `/` nor an http or https URL")]
+    #[error("`{0}` is neither a path that begins with `/` nor an http, https, tcp or tls URL")]
     Url(String),
     /// A header is not `Name: value`.
     #[error("`{0}` is not a header; write `Name: value`")]
@@ -45,6 +46,16 @@ pub enum ExplainError {
     /// `Content-Length` is not a number.
     #[error("`{0}` is not a content length")]
     ContentLength(String),
+    /// The listener does not speak what the URL says.
+    #[error("listener `{name}` has the protocol `{protocol}`; write `{write}`")]
+    Protocol {
+        /// The listener's name.
+        name: String,
+        /// Its protocol.
+        protocol: ListenerProtocol,
+        /// The form of a URL that it takes.
+        write: &'static str,
+    },
     /// No listener has this name.
     #[error("there is no listener `{name}`; there are: {}", known.join(", "))]
     Listener {
@@ -58,10 +69,47 @@ pub enum ExplainError {
 /// A parsed URL.
 #[derive(Debug)]
 struct Parts {
-    protocol: Option<ListenerProtocol>,
+    scheme: Option<Scheme>,
     authority: String,
-    // `None` for `CONNECT`.
+    // `None` for `CONNECT`, and for a relayed connection.
     target: Option<PathAndQuery>,
+}
+
+/// The scheme of a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Http,
+    Https,
+    /// A connection that is relayed.
+    Tcp,
+    /// A connection that is relayed by the server name of its TLS handshake.
+    Tls,
+}
+
+impl Scheme {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text.to_ascii_lowercase().as_str() {
+            "http" => Self::Http,
+            "https" => Self::Https,
+            "tcp" => Self::Tcp,
+            "tls" => Self::Tls,
+            _ => return None,
+        })
+    }
+
+    /// Whether connections to the listener have it.
+    fn is_of(self, listener: &Listener) -> bool {
+        self == match *listener.protocol {
+            ListenerProtocol::Http => Self::Http,
+            ListenerProtocol::Https => Self::Https,
+            ListenerProtocol::Tcp if listener.tls.is_none() => Self::Tcp,
+            ListenerProtocol::Tcp | ListenerProtocol::TlsPassthrough => Self::Tls,
+        }
+    }
+
+    fn is_relayed(self) -> bool {
+        matches!(self, Self::Tcp | Self::Tls)
+    }
 }
 
 impl ExplainRequest {
@@ -127,11 +175,15 @@ impl ExplainRequest {
             .map_err(|_| ExplainError::Method(method.clone()))?;
         let parts = Parts::read(url, &method)?;
         let headers = read_headers(headers)?;
+        let listener = listener_position(plan, listener.as_deref(), &parts)?;
+        let method = match parts.scheme {
+            Some(Scheme::Tcp | Scheme::Tls) => relayed_method(),
+            Some(Scheme::Http | Scheme::Https) | None => method,
+        };
         let host = match headers.get(HOST) {
             Some(host) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
-            None => parts.authority.clone(),
+            None => parts.host(),
         };
-        let listener = listener_position(plan, listener.as_deref(), &parts)?;
         let head = RequestHead {
             listener,
             method: &method,
@@ -153,28 +205,34 @@ impl Parts {
         let target = |text: &str| text.parse::<PathAndQuery>().map_err(|_| fault());
         if *method == Method::CONNECT {
             return Ok(Self {
-                protocol: None,
+                scheme: None,
                 authority: url.to_owned(),
                 target: None,
             });
         }
         if url.starts_with('/') || url == "*" {
             return Ok(Self {
-                protocol: None,
+                scheme: None,
                 authority: String::new(),
                 target: Some(target(url)?),
             });
         }
         let (scheme, rest) = url.split_once("://").ok_or_else(fault)?;
-        let protocol = match scheme.to_ascii_lowercase().as_str() {
-            "http" => ListenerProtocol::Http,
-            "https" => ListenerProtocol::Https,
-            _ => return Err(fault()),
-        };
+        let scheme = Scheme::parse(scheme).ok_or_else(fault)?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(end);
         if authority.is_empty() {
             return Err(fault());
+        }
+        if scheme.is_relayed() {
+            if !matches!(rest, "" | "/") {
+                return Err(fault());
+            }
+            return Ok(Self {
+                scheme: Some(scheme),
+                authority: authority.to_owned(),
+                target: None,
+            });
         }
         let rest = if rest.starts_with('/') {
             target(rest)?
@@ -182,7 +240,7 @@ impl Parts {
             target(&format!("/{rest}"))?
         };
         Ok(Self {
-            protocol: Some(protocol),
+            scheme: Some(scheme),
             authority: authority.to_owned(),
             target: Some(rest),
         })
@@ -190,13 +248,34 @@ impl Parts {
 
     /// The port that a client would connect to, if the URL determines it.
     fn port(&self) -> Option<u16> {
-        let default = match self.protocol? {
-            ListenerProtocol::Http => 80,
-            ListenerProtocol::Https => 443,
+        let default = match self.scheme? {
+            Scheme::Http => Some(80),
+            Scheme::Https | Scheme::Tls => Some(443),
+            Scheme::Tcp => None,
         };
         let host = proxy_routing::normal_host(&self.authority).ok()?;
-        Some(host.port.unwrap_or(default))
+        host.port.or(default)
     }
+
+    /// The host that routes are matched against: of a relayed connection the server name, which none has without
+    /// TLS, and which is no address. [RFC 6066 §3]
+    fn host(&self) -> String {
+        let name = || {
+            let host = proxy_routing::normal_host(&self.authority).ok()?.name;
+            let is_address = host.starts_with('[') || host.parse::<IpAddr>().is_ok();
+            (!is_address).then(|| host.into_owned())
+        };
+        match self.scheme {
+            Some(Scheme::Tcp) => String::new(),
+            Some(Scheme::Tls) => name().unwrap_or_default(),
+            Some(Scheme::Http | Scheme::Https) | None => self.authority.clone(),
+        }
+    }
+}
+
+/// The method of relayed connections in explanations and logs.
+fn relayed_method() -> Method {
+    Method::from_bytes(RELAYED_METHOD.as_bytes()).unwrap_or_default()
 }
 
 fn read_headers(pairs: &[(String, String)]) -> Result<HeaderMap, ExplainError> {
@@ -239,22 +318,47 @@ fn listener_position(
     parts: &Parts,
 ) -> Result<usize, ExplainError> {
     let listeners = &plan.model().listeners;
+    let is_relayed = parts.scheme.is_some_and(Scheme::is_relayed);
     if let Some(name) = name {
         let position = listeners.iter().position(|listener| listener.name == name);
-        return position.ok_or_else(|| ExplainError::Listener {
+        let position = position.ok_or_else(|| ExplainError::Listener {
             name: name.to_owned(),
             known: listeners
                 .iter()
                 .map(|listener| listener.name.clone())
                 .collect(),
-        });
+        })?;
+        let named = listeners.get(position);
+        return match named.filter(|named| named.protocol.is_relayed() != is_relayed) {
+            Some(named) => Err(other_protocol(named)),
+            None => Ok(position),
+        };
     }
-    let speaks = |listener: &Listener| parts.protocol == Some(*listener.protocol);
+    let speaks = |listener: &Listener| parts.scheme.is_some_and(|scheme| scheme.is_of(listener));
     let at_port = |listener: &Listener| match &*listener.address {
         BindAddress::Tcp(address) => parts.port() == Some(address.port()),
         BindAddress::Unix(_) => false,
     };
     let exact = listeners.iter().position(|one| speaks(one) && at_port(one));
     let position = exact.or_else(|| listeners.iter().position(speaks));
-    Ok(position.unwrap_or_default())
+    let takes = |listener: &&Listener| listener.protocol.is_relayed() == is_relayed;
+    let first = listeners.iter().position(|one| takes(&one));
+    match (position.or(first), listeners.first()) {
+        (None, Some(other)) => Err(other_protocol(other)),
+        (position, _) => Ok(position.unwrap_or_default()),
+    }
+}
+
+/// The fault of a URL that does not lead to `listener`.
+fn other_protocol(listener: &Listener) -> ExplainError {
+    ExplainError::Protocol {
+        name: listener.name.clone(),
+        protocol: *listener.protocol,
+        write: match *listener.protocol {
+            ListenerProtocol::Http => "http://host/path",
+            ListenerProtocol::Https => "https://host/path",
+            ListenerProtocol::Tcp if listener.tls.is_none() => "tcp://address:port",
+            ListenerProtocol::Tcp | ListenerProtocol::TlsPassthrough => "tls://server-name:port",
+        },
+    }
 }

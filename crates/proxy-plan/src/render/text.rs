@@ -78,7 +78,10 @@ fn placed(named: &Named) -> String {
 
 fn request(facts: &mut Table<2>, host: &Text, path: &Text, client_ip: Option<IpAddr>) {
     facts.row(["host", &both(host)]);
-    facts.row(["path", &both(path)]);
+    // A relayed connection has none.
+    if !path.sent.is_empty() || path.seen.is_none() {
+        facts.row(["path", &both(path)]);
+    }
     if let Some(ip) = client_ip {
         facts.row(["client", &ip.to_string()]);
     }

@@ -83,7 +83,7 @@ fn outranks(high_at: usize, high: &Rule, low_at: usize, low: &Rule) -> bool {
     let has_path_alone = low.paths.is_empty() && !high.paths.is_empty();
     has_path_alone
         || high_at < low_at
-            && (low.listeners.is_empty() || !high.listeners.is_empty())
+            && (!low.names_listeners() || high.names_listeners())
             && (low.methods.is_empty() || !high.methods.is_empty())
             && has_all(&high.headers, &low.headers)
             && has_all(&high.query_params, &low.query_params)

@@ -75,6 +75,7 @@ pub(crate) async fn accept_tls(
     Ok(Negotiated {
         version,
         session: Some(session),
+        server_name: None,
         transport: ClientStream::Tls(Box::new(ClientTlsStream::new(stream))),
         early: Bytes::new(),
     })
@@ -88,6 +89,22 @@ fn version_name(version: ProtocolVersion) -> Option<&'static str> {
 }
 
 impl HandshakeError {
+    /// The same of a listener that relays connections, which has no responses.
+    fn without_answer(self) -> Self {
+        match self {
+            Self::Plaintext(_) => Self::Io(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "no tls on a tls listener",
+            )),
+            Self::TooManyOfClient(full, _) => Self::TooManyOfClient(full, None),
+            Self::NothingSent
+            | Self::Io(_)
+            | Self::BadProxyHeader(_)
+            | Self::TimedOut(_)
+            | Self::Validated => self,
+        }
+    }
+
     /// Counts and logs the failure; a client that sends HTTP gets an HTTP response.
     pub(crate) async fn report(
         self,
@@ -96,7 +113,12 @@ impl HandshakeError {
         settings: &ConnectionSettings,
         timeout: ConnectionDeadline<'_>,
     ) {
-        let problem = match self {
+        let error = if settings.protocol.is_relayed() {
+            self.without_answer()
+        } else {
+            self
+        };
+        let problem = match error {
             Self::NothingSent | Self::Validated => return,
             Self::TimedOut(time) => timeout_problem(Timer::Handshake, time),
             Self::BadProxyHeader(why) => {

@@ -18,6 +18,8 @@ pub(crate) struct Negotiated {
     pub(crate) version: HttpVersion,
     pub(crate) session: Option<TlsSession>,
     pub(crate) transport: ClientStream,
+    /// The server name of a TLS handshake that is passed through.
+    pub(crate) server_name: Option<Box<str>>,
     /// Input that was read for the detection.
     pub(crate) early: Bytes,
 }
@@ -28,6 +30,7 @@ impl Negotiated {
         Self {
             version: HttpVersion::Http1,
             session: None,
+            server_name: None,
             transport: ClientStream::Plain(stream),
             early: Bytes::new(),
         }

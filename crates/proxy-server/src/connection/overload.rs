@@ -55,7 +55,7 @@ pub(crate) fn reject(
         let client = Rc::new(ConnectionInfo::new(listener, peer, true, terms));
         let deadline = Rc::<Deadline>::default();
         let entry = worker.timers.register(Rc::clone(&deadline));
-        if settings.tls.is_some() || settings.proxy_protocol {
+        if settings.has_no_cheap_response() {
             // A response would require a handshake or a PROXY header, which is the expensive part.
             log_connection_problem(&worker, &client, &problem);
             return;

@@ -5,7 +5,7 @@ use crate::connection::http2::task_pool::TaskPool;
 use ipnet::IpNet;
 use proxy_clock::Tick;
 use proxy_framing::HeadLimits;
-use proxy_model::Limits;
+use proxy_model::{Limits, ListenerProtocol};
 use proxy_pipeline::ConnectionTerms;
 use proxy_plan::ListenerPlan;
 use proxy_tls::{ClientAuth, ServerTls, ServerTlsSettings};
@@ -31,6 +31,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) h2c: bool,
     /// A connection begins with a PROXY protocol header.
     pub(crate) proxy_protocol: bool,
+    /// Protocol of the connections.
+    pub(crate) protocol: ListenerProtocol,
     pub(crate) tls: Option<Arc<ServerTls>>,
     pub(crate) handshake_time: Duration,
     pub(crate) header_time: Duration,
@@ -46,6 +48,7 @@ pub(crate) struct ConnectionSettings {
 /// conditions than their listener's current ones are retired.
 #[derive(Debug, PartialEq, Eq)]
 struct Conditions {
+    protocol: ListenerProtocol,
     tls: Option<TlsConditions>,
     h2c: bool,
     proxy_protocol: bool,
@@ -65,7 +68,12 @@ type TlsConditions = (ServerTlsSettings, Option<[u8; 32]>);
 impl ConnectionSettings {
     /// Whether a new connection may be other than plain HTTP/1.x from its first byte.
     pub(crate) fn needs_negotiation(&self) -> bool {
-        self.tls.is_some() || self.h2c || self.proxy_protocol
+        self.tls.is_some() || self.h2c || self.proxy_protocol || self.protocol.is_relayed()
+    }
+
+    /// Whether a connection that is rejected at its accept can get no response, or only an expensive one.
+    pub(crate) fn has_no_cheap_response(&self) -> bool {
+        self.tls.is_some() || self.proxy_protocol || self.protocol.is_relayed()
     }
 
     pub(crate) fn new(
@@ -87,6 +95,7 @@ impl ConnectionSettings {
             max_section_bytes: http2_settings::max_section_bytes(limits),
             h2c: listener.h2c,
             proxy_protocol: listener.proxy_protocol,
+            protocol: listener.protocol,
             tls,
             handshake_time: listener.handshake_time,
             header_time: listener.header_time,
@@ -131,6 +140,7 @@ fn conditions(
 ) -> Conditions {
     let ListenerPlan {
         name: _,
+        protocol,
         access: _,
         default_route: _,
         trusted_proxies,
@@ -150,6 +160,7 @@ fn conditions(
         max_requests_per_connection,
     } = listener;
     Conditions {
+        protocol: *protocol,
         tls: tls.map(|tls| (tls.settings().clone(), tls.client_authority())),
         h2c: *h2c,
         proxy_protocol: *proxy_protocol,

@@ -5,8 +5,8 @@ use crate::config::delivery::PrivateKeys;
 use proxy_acme::Storage;
 use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{
-    Acme, AcmeChallenge, Certificate, ClientAuth, ClientAuthMode, ListenerTls, Target, Upstream,
-    UpstreamProtocol, UpstreamTls,
+    Acme, AcmeChallenge, Certificate, ClientAuth, ClientAuthMode, ListenerProtocol, ListenerTls,
+    Target, Upstream, UpstreamProtocol, UpstreamTls,
 };
 use proxy_tls::{
     Alpn, CertificateSource, ChallengeCertificates, ClientTlsSettings, ServerTlsSettings,
@@ -16,7 +16,7 @@ use rustls_pki_types::ServerName;
 
 /// The settings of a listener.
 pub(super) fn listener_settings(
-    tls: &ListenerTls,
+    (tls, protocol): (&ListenerTls, ListenerProtocol),
     keys: &PrivateKeys,
     challenges: &ChallengeCertificates,
 ) -> ServerTlsSettings {
@@ -44,7 +44,8 @@ pub(super) fn listener_settings(
         min_version: version(min_version.value),
         max_version: version(max_version.value),
         client_auth: asked(client_auth.as_ref()),
-        alpn: if offered.is_empty() {
+        // The protocol of relayed bytes is unknown.
+        alpn: if offered.is_empty() && !protocol.is_relayed() {
             vec![Alpn::H2, Alpn::Http1]
         } else {
             offered

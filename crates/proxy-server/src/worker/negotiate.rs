@@ -10,9 +10,10 @@ use crate::connection::negotiated::{HttpVersion, Negotiated};
 use crate::connection::ready_connection::{ConnectionGuard, ReadyConnection};
 use crate::connection::settings::ConnectionSettings;
 use crate::connection::timeout::ConnectionDeadline;
-use crate::connection::{http2, preface, proxy_protocol};
+use crate::connection::{http2, preface, proxy_protocol, relay};
 use ipnet::IpNet;
 use proxy_clock::{Deadline, Tick, Timer};
+use proxy_model::ListenerProtocol;
 use proxy_pipeline::{ActivePlan, ConnectionInfo, Peer, Worker, must_close_idle};
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -54,6 +55,7 @@ impl Accepted {
         let Negotiated {
             version,
             session,
+            server_name: _,
             transport,
             early,
         } = negotiated;
@@ -83,6 +85,10 @@ async fn negotiate(mut accepted: Accepted, mut stream: ClientSocket) {
         Err(error) => Err(error),
     };
     match negotiated {
+        Ok(mut negotiated) if accepted.settings.protocol.is_relayed() => {
+            let server_name = negotiated.server_name.take();
+            relay::serve(accepted.into_ready(negotiated), server_name);
+        }
         Ok(negotiated) if negotiated.version == HttpVersion::Http1 => {
             serve_http1(accepted.into_ready(negotiated));
         }
@@ -209,6 +215,9 @@ async fn establish(
     let settings = &accepted.settings;
     let (timer, time) = match settings.tls {
         Some(_) => (Timer::Handshake, settings.handshake_time),
+        None if settings.protocol == ListenerProtocol::TlsPassthrough => {
+            (Timer::Handshake, settings.handshake_time)
+        }
         None if settings.h2c => (Timer::RequestHeader, settings.header_time),
         None => return Ok(Negotiated::plain_http1(stream)),
     };
@@ -216,6 +225,9 @@ async fn establish(
         let first = await_first_byte(accepted, &stream).await?;
         match &accepted.settings.tls {
             Some(tls) => handshake::accept_tls(&worker, tls, (stream, first)).await,
+            None if accepted.settings.protocol == ListenerProtocol::TlsPassthrough => {
+                relay::read_hello(stream).await
+            }
             None if accepted.settings.h2c => read_preface(stream).await,
             None => Ok(Negotiated::plain_http1(stream)),
         }
@@ -234,6 +246,7 @@ async fn read_preface(mut stream: ClientSocket) -> Result<Negotiated, HandshakeE
     Ok(Negotiated {
         version,
         session: None,
+        server_name: None,
         transport: ClientStream::Plain(stream),
         early,
     })

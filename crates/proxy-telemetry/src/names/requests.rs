@@ -70,7 +70,7 @@ pub const ACTIVE_REQUESTS: Metric = Metric::gauge(
 pub const TUNNELS: Metric = Metric::gauge(
     "proxy_tunnels",
     &[],
-    "Open tunnels: exchanges that have switched protocols, such as WebSocket.",
+    "Open tunnels: exchanges that have switched protocols, such as WebSocket, and relayed connections.",
     workers::tunnels,
 );
 /// Requests that a reload has outlived.

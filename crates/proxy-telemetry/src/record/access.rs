@@ -151,6 +151,7 @@ impl AccessRecord<'_> {
             Protocol::Http10 => ",\"protocol\":\"HTTP/1.0\"",
             Protocol::Http11 => ",\"protocol\":\"HTTP/1.1\"",
             Protocol::Http2 => ",\"protocol\":\"HTTP/2\"",
+            Protocol::Tcp => ",\"protocol\":\"TCP\"",
         });
         line.optional(",\"reason\":\"", self.reason);
         line.optional(",\"error_type\":\"", self.error_type);
@@ -193,6 +194,7 @@ impl AccessRecord<'_> {
             Protocol::Http10 => " HTTP/1.0\" ",
             Protocol::Http11 => " HTTP/1.1\" ",
             Protocol::Http2 => " HTTP/2.0\" ",
+            Protocol::Tcp => " TCP\" ",
         });
         digits::push(line.0, u64::from(self.status));
         line.number(" ", self.bytes_out);

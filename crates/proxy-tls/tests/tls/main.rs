@@ -6,6 +6,7 @@
 )]
 
 mod client_auth;
+mod client_hello;
 mod expiry;
 mod load;
 mod obtained;

@@ -1,0 +1,382 @@
+//! Connections that are relayed: listeners with `protocol "tcp"` and `"tls-passthrough"`.
+
+use crate::support::{BINARY, Binary};
+use proxy_testkit::{End, Launcher, Proxyd, RawClient, Record, Reload, Upstream, closed_port, get};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+/// A server that runs `script` for each connection. Its threads end with their connections.
+fn server(script: impl Fn(TcpStream) + Send + Clone + 'static) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (script, Ok(stream)) = (script.clone(), stream) else {
+                return;
+            };
+            thread::spawn(move || script(stream));
+        }
+    });
+    address
+}
+
+/// A server that returns each byte, and at the end of its client's bytes ends too.
+fn echo() -> SocketAddr {
+    server(|mut stream| {
+        let mut writer = stream.try_clone().unwrap();
+        drop(std::io::copy(&mut stream, &mut writer));
+    })
+}
+
+/// A server that names itself first, then returns each byte.
+fn named(name: &'static str) -> SocketAddr {
+    server(move |mut stream| {
+        drop(stream.write_all(name.as_bytes()));
+        let mut writer = stream.try_clone().unwrap();
+        drop(std::io::copy(&mut stream, &mut writer));
+    })
+}
+
+/// A configuration with one listener that relays to `targets`.
+fn kdl(listener: &str, route: &str, targets: &[SocketAddr], top: &str) -> String {
+    let targets = targets
+        .iter()
+        .map(|target| format!("target \"{target}\"\n"));
+    let targets: String = targets.collect();
+    format!(
+        "listeners {{ listener \"main\" {{ address \"127.0.0.1:0\"; protocol \"tcp\"\n{listener}\n}} }}\n\
+         routes {{ route \"db\" {{ listeners \"main\"; upstream \"db\"\n{route}\n}} }}\n\
+         upstreams {{ upstream \"db\" {{ {targets} }} }}\nworker-threads 1\n{top}"
+    )
+}
+
+fn start(listener: &str, route: &str, targets: &[SocketAddr]) -> Proxyd {
+    Binary::launch(&kdl(listener, route, targets, ""))
+}
+
+#[track_caller]
+fn echoes(client: &mut RawClient, bytes: &[u8]) {
+    client.send(bytes);
+    assert_eq!(client.exactly(bytes.len()).unwrap(), bytes);
+}
+
+/// Waits for the access record of a relay that matches.
+#[track_caller]
+fn record(proxyd: &Proxyd, is_wanted: impl Fn(&Record) -> bool) -> Record {
+    proxyd.stdout().find(0, |record| {
+        record.has("protocol") && record.text("protocol") == "TCP" && is_wanted(record)
+    })
+}
+
+/// The access record of a connection that is reset without a byte.
+#[track_caller]
+fn refused(proxyd: &Proxyd, address: SocketAddr, reason: &str) -> Record {
+    assert_eq!(RawClient::connect(address).end(), End::Reset);
+    record(proxyd, |record| {
+        record.has("reason") && record.text("reason") == reason
+    })
+}
+
+fn explain(proxyd: &Proxyd, arguments: &[&str]) -> String {
+    let config = proxyd.config();
+    let explained = Command::new(BINARY)
+        .args(["explain", "--config"])
+        .arg(config)
+        .args(arguments)
+        .output()
+        .unwrap();
+    let [out, err] = [explained.stdout, explained.stderr].map(|it| String::from_utf8(it).unwrap());
+    out + &err
+}
+
+#[test]
+fn bytes_pass_both_ways_and_the_record_has_their_numbers() {
+    let target = echo();
+    let proxyd = start("", "", &[target]);
+    let mut client = proxyd.connect();
+
+    echoes(&mut client, b"\x00\x01 not http \r\n\r\n");
+    echoes(&mut client, b"again");
+    client.finish();
+    assert_eq!(client.end(), End::Closed);
+
+    let record = record(&proxyd, |_| true);
+    assert_eq!(record.text("route"), "db");
+    assert_eq!(record.text("upstream"), "db");
+    assert_eq!(record.text("target"), target.to_string());
+    assert_eq!(record.text("client_ip"), "127.0.0.1");
+    assert_eq!(record.number("status"), Some(200.0));
+    assert_eq!(record.number("bytes_in"), Some(21.0));
+    assert_eq!(record.number("bytes_out"), Some(21.0));
+    assert!(!record.has("reason"), "{record:?}");
+}
+
+#[test]
+fn a_target_that_speaks_first_is_heard() {
+    let proxyd = start("", "", &[named("220 ready")]);
+
+    let mut client = proxyd.connect();
+
+    assert_eq!(client.exactly(9).unwrap(), b"220 ready");
+    echoes(&mut client, b"EHLO");
+}
+
+#[test]
+fn each_side_may_end_before_the_other() {
+    let target = server(|mut stream| {
+        let mut asked = Vec::new();
+        stream.read_to_end(&mut asked).unwrap();
+        let answer = format!("{} bytes, and then the end", asked.len());
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    let proxyd = start("", "", &[target]);
+    let mut client = proxyd.connect();
+    client.send(b"a question");
+    client.finish();
+    let (answer, end) = client.rest().unwrap();
+    assert_eq!(answer, b"10 bytes, and then the end");
+    assert_eq!(end, End::Closed);
+
+    let first = server(|mut stream| {
+        stream.write_all(b"bye").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest, b"late");
+    });
+    let proxyd = start("", "", &[first]);
+    let mut client = proxyd.connect();
+    assert_eq!(client.rest().unwrap(), (b"bye".to_vec(), End::Closed));
+    client.send(b"late");
+    client.finish();
+    let record = record(&proxyd, |_| true);
+    assert_eq!(record.number("bytes_in"), Some(4.0));
+    assert_eq!(record.number("bytes_out"), Some(3.0));
+}
+
+#[test]
+fn long_streams_arrive_as_they_were_sent() {
+    const BYTES: usize = 12 * 1024 * 1024 + 13;
+    let proxyd = start("", "", &[echo()]);
+    let sent: Vec<u8> = (0_u32..)
+        .flat_map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes())
+        .take(BYTES)
+        .collect();
+    let mut reader = TcpStream::connect(proxyd.address()).unwrap();
+    let mut writer = reader.try_clone().unwrap();
+    let copy = sent.clone();
+    let writing = thread::spawn(move || {
+        writer.write_all(&copy).unwrap();
+        writer.shutdown(Shutdown::Write).unwrap();
+    });
+
+    let mut came = Vec::new();
+    reader.read_to_end(&mut came).unwrap();
+
+    writing.join().unwrap();
+    assert!(came == sent, "{} bytes came", came.len());
+    let record = record(&proxyd, |_| true);
+    assert_eq!(record.number("bytes_out"), Some(12_582_925.0));
+}
+
+#[test]
+fn a_client_that_reads_nothing_holds_its_target_back() {
+    let proxyd = start(
+        "",
+        "",
+        &[server(|mut stream| {
+            let block = vec![7; 1024 * 1024];
+            while stream.write_all(&block).is_ok() {}
+        })],
+    );
+    let before = proxyd.rss_bytes();
+    let mut clients: Vec<_> = (0..4)
+        .map(|_| RawClient::connect_with_small_buffer(proxyd.address(), 4096))
+        .collect();
+    for client in &mut clients {
+        assert_eq!(client.exactly(100_000).unwrap(), [7; 100_000]);
+    }
+
+    let grown = proxyd.rss_bytes().saturating_sub(before);
+
+    assert!(grown < 16 * 1024 * 1024, "{grown}");
+}
+
+#[test]
+fn a_target_that_refuses_is_left_for_another_one() {
+    let proxyd = start("", "", &[closed_port(), echo(), closed_port()]);
+
+    for _ in 0..6 {
+        echoes(&mut proxyd.connect(), b"hello");
+    }
+    let retried = record(&proxyd, |record| record.has("retries"));
+    assert_eq!(retried.text("retry_cause"), "connect-failure");
+
+    let proxyd = start("", "", &[closed_port()]);
+    let record = refused(&proxyd, proxyd.address(), "connect_refused");
+    assert_eq!(record.number("status"), Some(502.0));
+}
+
+#[test]
+fn a_breaker_opens_after_refused_connects() {
+    let breaker = "circuit-breaker { failure-threshold 2 }";
+    let proxyd = start("", breaker, &[closed_port()]);
+
+    for _ in 0..2 {
+        assert_eq!(proxyd.connect().end(), End::Reset);
+    }
+
+    let record = refused(&proxyd, proxyd.address(), "breaker_open");
+    assert_eq!(record.number("status"), Some(503.0));
+}
+
+#[test]
+fn networks_and_rates_refuse_connections() {
+    let target = echo();
+    let proxyd = start(r#"deny "127.0.0.0/8""#, "", &[target]);
+    let record = refused(&proxyd, proxyd.address(), "access_denied");
+    assert_eq!(record.number("status"), Some(403.0));
+    let proxyd = start("", r#"allow "10.0.0.0/8""#, &[target]);
+    refused(&proxyd, proxyd.address(), "access_denied");
+    let rate = "rate-limit { requests-per-second 1; burst 1 }";
+    let proxyd = start("", rate, &[target]);
+    echoes(&mut proxyd.connect(), b"one");
+    refused(&proxyd, proxyd.address(), "policy_rate_limit");
+}
+
+#[test]
+fn a_proxy_header_names_the_client() {
+    let listener = "proxy-protocol #true; trusted-proxies \"127.0.0.0/8\"\ndeny \"192.0.2.1\"";
+    let proxyd = start(listener, "", &[echo()]);
+
+    let mut client = proxyd.connect();
+    client.send("PROXY TCP4 192.0.2.2 127.0.0.1 1 2\r\nhello");
+    assert_eq!(client.exactly(5).unwrap(), b"hello");
+    let mut denied = proxyd.connect();
+    denied.send("PROXY TCP4 192.0.2.1 127.0.0.1 1 2\r\n");
+    assert_eq!(denied.end(), End::Reset);
+
+    drop(client);
+    record(&proxyd, |record| record.text("client_ip") == "192.0.2.2");
+}
+
+#[test]
+fn connections_of_a_client_are_limited() {
+    let limits = "limits { max-connections-per-client 1 }";
+    let proxyd = Binary::launch(&kdl("", "", &[echo()], limits));
+    let mut first = proxyd.connect();
+    echoes(&mut first, b"first");
+
+    let end = proxyd.connect().end();
+
+    assert!(matches!(end, End::Closed | End::Reset), "{end:?}");
+    echoes(&mut first, b"still");
+}
+
+#[test]
+fn a_silent_relay_ends_at_its_idle_time() {
+    let proxyd = start("", "timeouts { idle-secs 0.2 }", &[echo()]);
+    let mut client = proxyd.connect();
+    echoes(&mut client, b"hello");
+
+    assert_eq!(client.end(), End::Reset);
+    let record = record(&proxyd, |record| record.has("reason"));
+    assert_eq!(record.number("bytes_in"), Some(5.0));
+}
+
+#[test]
+fn a_reload_leaves_relays_alone_and_leads_new_ones_elsewhere() {
+    let proxyd = start("", "", &[named("old")]);
+    let mut client = proxyd.connect();
+    assert_eq!(client.exactly(3).unwrap(), b"old");
+
+    let reloaded = proxyd.reload(&kdl("", "", &[named("new")], ""));
+
+    assert_eq!(reloaded, Reload::Applied);
+    echoes(&mut client, b"still here");
+    assert_eq!(proxyd.connect().exactly(3).unwrap(), b"new");
+}
+
+#[test]
+fn a_relay_outlives_an_upgrade() {
+    let mut proxyd = start("", "", &[echo()]);
+    let mut client = proxyd.connect();
+    echoes(&mut client, b"before");
+
+    drop(proxyd.upgrade());
+
+    echoes(&mut proxyd.connect(), b"the successor");
+    echoes(&mut client, b"after");
+    drop(client);
+    proxyd.wait_for_former();
+}
+
+#[test]
+fn a_drain_waits_for_relays() {
+    let mut proxyd = start("", "", &[echo()]);
+    let mut client = proxyd.connect();
+    echoes(&mut client, b"before");
+
+    proxyd.terminate();
+    let drains = |record: &Record| record.text("message").contains("drain");
+    assert!(proxyd.stderr().try_find(0, drains).is_some());
+    echoes(&mut client, b"while it drains");
+    drop(client);
+
+    assert!(proxyd.wait().success());
+}
+
+#[test]
+fn a_drain_ends_relays_at_its_end() {
+    let system = "system { graceful-shutdown-timeout-secs 1 }";
+    let proxyd = Binary::launch(&kdl("", "", &[echo()], system));
+    let mut client = proxyd.connect();
+    echoes(&mut client, b"before");
+
+    proxyd.terminate();
+
+    assert!(matches!(client.end(), End::Reset | End::Closed));
+    assert!(proxyd.has_ended_within(Duration::from_secs(30)));
+}
+
+#[test]
+fn routes_for_requests_take_no_connections() {
+    let upstream = Upstream::saying("http");
+    let kdl = format!(
+        "listeners {{\nlistener \"web\" {{ address \"127.0.0.1:0\" }}\n\
+         listener \"raw\" {{ address \"127.0.0.1:0\"; protocol \"tcp\"; deny \"10.0.0.1\" }}\n}}\n\
+         routes {{\nroute \"all\" {{ upstream \"web\"; priority 900 }}\n\
+         route \"raw\" {{ listeners \"raw\"; upstream \"raw\" }}\n}}\n\
+         upstreams {{\nupstream \"web\" {{ target \"{}\" }}\nupstream \"raw\" {{ target \"{}\" }}\n}}\n\
+         tests {{\n\
+         test \"raw\" {{ request \"TCP\" \"tcp://127.0.0.1\"; expect {{ route \"raw\"; upstream \"raw\" }} }}\n\
+         test \"denied\" {{ request \"TCP\" \"tcp://127.0.0.1\"; client-ip \"10.0.0.1\"; \
+         expect {{ reason \"access_denied\" }} }}\n\
+         test \"web\" {{ request \"GET\" \"/\"; expect {{ route \"all\" }} }}\n}}\n",
+        upstream.address(),
+        named("raw"),
+    );
+    let proxyd = Binary::launch(&kdl);
+    let [web, raw] = proxyd.addresses() else {
+        panic!("{:?}", proxyd.addresses());
+    };
+
+    let mut client = RawClient::connect(*raw);
+    assert_eq!(client.exactly(3).unwrap(), b"raw");
+    echoes(&mut client, &get("/", &[]));
+    assert_eq!(RawClient::connect(*web).ask(get("/", &[])).status, 200);
+
+    let explained = explain(&proxyd, &["TCP", "tcp://localhost:1"]);
+    assert!(explained.contains("route       raw ("), "{explained}");
+    assert!(!explained.contains("path "), "{explained}");
+    let explained = explain(&proxyd, &["GET", "http://localhost/x"]);
+    assert!(explained.contains("route       all ("), "{explained}");
+    let explained = explain(&proxyd, &["--listener", "raw", "GET", "/"]);
+    assert!(
+        explained.contains("write `tcp://address:port`"),
+        "{explained}"
+    );
+}
