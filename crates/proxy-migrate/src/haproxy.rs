@@ -36,7 +36,11 @@ pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
             "defaults" => defaults.clone_from(&section.lines),
             "frontend" | "backend" | "listen" if is_tcp => {
                 let shown = format!("{} {}", section.kind, section.name);
-                site.left(&section.place, &shown, "TCP is not offered");
+                site.left(
+                    &section.place,
+                    &shown,
+                    "write a listener with `protocol \"tcp\"`; see docs/operate/relays.md",
+                );
             }
             "frontend" => frontends.push((section, defaults.clone())),
             "backend" => {

@@ -278,7 +278,7 @@ fn connections_of_a_client_are_limited() {
 
 #[test]
 fn a_silent_relay_ends_at_its_idle_time() {
-    let proxyd = start("", "timeouts { idle-secs 0.2 }", &[echo()]);
+    let proxyd = start("", "timeouts { idle-ms 200 }", &[echo()]);
     let mut client = proxyd.connect();
     echoes(&mut client, b"hello");
 
@@ -370,10 +370,10 @@ fn routes_for_requests_take_no_connections() {
     assert_eq!(RawClient::connect(*web).ask(get("/", &[])).status, 200);
 
     let explained = explain(&proxyd, &["TCP", "tcp://localhost:1"]);
-    assert!(explained.contains("route       raw ("), "{explained}");
-    assert!(!explained.contains("path "), "{explained}");
+    assert!(explained.contains("route     raw ("), "{explained}");
+    assert!(!explained.contains("path   "), "{explained}");
     let explained = explain(&proxyd, &["GET", "http://localhost/x"]);
-    assert!(explained.contains("route       all ("), "{explained}");
+    assert!(explained.contains("route     all ("), "{explained}");
     let explained = explain(&proxyd, &["--listener", "raw", "GET", "/"]);
     assert!(
         explained.contains("write `tcp://address:port`"),

@@ -86,7 +86,7 @@ fn clients_that_speak_no_tls_or_nothing_reach_no_target() {
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     silent.set_nonblocking(true).unwrap();
     let address = silent.local_addr().unwrap();
-    let kdl = passing("timeouts { handshake-secs 0.3 }", [address; 3]);
+    let kdl = passing("timeouts { handshake-ms 300 }", [address; 3]);
     let proxyd = start(&kdl, &[]);
 
     for garbage in [
