@@ -5,9 +5,9 @@
 //! loading because it takes a third of a microsecond per byte and exponential time for nested `/-`
 //! blocks, and because its KDL 1 parser can panic.
 
+#[cfg(test)]
 mod agreement;
 mod chars;
-#[cfg(test)]
 pub(crate) mod document;
 pub(crate) mod kdl2;
 mod multiline;

@@ -76,7 +76,7 @@ impl BodyDecoder {
             Left::Length(left) => chunked_decoder::take(unread, left).map(Frame::data),
             Left::Chunked(chunks) => {
                 let frame = chunks.next(unread);
-                chunks.look_ahead(unread);
+                chunks.peek(unread);
                 frame
             }
             Left::UntilClose if unread.is_empty() => None,
