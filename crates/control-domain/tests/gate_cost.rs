@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 const NODES: u32 = 2_000;
 const ROUTES: u32 = 20;
-/// A build with optimizations takes less than 50 ms on an idle machine; this is for one without, beside other work.
+/// Bound of a build without optimizations, beside other work.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Counters of a node with every kind of count.
