@@ -33,7 +33,11 @@ struct State {
 }
 
 /// A thread that has taken a slot.
-struct Thread(Arc<Lock>);
+struct Thread {
+    state: Arc<Lock>,
+    /// Its slot has been released.
+    is_over: bool,
+}
 
 /// Credentials that are to be compared.
 #[derive(Debug)]
@@ -104,7 +108,10 @@ impl PasswordChecks {
         if state.threads < THREADS {
             state.threads += 1;
             drop(state);
-            let thread = Thread(Arc::clone(&self.0));
+            let thread = Thread {
+                state: Arc::clone(&self.0),
+                is_over: false,
+            };
             drop(spawn_blocking(move || thread.work()));
         }
         true
@@ -113,25 +120,33 @@ impl PasswordChecks {
 
 impl Thread {
     /// Runs checks until none waits. Blocks.
-    fn work(self) {
-        loop {
-            let mut state = lock(&self.0);
-            let next = state.waiting.pop();
-            drop(state);
-            let Some(job) = next else {
-                return;
-            };
+    fn work(mut self) {
+        while let Some(job) = self.next() {
             if !job.verdict.is_closed() {
                 job.run();
             }
         }
+    }
+
+    /// The next check. Without one, the slot is released under the same lock, so that the next check starts
+    /// a thread.
+    fn next(&mut self) -> Option<Job> {
+        let mut state = lock(&self.state);
+        let next = state.waiting.pop();
+        if next.is_none() {
+            state.threads -= 1;
+            self.is_over = true;
+        }
+        next
     }
 }
 
 impl Drop for Thread {
     /// Releases the slot after a panic too.
     fn drop(&mut self) {
-        lock(&self.0).threads -= 1;
+        if !self.is_over {
+            lock(&self.state).threads -= 1;
+        }
     }
 }
 
