@@ -7,7 +7,7 @@ use crate::call_context::CallContext;
 use crate::early_denial::EarlyDenial;
 use crate::error::CallError;
 use crate::link::{self, AgentLink, AgentUpstream};
-use agent_protocol::{Allow, Decision, HeaderEdit, RequestHeaders, is_protected};
+use agent_protocol::{Allow, Decision, Header, HeaderEdit, RequestHeaders, is_protected};
 use bytes::{BufMut, Bytes};
 use http::header::{CONTENT_TYPE, HeaderMap, TE};
 use http::{Method, Request, Response, Uri};
@@ -265,7 +265,8 @@ fn decision(head: &RequestHeaders<'_>, response: CheckResponse) -> Result<Decisi
     Ok(Decision::Allow(allow))
 }
 
-/// Fields that no agent may change are left as they are, as Envoy does.
+/// Fields that no agent may change are left as they are, as Envoy does. A field that cannot be sent is a bad
+/// reply: without it, the client's own field of the name would pass for the agent's.
 fn allow(head: &RequestHeaders<'_>, response: OkHttpResponse) -> Result<Allow, CallError> {
     let OkHttpResponse {
         headers,
@@ -312,12 +313,17 @@ fn action(option: &HeaderValueOption) -> Result<HeaderAction, CallError> {
     }
 }
 
+fn header(option: HeaderValueOption) -> Result<Option<Header<'static>>, CallError> {
+    let header = option.into_header();
+    header.map_err(|error| CallError::BadReply(error.to_string()))
+}
+
 fn request_edit(
     head: &RequestHeaders<'_>,
     option: HeaderValueOption,
 ) -> Result<Option<HeaderEdit>, CallError> {
     let action = action(&option)?;
-    let Some(header) = option.into_header() else {
+    let Some(header) = header(option)? else {
         return Ok(None);
     };
     let mut fields = head.headers.iter();
@@ -333,7 +339,7 @@ fn request_edit(
 /// The fields of the response are not known yet, so that no edit can depend on them.
 fn response_edit(option: HeaderValueOption) -> Result<Option<HeaderEdit>, CallError> {
     let action = action(&option)?;
-    let header = option.into_header();
+    let header = header(option)?;
     match action {
         HeaderAction::Default | HeaderAction::Add => Ok(header.map(HeaderEdit::Add)),
         HeaderAction::Set => Ok(header.map(HeaderEdit::Set)),

@@ -209,6 +209,8 @@ impl ForwardAuthClient {
             ("x-original-uri", target),
             ("x-original-url", &url),
         ] {
+            // A field of the client's never passes for the proxy's.
+            headers.remove(name);
             if let Ok(value) = HeaderValue::from_bytes(value) {
                 headers.insert(HeaderName::from_static(name), value);
             }

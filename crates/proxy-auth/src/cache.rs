@@ -10,7 +10,10 @@ const LIFETIME: Duration = Duration::from_mins(1);
 /// Credentials that are remembered at most.
 const CAPACITY: usize = 1_024;
 
-/// A keyed digest of credentials: without the key, of no use for guessing them.
+/// Length of a client's key.
+const CLIENT_BYTES: usize = 9;
+
+/// A keyed digest of a client and its credentials: without the key, of no use for guessing them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CredentialDigest([u8; 32]);
 
@@ -31,11 +34,17 @@ impl CredentialCache {
         }
     }
 
-    /// The digest of `credentials`.
+    /// The digest of `credentials` as sent by `client`: what one client proved says nothing about guesses of
+    /// another one.
     #[must_use]
-    pub fn digest(&self, credentials: &BasicCredentials) -> CredentialDigest {
-        // A user has no colon, so that no other pair has the same text.
+    pub fn digest(
+        &self,
+        client: [u8; CLIENT_BYTES],
+        credentials: &BasicCredentials,
+    ) -> CredentialDigest {
+        // A client has a fixed length and a user no colon, so that nothing else has the same text.
         let mut context = hmac::Context::with_key(&self.key);
+        context.update(&client);
         context.update(credentials.user().as_bytes());
         context.update(b":");
         context.update(credentials.password().as_bytes());
@@ -87,15 +96,17 @@ mod tests {
         let now = Duration::from_secs(5);
         // ann:one and ann:two.
         let [one, two] =
-            ["YW5uOm9uZQ==", "YW5uOnR3bw=="].map(|text| cache.digest(&credentials(text)));
+            ["YW5uOm9uZQ==", "YW5uOnR3bw=="].map(|text| cache.digest([1; 9], &credentials(text)));
 
         cache.insert(one, now);
 
         assert!(cache.contains(&one, now + Duration::from_secs(59)));
         assert!(!cache.contains(&one, now + LIFETIME));
         assert!(!cache.contains(&two, now));
-        let elsewhere = CredentialCache::new(b"other").digest(&credentials("YW5uOm9uZQ=="));
-        assert_ne!(one, elsewhere);
+        let by_another = cache.digest([2; 9], &credentials("YW5uOm9uZQ=="));
+        assert!(!cache.contains(&by_another, now));
+        let elsewhere = CredentialCache::new(b"other");
+        assert_ne!(one, elsewhere.digest([1; 9], &credentials("YW5uOm9uZQ==")));
     }
 
     #[test]

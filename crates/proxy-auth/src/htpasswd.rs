@@ -19,6 +19,8 @@ pub struct HtpasswdError {
 /// [`HtpasswdError`] of the first line that is not taken.
 pub fn read_htpasswd(text: &str) -> Result<Vec<(String, PasswordHash)>, HtpasswdError> {
     let mut users = Vec::new();
+    // The mark of some editors is no part of the first user's name.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (line, text) in (1_usize..).zip(text.lines()) {
         let text = text.trim();
         if text.is_empty() || text.starts_with('#') {
@@ -50,6 +52,8 @@ mod tests {
         let names: Vec<_> = users.iter().map(|(name, _)| &**name).collect();
         assert_eq!(names, ["ann", "bob"]);
         assert!(users[1].1.verify(b"one"));
+        let marked = format!("\u{feff}ann:{hash}");
+        assert_eq!(read_htpasswd(&marked).unwrap()[0].0, "ann");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Hashes of passwords: bcrypt and Argon2.
 
 use argon2::password_hash::{PasswordVerifier, phc};
-use argon2::{Argon2, Params};
+use argon2::{Argon2, Params, Version};
 use std::fmt;
 use std::str::FromStr;
 
@@ -122,6 +122,15 @@ fn check_argon2(text: &str) -> Result<(), PasswordHashError> {
     if hash.salt.is_none() || hash.hash.is_none() {
         return Err(malformed);
     }
+    // An unknown version never matches, and what is missing would be guessed.
+    let is_known = hash
+        .version
+        .is_some_and(|version| Version::try_from(version).is_ok());
+    let is_given =
+        |name: &str| text.contains(&format!("${name}=")) || text.contains(&format!(",{name}="));
+    if !is_known || !["m", "t", "p"].into_iter().all(is_given) {
+        return Err(malformed);
+    }
     let costs = Params::try_from(&hash).map_err(|_| malformed)?;
     let is_costly = MAX_ARGON2_KIB < costs.m_cost()
         || MAX_ARGON2_PASSES < costs.t_cost()
@@ -186,6 +195,10 @@ mod tests {
             ("$argon2id$".to_owned(), Malformed),
             (argon2("m=1000000,t=2,p=1"), TooCostly),
             (argon2("m=19456,t=17,p=1"), TooCostly),
+            (argon2("t=2,p=1"), Malformed),
+            (argon2("m=19456,t=2"), Malformed),
+            (argon2("m=19456,t=2,p=1").replace("v=19", "v=99"), Malformed),
+            (argon2("m=19456,t=2,p=1").replace("v=19$", ""), Malformed),
         ] {
             assert_eq!(text.parse::<PasswordHash>(), Err(error), "{text}");
         }

@@ -62,3 +62,31 @@ fn a_challenge_that_no_listener_answers_is_refused() {
     let wildcard = whole.replace("\"a.test\"", "\"*.a.test\"");
     assert_eq!(codes(&wildcard), [DiagnosticCode::Conflict]);
 }
+
+#[test]
+fn a_directory_has_a_host_and_a_port_and_a_bad_one_hides_no_other_setting() {
+    let with_directory = |directory: &str| {
+        let whole = with(&[WHOLE, &["storage \"/var/lib/acme\""]].concat().join("\n"));
+        whole.replace("https://ca.test/directory", directory)
+    };
+    for good in [
+        "https://ca.test:8443/d",
+        "https://[2001:db8::1]/d",
+        "https://[2001:db8::1]:1/d",
+    ] {
+        assert_eq!(codes(&with_directory(good)), [], "{good}");
+    }
+    for bad in [
+        "https://ca.test:0/",
+        "https://ca.test:99999/",
+        "https://ca.test:/",
+        "https://:443/",
+        "http://ca.test/",
+    ] {
+        assert_eq!(
+            codes(&with_directory(bad)),
+            [DiagnosticCode::BadValue],
+            "{bad}"
+        );
+    }
+}

@@ -714,6 +714,51 @@ fn a_setting_written_both_ways_is_one_setting_if_the_values_agree() {
 }
 
 #[test]
+fn a_setting_written_both_ways_may_have_another_form() {
+    for (place, both, ours) in [
+        (
+            "listeners > listener",
+            "keepalive-timeout-secs 6; timeouts { keep-alive-ms 6000 }",
+            "timeouts { keep-alive-ms 6000 }",
+        ),
+        (
+            "listeners > listener",
+            "request-timeout-secs 5; timeouts { body-idle-secs 5 }",
+            "timeouts { header-secs 5; body-idle-secs 5 }",
+        ),
+        (
+            "routes > route",
+            "upstream \"up\"; retry { attempts 2 }; retry-policy { max-attempts 3 }",
+            "upstream \"up\"; retry { attempts 2 }",
+        ),
+    ] {
+        let there = loaded(&configuration(place, both));
+        let here = loaded(&configuration(place, ours));
+        assert_eq!(values(&there), values(&here), "{both}");
+    }
+}
+
+#[test]
+fn a_metrics_address_changes_no_access_to_the_admin_interface() {
+    let metrics = "observability { metrics { address \"127.0.0.1:9191\" } }";
+    for admin in [
+        "address \"127.0.0.1:9090\"",
+        "address \"off\"",
+        "unix-socket \"/run/admin.sock\"",
+    ] {
+        let text = configuration("", &format!("{metrics}; admin {{ {admin} }}"));
+        let report = parse(&text, "x.kdl").unwrap_err();
+        let mut faults = report.faults().iter();
+        assert!(
+            faults.any(|fault| fault.code == DiagnosticCode::NoCounterpart),
+            "{admin}: {report}"
+        );
+    }
+    let same = format!("{metrics}; admin {{ address \"127.0.0.1:9191\" }}");
+    assert!(parse(&configuration("", &same), "x.kdl").is_ok());
+}
+
+#[test]
 fn a_setting_of_the_registry_is_no_alias() {
     let values = [
         "schema-version",

@@ -47,6 +47,18 @@ impl From<IpAddr> for ClientKey {
     }
 }
 
+impl ClientKey {
+    /// The key in bytes of one length, equal for equal keys only.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 9] {
+        let (kind, [a, b, c, d, e, f, g, h]) = match self {
+            Self::V4(address) => (4, u64::from(address).to_be_bytes()),
+            Self::V6(network) => (6, network.to_be_bytes()),
+        };
+        [kind, a, b, c, d, e, f, g, h]
+    }
+}
+
 impl BuildHasher for KeySeed {
     type Hasher = SipHasher13;
 
@@ -105,6 +117,7 @@ mod tests {
         assert_ne!(key("2001:db8:1:2::1"), key("2001:db8:1:3::1"));
         assert_eq!(key("::ffff:192.0.2.7"), key("192.0.2.7"));
         assert_ne!(key("192.0.2.7"), key("192.0.2.8"));
+        assert_ne!(key("0.0.0.0").to_bytes(), key("::").to_bytes());
     }
 
     #[test]

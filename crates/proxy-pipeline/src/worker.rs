@@ -7,6 +7,7 @@ pub(crate) mod connection_info;
 pub(crate) mod connection_terms;
 pub(crate) mod date;
 pub(crate) mod disk;
+pub(crate) mod fair_queue;
 pub(crate) mod head_recording;
 pub(crate) mod password_checks;
 pub(crate) mod plan_parts;

@@ -15,19 +15,7 @@ use std::process::ExitCode;
 pub(super) fn run(arguments: &Doctor) -> ExitCode {
     let file = arguments.config.clone();
     let source = file.map_or(Source::Embedded, Source::File);
-    let loaded = match proxy_server::load(&source) {
-        Ok(loaded) => loaded,
-        Err(report) => {
-            print_report(&report);
-            return ExitCode::FAILURE;
-        }
-    };
-    if !loaded.warnings.is_empty() {
-        print_report(&loaded.warnings);
-    }
-    let mut findings = vec![configuration(&source, loaded.warnings.faults().len())];
-    findings.extend(machine::check(&loaded.model));
-    findings.extend(network::check(&loaded.model));
+    let findings = findings(&source);
     if arguments.json {
         say(serde_json::json!({ "findings": findings }));
     } else {
@@ -40,12 +28,37 @@ pub(super) fn run(arguments: &Doctor) -> ExitCode {
     }
 }
 
-fn configuration(source: &Source, warnings: usize) -> Finding {
+/// Checks everything, or the configuration alone if it is invalid. Prints the diagnostics of the
+/// configuration to standard error.
+fn findings(source: &Source) -> Vec<Finding> {
+    let loaded = match proxy_server::load(source) {
+        Ok(loaded) => loaded,
+        Err(report) => {
+            print_report(&report);
+            let first = report.lines().next().unwrap_or_default();
+            let state = format!("invalid: {first}");
+            return vec![Finding::fault(subject(source), state, "correct it")];
+        }
+    };
+    if !loaded.warnings.is_empty() {
+        print_report(&loaded.warnings);
+    }
+    let mut findings = vec![configuration(source, loaded.warnings.faults().len())];
+    findings.extend(machine::check(&loaded.model));
+    findings.extend(network::check(&loaded.model));
+    findings
+}
+
+fn subject(source: &Source) -> String {
     let name = match source {
         Source::File(file) => file.as_path(),
         Source::Text(_) | Source::Embedded => Path::new("(embedded)"),
     };
-    let subject = format!("configuration {}", name.display());
+    format!("configuration {}", name.display())
+}
+
+fn configuration(source: &Source, warnings: usize) -> Finding {
+    let subject = subject(source);
     match warnings {
         0 => Finding::ok(subject, "valid"),
         warnings => Finding {

@@ -2,12 +2,14 @@
 
 use crate::cli::Init;
 use crate::terminal::{print_error, print_report, say};
-use std::fs::File;
+use proxy_server::Source;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes the file, unless it exists or an argument is invalid. 1 if nothing is written.
+/// Writes the file, unless it exists, an argument is invalid, or the proxy would not load it. 1 if nothing is
+/// written.
 pub(super) fn run(arguments: &Init) -> ExitCode {
     let path = &arguments.file;
     let name = path.display();
@@ -18,6 +20,14 @@ pub(super) fn run(arguments: &Init) -> ExitCode {
     }
     if let Err(error) = write_new(path, &text) {
         print_error(format_args!("cannot write {name}: {error}"));
+        return ExitCode::FAILURE;
+    }
+    // Certificates are looked for from the file's folder, so that they can only be checked now.
+    if let Err(report) = proxy_server::load(&Source::File(path.clone())) {
+        print_report(&report);
+        if let Err(error) = fs::remove_file(path) {
+            print_error(format_args!("cannot remove {name}: {error}"));
+        }
         return ExitCode::FAILURE;
     }
     say(format_args!(

@@ -110,9 +110,30 @@ fn a_first_configuration_with_a_bad_argument_is_not_written() {
     let flags = ["init", "--target=127.0.0.1:3000", "--cert=a.pem"];
     assert_eq!(run_with(&flags, &file).status.code(), Some(2));
     let flags = [&flags[..], &["--key=a.key"]].concat();
-    assert_eq!(run_with(&flags, &file).status.code(), Some(0));
+    let output = run_with(&flags, &file);
+    assert_eq!(output.status.code(), Some(1), "there is no certificate");
+    assert!(text(&output.stderr).contains("a.pem"));
+    assert!(!file.exists());
+    let issued = rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap();
+    fs::write(desk.0.path().join("a.pem"), issued.cert.pem()).unwrap();
+    fs::write(
+        desk.0.path().join("a.key"),
+        issued.signing_key.serialize_pem(),
+    )
+    .unwrap();
+    let output = run_with(&flags, &file);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let written = fs::read_to_string(&file).unwrap();
     assert!(written.contains("0.0.0.0:443") && written.contains("key-file"));
+}
+
+#[test]
+fn a_first_configuration_with_a_malformed_health_path_is_not_written() {
+    let desk = Desk::new();
+    let file = desk.0.path().join("first.kdl");
+    let flags = ["init", "--target=127.0.0.1:3000", "--health-path=/%zz"];
+    assert_eq!(run_with(&flags, &file).status.code(), Some(1));
+    assert!(!file.exists());
 }
 
 #[test]

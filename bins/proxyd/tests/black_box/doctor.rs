@@ -63,6 +63,21 @@ fn a_machine_that_can_serve_has_no_fault() {
 }
 
 #[test]
+fn an_invalid_configuration_is_the_only_finding_in_both_forms() {
+    let json = doctor("listeners {", &["--json"]);
+
+    assert_eq!(json.status.code(), Some(1), "{json:?}");
+    let report: Value = serde_json::from_slice(&json.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 1, "{report}");
+    assert_eq!(findings[0]["severity"], "fault", "{report}");
+    let text = doctor("listeners {", &[]);
+    let said = String::from_utf8_lossy(&text.stdout);
+    assert!(said.starts_with("fault    configuration "), "{said}");
+    assert!(String::from_utf8_lossy(&text.stderr).contains("proxyd.kdl"));
+}
+
+#[test]
 fn a_port_in_use_and_a_dead_target_are_warnings() {
     let dead = TcpListener::bind("127.0.0.1:0").unwrap();
     let dead_address = dead.local_addr().unwrap().to_string();
@@ -95,13 +110,4 @@ fn an_address_of_another_machine_is_a_fault() {
             .any(|found| found.starts_with("fault: 192.0.2.1:8080: ")),
         "{found:?}"
     );
-}
-
-#[test]
-fn an_invalid_configuration_is_reported_alone() {
-    let output = doctor("listeners { listener \"a\" }", &["--json"]);
-
-    assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("proxyd.kdl"));
 }

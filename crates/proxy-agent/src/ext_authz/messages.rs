@@ -1,6 +1,6 @@
 //! The messages of `envoy.service.auth.v3`, as far as they are used.
 
-use agent_protocol::{Header, RequestHeaders, Text, is_protected};
+use agent_protocol::{Header, HeaderError, RequestHeaders, Text, is_protected};
 use prost::{Message, Oneof};
 use std::collections::BTreeMap;
 
@@ -143,13 +143,19 @@ pub(crate) struct BoolValue {
 }
 
 impl HeaderValueOption {
-    /// The field, if an agent may set it.
-    pub(crate) fn into_header(self) -> Option<Header<'static>> {
-        let HeaderValue {
+    /// The field; `None` if no agent may set it. White space around a value is no part of it. [RFC 9110 §5.5]
+    ///
+    /// # Errors
+    /// The field cannot be sent.
+    pub(crate) fn into_header(self) -> Result<Option<Header<'static>>, HeaderError> {
+        let Some(HeaderValue {
             key,
             value,
             raw_value,
-        } = self.header?;
+        }) = self.header
+        else {
+            return Ok(None);
+        };
         let value = if raw_value.is_empty() {
             value
         } else {
@@ -157,9 +163,16 @@ impl HeaderValueOption {
         };
         let name = key.to_ascii_lowercase();
         if is_protected(&name) {
-            return None;
+            return Ok(None);
         }
-        Header::new(name, Text(value.into())).ok()
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let begin = value.iter().position(|byte| !is_blank(byte));
+        let end = value.iter().rposition(|byte| !is_blank(byte));
+        let value = begin
+            .zip(end)
+            .and_then(|(begin, end)| value.get(begin..=end));
+        let value = Text(value.unwrap_or_default().to_vec().into());
+        Header::new(name, value).map(Some)
     }
 }
 

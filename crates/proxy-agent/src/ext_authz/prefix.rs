@@ -1,6 +1,6 @@
 //! Denials at the beginning of a `CheckResponse` that may not be whole.
 
-use super::messages::{CheckResponse, DeniedHttpResponse, HeaderValueOption, HttpResponse, Status};
+use super::messages::{CheckResponse, DeniedHttpResponse, HttpResponse, Status};
 use crate::http_answer::HttpAnswer;
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
@@ -56,7 +56,8 @@ fn answer(denied: DeniedHttpResponse) -> HttpAnswer {
         status: status.unwrap_or_default(),
         headers: headers
             .into_iter()
-            .filter_map(HeaderValueOption::into_header)
+            // The denial stands without a field that cannot be sent.
+            .filter_map(|option| option.into_header().ok()?)
             .collect(),
         body,
     }

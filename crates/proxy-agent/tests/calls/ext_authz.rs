@@ -1,9 +1,11 @@
 //! gRPC: calls that clients give up.
 
 use crate::support::{begin, client, run};
+use agent_protocol::{Decision, HeaderEdit};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderMap, Response};
+use proxy_agent::CallError;
 use proxy_model::AgentProtocol;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,6 +17,8 @@ use tokio::sync::Notify;
 struct Server {
     streams: RefCell<Vec<SendResponse<Bytes>>>,
     is_answering: Cell<bool>,
+    /// The message of its answers; `None` allows without more.
+    reply: RefCell<Option<Bytes>>,
     connections: Cell<usize>,
     ended: Cell<usize>,
     changed: Notify,
@@ -26,6 +30,7 @@ impl Server {
         let server = Rc::new(Self {
             streams: RefCell::default(),
             is_answering: Cell::new(false),
+            reply: RefCell::default(),
             connections: Cell::new(0),
             ended: Cell::new(0),
             changed: Notify::new(),
@@ -55,7 +60,10 @@ async fn serve(server: Rc<Server>, stream: UnixStream) {
     let mut connection = h2::server::handshake(stream).await.unwrap();
     while let Some(Ok((_, mut respond))) = connection.accept().await {
         if server.is_answering.get() {
-            allow(&mut respond);
+            let reply = server.reply.borrow().clone();
+            // An empty status, which allows.
+            let empty = Bytes::from_static(&[0, 0, 0, 0, 2, 0x0a, 0]);
+            answer(&mut respond, reply.unwrap_or(empty));
         }
         server.streams.borrow_mut().push(respond);
         server.changed.notify_waiters();
@@ -63,14 +71,61 @@ async fn serve(server: Rc<Server>, stream: UnixStream) {
     server.ended.set(server.ended.get() + 1);
 }
 
-/// `CheckResponse` with an empty status, which allows.
-fn allow(respond: &mut SendResponse<Bytes>) {
+fn answer(respond: &mut SendResponse<Bytes>, message: Bytes) {
     let mut stream = respond.send_response(Response::new(()), false).unwrap();
-    let message = Bytes::from_static(&[0, 0, 0, 0, 2, 0x0a, 0]);
     stream.send_data(message, false).unwrap();
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", "0".parse().unwrap());
     stream.send_trailers(trailers).unwrap();
+}
+
+/// `CheckResponse` with an empty status and an `ok_response` that sets `x-user`.
+fn setting(value: &[u8]) -> Bytes {
+    let field = |tag: u8, value: &[u8]| {
+        let length = u8::try_from(value.len()).unwrap();
+        [&[tag, length], value].concat()
+    };
+    let header = [field(0x0a, b"x-user"), field(0x12, value)].concat();
+    let option = field(0x0a, &header);
+    let ok = field(0x12, &option);
+    let message = [field(0x0a, b""), field(0x1a, &ok)].concat();
+    let length = u8::try_from(message.len()).unwrap();
+    [&[0, 0, 0, 0, length], &message[..]].concat().into()
+}
+
+#[test]
+fn a_field_that_cannot_be_sent_is_a_bad_reply() {
+    for (value, expected) in [
+        (&b"ann"[..], Ok(&b"ann"[..])),
+        (b" ann\t", Ok(b"ann")),
+        (b"", Ok(b"")),
+        (b"a\r\nX-Evil: 1", Err(())),
+        (b"a\0", Err(())),
+    ] {
+        run(async {
+            let folder = TempDir::new().unwrap();
+            let server = Server::start(&folder);
+            let reply = setting(value);
+            server.reply.replace(Some(reply));
+            server.is_answering.set(true);
+            let client = client(&folder.path().join("authz.sock"), AgentProtocol::ExtAuthz);
+
+            let answer = begin(&client, false).await;
+
+            let Ok(expected) = expected else {
+                assert!(matches!(answer, Err(CallError::BadReply(_))), "{value:?}");
+                return;
+            };
+            let Decision::Allow(allow) = answer.unwrap().decision else {
+                panic!("it allows");
+            };
+            let [HeaderEdit::Set(header)] = &*allow.request_headers else {
+                panic!("{allow:?}");
+            };
+            assert_eq!(header.name(), "x-user");
+            assert_eq!(header.value().as_bytes(), expected);
+        });
+    }
 }
 
 #[test]

@@ -102,8 +102,17 @@ pub(super) fn auto_reload(written: &Written<'_>) -> Converted {
 /// The address of a metrics server, as that of the admin interface: on loopback, because that
 /// interface has more than metrics.
 pub(super) fn metrics_address(written: &Written<'_>) -> Converted {
-    if written.has("admin.address") || written.has("admin.token-file") {
+    let own = (written.stated)("admin.address");
+    if own.iter().any(|it| it == written.arguments) {
         return Converted::Implied;
+    }
+    // The access to the interface is the file's own choice, which an alias never changes.
+    let limits = ["admin.address", "admin.token-file", "admin.unix-socket"];
+    if limits.iter().any(|path| written.has(path)) {
+        return Converted::Refused(
+            "leave it out: the admin interface, which has the metrics, listens where `admin { address }` \
+             says",
+        );
     }
     let Some(Value::Text(text)) = written.value() else {
         return Converted::Same;

@@ -60,8 +60,8 @@ enum Leaf {
 
 /// An edit of one occurrence.
 enum Edit {
-    /// Writes the setting at the paths; `None` keeps the entries as they are.
-    Move(&'static [&'static str], Option<Vec<Argument>>),
+    /// Writes the setting at the paths, at least one; `None` keeps the entries as they are.
+    Move(Vec<&'static str>, Option<Vec<Argument>>),
     Remove,
     Keep,
 }
@@ -126,11 +126,11 @@ fn moved(
         Converted::Arguments(arguments) => Some(arguments),
     };
     let entries = arguments.as_deref().unwrap_or(written.arguments);
-    let is_stated = |path: &&str| {
-        let path = alias.resolved(path);
-        path != alias.from && (written.stated)(&path).iter().any(|it| it == entries)
-    };
-    if !written.has_block && paths.iter().all(is_stated) {
+    let mut unstated = paths.to_vec();
+    if !written.has_block {
+        unstated.retain(|path| !is_stated(alias, path, (entries, written)));
+    }
+    if unstated.is_empty() {
         return Some((Edit::Remove, Outcome::Removed));
     }
     let is_in_place = paths.iter().any(|path| alias.resolved(path) == alias.from);
@@ -139,7 +139,33 @@ fn moved(
     } else {
         Outcome::Replaced
     };
-    Some((Edit::Move(paths, arguments), outcome))
+    Some((Edit::Move(unstated, arguments), outcome))
+}
+
+/// Whether our setting at `path` stands with the same value: also without `policies`, where it may be left
+/// out, and in milliseconds.
+fn is_stated(alias: &Alias, path: &str, (entries, written): (&[Argument], &Written<'_>)) -> bool {
+    let path = alias.resolved(path);
+    let has = |path: &str, entries: &[Argument]| {
+        path != alias.from && (written.stated)(path).iter().any(|it| it == entries)
+    };
+    let ms = match entries {
+        [
+            Argument {
+                name: None,
+                value: Value::Integer(seconds),
+            },
+        ] => path.strip_suffix("-secs").zip(seconds.checked_mul(1_000)),
+        _ => None,
+    };
+    has(&path, entries)
+        || path
+            .strip_prefix("policies.")
+            .is_some_and(|path| has(path, entries))
+        || ms.is_some_and(|(path, ms)| {
+            let entries = [Argument::plain(Value::Integer(ms))];
+            has(&format!("{path}-ms"), &entries)
+        })
 }
 
 /// Entries as they are written, each with a space before it.

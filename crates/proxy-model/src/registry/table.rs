@@ -146,6 +146,11 @@ pub(super) const fn origin_path(
         if !text.starts_with('/') {
             return Err("it does not begin with `/`".to_owned());
         }
+        let mut escapes = text.split('%').skip(1).map(|rest| rest.get(..2));
+        let is_escape = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !escapes.all(|digits| digits.is_some_and(is_escape)) {
+            return Err("a `%` without two hexadecimal digits".to_owned());
+        }
         let parsed = PathAndQuery::try_from(text).map_err(|error| error.to_string())?;
         if parsed.as_str() == text {
             Ok(text.to_owned())

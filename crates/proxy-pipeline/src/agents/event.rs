@@ -4,11 +4,12 @@ use super::content::Shown;
 use crate::exchange::Exchange;
 use crate::response::body::Body;
 use agent_protocol::{BodyChunk, Header, RequestHeaders, RequestId, ResponseHeaders, TlsClient};
+use http::header::AUTHORIZATION;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Response, Version};
 use http_body::Body as _;
 use proxy_http1::RawTarget;
-use proxy_plan::AgentPlan;
+use proxy_plan::{AgentPlan, RoutePlan};
 use proxy_tls::ClientAuthVerdict;
 use std::borrow::Cow;
 
@@ -44,7 +45,7 @@ pub(super) fn request_head<'e>(exchange: &'e Exchange, agent: &AgentPlan) -> Req
         authority: authority.unwrap_or_default().into(),
         target: target.into(),
         http_version: version(head.version).into(),
-        headers: fields(head.headers.as_map()),
+        headers: request_fields(head.headers.as_map(), route),
         has_body: exchange
             .body
             .as_ref()
@@ -117,6 +118,23 @@ fn fields(headers: &HeaderMap) -> Vec<Header<'_>> {
     let fields = headers.iter();
     let fields = fields.map(|(name, value)| Header::parsed(name.as_str(), value.as_bytes()));
     fields.collect()
+}
+
+/// The fields of a request, without credentials that the route checks for itself.
+fn request_fields<'h>(headers: &'h HeaderMap, route: Option<&RoutePlan>) -> Vec<Header<'h>> {
+    let mut fields = fields(headers);
+    if route.is_some_and(|route| route.basic_auth.is_some()) {
+        fields.retain(|field| {
+            field.name() != AUTHORIZATION.as_str() || !is_basic(field.value().as_bytes())
+        });
+    }
+    fields
+}
+
+/// Whether the value of `Authorization` is of the scheme `Basic`.
+fn is_basic(value: &[u8]) -> bool {
+    let scheme = value.split(|byte| *byte == b' ').next();
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"Basic"))
 }
 
 fn version(version: Version) -> &'static str {

@@ -17,12 +17,28 @@ pub(super) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// Whether `host` is a name of the upstream that the client does not know.
-    fn is_upstream(&self, host: &str) -> bool {
-        let own = self.origin.split_once("://").map_or("", |(_, host)| host);
-        let names = [self.set_host.unwrap_or_default(), self.target];
-        !host.eq_ignore_ascii_case(own) && names.iter().any(|name| name.eq_ignore_ascii_case(host))
+    /// The client's own name.
+    fn client_host(&self) -> &str {
+        self.origin.split_once("://").map_or("", |(_, host)| host)
     }
+
+    /// Whether `host` in a URL of `scheme` is a name of the upstream that the client does not know.
+    fn is_upstream(&self, scheme: &str, host: &str) -> bool {
+        let is_same = |name: &str| is_same_host(scheme, name, host);
+        let names = [self.set_host.unwrap_or_default(), self.target];
+        !is_same(self.client_host()) && names.into_iter().any(is_same)
+    }
+}
+
+/// Compares two hosts of URLs, with or without the scheme's own port.
+fn is_same_host(scheme: &str, one: &str, other: &str) -> bool {
+    let port = if scheme.eq_ignore_ascii_case("https") {
+        ":443"
+    } else {
+        ":80"
+    };
+    let [one, other] = [one, other].map(|host| host.strip_suffix(port).unwrap_or(host));
+    one.eq_ignore_ascii_case(other)
 }
 
 /// The `Host` that the edits set.
@@ -39,7 +55,8 @@ pub(super) fn set_host(edits: &HeaderEdits) -> Option<&str> {
 pub(super) fn apply(rewrite: &RewritePlan, names: Names<'_>, headers: &mut HeaderMap) {
     if rewrite.location {
         for name in [LOCATION, CONTENT_LOCATION] {
-            let value = headers.get(&name).and_then(|value| value.to_str().ok());
+            let value = headers.get(&name);
+            let value = value.and_then(|value| str::from_utf8(value.as_bytes()).ok());
             let back = value.and_then(|value| location(rewrite, names, value));
             if let Some(back) = back.and_then(|back| HeaderValue::try_from(back).ok()) {
                 headers.insert(name, back);
@@ -65,15 +82,16 @@ fn location(rewrite: &RewritePlan, names: Names<'_>, value: &str) -> Option<Stri
     }
     let (scheme, rest) = value.split_once("://")?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (host, path) = rest.split_at(end);
-    let client_host = names.origin.split_once("://")?.1;
-    if names.is_upstream(host) {
-        let path = path_back(rewrite, path).unwrap_or_else(|| path.to_owned());
+    let (host, written) = rest.split_at(end);
+    // A URL without a path is that of the root.
+    let root = if written.starts_with('/') { "" } else { "/" };
+    let path = path_back(rewrite, &format!("{root}{written}"));
+    if names.is_upstream(scheme, host) {
+        let path = path.unwrap_or_else(|| written.to_owned());
         return Some(format!("{}{path}", names.origin));
     }
-    let path = host
-        .eq_ignore_ascii_case(client_host)
-        .then(|| path_back(rewrite, path))??;
+    let is_client = is_same_host(scheme, names.client_host(), host);
+    let path = path.filter(|_| is_client)?;
     Some(format!("{scheme}://{host}{path}"))
 }
 
@@ -91,19 +109,20 @@ fn cookie_back(
     names: Names<'_>,
     cookie: &HeaderValue,
 ) -> Option<HeaderValue> {
-    let cookie = cookie.to_str().ok()?;
+    let cookie = str::from_utf8(cookie.as_bytes()).ok()?;
     let mut parts = cookie.split(';');
     let mut back = parts.next()?.to_owned();
+    // Browsers refuse a cookie of this name with another path than `/`.
+    let prefix = back.trim_start().get(.."__Host-".len());
+    let is_for_root = prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case("__Host-"));
     for part in parts {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         let (name, value) = (name.trim(), value.trim());
         if name.eq_ignore_ascii_case("domain") && is_domain_of(names, value) {
             continue;
         }
-        let path = name
-            .eq_ignore_ascii_case("path")
-            .then(|| path_back(rewrite, value))
-            .flatten();
+        let has_path = name.eq_ignore_ascii_case("path") && !is_for_root;
+        let path = has_path.then(|| cookie_path_back(rewrite, value)).flatten();
         if let Some(path) = path {
             back.push_str("; Path=");
             back.push_str(&path);
@@ -113,6 +132,15 @@ fn cookie_back(
         }
     }
     HeaderValue::try_from(back).ok()
+}
+
+/// The path of a cookie for the client. The root becomes `/api`, which covers `/api/` too. [RFC 6265 §5.1.4]
+fn cookie_path_back(rewrite: &RewritePlan, path: &str) -> Option<String> {
+    let mut back = path_back(rewrite, path)?;
+    if path == "/" && back.len() > 1 && back.ends_with('/') {
+        back.pop();
+    }
+    Some(back)
 }
 
 /// Whether `domain` is the upstream's, without the port of its name.

@@ -9,7 +9,8 @@ use proxy_plan::{BasicAuthPlan, RoutePlan};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Checks the credentials of the request, on another thread unless they were right within the last minute.
+/// Checks the credentials of the request, on another thread unless its client proved them within the last
+/// minute.
 /// Removes them unless the upstream gets them.
 pub(crate) async fn check(
     exchange: &mut Exchange,
@@ -26,7 +27,8 @@ pub(crate) async fn check(
     let worker = Rc::clone(exchange.worker());
     let active = Rc::clone(exchange.active());
     let cache = active.credential_cache(route.index, || worker.ids.key_seed());
-    let digest = cache.borrow().digest(&credentials);
+    let client = ClientKey::from(exchange.completion.record.client_ip);
+    let digest = cache.borrow().digest(client.to_bytes(), &credentials);
     let now = exchange.began();
     let user: Box<str> = credentials.user().into();
     if !cache.borrow().contains(&digest, now) {
@@ -35,7 +37,7 @@ pub(crate) async fn check(
             users: Arc::clone(&auth.users),
             credentials,
             attempts: limits.and_then(|limits| limits.attempts.clone()),
-            client: ClientKey::from(exchange.completion.record.client_ip),
+            client,
             clock: worker.shared.clock,
         };
         // No thread for a client that has to wait.

@@ -1,26 +1,42 @@
 //! Threads that compare passwords with their hashes, which takes milliseconds to seconds.
 
-use crate::worker::disk::{JobQueue, Work};
+use crate::worker::fair_queue::{FairQueue, JobOwner};
 use crate::worker::time::Time;
 use proxy_auth::{BasicCredentials, UserTable};
 use proxy_clock::ProcessClock;
 use proxy_errors::Detail;
-use proxy_limits::{
-    ClientKey, ConcurrencyLimit, KeyedBuckets, LimitReached, RateDecision, RateKey,
-};
-use std::sync::Arc;
+use proxy_limits::{ClientKey, KeyedBuckets, RateDecision, RateKey};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 
-/// Threads of one worker.
+/// Threads of one worker; an Argon2 hash takes up to 256 MiB while it runs.
 const THREADS: usize = 2;
-/// Checks of one worker that run or wait at most; an Argon2 hash takes up to 256 MiB while it runs.
-const MAX_CHECKS: u32 = 64;
+/// Checks of one worker that wait at most.
+const MAX_WAITING: usize = 64;
 
-/// The checks of one worker.
+/// The checks of one worker. Clients share its places: one with few checks displaces the newest of the one
+/// with the most.
 #[derive(Debug)]
-pub(crate) struct PasswordChecks {
-    queue: Arc<JobQueue<Job>>,
-    places: ConcurrencyLimit,
+pub(crate) struct PasswordChecks(Arc<Lock>);
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "held for a push or a pop, between one worker and its threads for passwords"
+)]
+type Lock = std::sync::Mutex<State>;
+
+#[derive(Debug)]
+struct State {
+    waiting: FairQueue<Job>,
+    threads: usize,
+}
+
+/// A thread that has taken a slot.
+struct Thread {
+    state: Arc<Lock>,
+    /// Its slot has been released.
+    is_over: bool,
 }
 
 /// Credentials that are to be compared.
@@ -51,14 +67,11 @@ struct Job {
 
 impl Default for PasswordChecks {
     fn default() -> Self {
-        let work = Work {
-            run: Job::run,
-            is_wanted: |job: &Job| !job.verdict.is_closed(),
+        let state = State {
+            waiting: FairQueue::new(MAX_WAITING),
+            threads: 0,
         };
-        Self {
-            queue: Arc::new(JobQueue::new(THREADS, work)),
-            places: ConcurrencyLimit::new(MAX_CHECKS),
-        }
+        Self(Arc::new(state.into()))
     }
 }
 
@@ -66,18 +79,79 @@ impl PasswordChecks {
     /// Runs `check` on another thread.
     ///
     /// # Errors
-    /// All places are taken.
+    /// All places are taken by clients with as few checks, or one of those took the place of this check.
     pub(crate) async fn run(&self, check: PasswordCheck) -> Result<Verdict, Detail> {
-        let place = self.places.acquire();
-        let _place = place.map_err(|LimitReached { held, max }| Detail::Limit {
-            current: u64::from(held),
-            limit: u64::from(max),
-        })?;
+        let owner = JobOwner {
+            client: check.client,
+            has_failed: check.has_failed(),
+        };
         let (verdict, decided) = oneshot::channel();
-        self.queue.submit(Job { check, verdict });
-        // A check that panics has no verdict.
-        decided.await.map_err(|_| Detail::text("the check failed"))
+        if !self.submit(owner, Job { check, verdict }) {
+            let limit = u64::try_from(MAX_WAITING).unwrap_or(u64::MAX);
+            return Err(Detail::Limit {
+                current: limit,
+                limit,
+            });
+        }
+        // A check that was displaced or panicked has no verdict.
+        let verdict = decided.await;
+        verdict.map_err(|_| Detail::text("another client's check took the place of this one"))
     }
+
+    /// Queues `job` for the next free thread; `false` if there is no place.
+    fn submit(&self, owner: JobOwner, job: Job) -> bool {
+        let mut state = lock(&self.0);
+        state.waiting.retain(|job| !job.verdict.is_closed());
+        if state.waiting.push(owner, job).is_err() {
+            return false;
+        }
+        if state.threads < THREADS {
+            state.threads += 1;
+            drop(state);
+            let thread = Thread {
+                state: Arc::clone(&self.0),
+                is_over: false,
+            };
+            drop(spawn_blocking(move || thread.work()));
+        }
+        true
+    }
+}
+
+impl Thread {
+    /// Runs checks until none waits. Blocks.
+    fn work(mut self) {
+        while let Some(job) = self.next() {
+            if !job.verdict.is_closed() {
+                job.run();
+            }
+        }
+    }
+
+    /// The next check. Without one, the slot is released under the same lock, so that the next check starts
+    /// a thread.
+    fn next(&mut self) -> Option<Job> {
+        let mut state = lock(&self.state);
+        let next = state.waiting.pop();
+        if next.is_none() {
+            state.threads -= 1;
+            self.is_over = true;
+        }
+        next
+    }
+}
+
+impl Drop for Thread {
+    /// Releases the slot after a panic too.
+    fn drop(&mut self) {
+        if !self.is_over {
+            lock(&self.state).threads -= 1;
+        }
+    }
+}
+
+fn lock(state: &Lock) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PasswordCheck {
@@ -87,6 +161,15 @@ impl PasswordCheck {
         let now_ns = Time::shared_ns(&self.clock);
         let decision = attempts.peek(&RateKey::Client(self.client), now_ns);
         (!decision.admitted).then_some(decision)
+    }
+
+    /// Whether the client has sent wrong passwords that still count.
+    fn has_failed(&self) -> bool {
+        self.attempts.as_ref().is_some_and(|attempts| {
+            let now_ns = Time::shared_ns(&self.clock);
+            let decision = attempts.peek(&RateKey::Client(self.client), now_ns);
+            decision.remaining.saturating_add(1) < decision.limit
+        })
     }
 
     /// Compares the password. Blocks. Attempts are counted here, so that no more run at once than threads
@@ -111,5 +194,63 @@ impl Job {
         let Self { check, verdict } = self;
         // The request may be gone.
         verdict.send(check.run()).unwrap_or(());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::Pin;
+    use std::sync::mpsc;
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+    use tokio::runtime::Builder;
+
+    type Run<'c> = Pin<Box<dyn Future<Output = Result<Verdict, Detail>> + 'c>>;
+
+    /// `htpasswd -nbB -C 4` of `one`.
+    const ONE: &str = "$2y$04$co9osgv9qGuwPD/XdNUES.f2whZRS2F1aiA/sEoPTBqLenVJfvbqS";
+
+    /// Starts the check of ann's password.
+    fn begin<'c>(checks: &'c PasswordChecks, users: &Arc<UserTable>, client: u32) -> Run<'c> {
+        Box::pin(checks.run(PasswordCheck {
+            users: Arc::clone(users),
+            credentials: BasicCredentials::parse(b"Basic YW5uOm9uZQ==").unwrap(),
+            attempts: None,
+            client: ClientKey::V4(client),
+            clock: ProcessClock::starting_at(0, Duration::ZERO),
+        }))
+    }
+
+    fn poll(run: &mut Run<'_>) -> Poll<Result<Verdict, Detail>> {
+        run.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn a_client_with_many_checks_leaves_places_to_others() {
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build();
+        runtime.unwrap().block_on(async {
+            let (release, released) = mpsc::channel::<()>();
+            drop(spawn_blocking(move || released.recv()));
+            let checks = PasswordChecks::default();
+            let users = Arc::new(UserTable::new([("ann".to_owned(), ONE.parse().unwrap())]));
+            let mut many: Vec<_> = (0..MAX_WAITING)
+                .map(|_| begin(&checks, &users, 1))
+                .collect();
+            assert!(many.iter_mut().all(|run| poll(run).is_pending()));
+            let mut above = begin(&checks, &users, 1);
+            assert!(matches!(poll(&mut above), Poll::Ready(Err(_))));
+
+            let mut other = begin(&checks, &users, 2);
+            assert!(poll(&mut other).is_pending());
+            drop(release);
+
+            assert!(matches!(other.await, Ok(Verdict::Right)));
+            let displaced = many.pop().unwrap().await;
+            assert!(displaced.is_err(), "the newest of the client with the most");
+            assert!(matches!(many.pop().unwrap().await, Ok(Verdict::Right)));
+        });
     }
 }

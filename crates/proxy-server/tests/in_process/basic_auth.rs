@@ -1,9 +1,10 @@
 //! Users and passwords of routes.
 
 use crate::support::{Config, Proxy, reason, refusal};
+use agent_protocol::{Header, ProxyMessage, Wants};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use proxy_testkit::{Reload, Response, Upstream, get};
+use proxy_testkit::{AgentReply, FakeAgent, Reload, Response, Upstream, get};
 use std::fs;
 use std::net::IpAddr;
 
@@ -109,6 +110,31 @@ fn the_upstream_gets_no_password_unless_the_route_says_so() {
 }
 
 #[test]
+fn agents_get_no_password_though_the_upstream_does() {
+    let agent = FakeAgent::start(Wants::default(), |_| AgentReply::allow());
+    let upstream = Upstream::saying("in");
+    let top = format!(
+        "agents {{ agent \"waf\" {{ unix-socket {:?}; timeout-ms 30000; failure-mode \"closed\" }} }}",
+        agent.path()
+    );
+    let route = format!("agents \"waf\"; {}", ann("forward-credentials #true"));
+    let proxyd = Config::through(&upstream, &route).top(&top).start();
+
+    assert_eq!(ask(&proxyd, "ann:one").text(), "in");
+
+    let fields = upstream.last_request().fields;
+    assert_eq!(
+        fields.get("authorization"),
+        Some(&*authorization("ann:one"))
+    );
+    let Some(ProxyMessage::RequestHeaders(head)) = agent.events().into_iter().next() else {
+        panic!("the agent is asked about the head");
+    };
+    let mut names = head.headers.iter().map(Header::name);
+    assert!(!names.any(|name| name == "authorization"));
+}
+
+#[test]
 fn guessing_is_limited_for_each_client() {
     let proxyd = Config::new()
         .route(
@@ -134,9 +160,37 @@ fn guessing_is_limited_for_each_client() {
     assert_eq!(reason(&proxyd, &limited), "credential_attempts");
     let wait: u64 = limited.fields.get("retry-after").unwrap().parse().unwrap();
     assert!((1..=1_200).contains(&wait), "{wait}");
-    // Credentials that were right a moment ago still pass, and so does another client.
+    // Credentials that this client proved a moment ago still pass, and another client has its own attempts.
     assert_eq!(ask_from("192.0.2.1", "ann:one").status, 200);
     assert_eq!(ask_from("192.0.2.2", "ann:guess").status, 401);
+}
+
+#[test]
+fn a_client_without_attempts_cannot_try_what_another_client_proved() {
+    let proxyd = Config::new()
+        .route(
+            "wiki",
+            &format!("respond 200 \"in\"; {}", ann("attempts \"3/h\"")),
+        )
+        .start();
+    let ask_from = |ip: &str, user: &str| {
+        let ip: IpAddr = ip.parse().unwrap();
+        let value = authorization(user);
+        let request = get("/", &[("Authorization", &value)]);
+        proxyd.connect_from(ip).ask(request)
+    };
+    for guess in 0..3 {
+        let response = ask_from("192.0.2.1", &format!("ann:guess-{guess}"));
+        assert_eq!(response.status, 401, "{guess}");
+    }
+    assert_eq!(ask_from("192.0.2.2", "ann:one").status, 200);
+
+    for user in ["ann:guess", "ann:one", "eve:one"] {
+        let response = ask_from("192.0.2.1", user);
+        refusal(&response, 429, "RATE_LIMIT_EXCEEDED");
+        assert_eq!(reason(&proxyd, &response), "credential_attempts", "{user}");
+    }
+    assert_eq!(ask_from("192.0.2.2", "ann:one").status, 200);
 }
 
 #[test]
@@ -163,6 +217,11 @@ fn a_reload_reads_files_of_users_again() {
         "{error}"
     );
     assert!(!error.contains("2jmj7l5rSw0yVb"), "{error}");
+    fs::write(&file, "").unwrap();
+    let Reload::Refused(error) = proxyd.reload(&config.kdl()) else {
+        panic!("a file that has lost its users is refused");
+    };
+    assert!(error.contains("has no users"), "{error}");
     assert_eq!(ask(&proxyd, "bob:two").status, 200);
 }
 

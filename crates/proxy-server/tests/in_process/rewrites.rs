@@ -145,7 +145,44 @@ fn a_stripped_prefix_is_put_before_locations() {
 
     assert_eq!(fields.get("location"), Some("/api/users/7"));
     assert_eq!(fields.get("content-location"), Some("/api/users/7"));
-    assert_eq!(fields.get("set-cookie"), Some("s=1; Path=/api/"));
+    assert_eq!(fields.get("set-cookie"), Some("s=1; Path=/api"));
+}
+
+#[test]
+fn locations_are_written_back_in_all_forms_of_the_upstreams_name() {
+    let rewrite = r#"rewrite { strip-prefix "/api" }
+        request-headers { set "Host" "in.test" }"#;
+    for (sent, expected) in [
+        ("http://in.test", "http://a.test/api/"),
+        ("http://in.test?q=1", "http://a.test/api/?q=1"),
+        ("http://in.test:80/x", "http://a.test/api/x"),
+        ("http://in.test:8080/x", "http://in.test:8080/x"),
+        ("https://in.test:80/x", "https://in.test:80/x"),
+        ("http://a.test:80/x", "http://a.test:80/api/x"),
+        ("/caf\u{e9}", "/api/caf\u{e9}"),
+    ] {
+        let text = format!("HTTP/1.1 302 Found\r\nLocation: {sent}\r\nContent-Length: 0\r\n\r\n");
+        let upstream = Upstream::answering(text);
+        let proxyd = Config::through(&upstream, rewrite).start();
+        let response = proxyd.connect().ask(get("/api/a", &[]));
+        assert_eq!(response.fields.all("location"), [expected], "{sent}");
+    }
+}
+
+#[test]
+fn the_path_of_a_cookie_for_the_whole_host_stays() {
+    let upstream = Upstream::answering(
+        "HTTP/1.1 200 OK\r\nSet-Cookie: __Host-s=1; Secure; Path=/\r\n\
+         Set-Cookie: s=\u{e9}; Path=/x/\r\nContent-Length: 0\r\n\r\n",
+    );
+    let proxyd = Config::through(&upstream, r#"rewrite { strip-prefix "/api" }"#).start();
+
+    let fields = proxyd.connect().ask(get("/api", &[])).fields;
+
+    assert_eq!(
+        fields.all("set-cookie"),
+        ["__Host-s=1; Secure; Path=/", "s=\u{e9}; Path=/api/x/"]
+    );
 }
 
 #[test]

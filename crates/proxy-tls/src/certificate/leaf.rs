@@ -1,5 +1,7 @@
 //! The parsed fields of a leaf certificate: hosts, validity, subject.
 
+mod distinguished_name;
+
 use crate::file::{Digest, fingerprint};
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -72,10 +74,10 @@ impl Names {
     }
 }
 
-/// The subject of a certificate for display, such as `CN=robot, O=Example`.
+/// The subject of a certificate, such as `CN=robot,O=Example`; `None` if it is too long.
 pub(crate) fn subject(der: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
-    Some(certificate.subject().to_string())
+    distinguished_name::text(certificate.subject())
 }
 
 /// Whether issuer and subject of a certificate are the same.

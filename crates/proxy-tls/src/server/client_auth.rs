@@ -31,7 +31,7 @@ pub enum ClientAuthVerdict {
     },
     /// The chain ends at a trusted root and is valid.
     Verified {
-        /// The subject, for logs and headers; for display, not for parsing.
+        /// The subject as RFC 4514 writes it, for logs and headers; empty if it is longer than 2 048 bytes.
         subject: String,
         /// Expiry, since 1970.
         expires: Duration,

@@ -29,6 +29,9 @@ pub(super) fn acme<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Acme> {
             Setting::defaulted(spec::DNS_COMMAND_TIMEOUT.default())
         }
     };
+    let eab = external_account(d, b);
+    let key_type = b.setting(d, &spec::KEY_TYPE);
+    let storage = storage(d, b);
     let acme = Acme {
         place: b.place(d),
         hosts,
@@ -39,9 +42,9 @@ pub(super) fn acme<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Acme> {
         challenge,
         dns_command,
         dns_command_timeout,
-        eab: external_account(d, b),
-        key_type: b.setting(d, &spec::KEY_TYPE),
-        storage: storage(d, b),
+        eab,
+        key_type,
+        storage,
     };
     check_agreement(d, &acme);
     check_hosts(d, &acme);

@@ -116,6 +116,12 @@ fn files<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<UsersFile>> 
             }
         };
         match read_htpasswd(&String::from_utf8_lossy(&bytes)) {
+            // Of a file that is being written, a reload would see nothing and lock all users out.
+            Ok(users) if users.is_empty() => {
+                let message = format!("`{}` has no users", path.display());
+                let fault = Diagnostic::new(DiagnosticCode::BadValue, place, message);
+                d.push(fault.help("leave the file out until it has one"));
+            }
             Ok(users) => {
                 let users = users.into_iter();
                 let users = users.map(|(name, hash)| BasicUser { name, hash }).collect();

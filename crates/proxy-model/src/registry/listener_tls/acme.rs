@@ -45,11 +45,18 @@ fn directory(text: &str) -> Result<String, String> {
         .strip_prefix("https://")
         .ok_or("it begins with https://")?;
     let authority = rest.split('/').next().unwrap_or_default();
-    if authority.is_empty() {
-        return Err("there is no host".to_owned());
-    }
     if authority.contains('@') {
         return Err("a credential does not belong in it".to_owned());
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse::<u16>().ok()),
+        Some(_) | None => (authority, Some(443)),
+    };
+    if host.is_empty() {
+        return Err("there is no host".to_owned());
+    }
+    if port.is_none_or(|port| port == 0) {
+        return Err("its port is a number from 1 to 65535".to_owned());
     }
     if text.contains(|c: char| c == '#' || c.is_whitespace() || c.is_control()) {
         return Err("it is a URL without spaces and `#`".to_owned());

@@ -38,8 +38,8 @@ settings! {
     )
     .or(written("restricted", || "restricted".to_owned()))
     .enforced(BY, "a_request_without_credentials_is_challenged");
-    /// A user, and the hash of the password: bcrypt (`htpasswd -nB ann`) or Argon2. Passwords in clear, MD5 and
-    /// SHA are refused.
+    /// A user, and the hash of the password: bcrypt (`htpasswd -nB ann`), which reads the first 72 bytes of
+    /// a password, or Argon2. Passwords in clear, MD5 and SHA are refused.
     BASIC_USER: Pair, Many = pair(
         "routes.route.policies.basic-auth.user",
         "a name and the hash of a password",
@@ -47,15 +47,15 @@ settings! {
     )
     .many()
     .enforced(BY, "users_of_the_list_and_of_the_file_are_let_in");
-    /// Files of users as Apache's `htpasswd -B` writes them: `user:hash`, one a line. They are read at start and
-    /// at each reload.
+    /// Files of users as Apache's `htpasswd -B` writes them: `user:hash`, one a line, and at least one. They are
+    /// read at start and at each reload.
     BASIC_USERS_FILE: Text<PathBuf>, Many =
         file("routes.route.policies.basic-auth.users-file", "a file of users", "users.htpasswd")
             .many()
             .enforced(BY, "a_reload_reads_files_of_users_again");
     /// Wrong passwords of one client, by its address (IPv6 by /64), before further ones are answered 429, reason
-    /// `credential_attempts`, until the rate allows the next. Credentials that were right within the last minute
-    /// still pass.
+    /// `credential_attempts`, until the rate allows the next. Credentials that the same client proved within
+    /// the last minute still pass.
     BASIC_ATTEMPTS: Text<RequestRate>, Given<Written<RequestRate>> = text(
         "routes.route.policies.basic-auth.attempts",
         "a rate",
