@@ -50,7 +50,7 @@ fn the_key_never_goes_to_the_address_of_a_webhook() {
     let create = ["webhook", "create"];
     for arguments in [
         [&create[..], &fields, &["--url", &url]].concat(),
-        [&["--url", &url], &create[..], &fields].concat(),
+        [&["--url", &url][..], &create, &fields].concat(),
         ["bundle", "explain", "none", "--url", &url].to_vec(),
     ] {
         let refused = world.ctl(&arguments);
@@ -64,7 +64,7 @@ fn the_key_never_goes_to_the_address_of_a_webhook() {
     assert!(receiver.received().is_empty(), "{:?}", receiver.received());
     let server = ["--url", world.program.base_url()];
     let own = ["--request-url", "https://hooks.example.com/"];
-    let made = world.ctl(&[&server, &create[..], &fields, &own].concat());
+    let made = world.ctl(&[&server[..], &create, &fields, &own].concat());
     assert_eq!(made.code, 0, "{}", made.error);
 }
 

@@ -196,7 +196,7 @@ impl App {
         Ok(self.store.read().await?.due_webhooks(now, CHUNK).await?)
     }
 
-    /// Sends the due deliveries of a webhook one after the other, until one fails or [`ROW_TIME`] is over. Replicas may do so at the same time:
+    /// Sends the due deliveries of a webhook one after the other, until one fails or two seconds are over. Replicas may do so at the same time:
     /// an attempt belongs to the one that has begun it.
     ///
     /// # Errors
