@@ -196,8 +196,8 @@ impl App {
         Ok(self.store.read().await?.due_webhooks(now, CHUNK).await?)
     }
 
-    /// Sends the due deliveries of a webhook one after the other, until one fails or two seconds are over. Replicas may do so at the same time:
-    /// an attempt belongs to the one that has begun it.
+    /// Sends the due deliveries of a webhook one after the other, until one fails or two seconds are over. Replicas may
+    /// do so at the same time: an attempt belongs to the one that has begun it.
     ///
     /// # Errors
     ///
