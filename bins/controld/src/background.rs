@@ -2,7 +2,7 @@
 
 use crate::key_file::{KeyFile, Stamp};
 use crate::tls::Tls;
-use control_app::{App, Error, metric};
+use control_app::{App, DeliveryTurns, Error, metric};
 use control_wire::WebhookId;
 use metrics::{counter, gauge};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -26,8 +26,8 @@ const DRIFT_INTERVAL: Duration = Duration::from_secs(5);
 const STORAGE_INTERVAL: Duration = Duration::from_mins(5);
 /// Between two looks for events that webhooks receive.
 const WEBHOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Webhooks that are sent to at once.
-const MAX_RECEIVERS: usize = 32;
+/// Between two looks for nodes that have become silent: each costs a look at every webhook that receives them.
+const SILENCE_INTERVAL: Duration = Duration::from_secs(5);
 /// Intervals of heartbeats after the start before a node counts as silent: no heartbeat arrived before.
 const SILENCE_INTERVALS: u32 = 4;
 /// Between two rounds of housekeeping.
@@ -82,8 +82,10 @@ impl Background {
     async fn deliver(&self, replica: Uuid) {
         let heartbeats = Duration::from_secs(self.app.heartbeat_interval.secs().into());
         let quiet_until = Instant::now() + heartbeats * SILENCE_INTERVALS;
+        let mut next_silence = quiet_until;
         let mut queues = rounds(WEBHOOK_INTERVAL);
         let (mut sending, mut receivers) = (JoinSet::new(), Vec::<(Id, WebhookId)>::new());
+        let mut turns = DeliveryTurns::default();
         loop {
             tokio::select! {
                 _ = queues.tick() => {}
@@ -92,7 +94,9 @@ impl Background {
                         Ok((id, done)) => (id, done),
                         Err(error) => (error.id(), Ok(())),
                     };
-                    receivers.retain(|(own, _)| *own != id);
+                    for (_, webhook) in receivers.extract_if(.., |(own, _)| *own == id) {
+                        turns.leave(webhook);
+                    }
                     if let Err(error) = done {
                         failed("webhooks", &error);
                     }
@@ -100,7 +104,10 @@ impl Background {
                 }
             }
             let now = self.app.now();
-            let silence = quiet_until <= Instant::now();
+            let silence = next_silence <= Instant::now();
+            if silence {
+                next_silence = Instant::now() + SILENCE_INTERVAL;
+            }
             let queued = self.app.queue_webhooks(replica, now, silence).await;
             let due = match queued {
                 Ok(()) => self.app.due_webhooks(now).await,
@@ -110,11 +117,7 @@ impl Background {
                 failed("webhooks", &error);
                 Vec::new()
             });
-            for webhook in due {
-                let is_busy = receivers.iter().any(|(_, busy)| *busy == webhook);
-                if is_busy || MAX_RECEIVERS <= receivers.len() {
-                    continue;
-                }
+            for webhook in turns.take(&due) {
                 let app = Arc::clone(&self.app);
                 let task = sending.spawn(async move { app.send_webhook(webhook).await });
                 receivers.push((task.id(), webhook));

@@ -125,10 +125,10 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/projects/{project}/webhooks", Access::CONTROL, || routes!(webhook::create))
         .creates("/projects/{project}/webhooks/{webhook}"),
     row(GET, "/projects/{project}/webhooks/{webhook}", Access::ADMINISTER, || routes!(webhook::view)),
-    row(PUT, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::update)),
-    row(DELETE, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::delete)),
-    row(POST, "/projects/{project}/webhooks/{webhook}/rotate-secret", Access::CONTROL, || routes!(webhook::rotate_secret)),
-    row(POST, "/projects/{project}/webhooks/{webhook}/test", Access::CONTROL, || routes!(webhook::test)),
+    row(PUT, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::update)).versioned(),
+    row(DELETE, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::delete)).versioned(),
+    row(POST, "/projects/{project}/webhooks/{webhook}/rotate-secret", Access::CONTROL, || routes!(webhook::rotate_secret)).versioned(),
+    row(POST, "/projects/{project}/webhooks/{webhook}/test", Access::CONTROL, || routes!(webhook::test)).versioned(),
     row(GET, "/projects/{project}/webhooks/{webhook}/deliveries", Access::ADMINISTER, || routes!(webhook::deliveries)),
 
     row(GET, "/projects/{project}/enrolment-tokens", Access::READ_NODES, || routes!(enrolment_token::list)),

@@ -57,9 +57,10 @@ pub use configuration::replay::{KindMoved, Replayed};
 pub use control_bundle::Files;
 pub use control_store::{
     AuditArchive, AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification,
-    BundleFilter, CertificateFilter, DriftFilter, Lease, Member, NodeCounts, NodeFilter,
-    ObjectBytes, ObjectError, Objects, Page, PageOrder, Rate, Reply, Reservation, RolloutFilter,
-    RolloutNode, ServiceFilter, SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
+    BundleFilter, CertificateFilter, DriftFilter, DueWebhook, Lease, Member, NodeCounts,
+    NodeFilter, ObjectBytes, ObjectError, Objects, Page, PageOrder, Rate, Reply, Reservation,
+    RolloutFilter, RolloutNode, ServiceFilter, SsoSignIn, StandingCounts, StoreError, StoredBatch,
+    Versioned,
 };
 pub use definition::certificate::NewCertificate;
 pub use error::Error;
@@ -68,6 +69,7 @@ pub use installation::status::InstallationStatus;
 pub use node::drift::DriftRemedy;
 pub use node::order::{OrderTarget, desired_tag};
 pub use node::{KeyRotation, RegisteredNode};
+pub use project::turns::DeliveryTurns;
 pub use proxy_plan::diff::Change;
 pub use rollout::{NodeSelection, RolloutProgress, StoredFigures, StoredSide};
 pub use sso::connection::{SsoOverview, acs_path};

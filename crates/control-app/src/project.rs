@@ -3,6 +3,7 @@
 mod delivery;
 mod overview;
 pub(crate) mod role;
+pub(crate) mod turns;
 mod webhook;
 
 use crate::app::{App, taken};

@@ -52,6 +52,8 @@ pub struct RolloutProgress {
     pub counts: Option<BatchCounts>,
     /// The gate's present figures for it.
     pub figures: Option<StoredFigures>,
+    /// The end of the freeze that keeps the next batch from being opened.
+    pub held_until: Option<Timestamp>,
 }
 
 /// Figures of a gate, in few numbers.
@@ -247,12 +249,8 @@ impl App {
         let found = find(&mut tx, place).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
-        let progress = progress(
-            &mut tx,
-            found.value,
-            self.heartbeat_interval.online_since(call.now),
-        )
-        .await?;
+        let since = self.heartbeat_interval.online_since(call.now);
+        let progress = progress(&mut tx, found.value, (since, call.now)).await?;
         Ok(Versioned {
             value: progress,
             version: found.version,
@@ -425,7 +423,7 @@ async fn find(
 async fn progress(
     tx: &mut Transaction,
     rollout: Rollout,
-    since: Timestamp,
+    (since, now): (Timestamp, Timestamp),
 ) -> Result<RolloutProgress, Error> {
     let batches = tx.rollout_batches(rollout.id).await?;
     let is_open = rollout
@@ -440,11 +438,16 @@ async fn progress(
             figures = Some(StoredFigures::new(gate, &compared));
         }
     }
+    let mut held_until = None;
+    if rollout.opens_batch(now) {
+        held_until = scheduler::freeze_end(tx, &rollout, now).await?;
+    }
     Ok(RolloutProgress {
         rollout,
         batches,
         counts,
         figures,
+        held_until,
     })
 }
 

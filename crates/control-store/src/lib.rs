@@ -48,6 +48,7 @@ pub use node::key::TokenIssuer;
 pub use node::list::{NodeCounts, NodeFilter, OrderedBundle, StandingCounts};
 pub use node::order::StoredOrder;
 pub use org::membership::Member;
+pub use project::delivery::DueWebhook;
 pub use project::webhook::ProjectAction;
 pub use rollout::node::RolloutNode;
 pub use rollout::recall::NodeTarget;

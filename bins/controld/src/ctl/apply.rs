@@ -14,6 +14,9 @@ use std::path::PathBuf;
 
 type Fields = Map<String, Value>;
 
+/// The field of an answer that no later answer has: of webhooks, API keys and enrolment tokens.
+const SECRET: &str = "secret";
+
 /// The operations on one noun of the file.
 #[derive(Clone, Copy)]
 struct Noun<'a> {
@@ -185,8 +188,11 @@ impl Apply<'_> {
         }
         let body = self.resolved(noun, list, fields).await?;
         let call = Call::new(noun.create.method.clone(), list);
-        self.lookup.client.json(&call.json(&body.into())).await?;
-        Ok("created".to_owned())
+        let made = self.lookup.client.json(&call.json(&body.into())).await?;
+        Ok(match text(&made, SECRET) {
+            "" => "created".to_owned(),
+            secret => format!("created; secret, shown this once: {secret}"),
+        })
     }
 
     /// A field that the resource does not show is sent along, and by itself changes nothing.

@@ -1,8 +1,10 @@
 //! The command line of `controld ctl`, made from the operations.
 
+use crate::ctl::error::CtlError;
 use crate::ctl::operation::{Field, Kind, Operation, RequestBody};
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use clap_complete::Shell;
 use http::Method;
 use std::path::PathBuf;
@@ -321,6 +323,24 @@ fn flag(field: &Field, id: String) -> Arg {
         flag = flag.value_parser(PossibleValuesParser::new(field.values.clone()));
     }
     flag
+}
+
+/// Refuses `--url` on the command line of a command whose request has a field `url`, unless `--request-url` is there
+/// too: the key would be sent to an address that is meant for the field.
+pub(crate) fn check_url(operation: &Operation, matches: &ArgMatches) -> Result<(), CtlError> {
+    let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let mut fields = operation.fields();
+    let Some(field) = fields.find(|field| field.name == "url") else {
+        return Ok(());
+    };
+    if !is_given("url") || is_given(&body_id(&field.name)) {
+        return Ok(());
+    }
+    Err(CtlError::usage(format!(
+        "`--url` is the control plane's URL, and gets the key; the field `url` of `{} {}` is `--request-url`. With the \
+         field from a file, CONTROLD_URL gives the control plane's",
+        operation.noun, operation.verb
+    )))
 }
 
 /// The names under which values are found in what was parsed.

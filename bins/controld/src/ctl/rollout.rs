@@ -142,6 +142,14 @@ fn line(found: &Value) -> String {
         )
         .unwrap_or_default();
     }
+    let held_until = text(found, "held_until");
+    if !held_until.is_empty() {
+        write!(
+            line,
+            "\n  the next batch waits: the project's policy allows no change until {held_until}"
+        )
+        .unwrap_or_default();
+    }
     let reason = text(found, "reason");
     if !reason.is_empty() {
         write!(line, "\n  {reason}").unwrap_or_default();
@@ -223,5 +231,11 @@ mod tests {
     fn a_rollout_without_approval_says_how_it_is_given() {
         let found = json!({"id": "r", "state": "awaiting_approval", "nodes": 1, "batches": []});
         assert!(line(&found).contains("`controld ctl rollout approve r`"));
+        let held = json!({
+            "id": "r", "state": "running", "nodes": 1, "batches": [],
+            "held_until": "2026-11-30T08:00:00Z",
+        });
+        let told = "the project's policy allows no change until 2026-11-30T08:00:00Z";
+        assert!(line(&held).contains(told));
     }
 }

@@ -57,6 +57,7 @@ pub(crate) async fn run(
     let mut all = operations.iter();
     let operation = all.find(|one| one.noun == noun && one.verb == verb);
     let operation = operation.ok_or_else(no_command)?;
+    grammar::check_url(operation, inner)?;
     if operation.by_link && settings.key.is_none() {
         return Err(CtlError::usage(format!(
             "--key-file or {KEY_VARIABLE} must give the secret of the link"

@@ -89,6 +89,8 @@ fn value(field: &Field, matches: &ArgMatches, id: &str) -> Result<Option<Value>,
     };
     let value = match field.kind {
         Kind::Text => Value::String(text(last)?),
+        // An empty list is not one empty text.
+        Kind::Texts if given.iter().all(|given| given.is_empty()) => Value::Array(Vec::new()),
         Kind::Texts => {
             let texts = given.iter().map(|given| Ok(Value::String(text(given)?)));
             Value::Array(texts.collect::<Result<_, CtlError>>()?)

@@ -6,6 +6,7 @@
 )]
 
 mod deploy;
+mod webhooks;
 
 use control_testkit::{Database, Program};
 use serde_json::{Value, json};

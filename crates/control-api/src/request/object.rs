@@ -261,8 +261,9 @@ macro_rules! integer_keys {
     ($($method:ident $visit:ident $type:ty;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
             match self.0.parse::<$type>() {
-                Ok(number) => visitor.$visit(number),
-                Err(_) => visitor.visit_string(self.0),
+                // `012` and `+12` would be second names of one key.
+                Ok(number) if number.to_string() == self.0 => visitor.$visit(number),
+                Ok(_) | Err(_) => visitor.visit_string(self.0),
             }
         }
     )*};
@@ -363,5 +364,9 @@ mod tests {
         assert_eq!(counts[&404], 2);
         assert!(read::<Counts>(r#"{"70000": 1}"#).is_err());
         assert!(read::<Counts>(r#"{"200": 1, "200": 2}"#).is_err());
+        for other in ["0200", "+200", "-0", " 200"] {
+            let text = format!(r#"{{"{other}": 1}}"#);
+            assert!(read::<Counts>(&text).is_err(), "{text}");
+        }
     }
 }

@@ -76,6 +76,9 @@ pub(crate) struct RolloutView {
     batches: Vec<BatchView>,
     /// How far the nodes of the batch under way are; absent if there is none.
     progress: Option<ProgressView>,
+    /// The end of the freeze of the project's policy that keeps the next batch from being opened; absent without one.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    held_until: Option<Timestamp>,
 }
 
 /// Conditions after each batch, in comparison with nodes that were not moved yet.
@@ -252,6 +255,7 @@ impl From<&RolloutProgress> for RolloutView {
             batches,
             counts,
             figures,
+            held_until,
         } = progress;
         let Strategy {
             batch,
@@ -284,17 +288,21 @@ impl From<&RolloutProgress> for RolloutView {
             submitted_person: rollout.submitted_person,
             batches: batches.iter().map(BatchView::from).collect(),
             progress: counts.map(|counts| ProgressView::new(counts, figures.clone())),
+            held_until: *held_until,
         }
     }
 }
 
 impl RolloutView {
-    /// Heartbeats change the progress of a batch without a new version of the rollout: a hash of it, 16
-    /// hexadecimal digits. `None` without a batch under way.
+    /// Heartbeats change the progress of a batch, and freezes its wait, without a new version of the rollout: a hash
+    /// of both, 16 hexadecimal digits. `None` if there is neither.
     pub(crate) fn revision(&self) -> Option<String> {
-        let progress = self.progress.as_ref()?;
+        if self.progress.is_none() && self.held_until.is_none() {
+            return None;
+        }
         let mut hasher = DefaultHasher::new();
-        serde_json::to_vec(progress).ok()?.hash(&mut hasher);
+        let both = (&self.progress, &self.held_until);
+        serde_json::to_vec(&both).ok()?.hash(&mut hasher);
         Some(format!("{:016x}", hasher.finish()))
     }
 }

@@ -4,6 +4,7 @@ use crate::fleet::Fleet;
 use crate::world::{Answer, Credential, World, worlds};
 use axum::http::{Method, StatusCode};
 use control_domain::Role;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 const POLICY: &str = "/projects/{project}/policy";
@@ -55,6 +56,8 @@ async fn nothing_is_rolled_out_during_a_freeze() {
             (&json!("running"), &json!(1))
         );
         assert_eq!(view["batches"][0]["state"], "passed", "{view}");
+        let end: Timestamp = view["held_until"].as_str().unwrap().parse().unwrap();
+        assert!(world.app.now() < end, "{view}");
         let until = "allows no change until ";
         is_refused(&assign(&fleet, &old).await, until);
         fleet.command(&id, "pause").await;
@@ -99,6 +102,15 @@ async fn a_bundle_with_warnings_is_refused_where_the_policy_says_so() {
         let files = json!({"files": body["files"]});
         let preview = fleet.post(&format!("{BUNDLES}/preview"), files).await;
         assert_eq!(preview.body["refused"], true, "{}", preview.body);
+        // A target on loopback is for the nodes to allow.
+        let text = "listeners { listener \"a\" { address \"127.0.0.1:8099\" } }\n\
+                    routes { route \"all\" { upstream \"u\" } }\n\
+                    upstreams { upstream \"u\" { target \"127.0.0.1:9\" } }";
+        let local = json!({"name": "local", "files": {"proxy.kdl": text}});
+        let local = fleet.post(BUNDLES, local).await;
+        assert!(local.text.contains("node-allowance"), "{}", local.text);
+        let assigned = assign(&fleet, &local.text("id")).await;
+        assert_eq!(assigned.status, StatusCode::OK, "{}", assigned.body);
         // Absent fields stay.
         let kept = set(&world, &admin, json!({"approve": "none"})).await;
         assert_eq!(kept.body["policy"]["refuse_warnings"], true);

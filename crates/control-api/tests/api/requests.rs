@@ -3,6 +3,7 @@
 use crate::world::{Credential, World, sample, worlds};
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
+use control_api::{ROUTES, Route};
 use control_domain::Role;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -393,5 +394,19 @@ async fn a_repeated_request_does_not_reveal_a_deleted_resource() {
         let replayed = world.send(&post, path, &admin, &body, &key).await;
         assert_eq!(replayed.status, StatusCode::CONFLICT, "{}", replayed.body);
         assert!(replayed.text.contains("deleted since"), "{}", replayed.text);
+    }
+}
+
+#[test]
+fn every_change_of_one_resource_compares_its_version() {
+    let one = |route: &&Route| route.path.ends_with('}');
+    let read = ROUTES
+        .iter()
+        .filter(one)
+        .filter(|route| route.method == Method::GET);
+    let read: Vec<&str> = read.map(|route| route.path).collect();
+    let changes = ROUTES.iter().filter(|route| !route.method.is_safe());
+    for route in changes.filter(|route| read.contains(&route.path)) {
+        assert!(route.is_versioned, "{} {}", route.method, route.path);
     }
 }

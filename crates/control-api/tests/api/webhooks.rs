@@ -9,6 +9,9 @@ use control_testkit::{Database, Receiver, empty};
 use control_wire::WebhookId;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use std::io::Write;
+use std::net::TcpListener;
+use std::thread;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -58,8 +61,8 @@ async fn round(world: &World, silence: bool) {
         .queue_webhooks(replica, now, silence)
         .await
         .unwrap();
-    for webhook in world.app.due_webhooks(now).await.unwrap() {
-        world.app.send_webhook(webhook).await.unwrap();
+    for due in world.app.due_webhooks(now).await.unwrap() {
+        world.app.send_webhook(due.webhook).await.unwrap();
     }
 }
 
@@ -194,6 +197,34 @@ async fn a_redirect_is_not_followed_and_a_silent_receiver_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_failure_without_a_status_is_named() {
+    let mut world = World::new(Database::sqlite()).await;
+    world.allow_private_addresses(Timestamp::now);
+    let key = world.full_key().await;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let mut open = Vec::new();
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            drop(stream.write_all(b"220 mail.example.com ready\r\n\r\n"));
+            open.push(stream);
+        }
+    });
+    for (url, expected) in [
+        ("http://127.0.0.1:1/".to_owned(), "no connection"),
+        (format!("https://127.0.0.1:{port}/"), "no TLS"),
+        (format!("http://127.0.0.1:{port}/"), "no whole answer"),
+    ] {
+        let webhook = make(&world, &key, &url, &["drift.opened"]).await;
+        test(&world, &key, &webhook).await;
+        world.app.send_webhook(webhook.id).await.unwrap();
+        let listed = deliveries(&world, &key, &webhook).await;
+        let why = listed[0]["last_error"].as_str().unwrap();
+        assert!(why.starts_with(expected), "{url}: {why}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn addresses_of_private_networks_and_wrong_settings_are_refused() {
     for world in worlds().await {
         let key = world.full_key().await;
@@ -309,5 +340,64 @@ async fn nodes_that_become_silent_are_reported_once() {
         let named = body["data"]["nodes"].as_array().unwrap();
         assert!(named.iter().any(|node| node["id"] == silent));
         assert_eq!(deliveries(&world, &key, &webhook).await.len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_is_compared_by_every_write_of_a_webhook() {
+    for mut world in worlds().await {
+        world.allow_private_addresses(Timestamp::now);
+        let key = world.full_key().await;
+        let webhook = make(
+            &world,
+            &key,
+            "https://hooks.example.com/",
+            &["drift.opened"],
+        )
+        .await;
+        let settings = json!({
+            "name": "a", "url": "https://hooks.example.com/", "events": ["node.silent"],
+        });
+        let (test, rotate) = (
+            format!("{}/test", webhook.path),
+            format!("{}/rotate-secret", webhook.path),
+        );
+        for (method, path, body) in [
+            (Method::POST, &test, &Value::Null),
+            (Method::POST, &rotate, &Value::Null),
+            (Method::PUT, &webhook.path, &settings),
+            (Method::DELETE, &webhook.path, &Value::Null),
+        ] {
+            let tag = world
+                .get(&webhook.path, &key)
+                .await
+                .header("etag")
+                .to_owned();
+            let stale = [("if-match", "\"987654\"")];
+            let refused = world.send(&method, path, &key, body, &stale).await;
+            assert_eq!(refused.code(), "PRECONDITION_FAILED", "{method} {path}");
+            let own = [("if-match", tag.as_str())];
+            let done = world.send(&method, path, &key, body, &own).await;
+            assert!(done.status.is_success(), "{method} {path}: {}", done.text);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn due_webhooks_of_each_organization_are_found() {
+    for mut world in worlds().await {
+        world.allow_private_addresses(Timestamp::now);
+        let key = world.full_key().await;
+        let (first, second) = (
+            make(&world, &key, "https://a.example.com/", &["drift.opened"]).await,
+            make(&world, &key, "https://b.example.com/", &["drift.opened"]).await,
+        );
+        for webhook in [&first, &first, &second] {
+            test(&world, &key, webhook).await;
+        }
+        let now = world.app.now();
+        let due = world.app.due_webhooks(now).await.unwrap();
+        let found: Vec<_> = due.iter().map(|due| (due.org, due.webhook)).collect();
+        assert_eq!(found, [(world.org, first.id), (world.org, second.id)]);
     }
 }

@@ -10,6 +10,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
 use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +25,26 @@ pub(crate) enum OutboundError {
     /// The name or the address is of a private network, or the URL has no TLS.
     #[error("the address is private, or without TLS: the installation's settings do not allow it")]
     PrivateAddress,
-    /// No connection, a broken one, or none in time.
+    /// No whole answer in time.
     #[error("no answer within 10 seconds")]
-    Unreachable,
+    Timeout,
+    /// The name has no address, or its servers do not answer.
+    #[error("the name of the address cannot be resolved")]
+    Name,
+    /// The connection is refused, or there is no way to the address.
+    #[error("no connection: it is refused, or the address cannot be reached")]
+    Connect,
+    /// The handshake fails.
+    #[error(
+        "no TLS: the certificate is not trusted or of another name, or the server speaks no TLS"
+    )]
+    Tls,
+    /// The answer breaks off, is not HTTP, or its head is too large.
+    #[error("no whole answer: it breaks off, is not HTTP, or has too large a head")]
+    Exchange,
+    /// This machine cannot send requests, or the address is no URL.
+    #[error("no request can be sent to the address")]
+    Unsendable,
     /// The answer's status is not 2xx.
     #[error("the answer has another status than 2xx; redirects are not followed")]
     Status,
@@ -62,7 +80,7 @@ impl Outbound {
             alpn: vec![Alpn::Http1],
         };
         let tls = ClientTls::load(tls, &PlatformRoots::new());
-        let tls = tls.map_err(|_| OutboundError::Unreachable)?;
+        let tls = tls.map_err(|_| OutboundError::Unsendable)?;
         let client = Client::builder()
             .tls_backend_preconfigured((*tls.config()).clone())
             .dns_resolver(Arc::new(CheckingResolver { addresses }))
@@ -73,7 +91,7 @@ impl Outbound {
             .user_agent("controld")
             .build();
         Ok(Self {
-            client: client.map_err(|_| OutboundError::Unreachable)?,
+            client: client.map_err(|_| OutboundError::Unsendable)?,
             addresses,
         })
     }
@@ -167,16 +185,24 @@ pub(crate) fn is_refused(url: &WebUrl, addresses: PrivateAddresses) -> bool {
     }
 }
 
-/// The resolver's own refusal lies among the sources of the error.
+/// The resolver's own refusal and the kind of a failed handshake lie among the sources of the error.
 fn reason(error: &reqwest::Error) -> OutboundError {
+    let mut is_tls = false;
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(own) = source {
         if let Some(found) = own.downcast_ref::<OutboundError>() {
             return *found;
         }
+        let io = own.downcast_ref::<io::Error>();
+        is_tls |= io.is_some_and(|io| io.kind() == io::ErrorKind::InvalidData);
         source = own.source();
     }
-    OutboundError::Unreachable
+    match (error.is_timeout(), error.is_connect()) {
+        (true, _) => OutboundError::Timeout,
+        (false, true) if is_tls => OutboundError::Tls,
+        (false, true) => OutboundError::Connect,
+        (false, false) => OutboundError::Exchange,
+    }
 }
 
 fn max_age(headers: &HeaderMap) -> Option<u32> {
@@ -196,7 +222,8 @@ impl Resolve for CheckingResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let addresses = self.addresses;
         Box::pin(async move {
-            let found: Vec<SocketAddr> = lookup_host((name.as_str(), 0)).await?.collect();
+            let found = lookup_host((name.as_str(), 0)).await;
+            let found: Vec<SocketAddr> = found.map_err(|_| OutboundError::Name)?.collect();
             let has_private = found.iter().any(|address| is_private(address.ip()));
             if has_private && addresses == PrivateAddresses::Refused {
                 return Err(OutboundError::PrivateAddress.into());

@@ -9,6 +9,7 @@ use control_domain::{ApprovalRule, Bundle, Refusal};
 use control_store::{StoreError, Transaction};
 use control_wire::{BundleId, ProjectId};
 use jiff::Timestamp;
+use proxy_config::DiagnosticCode;
 use std::collections::BTreeSet;
 
 /// Different bundles that a new one is compared with; nodes that run more of them make a change risky.
@@ -127,7 +128,10 @@ fn warnings(bundle: &Bundle) -> usize {
     count_warnings(&found)
 }
 
+/// Warnings that the policy counts: not those of what nodes must allow, which each node decides for itself.
 pub(crate) fn count_warnings(diagnostics: &[Diagnostic]) -> usize {
     let warnings = diagnostics.iter();
-    warnings.filter(|found| found.severity == "warning").count()
+    let warnings = warnings.filter(|found| found.severity == "warning");
+    let of_nodes = DiagnosticCode::NodeAllowance.name();
+    warnings.filter(|found| found.code != of_nodes).count()
 }

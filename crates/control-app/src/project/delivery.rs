@@ -11,9 +11,9 @@ use control_domain::{
     Project, Refusal, Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryState, WebhookEvent,
 };
 use control_sso::WebUrl;
-use control_store::{ProjectAction, StoreError, Transaction};
+use control_store::{DueWebhook, ProjectAction, StoreError, Transaction};
 use control_wire::{DriftId, ProjectId, RolloutId, WebhookDeliveryId, WebhookId};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use metrics::counter;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -26,12 +26,14 @@ pub(crate) const TEST_EVENT: &str = "webhook.test";
 const KEPT: i64 = 100;
 /// Entries of the audit log of one round.
 const ACTIONS: i64 = 500;
-/// Webhooks that are read at once.
+/// Webhooks of one round: of each organization those that are due, of all those that silent nodes are told to.
 const CHUNK: i64 = 500;
 /// Nodes that one event names.
 const NAMED_NODES: i64 = 50;
 /// Deliveries of one webhook in a row.
 const IN_A_ROW: usize = 50;
+/// Time for deliveries in a row, without the last one: a slow receiver leaves its place to another.
+const ROW_TIME: SignedDuration = SignedDuration::from_secs(2);
 
 impl App {
     /// Queues new events for the webhooks that receive them. `silence`: whether silent nodes are among them, which
@@ -47,14 +49,14 @@ impl App {
         silence: bool,
     ) -> Result<(), Error> {
         let mut tx = self.store.read().await?;
-        let webhooks = all_enabled(&mut tx).await?;
-        if webhooks.is_empty() {
+        if !tx.has_enabled_webhooks().await? {
             return Ok(());
         }
         let is_new = !tx.unqueued_actions(1).await?.is_empty();
         let mut silent = Vec::new();
         if silence {
-            for webhook in &webhooks {
+            let since = self.heartbeat_interval.online_since(now);
+            for webhook in tx.webhooks_of_silence(since, CHUNK).await? {
                 silent.extend(self.silent_nodes(&mut tx, webhook, now).await?);
             }
         }
@@ -65,7 +67,7 @@ impl App {
         if !self.has_lease("webhooks", replica, now).await? {
             return Ok(());
         }
-        match self.store_events(&webhooks, silent, now).await {
+        match self.store_events(silent, now).await {
             // Another replica was faster.
             Err(Error::Store(StoreError::Stale)) => Ok(()),
             result => result,
@@ -74,14 +76,13 @@ impl App {
 
     async fn store_events(
         &self,
-        webhooks: &[Webhook],
         silent: Vec<(Webhook, Value)>,
         now: Timestamp,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let actions = tx.unqueued_actions(ACTIONS).await?;
         for action in &actions {
-            self.queue_action(&mut tx, webhooks, action).await?;
+            self.queue_action(&mut tx, action).await?;
         }
         if let Some(last) = actions.last() {
             tx.move_webhook_cursor(last.seq).await?;
@@ -100,16 +101,15 @@ impl App {
     async fn queue_action(
         &self,
         tx: &mut Transaction,
-        webhooks: &[Webhook],
         action: &ProjectAction,
     ) -> Result<(), Error> {
-        let Some(event) = WebhookEvent::from_action(&action.action) else {
+        let (Some(event), Some(project)) =
+            (WebhookEvent::from_action(&action.action), action.project)
+        else {
             return Ok(());
         };
-        let project_webhooks = |webhook: &&Webhook| {
-            webhook.tenant.project == action.project && webhook.events.contains(&event)
-        };
-        let receivers: Vec<&Webhook> = webhooks.iter().filter(project_webhooks).collect();
+        let mut receivers = tx.enabled_webhooks_of(project).await?;
+        receivers.retain(|webhook| webhook.events.contains(&event));
         if receivers.is_empty() {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl App {
             | WebhookEvent::RolloutCompleted
             | WebhookEvent::NodeSilent => rollout_details(tx, RolloutId(action.subject)).await?,
         };
-        for webhook in receivers {
+        for webhook in &receivers {
             let event = (event.name(), details.clone());
             self.queue(tx, webhook, event, action.at).await?;
         }
@@ -171,14 +171,11 @@ impl App {
     async fn silent_nodes(
         &self,
         tx: &mut Transaction,
-        webhook: &Webhook,
+        webhook: Webhook,
         now: Timestamp,
     ) -> Result<Option<(Webhook, Value)>, Error> {
-        if !webhook.events.contains(&WebhookEvent::NodeSilent) {
-            return Ok(None);
-        }
         let since = self.heartbeat_interval.online_since(now);
-        let (nodes, count) = tx.newly_silent_nodes(webhook, since, NAMED_NODES).await?;
+        let (nodes, count) = tx.newly_silent_nodes(&webhook, since, NAMED_NODES).await?;
         if nodes.is_empty() {
             return Ok(None);
         }
@@ -187,27 +184,31 @@ impl App {
             .map(|(id, name)| json!({"id": id, "name": name}));
         let nodes: Vec<Value> = nodes.collect();
         let details = json!({"nodes": nodes, "node_count": count});
-        Ok(Some((webhook.clone(), details)))
+        Ok(Some((webhook, details)))
     }
 
-    /// Webhooks with deliveries that are due.
+    /// Webhooks with deliveries that are due, some of each organization.
     ///
     /// # Errors
     ///
     /// [`Error::Store`] if the database does not answer.
-    pub async fn due_webhooks(&self, now: Timestamp) -> Result<Vec<WebhookId>, Error> {
+    pub async fn due_webhooks(&self, now: Timestamp) -> Result<Vec<DueWebhook>, Error> {
         Ok(self.store.read().await?.due_webhooks(now, CHUNK).await?)
     }
 
-    /// Sends the due deliveries of a webhook one after the other, until one fails. Replicas may do so at the same time:
-    /// an attempt belongs to the one that has begun it.
+    /// Sends the due deliveries of a webhook one after the other, until one fails or two seconds are over. Replicas may
+    /// do so at the same time: an attempt belongs to the one that has begun it.
     ///
     /// # Errors
     ///
     /// [`Error::Store`] if the database does not answer; what was begun is due again a minute later.
     pub async fn send_webhook(&self, id: WebhookId) -> Result<(), Error> {
+        let begun = self.now();
         for _ in 0..IN_A_ROW {
             let now = self.now();
+            if begun + ROW_TIME <= now {
+                return Ok(());
+            }
             let mut tx = self.store.begin().await?;
             let webhook = tx.webhook(id).await?;
             let due = tx.due_delivery(id, now).await?;
@@ -317,18 +318,6 @@ pub(crate) fn payload(
     }
     body.insert("data".to_owned(), Value::Object(data));
     Value::Object(body).to_string()
-}
-
-async fn all_enabled(tx: &mut Transaction) -> Result<Vec<Webhook>, Error> {
-    let (mut found, mut last) = (Vec::new(), None);
-    loop {
-        let chunk = tx.enabled_webhooks(last, CHUNK).await?;
-        last = chunk.last().map(|webhook| webhook.id);
-        if last.is_none() {
-            return Ok(found);
-        }
-        found.extend(chunk);
-    }
 }
 
 async fn project_of(tx: &mut Transaction, webhook: &Webhook) -> Result<Option<Project>, Error> {

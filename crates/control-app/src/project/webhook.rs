@@ -36,8 +36,8 @@ impl App {
         tx.lock_audit().await?;
         if MAX_WEBHOOKS <= tx.count_webhooks(project).await? {
             let limit = MAX_WEBHOOKS.unsigned_abs();
-            let kind = "webhooks in a project";
-            return Err(Refusal::Quota { kind, limit }.into());
+            let (kind, owner) = ("webhooks", "a project");
+            return Err(Refusal::Quota { kind, owner, limit }.into());
         }
         let key = self
             .insert_webhook_key(&mut tx, call, tenant.org, ids.1)
@@ -165,14 +165,17 @@ impl App {
         place: (ProjectId, WebhookId),
     ) -> Result<WebhookDelivery, Error> {
         let mut tx = self.store.begin().await?;
-        let webhook = find(&mut tx, place).await?.value;
-        webhook.check_control(&call.actor)?;
+        let found = find(&mut tx, place).await?;
+        found.value.check_control(&call.actor)?;
+        call.expect_version(found.version)?;
+        let webhook = found.value;
         if !webhook.enabled {
             return Err(Refusal::invalid("enabled", "is false: no event is sent").into());
         }
         if MAX_PENDING <= tx.count_pending(webhook.id).await? {
-            let (kind, limit) = ("events in a webhook's queue", MAX_PENDING.unsigned_abs());
-            return Err(Refusal::Quota { kind, limit }.into());
+            let limit = MAX_PENDING.unsigned_abs();
+            let (kind, owner) = ("waiting events", "a webhook");
+            return Err(Refusal::Quota { kind, owner, limit }.into());
         }
         let project = tx.project(place.0).await?.ok_or(Refusal::NotFound)?.value;
         let id = WebhookDeliveryId::new(call.now, self.random_id());
@@ -210,7 +213,7 @@ impl App {
 
 /// The first enabled webhook begins with the events from now on.
 async fn skip_old_actions(tx: &mut Transaction) -> Result<(), Error> {
-    if !tx.enabled_webhooks(None, 1).await?.is_empty() {
+    if tx.has_enabled_webhooks().await? {
         return Ok(());
     }
     let head = tx.audit_head().await?;

@@ -22,7 +22,12 @@ const MAX_SAMPLES: usize = 10_000;
 
 #[derive(Deserialize)]
 struct QueryResponse {
-    data: QueryData,
+    /// `success`; with `error` there may be data all the same.
+    status: String,
+    data: Option<QueryData>,
+    /// Such as that one of several stores did not answer.
+    #[serde(default)]
+    warnings: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -69,11 +74,14 @@ impl App {
                 Ok(outbound) => ask(&outbound, &condition).await,
                 Err(error) => MetricAnswer::Failed(error.to_string()),
             };
-            let held = HeldAnswer {
-                asked_at: now,
-                answer: Some((now, answer)),
-            };
-            answers.insert(id, held);
+            // A query that was begun meanwhile keeps its time, and an answer to it stays.
+            let held = answers.get(&id);
+            let asked_at = held.as_ref().map_or(now, |held| held.asked_at.max(now));
+            let newest = held
+                .and_then(|held| held.answer)
+                .filter(|(at, _)| now < *at);
+            let answer = Some(newest.unwrap_or((now, answer)));
+            answers.insert(id, HeldAnswer { asked_at, answer });
         });
     }
 }
@@ -92,10 +100,19 @@ async fn ask(outbound: &Outbound, condition: &MetricCondition) -> MetricAnswer {
 
 fn read(body: &[u8]) -> MetricAnswer {
     let failed = |why: &str| MetricAnswer::Failed(why.to_owned());
-    let Ok(QueryResponse { data }) = serde_json::from_slice(body) else {
-        return failed("the answer is not that of Prometheus' HTTP API");
+    let not_prometheus = "the answer is not that of Prometheus' HTTP API";
+    let Ok(response) = serde_json::from_slice::<QueryResponse>(body) else {
+        return failed(not_prometheus);
     };
-    let QueryData { kind, result } = data;
+    if response.status != "success" {
+        return failed("the status in the answer is not `success`");
+    }
+    if !response.warnings.is_empty() {
+        return failed("the answer has warnings, so that data may be missing");
+    }
+    let Some(QueryData { kind, result }) = response.data else {
+        return failed(not_prometheus);
+    };
     let values: Option<Vec<f64>> = match kind.as_str() {
         "scalar" => from_value(result)
             .ok()
@@ -137,6 +154,10 @@ mod tests {
             r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#,
             r#"{"status":"success","data":{"resultType":"string","result":[1,"a"]}}"#,
             r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#,
+            r#"{"status":"error","error":"boom","data":{"resultType":"scalar","result":[1,"3"]}}"#,
+            r#"{"status":"success","warnings":["partial response: store down"],
+                "data":{"resultType":"scalar","result":[1,"3"]}}"#,
+            r#"{"data":{"resultType":"scalar","result":[1,"3"]}}"#,
             "<html>",
         ] {
             let answer = read(other.as_bytes());

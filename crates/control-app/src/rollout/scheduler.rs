@@ -133,7 +133,7 @@ async fn observe(
             seen.reverting = Some(tx.revert_progress(rollout, since, is_late).await?);
         }
         RolloutState::Running => {
-            seen.is_frozen = is_frozen(tx, rollout, now).await?;
+            seen.is_frozen = freeze_end(tx, rollout, now).await?.is_some();
             seen.batch = tx.count_batch(rollout, since).await?;
             seen.rejection = tx.rejection(rollout).await?;
             let has_switched = seen.batch.is_some_and(|counts| counts.ready > 0);
@@ -152,16 +152,15 @@ async fn observe(
     Ok(seen)
 }
 
-/// Whether the policy of the rollout's project allows no change now.
-async fn is_frozen(
+/// The time until which the policy of the rollout's project allows no change, if it allows none now.
+pub(super) async fn freeze_end(
     tx: &mut Transaction,
     rollout: &Rollout,
     now: Timestamp,
-) -> Result<bool, StoreError> {
+) -> Result<Option<Timestamp>, StoreError> {
     let Some(project) = rollout.tenant.project else {
-        return Ok(false);
+        return Ok(None);
     };
     let project = tx.project(project).await?;
-    let end = project.and_then(|found| found.value.policy.rules.freezes.end(now));
-    Ok(end.is_some())
+    Ok(project.and_then(|found| found.value.policy.rules.freezes.end(now)))
 }

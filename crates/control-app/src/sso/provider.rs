@@ -307,6 +307,6 @@ fn merged(
 }
 
 pub(crate) fn parse_url(document: &'static str, text: &str) -> Result<WebUrl, SsoFailure> {
-    let reason = OutboundError::Unreachable;
+    let reason = OutboundError::Unsendable;
     WebUrl::parse(text).ok_or(SsoFailure::Outbound { document, reason })
 }

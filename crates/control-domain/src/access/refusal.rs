@@ -86,12 +86,14 @@ pub enum Refusal {
     /// Another value has this field's value, which must be unique.
     #[error("{0} is taken")]
     Taken(&'static str),
-    /// The organization has all that it may have.
-    #[error("Quota exceeded: {kind} - an organization may have {limit}")]
+    /// The owner has all that it may have.
+    #[error("Quota exceeded: {kind} - {owner} may have {limit}")]
     Quota {
         /// The kind of value.
         kind: &'static str,
-        /// The most that an organization may have.
+        /// The kind of owner, such as `an organization`.
+        owner: &'static str,
+        /// The most that it may have.
         limit: u64,
     },
     /// The organization has no active signing key.

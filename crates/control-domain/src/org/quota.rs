@@ -70,6 +70,7 @@ impl Quotas {
         let wanted = current.saturating_add(added);
         (wanted <= limit).then_some(()).ok_or(Refusal::Quota {
             kind: kind.name(),
+            owner: "an organization",
             limit,
         })
     }

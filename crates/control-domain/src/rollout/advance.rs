@@ -110,8 +110,8 @@ impl Rollout {
             return None;
         }
         let Some(batch) = self.batch_under_way() else {
-            let may_go_on = !seen.is_frozen || self.batches() < self.next_batch();
-            return may_go_on.then(|| self.open_next(now));
+            let is_held = seen.is_frozen && self.opens_batch(now);
+            return (!is_held).then(|| self.open_next(now));
         };
         let counts = seen.batch.unwrap_or_default();
         if counts.unordered > 0 {
@@ -143,7 +143,9 @@ impl Rollout {
         }
         let is_late = batch.opened_at + seconds(self.strategy.deadline_secs) <= now;
         let missing = counts.nodes - counts.ready;
-        let is_enough = missing <= self.strategy.max_unavailable;
+        // A batch without any node that runs the bundle has shown nothing, however many may be missed.
+        let has_ready = counts.ready > 0 || counts.nodes == 0;
+        let is_enough = has_ready && missing <= self.strategy.max_unavailable;
         // An online node is waited for; an offline one is not, while it may be missed.
         let is_settled = is_enough && (missing <= counts.offline || is_late);
         if !is_settled {
@@ -187,6 +189,14 @@ impl Rollout {
     fn is_suspicious(&self, seen: &Observation) -> bool {
         let compared = self.strategy.gate.zip(seen.compared.as_ref());
         compared.is_some_and(|(gate, compared)| gate.suspicion(compared).is_some())
+    }
+
+    /// Whether the next step is to open a batch, which a freeze holds up.
+    pub fn opens_batch(&self, now: Timestamp) -> bool {
+        self.state == RolloutState::Running
+            && self.not_before.is_none_or(|time| time <= now)
+            && self.batch_under_way().is_none()
+            && self.next_batch() <= self.batches()
     }
 
     /// The number of the batch behind the last one that was opened.

@@ -180,6 +180,27 @@ fn a_batch_may_miss_offline_nodes_and_waits_for_late_ones() {
 }
 
 #[test]
+fn a_batch_without_a_node_that_runs_the_bundle_does_not_pass() {
+    let fail = RolloutEvent::Fail;
+    for (offline, secs, expected) in [(1, 0, None), (1, 99, None), (1, 100, Some(fail))] {
+        let mut rollout = running(None, BatchState::Open, 0);
+        rollout.strategy.max_unavailable = 1;
+        let seen = Observation {
+            batch: Some(BatchCounts {
+                nodes: 1,
+                unordered: 0,
+                ready: 0,
+                offline,
+            }),
+            ..Observation::default()
+        };
+        let change = rollout.advance(&Actor::System, &seen, after(secs)).unwrap();
+        let event = change.map(|change| change.event);
+        assert_eq!(event, expected, "at {secs}");
+    }
+}
+
+#[test]
 fn nodes_that_do_not_go_back_are_awaited_until_the_deadline_and_reported() {
     let rollout = running(None, BatchState::Switched, 0);
     let back = rollout.decide(&user(Role::Operator), RolloutCommand::RollBack, NOW);

@@ -6,7 +6,7 @@ use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
 use control_domain::{WebhookDelivery, WebhookDeliveryState};
-use control_wire::WebhookId;
+use control_wire::{OrgId, WebhookId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
@@ -18,6 +18,15 @@ macro_rules! select {
             $rest
         )
     };
+}
+
+/// A webhook with a delivery that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DueWebhook {
+    /// The organization of its project.
+    pub org: OrgId,
+    /// The webhook.
+    pub webhook: WebhookId,
 }
 
 impl Transaction {
@@ -76,18 +85,29 @@ impl Transaction {
         row.map_or(Ok(0), |row| number(&row, "found"))
     }
 
-    /// The enabled webhooks with a delivery that is due, at most `limit`, the one that waits longest first.
+    /// The enabled webhooks with a delivery that is due, at most `limit` of each organization, the one that waits
+    /// longest first.
     pub async fn due_webhooks(
         &mut self,
         now: Timestamp,
         limit: i64,
-    ) -> Result<Vec<WebhookId>, StoreError> {
-        let due = "SELECT d.webhook_id AS id FROM webhook_deliveries d
-                     JOIN webhooks w ON w.id = d.webhook_id
-                   WHERE d.state = 'pending' AND d.next_at <= $1 AND w.enabled = 1
-                   GROUP BY d.webhook_id ORDER BY MIN(d.next_at) LIMIT $2";
+    ) -> Result<Vec<DueWebhook>, StoreError> {
+        let due = "SELECT id, org_id FROM (
+                     SELECT d.webhook_id AS id, w.org_id AS org_id, MIN(d.next_at) AS due_at,
+                       ROW_NUMBER() OVER (PARTITION BY w.org_id
+                         ORDER BY MIN(d.next_at), d.webhook_id) AS turn
+                     FROM webhook_deliveries d JOIN webhooks w ON w.id = d.webhook_id
+                     WHERE d.state = 'pending' AND d.next_at <= $1 AND w.enabled = 1
+                     GROUP BY d.webhook_id, w.org_id) AS found
+                   WHERE turn <= $2 ORDER BY due_at, id";
         let rows = sql(due).bind(now).bind(limit).rows(self).await?;
-        rows.iter().map(|row| id(row, "id")).collect()
+        let read = |row: &AnyRow| {
+            Ok(DueWebhook {
+                org: id(row, "org_id")?,
+                webhook: id(row, "id")?,
+            })
+        };
+        rows.iter().map(read).collect()
     }
 
     /// The oldest delivery of an enabled webhook that is due.

@@ -90,17 +90,40 @@ impl Transaction {
         sql(list).bind(project).page(self, page).await
     }
 
-    /// The enabled webhooks of all projects, at most `limit`.
-    pub async fn enabled_webhooks(
+    /// The enabled webhooks of all projects that receive the silence of nodes and have nodes to name: those with their
+    /// last heartbeat up to `online_since`, and later than what the webhook's last event named. At most `limit`.
+    pub async fn webhooks_of_silence(
         &mut self,
-        after: Option<WebhookId>,
+        online_since: Timestamp,
         limit: i64,
     ) -> Result<Vec<Webhook>, StoreError> {
-        let list = select!("WHERE enabled = 1 AND id > $1 ORDER BY id LIMIT $2");
-        let after = after.map(|id| id.to_string()).unwrap_or_default();
-        let rows = sql(list).bind(after).bind(limit).rows(self).await?;
+        let list = select!(
+            "WHERE enabled = 1 AND ',' || events || ',' LIKE '%,node.silent,%'
+               AND EXISTS (SELECT 1 FROM node_heartbeats h
+                 WHERE h.project_id = webhooks.project_id
+                   AND h.seen_at > webhooks.silent_up_to AND h.seen_at <= $1)
+             ORDER BY id LIMIT $2"
+        );
+        let rows = sql(list).bind(online_since).bind(limit).rows(self).await?;
         let found = rows.iter().map(|row| Ok(Webhook::read(row)?.value));
         found.collect()
+    }
+
+    /// The enabled webhooks of a project.
+    pub async fn enabled_webhooks_of(
+        &mut self,
+        project: ProjectId,
+    ) -> Result<Vec<Webhook>, StoreError> {
+        let list = select!("WHERE project_id = $1 AND enabled = 1 ORDER BY id");
+        let rows = sql(list).bind(project).rows(self).await?;
+        let found = rows.iter().map(|row| Ok(Webhook::read(row)?.value));
+        found.collect()
+    }
+
+    /// Whether any webhook is enabled.
+    pub async fn has_enabled_webhooks(&mut self) -> Result<bool, StoreError> {
+        let one = sql("SELECT id FROM webhooks WHERE enabled = 1 LIMIT 1");
+        Ok(one.row(self).await?.is_some())
     }
 
     /// Number of webhooks in a project.

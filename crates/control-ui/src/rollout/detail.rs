@@ -51,6 +51,7 @@ struct RolloutPage {
     steps: Vec<Step>,
     facts: Vec<(&'static str, String)>,
     not_before: Option<When>,
+    held_until: Option<When>,
     foot: Option<String>,
 }
 
@@ -127,6 +128,7 @@ pub(crate) async fn show(
             .not_before
             .filter(|at| now < *at)
             .map(|at| when(at, now)),
+        held_until: progress.held_until.map(|at| when(at, now)),
         foot: foot(&caller, write, "start, stop and roll back rollouts"),
         heading,
         bundle_name,
@@ -379,6 +381,7 @@ mod tests {
             batches: Vec::new(),
             counts: None,
             figures: None,
+            held_until: None,
         }
     }
 

@@ -94,10 +94,12 @@ fn reason(rollout: &Rollout) -> String {
             "do not say what they serve",
             "nodes do not say what they serve",
         ),
+        ("did not switch in time", "its batch did not pass in time"),
     ];
     let found = short.iter().find(|(part, _)| reason.contains(part));
-    let text = found.map_or("its batch did not pass in time", |(_, text)| text);
-    format!("{text}.")
+    // Every other one stands for itself.
+    let text = found.map_or(reason, |(_, text)| text);
+    format!("{}.", text.trim_end_matches('.'))
 }
 
 /// The whole reason as a sentence; `None` if there is none, or it only says that a person did it.
@@ -195,6 +197,16 @@ pub(crate) mod tests {
                 State::Paused,
                 Some("paused by hand"),
                 "Paused by hand at batch 3 of 6.",
+            ),
+            (
+                State::Paused,
+                Some("`sum(failed)` is 0.9; up to 0.5 pass"),
+                "Stopped at batch 3 of 6: `sum(failed)` is 0.9; up to 0.5 pass.",
+            ),
+            (
+                State::Paused,
+                Some("2 of 11 nodes did not switch in time"),
+                "Stopped at batch 3 of 6: its batch did not pass in time.",
             ),
             (State::Completed, None, "All 64 nodes run cart."),
             (

@@ -1,0 +1,154 @@
+//! Turns of organizations and of their webhooks at the places for deliveries.
+//!
+//! A receiver that does not answer holds its place for ten seconds, again and again. So an organization has some of the
+//! places at most, and a free one goes to the organization that holds fewest.
+
+use control_store::DueWebhook;
+use control_wire::{OrgId, WebhookId};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Webhooks that are sent to at once.
+const MAX_PLACES: usize = 32;
+/// Places of one organization.
+const MAX_PLACES_OF_ORG: usize = 8;
+/// Places beyond the first one of each organization, of all organizations together: the rest stays free for those
+/// without a place.
+const MAX_FURTHER_PLACES: usize = 16;
+
+/// Places for deliveries of this process, and the order in which they are given.
+#[derive(Debug, Default)]
+pub struct DeliveryTurns {
+    /// Webhooks that hold a place.
+    held: Vec<DueWebhook>,
+    /// Number of the last turn of those with a delivery that is due.
+    orgs: BTreeMap<OrgId, u64>,
+    webhooks: BTreeMap<WebhookId, u64>,
+    turns: u64,
+}
+
+impl DeliveryTurns {
+    /// Gives places to webhooks of `due` that hold none: to the organization that holds fewest, among those to the one
+    /// that was served longest ago, and to its webhook that was served longest ago.
+    pub fn take(&mut self, due: &[DueWebhook]) -> Vec<WebhookId> {
+        self.forget_all_but(due);
+        let mut free: Vec<&DueWebhook> =
+            due.iter().filter(|one| !self.held.contains(one)).collect();
+        // Stable: among those that were never served, the one that waits longest is the first.
+        free.sort_by_key(|one| self.webhooks.get(&one.webhook).copied());
+        let mut waiting = BTreeMap::<OrgId, VecDeque<WebhookId>>::new();
+        for DueWebhook { org, webhook } in free {
+            waiting.entry(*org).or_default().push_back(*webhook);
+        }
+        let mut taken = Vec::new();
+        while let Some(org) = self.next(waiting.keys()) {
+            let Some(webhook) = waiting.get_mut(&org).and_then(VecDeque::pop_front) else {
+                waiting.remove(&org);
+                continue;
+            };
+            self.turns += 1;
+            self.orgs.insert(org, self.turns);
+            self.webhooks.insert(webhook, self.turns);
+            self.held.push(DueWebhook { org, webhook });
+            taken.push(webhook);
+        }
+        taken
+    }
+
+    /// Gives the place of a webhook back.
+    pub fn leave(&mut self, webhook: WebhookId) {
+        self.held.retain(|held| held.webhook != webhook);
+    }
+
+    /// The organization that the next place is for.
+    fn next<'a>(&self, waiting: impl Iterator<Item = &'a OrgId>) -> Option<OrgId> {
+        if MAX_PLACES <= self.held.len() {
+            return None;
+        }
+        let owners: BTreeSet<OrgId> = self.held.iter().map(|held| held.org).collect();
+        let further = self.held.len() - owners.len();
+        let ranked = waiting.filter_map(|org| {
+            let held = self.held.iter().filter(|held| held.org == *org).count();
+            let may = held == 0 || held < MAX_PLACES_OF_ORG && further < MAX_FURTHER_PLACES;
+            may.then(|| (held, self.orgs.get(org).copied(), *org))
+        });
+        ranked.min().map(|(.., org)| org)
+    }
+
+    fn forget_all_but(&mut self, due: &[DueWebhook]) {
+        let known = || due.iter().chain(&self.held);
+        let orgs: BTreeSet<OrgId> = known().map(|one| one.org).collect();
+        let webhooks: BTreeSet<WebhookId> = known().map(|one| one.webhook).collect();
+        self.orgs.retain(|org, _| orgs.contains(org));
+        self.webhooks
+            .retain(|webhook, _| webhooks.contains(webhook));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    fn due(org: u128, webhook: u128) -> DueWebhook {
+        DueWebhook {
+            org: OrgId(Uuid::from_u128(org)),
+            webhook: WebhookId(Uuid::from_u128(webhook)),
+        }
+    }
+
+    fn webhook(number: u128) -> WebhookId {
+        WebhookId(Uuid::from_u128(number))
+    }
+
+    #[test]
+    fn an_organization_with_many_hanging_receivers_leaves_places_to_others() {
+        let mut turns = DeliveryTurns::default();
+        let mut all: Vec<DueWebhook> = (0..40).map(|number| due(1, number)).collect();
+        assert_eq!(turns.take(&all).len(), MAX_PLACES_OF_ORG);
+        all.push(due(2, 100));
+        assert_eq!(turns.take(&all), [webhook(100)]);
+        assert!(
+            turns.take(&all).is_empty(),
+            "each of them holds what it may"
+        );
+        // Two more take what is free for further places, and there is one for each newcomer.
+        all.extend((200..240).map(|number| due(3, number)));
+        all.extend((300..340).map(|number| due(4, number)));
+        let taken = turns.take(&all).len();
+        assert_eq!(taken, 2 + MAX_FURTHER_PLACES - (MAX_PLACES_OF_ORG - 1));
+        all.extend((5..10).map(|org| due(org, 1000 + org)));
+        assert_eq!(turns.take(&all).len(), 5);
+    }
+
+    #[test]
+    fn a_free_place_is_for_the_one_that_was_served_longest_ago() {
+        let mut turns = DeliveryTurns::default();
+        let all: Vec<DueWebhook> = (0..20).map(|number| due(1, number)).collect();
+        let mut order = Vec::new();
+        for _ in 0..4 {
+            let taken = turns.take(&all);
+            taken.iter().for_each(|webhook| turns.leave(*webhook));
+            order.extend(taken);
+        }
+        let expected: Vec<WebhookId> = (0..32).map(|turn| webhook(turn % 20)).collect();
+        assert_eq!(order, expected, "the healthy one of its own is served too");
+    }
+
+    #[test]
+    fn more_organizations_than_places_take_turns() {
+        let mut turns = DeliveryTurns::default();
+        let all: Vec<DueWebhook> = (0..48).map(|org| due(org, org)).collect();
+        let first = turns.take(&all);
+        assert_eq!(first.len(), MAX_PLACES);
+        first.iter().for_each(|webhook| turns.leave(*webhook));
+        let second = turns.take(&all);
+        let new = second.iter().filter(|webhook| !first.contains(webhook));
+        assert_eq!(new.count(), 16);
+        assert!(turns.take(&[]).is_empty());
+        assert_eq!(
+            turns.orgs.len(),
+            32,
+            "those without a delivery are forgotten"
+        );
+    }
+}
