@@ -1,6 +1,7 @@
 //! The description as readers see it: one walk for the page in the browser and the one in the docs.
 
 mod access;
+pub(crate) mod constraints;
 pub(crate) mod docs;
 mod html;
 mod markdown;

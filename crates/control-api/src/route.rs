@@ -82,6 +82,16 @@ impl Route {
         self
     }
 
+    /// Whether answers are kept for `Idempotency-Key`. A public write has no actor to keep one for, and the links of a
+    /// set-up and of an invitation work once.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        let is_one_time = matches!(
+            self.access,
+            Access::Public | Access::SetUp | Access::Invitee
+        );
+        !is_one_time && !self.method.is_safe()
+    }
+
     /// Whether its bodies are so large that few are taken at once.
     pub(crate) fn is_upload(&self) -> bool {
         BODY_BYTES < self.max_body_bytes

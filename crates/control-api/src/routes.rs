@@ -262,3 +262,24 @@ pub fn router(app: &Arc<App>, beside: Router, cookie: SessionCookie) -> Router {
         .layer(Extension(cookie));
     answering(app, router)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reference::constraints::{fragments, pointer};
+
+    #[test]
+    fn every_bound_is_of_a_field_that_is_described() {
+        let document = description();
+        for (schema, field, fragment) in fragments() {
+            let property = document.pointer(&pointer(schema, field));
+            let property = property.and_then(Value::as_object);
+            assert!(property.is_some(), "{schema}.{field}");
+            let property = property.unwrap();
+            assert!(!property.contains_key("$ref"), "{schema}.{field}");
+            for (name, value) in fragment.as_object().into_iter().flatten() {
+                assert_eq!(property.get(name), Some(value), "{schema}.{field}: {name}");
+            }
+        }
+    }
+}

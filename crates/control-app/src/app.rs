@@ -4,6 +4,7 @@ pub(crate) mod audit_event;
 pub(crate) mod changes;
 pub(crate) mod idempotency;
 pub(crate) mod metric_answers;
+pub(crate) mod named_tenant;
 pub(crate) mod order_signals;
 pub(crate) mod outbound;
 pub(crate) mod password_places;
@@ -353,7 +354,7 @@ impl App {
         subject: Uuid,
     ) -> Result<(), Error> {
         if let Some(reservation) = call.reservation {
-            tx.commit_reply(reservation).await?;
+            tx.commit_reply(reservation, Some(tenant)).await?;
         }
         let event = AuditEvent {
             action,

@@ -35,6 +35,7 @@ pub use account::session::{NewSession, SessionInfo};
 pub use account::sign_in::{SignedIn, StrongProof};
 pub use account::user::Identity;
 pub use app::changes::{Changes, Waiter, Wake};
+pub use app::named_tenant::NamedTenant;
 pub use app::places::{BodyPlace, UploadPlace, UploadPressure};
 pub use app::quota::OrgLimits;
 pub use app::rate_limit::Allowance;

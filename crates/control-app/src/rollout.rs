@@ -502,11 +502,11 @@ async fn choose(
         NodeSelection::Labelled(labels) => {
             return Ok(tx.choose_nodes(id, project, &labels).await?);
         }
+        NodeSelection::Named(nodes) if MAX_NAMED < nodes.len() => {
+            return Err(Refusal::invalid("nodes", "are more than 1000: use labels").into());
+        }
         NodeSelection::Named(nodes) => nodes.into_iter().collect(),
     };
-    if MAX_NAMED < nodes.len() {
-        return Err(Refusal::invalid("nodes", "are more than 1000: use labels").into());
-    }
     for node in &nodes {
         let found = tx.node(*node).await?.map(|found| found.value);
         let found = found.filter(|node| node.tenant.project == Some(project));

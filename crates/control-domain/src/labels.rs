@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 const MAX_LABELS: usize = 32;
 const NAME_BYTES: usize = 63;
 const VALUE_BYTES: usize = 128;
+const NAME_REASON: &str = "have a name that is not 1 to 63 characters of [a-z0-9._/-]";
 
 /// At most 32 pairs. A name has 1 to 63 characters `[a-z0-9._/-]`, a value up to 128 visible ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,8 +27,7 @@ impl Labels {
         }
         for (name, value) in &pairs {
             if !is_name(name) {
-                let reason = "have a name that is not 1 to 63 characters of [a-z0-9._/-]";
-                return Err(Refusal::invalid("labels", reason));
+                return Err(Refusal::invalid("labels", NAME_REASON));
             }
             let visible = |c: char| c.is_ascii_graphic();
             if VALUE_BYTES < value.len() || !value.chars().all(visible) {
@@ -45,6 +45,9 @@ impl Labels {
     /// [`Refusal::Invalid`] for too many labels, or a name or value out of form.
     pub fn merge(self, changes: BTreeMap<String, Option<String>>) -> Result<Self, Refusal> {
         let Self(mut pairs) = self;
+        if !changes.keys().all(|name| is_name(name)) {
+            return Err(Refusal::invalid("labels", NAME_REASON));
+        }
         for (name, value) in changes {
             match value {
                 Some(value) => pairs.insert(name, value),

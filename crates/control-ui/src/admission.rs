@@ -15,11 +15,11 @@ use axum::http::uri::Authority;
 use axum::http::{Extensions, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use control_app::{Call, Error, Presented, metric};
+use control_app::{Call, Error, NamedTenant, Presented, metric};
 use control_auth::Secret;
 use control_domain::{Access, Actor};
 use control_http::{
-    CorrelationId, browser, check_again, client_ip, cookie, identify, is_same_origin,
+    CorrelationId, browser, check_again, client_ip, cookie, identify, is_same_origin, named_tenant,
     write_allowance,
 };
 use metrics::counter;
@@ -153,7 +153,8 @@ async fn enter(
         None if page.access == Access::Public => None,
         None => return Err(without_actor(page, visit)),
         Some(actor) => {
-            actor.holds(page.access)?;
+            let named = tenant_of_path(request).await;
+            ui.app.check_access(&actor, page.access, named).await?;
             Some(call(actor, visit))
         }
     };
@@ -179,6 +180,14 @@ async fn enter(
     }
     let visit = visit.clone();
     Ok(call.map(|call| Caller { call, visit }))
+}
+
+/// The identifiers in the path that say where the page belongs.
+async fn tenant_of_path(request: &mut Request) -> NamedTenant {
+    let (mut parts, body) = std::mem::take(request).into_parts();
+    let named = named_tenant(&mut parts).await;
+    *request = Request::from_parts(parts, body);
+    named
 }
 
 fn credential(

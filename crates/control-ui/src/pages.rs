@@ -5,7 +5,7 @@ use crate::account::{
     sign_in,
 };
 use crate::definition::{certificates, services, upstreams};
-use crate::frame::failure_page::no_page;
+use crate::frame::failure_page::{no_method, no_page};
 use crate::organization::{
     api_keys, audit, installation, members, reset, settings, signing_keys, sso,
 };
@@ -181,6 +181,7 @@ pub fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
     router
         .route("/assets/{name}", get(asset::serve))
         .fallback(no_page)
+        .method_not_allowed_fallback(no_method)
         .layer(from_fn(protect))
         .with_state(ui)
 }

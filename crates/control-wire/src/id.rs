@@ -1,10 +1,12 @@
 //! Identifiers: `UUIDv7`, one type for each noun.
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use utoipa::ToSchema;
+use uuid::fmt::Hyphenated;
 use uuid::{Builder, Uuid};
 
 macro_rules! id {
@@ -13,7 +15,7 @@ macro_rules! id {
         ///
         /// The first 48 bits are the time of creation, so identifiers sort by age.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[derive(Serialize, Deserialize, ToSchema)]
+        #[derive(Serialize, ToSchema)]
         #[serde(transparent)]
         pub struct $name(pub Uuid);
 
@@ -22,6 +24,12 @@ macro_rules! id {
             pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
                 let millis = u64::try_from(now.as_millisecond()).unwrap_or(0);
                 Self(Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                hyphenated(deserializer).map(Self)
             }
         }
 
@@ -45,6 +53,14 @@ macro_rules! id {
             }
         }
     )*};
+}
+
+/// Reads a UUID with its hyphens. Other ways to write one would give one resource several names.
+fn hyphenated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let parsed = (text.len() == Hyphenated::LENGTH).then(|| Uuid::try_parse(&text).ok());
+    let parsed = parsed.flatten();
+    parsed.ok_or_else(|| D::Error::custom("is no UUID with its hyphens"))
 }
 
 id! {
@@ -95,6 +111,21 @@ id! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_identifier_is_read_in_one_spelling() {
+        let id = "01900000-0000-7000-8000-00000000abcd";
+        let read = |text: &str| serde_json::from_str::<OrgId>(&format!("\"{text}\""));
+        assert_eq!(read(id).unwrap().to_string(), id);
+        for other in [
+            &id.replace('-', ""),
+            &format!("{{{id}}}"),
+            &format!("urn:uuid:{id}"),
+            "",
+        ] {
+            assert!(read(other).is_err(), "{other}");
+        }
+    }
 
     #[test]
     fn identifiers_sort_by_age_and_are_version_7() {

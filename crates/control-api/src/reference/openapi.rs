@@ -1,5 +1,6 @@
 //! The description: what the handlers say, and what is the same for all of them.
 
+use crate::reference::constraints;
 use crate::route::{PREFIX, Route};
 use axum::http::Method;
 use control_domain::{Access, ScopeRule};
@@ -14,7 +15,7 @@ use utoipa::OpenApi;
     info(
         title = "Control plane",
         description = "Operates a fleet of proxies. Every answer carries `X-Correlation-Id` and \
-                       the `X-RateLimit-` fields."
+                       the `X-RateLimit-` fields. Integers are written without a fraction and an exponent."
     ),
     components(schemas(ErrorResponse))
 )]
@@ -71,6 +72,7 @@ pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) ->
             complete_operation(route, operation);
         }
     }
+    constraints::complete(&mut document);
     if let Some(components) = document
         .get_mut("components")
         .and_then(Value::as_object_mut)
@@ -173,8 +175,10 @@ fn parameters_of(route: &Route) -> Vec<Value> {
         })
     };
     if !route.method.is_safe() {
-        let repeated = "A request with the same key is carried out once; kept for 24 hours";
-        parameters.push(header("Idempotency-Key", repeated));
+        if route.is_repeatable() {
+            let repeated = "A request with the same key is carried out once; kept for 24 hours";
+            parameters.push(header("Idempotency-Key", repeated));
+        }
         if route.is_versioned {
             let version = "Carried out only if the resource has this `ETag`";
             parameters.push(header("If-Match", version));

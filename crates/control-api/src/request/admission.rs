@@ -6,7 +6,7 @@ use crate::request::{extract, idempotency};
 use crate::response::problem::Problem;
 use crate::route::Route;
 use axum::body::HttpBody;
-use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::middleware::Next;
@@ -16,13 +16,12 @@ use control_app::{
 };
 use control_domain::{Access, Actor};
 use control_http::{
-    AddressBuckets, CorrelationId, RATE_LIMIT, RateClass, browser, client_ip, is_same_origin,
-    write_allowance,
+    AddressBuckets, CorrelationId, RATE_LIMIT, RateClass, browser, client_ip, id_in_path,
+    is_same_origin, named_tenant, write_allowance,
 };
 use control_wire::{NodeId, ProjectId};
 use jiff::Timestamp;
 use metrics::counter;
-use std::str::FromStr;
 use std::sync::Arc;
 
 /// Stands before every handler, with its row of the table.
@@ -34,6 +33,7 @@ pub(crate) async fn admit(
     let now = app.now();
     let (mut parts, body) = request.into_parts();
     let node = node_of_path(route, &mut parts).await;
+    let is_conditional = extract::if_match(&parts.headers).is_some();
     let identified = identify(&app, (route, node), &parts, now).await;
     parts.extensions.insert(BodyLimit(route.max_body_bytes));
     let request = Request::from_parts(parts, body);
@@ -58,6 +58,9 @@ pub(crate) async fn admit(
     let mut response = outcome.into_response();
     if let Some(problem) = response.extensions_mut().get_mut::<Problem>() {
         problem.name_missing(route);
+        if is_conditional {
+            problem.fail_precondition();
+        }
     }
     write_allowance(&allowance, response.headers_mut());
     response
@@ -112,21 +115,17 @@ async fn node_of_path(route: &Route, parts: &mut Parts) -> Option<NodeId> {
     id_in_path(parts, "node").await
 }
 
-/// The identifier that stands for `name` in the path.
-async fn id_in_path<I: FromStr>(parts: &mut Parts, name: &str) -> Option<I> {
-    let parameters = RawPathParams::from_request_parts(parts, &()).await.ok()?;
-    let (_, text) = parameters.iter().find(|(own, _)| *own == name)?;
-    text.parse().ok()
-}
-
 async fn enter(
     app: &App,
     route: &Route,
     mut call: Call,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    call.actor.holds(route.access)?;
+    let (mut parts, body) = request.into_parts();
+    let named = named_tenant(&mut parts).await;
+    let mut request = Request::from_parts(parts, body);
+    app.check_access(&call.actor, route.access, named).await?;
     if route.method.is_safe() {
         request.extensions_mut().insert(call);
         return Ok(next.run(request).await);
@@ -138,14 +137,14 @@ async fn enter(
         return Err(Error::Precondition.into());
     }
     let (mut parts, body) = request.into_parts();
-    let project = id_in_path(&mut parts, "project").await;
-    match body_place(app, (route, project), &call, body.size_hint().upper()).await {
+    let max_bytes = body.size_hint().upper();
+    match body_place(app, (route, named.project), &call, max_bytes).await {
         Ok(place) => {
             if let HeldPlace::Upload(place) = &place {
                 parts.extensions.insert(place.pressure());
             }
             let request = Request::from_parts(parts, body);
-            idempotency::run(app, route, call, request, next).await
+            idempotency::run(app, (route, named), call, request, next).await
         }
         Err(error) => {
             let limit = BodyLimit(route.max_body_bytes);

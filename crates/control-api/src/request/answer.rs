@@ -2,15 +2,14 @@
 //! token of a rate limit, even without a route.
 
 use crate::request::admission;
-use crate::response::problem::Problem;
+use crate::response::problem::{FailureForm, Problem};
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use control_app::{App, metric};
-use control_http::CorrelationId;
-use control_http::RateClass;
+use control_http::{CorrelationId, RateClass, prefers_html};
 use jiff::SignedDuration;
 use metrics::{counter, gauge, histogram};
 use std::net::SocketAddr;
@@ -32,6 +31,11 @@ pub(crate) async fn answer(
     request.extensions_mut().insert(CorrelationId(id.clone()));
     let seen = Seen::from_request(&request);
     let is_of_interface = request.uri().path().starts_with(INTERFACE);
+    let form = if !is_of_interface && prefers_html(request.headers()) {
+        FailureForm::Page
+    } else {
+        FailureForm::Json
+    };
     let address = is_of_interface.then(|| RateClass::General.address(request.extensions()));
     let in_flight = InFlight::enter();
     let mut response = next.run(request).await;
@@ -40,7 +44,7 @@ pub(crate) async fn answer(
         response = admission::meter(&app, &address, response).await;
     }
     if let Some(problem) = problem_of(&mut response) {
-        response = problem.write(&id, response.headers());
+        response = problem.write(&id, response.headers(), form);
     } else if seen.is_newest(&response) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         *response.body_mut() = Body::empty();

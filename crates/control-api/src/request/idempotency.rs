@@ -6,10 +6,10 @@ use crate::response::problem::Problem;
 use crate::route::Route;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use control_app::{App, Call, Reply, Reservation};
+use control_app::{App, Call, NamedTenant, Reply, Reservation};
 use control_auth::sha256;
 use uuid::Uuid;
 
@@ -23,12 +23,13 @@ const MAX_KEY_BYTES: usize = 255;
 /// Runs the handler, or repeats the answer that it gave.
 pub(crate) async fn run(
     app: &App,
-    route: &Route,
+    (route, named): (&Route, NamedTenant),
     mut call: Call,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let Some(key) = request.headers().get(HEADER).cloned() else {
+    let key = request.headers().get(HEADER).cloned();
+    let Some(key) = key.filter(|_| route.is_repeatable()) else {
         request.extensions_mut().insert(call);
         return Ok(next.run(request).await);
     };
@@ -56,11 +57,16 @@ pub(crate) async fn run(
             "a request with this key was carried out, and its answer was lost",
         )),
         Reservation::Other => Err(Problem::other_request()),
-        Reservation::Replied(reply) => {
-            if let Some(location) = &reply.location
-                && app.is_gone(location).await?
+        Reservation::Replied { reply, tenant } => {
+            let place = (tenant, named);
+            app.check_repetition(&call.actor, route.access, place)
+                .await?;
+            // Of a deletion, nothing is left to be seen.
+            let path = (parts.method != Method::DELETE).then(|| parts.uri.path());
+            if let Some(path) = reply.location.as_deref().or(path)
+                && app.is_gone(path).await?
             {
-                // 201 would lead the client to what is not there.
+                // The answer would lead the client to what is not there.
                 let gone = "carried out before; the resource was deleted since";
                 return Err(Problem::repeated(gone));
             }

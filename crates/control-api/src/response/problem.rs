@@ -1,5 +1,6 @@
 //! The one place where a failure becomes an answer.
 
+use crate::response::page::FailurePage;
 use crate::route::Route;
 use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -21,8 +22,17 @@ pub(crate) struct Problem {
     message: String,
     retry_after: Option<u64>,
     details: Vec<ErrorDetail>,
+    /// Whether another request changed the resource first.
+    is_stale: bool,
     /// For the log only.
     cause: Option<String>,
+}
+
+/// The form of a failure's body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FailureForm {
+    Json,
+    Page,
 }
 
 impl Problem {
@@ -33,6 +43,7 @@ impl Problem {
             message: message.into(),
             retry_after: None,
             details: Vec::new(),
+            is_stale: false,
             cause: None,
         }
     }
@@ -164,6 +175,13 @@ impl Problem {
         }
     }
 
+    /// Of a request with `If-Match`: another one that changed the resource first made its version stale.
+    pub(crate) fn fail_precondition(&mut self) {
+        if self.is_stale {
+            *self = Error::Precondition.into();
+        }
+    }
+
     /// A refusal of the framework.
     pub(crate) fn from_status(status: StatusCode) -> Self {
         let code = match status {
@@ -231,27 +249,46 @@ impl Problem {
         &self.message
     }
 
-    /// The answer, with those fields of the response so far that are not of its body.
-    pub(crate) fn write(self, correlation_id: &str, headers: &HeaderMap) -> Response {
+    /// The answer in JSON, or as a page, with those fields of the response so far that are not of its body.
+    pub(crate) fn write(
+        self,
+        correlation_id: &str,
+        headers: &HeaderMap,
+        form: FailureForm,
+    ) -> Response {
         let Self {
             status,
             code,
             message,
             retry_after,
             details,
+            is_stale: _,
             cause,
         } = self;
         if let Some(cause) = cause {
             tracing::error!(correlation_id, cause, "request failed");
         }
-        let error = ErrorBody {
-            code,
-            message,
-            correlation_id: correlation_id.to_owned(),
-            retry_after,
-            details,
+        let mut written = match form {
+            FailureForm::Page => FailurePage {
+                status,
+                subject: "",
+                message: &sentence(code, &message),
+                retry_after,
+                reference: correlation_id,
+                link: ("/", "Go to your projects"),
+            }
+            .into_response(),
+            FailureForm::Json => {
+                let error = ErrorBody {
+                    code,
+                    message,
+                    correlation_id: correlation_id.to_owned(),
+                    retry_after,
+                    details,
+                };
+                (status, Json(ErrorResponse { error })).into_response()
+            }
         };
-        let mut written = (status, Json(ErrorResponse { error })).into_response();
         for (name, value) in headers {
             if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
                 written.headers_mut().insert(name, value.clone());
@@ -266,6 +303,17 @@ impl Problem {
             headers.insert(header::WWW_AUTHENTICATE, scheme);
         }
         written
+    }
+}
+
+/// The sentence of a page, for failures whose message is about the interface.
+fn sentence(code: ErrorCode, message: &str) -> String {
+    if code == ErrorCode::NotFound {
+        "There is nothing at this address.".to_owned()
+    } else if code == ErrorCode::MethodNotAllowed {
+        "This address takes no requests of this kind. Nothing was changed.".to_owned()
+    } else {
+        format!("{}.", message.trim_end_matches('.'))
     }
 }
 
@@ -329,7 +377,11 @@ impl From<Error> for Problem {
                 let status = StatusCode::PRECONDITION_FAILED;
                 Self::new(status, ErrorCode::PreconditionFailed, error.to_string())
             }
-            Error::Store(Stale | Conflict | Reference) => {
+            Error::Store(Stale) => Self {
+                is_stale: true,
+                ..Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, error.to_string())
+            },
+            Error::Store(Conflict | Reference) => {
                 Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, error.to_string())
             }
             Error::TooManyReportBytes {
@@ -387,7 +439,7 @@ mod tests {
     fn a_full_database_is_answered_with_retry_after() {
         let problem = Problem::from(Error::Store(control_app::StoreError::Unwritable));
         assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
-        let answer = problem.write("id", &HeaderMap::new());
+        let answer = problem.write("id", &HeaderMap::new(), FailureForm::Json);
         assert_eq!(answer.headers()[header::RETRY_AFTER], "5");
     }
 
@@ -396,7 +448,7 @@ mod tests {
         let problem = Problem::from(Error::TooManyWaiters);
         assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(problem.code, ErrorCode::ServiceUnavailable);
-        let answer = problem.write("id", &HeaderMap::new());
+        let answer = problem.write("id", &HeaderMap::new(), FailureForm::Json);
         assert_eq!(answer.headers()[header::RETRY_AFTER], "30");
     }
 }

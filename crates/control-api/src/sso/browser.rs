@@ -4,6 +4,7 @@
 
 use crate::request::body::BodyLimit;
 use crate::request::extract;
+use crate::response::page::FailurePage;
 use crate::response::problem::Problem;
 use axum::extract::{Path, Request, State};
 use axum::http::request::Parts;
@@ -26,9 +27,6 @@ use std::sync::Arc;
 /// A form with a response of 512 KiB in Base64, encoded once more.
 const RESPONSE_BYTES: usize = 1024 * 1024;
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// No script runs, nothing is framed; the link leads to this server.
-const POLICY: &str =
-    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// `/sso/{org}` and the addresses that identity providers answer to.
 pub(crate) fn router(app: &Arc<App>) -> Router {
@@ -129,7 +127,16 @@ impl Browser {
         } else {
             return Problem::from(error).into_response();
         };
-        page(sentence, &self.visit.correlation_id)
+        // The rule that broke is for administrators.
+        let page = FailurePage {
+            status: StatusCode::FORBIDDEN,
+            subject: "Sign-in refused",
+            message: sentence,
+            retry_after: None,
+            reference: &self.visit.correlation_id,
+            link: ("/sign-in", "Sign in another way"),
+        };
+        page.into_response()
     }
 }
 
@@ -296,23 +303,4 @@ fn see_other(location: &str) -> Response {
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     (StatusCode::SEE_OTHER, fields).into_response()
-}
-
-/// One sentence and the reference; the rule that broke is for administrators.
-fn page(sentence: &str, reference: &str) -> Response {
-    // References are made here or checked to be plain; escaped all the same.
-    let reference = reference.replace('&', "&amp;").replace('<', "&lt;");
-    let html = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<title>Sign-in refused</title>\n\
-         <main><h1>Sign-in refused</h1>\n<p>{sentence}</p>\n<p>Reference: <code>{reference}</code></p>\n\
-         <p><a href=\"/sign-in\">Sign in another way</a></p></main>\n</html>\n"
-    );
-    let fields = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-store"),
-    ];
-    (StatusCode::FORBIDDEN, fields, html).into_response()
 }

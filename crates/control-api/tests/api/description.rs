@@ -2,7 +2,7 @@
 
 use crate::world::{Credential, worlds};
 use control_api::ROUTES;
-use control_domain::{Role, Scope};
+use control_domain::{Access, Role, Scope};
 use control_wire::ErrorCode;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -173,4 +173,24 @@ async fn every_id_says_what_it_names() {
         count += 1;
     }
     assert!(12 < count, "{count}");
+}
+
+#[tokio::test]
+async fn a_key_is_described_where_an_answer_is_kept() {
+    let document = control_api::description();
+    for route in ROUTES.iter().filter(|route| !route.method.is_safe()) {
+        let path = format!("/api/v1{}", route.path);
+        let operation = &document["paths"][path][route.method.as_str().to_lowercase()];
+        let parameters = operation["parameters"].as_array().unwrap();
+        let is_described = parameters.iter().any(|it| it["name"] == "Idempotency-Key");
+        let has_no_actor = matches!(
+            route.access,
+            Access::Public | Access::SetUp | Access::Invitee
+        );
+        assert_eq!(
+            is_described, !has_no_actor,
+            "{} {}",
+            route.method, route.path
+        );
+    }
 }

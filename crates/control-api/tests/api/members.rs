@@ -160,7 +160,7 @@ async fn a_role_counts_from_the_next_request_on() {
         assert_eq!(made.status, StatusCode::FORBIDDEN);
         delete(&world, &path, &admin).await;
         let gone = world.get("/orgs/{org}", &member).await;
-        assert_eq!(gone.status, StatusCode::FORBIDDEN);
+        assert_eq!(gone.status, StatusCode::NOT_FOUND);
     }
 }
 

@@ -274,3 +274,90 @@ async fn every_answer_about_a_rejected_bundle_is_described() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_user_without_an_organization_is_told_of_none() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let removed = world.user(world.org, Role::Admin).await;
+        let reader_elsewhere = world.user(world.other.org, Role::Reader).await;
+        let made = world.post("/api-keys", &admin, json!({"name": "k"})).await;
+        let me = world.get("/users/me", &removed).await.text("id");
+        let member = format!("/orgs/{{org}}/members/{me}");
+        let done = world
+            .send(&Method::DELETE, &member, &admin, &Value::Null, &[])
+            .await;
+        assert_eq!(done.status, StatusCode::NO_CONTENT, "{}", done.text);
+        let key = format!("/api-keys/{}", made.text("id"));
+        let unknown = uuid::Uuid::now_v7();
+        let body = json!({"name": "other"});
+        for (method, path) in [
+            (Method::GET, "/orgs/{org}".to_owned()),
+            (Method::GET, format!("/orgs/{unknown}")),
+            (Method::PATCH, "/orgs/{org}".to_owned()),
+            (Method::GET, "/projects/{project}".to_owned()),
+            (Method::GET, format!("/projects/{unknown}")),
+            (Method::PATCH, "/projects/{project}".to_owned()),
+            (Method::POST, UPSTREAMS.to_owned()),
+            (Method::PATCH, key),
+        ] {
+            for credential in [&removed, &reader_elsewhere] {
+                let answer = world.send(&method, &path, credential, &body, &[]).await;
+                let place = format!("{method} {path}: {}", answer.text);
+                assert_eq!(answer.status, StatusCode::NOT_FOUND, "{place}");
+            }
+        }
+        let none = world.get("/api-keys", &removed).await;
+        assert_eq!(none.status, StatusCode::NOT_FOUND, "{}", none.text);
+        let own = world
+            .send(
+                &Method::PATCH,
+                "/orgs/{org}",
+                &world.user(world.org, Role::Reader).await,
+                &body,
+                &[],
+            )
+            .await;
+        assert_eq!(own.status, StatusCode::FORBIDDEN, "{}", own.text);
+    }
+}
+
+#[tokio::test]
+async fn a_browser_gets_a_page_where_a_program_gets_json() {
+    let world = worlds().await.remove(0);
+    let org = world.org;
+    for (method, path, status) in [
+        (Method::GET, format!("/sso/{org}"), StatusCode::NOT_FOUND),
+        (
+            Method::GET,
+            "/sso/nowhere".to_owned(),
+            StatusCode::NOT_FOUND,
+        ),
+        (
+            Method::PUT,
+            format!("/sso/{org}"),
+            StatusCode::METHOD_NOT_ALLOWED,
+        ),
+    ] {
+        let send = async |accept: &str| {
+            let request = Request::builder().method(&method).uri(&path);
+            let request = request.header("accept", accept).body(Body::empty());
+            world.send_request(request.unwrap()).await
+        };
+        let json = send("*/*").await;
+        assert_eq!(json.status, status, "{method} {path}");
+        assert_eq!(json.header("content-type"), "application/json");
+        let page = send("text/html,*/*;q=0.8").await;
+        assert_eq!(page.status, status, "{method} {path}");
+        assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+        let words = status.canonical_reason().unwrap();
+        assert!(page.text.contains(&format!("<title>{words}</title>")));
+        assert!(page.text.contains(&format!("<h1>{words}</h1>")));
+        assert!(page.text.contains(page.header("x-correlation-id")));
+        assert!(page.header("content-security-policy").contains("'none'"));
+        assert_eq!(page.header("allow"), json.header("allow"));
+    }
+    let interface = Request::put("/api/v1/orgs").header("accept", "text/html");
+    let interface = world.send_request(interface.body(Body::empty()).unwrap());
+    assert_eq!(interface.await.header("content-type"), "application/json");
+}

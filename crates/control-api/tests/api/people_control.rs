@@ -273,7 +273,7 @@ async fn sessions_have_the_rights_of_the_moment() {
         let removed = delete(&world, &member(person.id), &admin).await;
         assert_eq!(removed.status, StatusCode::NO_CONTENT);
         let gone = world.get("/orgs/{org}", &session).await;
-        assert_eq!(gone.status, StatusCode::FORBIDDEN, "of no organization");
+        assert_eq!(gone.status, StatusCode::NOT_FOUND, "of no organization");
         assert_eq!(
             world.get("/users/me", &session).await.status,
             StatusCode::OK

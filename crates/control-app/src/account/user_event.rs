@@ -88,7 +88,8 @@ impl App {
         event: UserEvent<'_>,
     ) -> Result<(), Error> {
         if let Some(reservation) = call.reservation {
-            tx.commit_reply(reservation).await?;
+            // A user belongs to several organizations.
+            tx.commit_reply(reservation, None).await?;
         }
         let head = self.record_for_user(&mut tx, call, event).await?;
         self.finish_entries(tx, head).await

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 /// Header fields of a question, at most: as many as a proxy takes by default.
 const MAX_HEADERS: usize = 100;
+const MAX_METHOD_CHARS: usize = 64;
 
 /// A request that is to be explained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,9 @@ impl App {
         place: (ProjectId, BundleId),
         question: RequestQuestion,
     ) -> Result<Value, Error> {
+        if MAX_METHOD_CHARS < question.method.chars().count() {
+            return Err(Refusal::invalid("method", "is longer than 64 characters").into());
+        }
         if MAX_HEADERS < question.headers.len() {
             return Err(Refusal::invalid("headers", "has more than 100 fields").into());
         }

@@ -104,7 +104,7 @@ impl App {
         id: NodeId,
         request: &EventsRequest,
     ) -> Result<(), Error> {
-        Node::own(&call.actor, Access::OwnNode, id)?;
+        let tenant = Node::own(&call.actor, Access::OwnNode, id)?;
         check_events(request)?;
         let random: [u8; 10] = self.random_id();
         // Identifiers of one batch sort as its events do.
@@ -117,7 +117,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         tx.insert_node_events(id, events).await?;
         if let Some(reservation) = call.reservation {
-            tx.commit_reply(reservation).await?;
+            tx.commit_reply(reservation, Some(tenant)).await?;
         }
         Ok(tx.commit().await?)
     }

@@ -38,6 +38,9 @@ impl App {
         let digest = found.value.assign(&call.actor)?.to_owned();
         call.expect_version(found.version)?;
         check_policy(&mut tx, (project, id), call.now).await?;
+        if nodes.is_empty() || MAX_NODES < nodes.len() {
+            return Err(Refusal::invalid("nodes", "needs 1 to 200 nodes").into());
+        }
         let tenant = found.value.tenant;
         let nodes: Vec<NodeId> = nodes
             .iter()
@@ -132,9 +135,6 @@ async fn check_nodes(
     project: ProjectId,
     nodes: &[NodeId],
 ) -> Result<Vec<Node>, Error> {
-    if nodes.is_empty() || MAX_NODES < nodes.len() {
-        return Err(Refusal::invalid("nodes", "needs 1 to 200 nodes").into());
-    }
     let mut found = Vec::with_capacity(nodes.len());
     for node in nodes {
         if tx.is_held(*node).await? {

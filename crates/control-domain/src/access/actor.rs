@@ -332,7 +332,8 @@ impl Actor {
         }
     }
 
-    fn reaches(&self, tenant: Tenant) -> bool {
+    /// Whether what belongs to `tenant` exists for the actor.
+    pub fn reaches(&self, tenant: Tenant) -> bool {
         let own_project = self.only_project();
         match self {
             Self::System => true,

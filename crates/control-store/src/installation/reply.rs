@@ -4,9 +4,10 @@
 //! answer after it. A program that dies between two of these leaves a row that says how far it came.
 
 use crate::error::StoreError;
-use crate::row::{optional_text, text, truth, written};
+use crate::row::{optional_id, optional_text, text, truth};
 use crate::statement::{Write, sql as statement};
 use crate::store::Transaction;
+use control_domain::Tenant;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::{Row, query};
 use uuid::Uuid;
@@ -41,7 +42,12 @@ pub enum Reservation {
     /// Another request: the body differs.
     Other,
     /// A request that was answered.
-    Replied(Reply),
+    Replied {
+        /// The answer.
+        reply: Reply,
+        /// Where its change belongs; none if it changed nothing of one organization.
+        tenant: Option<Tenant>,
+    },
 }
 
 impl Transaction {
@@ -58,7 +64,8 @@ impl Transaction {
                    ON CONFLICT (name) DO UPDATE SET
                      request_hash = excluded.request_hash, reservation = excluded.reservation,
                      created_at = excluded.created_at, committed = 0,
-                     status = NULL, etag = NULL, location = NULL, body = NULL
+                     status = NULL, etag = NULL, location = NULL, body = NULL,
+                     org_id = NULL, project_id = NULL
                    WHERE replies.created_at <= $5
                      OR (replies.committed = 0 AND replies.status IS NULL
                          AND replies.created_at <= $6)";
@@ -74,8 +81,8 @@ impl Transaction {
         if done.rows_affected() == 1 {
             return Ok(Reservation::Taken);
         }
-        let sql = "SELECT request_hash, committed, status, etag, location, body FROM replies
-                   WHERE name = $1";
+        let sql = "SELECT request_hash, committed, status, etag, location, body, org_id, project_id
+                   FROM replies WHERE name = $1";
         let row = query(sql).bind(name).fetch_one(self.connection()).await?;
         if text(&row, "request_hash")? != request_hash {
             return Ok(Reservation::Other);
@@ -89,53 +96,61 @@ impl Transaction {
                 Reservation::Pending
             });
         };
-        Ok(Reservation::Replied(Reply {
+        let reply = Reply {
             status: u16::try_from(status).map_err(|_| StoreError::Corrupt("status"))?,
             etag: optional_text(&row, "etag")?,
             location: optional_text(&row, "location")?,
             body: optional_text(&row, "body")?,
-        }))
+        };
+        let project = optional_id(&row, "project_id")?;
+        let org = optional_id(&row, "org_id")?;
+        let tenant = org.map(|org| Tenant { org, project });
+        Ok(Reservation::Replied { reply, tenant })
     }
 
-    /// Whether the resource at a `Location` was deleted; no if the path is of no known noun.
-    pub async fn is_gone(&mut self, location: &str) -> Result<bool, StoreError> {
-        let mut parts = location.rsplit('/');
-        let (Some(id), Some(noun)) = (parts.next(), parts.next()) else {
-            return Ok(false);
-        };
-        let find = match noun {
-            "orgs" => "SELECT id FROM orgs WHERE id = $1",
-            "projects" => "SELECT id FROM projects WHERE id = $1",
-            "invitations" => "SELECT id FROM invitations WHERE id = $1",
-            "nodes" => "SELECT id FROM nodes WHERE id = $1",
-            "bundles" => "SELECT id FROM bundles WHERE id = $1",
-            "rollouts" => "SELECT id FROM rollouts WHERE id = $1",
-            "services" => "SELECT id FROM services WHERE id = $1",
-            "upstreams" => "SELECT id FROM upstreams WHERE id = $1",
-            "certificates" => "SELECT id FROM certificates WHERE id = $1",
-            "api-keys" => "SELECT id FROM api_keys WHERE id = $1",
-            "members" => "SELECT user_id FROM memberships WHERE user_id = $1 AND org_id = $2",
-            _ => return Ok(false),
-        };
-        let find = statement(find).bind(id);
-        let find = match (noun, parts.next()) {
-            ("members", Some(org)) => find.bind(org),
-            _ => find,
-        };
-        Ok(find.row(self).await?.is_none())
+    /// Whether the resource at a path was deleted, or the one that a verb or a list behind it is of; no if the path has
+    /// no known noun.
+    pub async fn is_gone(&mut self, path: &str) -> Result<bool, StoreError> {
+        let parts: Vec<&str> = path.rsplit('/').collect();
+        for (index, pair) in parts.windows(2).enumerate() {
+            if let [id, noun] = pair
+                && Uuid::try_parse(id).is_ok()
+                && let Some(find) = find_by_id(noun)
+            {
+                let find = statement(find).bind(*id);
+                let find = match (*noun, parts.get(index + 2)) {
+                    ("members", Some(org)) => find.bind(*org),
+                    _ => find,
+                };
+                return Ok(find.row(self).await?.is_none());
+            }
+        }
+        Ok(false)
     }
 
-    /// Marks the key in the transaction of its command.
+    /// Marks the key in the transaction of its command, whose change belongs to `tenant`.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if another request has the key meanwhile.
-    pub async fn commit_reply(&mut self, reservation: Uuid) -> Result<(), StoreError> {
-        let done = query("UPDATE replies SET committed = 1 WHERE reservation = $1")
-            .bind(reservation.to_string())
-            .write_in(self)
+    /// [`StoreError::Conflict`] if another request has the key meanwhile.
+    pub async fn commit_reply(
+        &mut self,
+        reservation: Uuid,
+        tenant: Option<Tenant>,
+    ) -> Result<(), StoreError> {
+        let sql = "UPDATE replies SET committed = 1, org_id = $2, project_id = $3
+                   WHERE reservation = $1";
+        let project = tenant.and_then(|tenant| tenant.project);
+        let done = statement(sql)
+            .bind(reservation)
+            .bind(tenant.map(|tenant| tenant.org))
+            .bind(project)
+            .run(self)
             .await?;
-        written(&done)
+        match done {
+            0 => Err(StoreError::Conflict),
+            _ => Ok(()),
+        }
     }
 
     /// Keeps the answer.
@@ -180,4 +195,26 @@ impl Transaction {
             .await?;
         Ok(done.rows_affected())
     }
+}
+
+/// The statement that finds a resource by its identifier, for the nouns of paths; of a member also by the organization.
+fn find_by_id(noun: &str) -> Option<&'static str> {
+    Some(match noun {
+        "orgs" => "SELECT id FROM orgs WHERE id = $1",
+        "projects" => "SELECT id FROM projects WHERE id = $1",
+        "invitations" => "SELECT id FROM invitations WHERE id = $1",
+        "signing-keys" => "SELECT id FROM signing_keys WHERE id = $1",
+        "enrolment-tokens" => "SELECT id FROM enrolment_tokens WHERE id = $1",
+        "nodes" => "SELECT id FROM nodes WHERE id = $1",
+        "bundles" => "SELECT id FROM bundles WHERE id = $1",
+        "rollouts" => "SELECT id FROM rollouts WHERE id = $1",
+        "services" => "SELECT id FROM services WHERE id = $1",
+        "upstreams" => "SELECT id FROM upstreams WHERE id = $1",
+        "certificates" => "SELECT id FROM certificates WHERE id = $1",
+        "webhooks" => "SELECT id FROM webhooks WHERE id = $1",
+        "drift" => "SELECT id FROM drift WHERE id = $1",
+        "api-keys" => "SELECT id FROM api_keys WHERE id = $1",
+        "members" => "SELECT user_id FROM memberships WHERE user_id = $1 AND org_id = $2",
+        _ => return None,
+    })
 }

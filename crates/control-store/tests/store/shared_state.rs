@@ -123,7 +123,8 @@ async fn a_key_gives_the_answer_it_stands_for() {
         assert_eq!(again, Reservation::Pending);
         let other = tx.reserve_reply("key", "b", id(3), after(1)).await.unwrap();
         assert_eq!(other, Reservation::Other);
-        tx.commit_reply(id(1)).await.unwrap();
+        let tenant = project(&org("a"), "edge").tenant();
+        tx.commit_reply(id(1), Some(tenant)).await.unwrap();
         let lost = tx.reserve_reply("key", "a", id(4), after(999)).await;
         assert_eq!(lost.unwrap(), Reservation::Lost);
         let reply = Reply {
@@ -134,7 +135,8 @@ async fn a_key_gives_the_answer_it_stands_for() {
         };
         tx.keep_reply(id(1), &reply).await.unwrap();
         let replied = tx.reserve_reply("key", "a", id(5), after(999)).await;
-        assert_eq!(replied.unwrap(), Reservation::Replied(reply));
+        let tenant = Some(tenant);
+        assert_eq!(replied.unwrap(), Reservation::Replied { reply, tenant });
         let next_day = after(24 * 3600);
         let renewed = tx.reserve_reply("key", "b", id(6), next_day).await.unwrap();
         assert_eq!(renewed, Reservation::Taken);
@@ -151,8 +153,9 @@ async fn a_command_that_died_gives_its_key_back() {
         tx.reserve_reply("key", "a", id(1), after(0)).await.unwrap();
         let taken = tx.reserve_reply("key", "a", id(2), after(121)).await;
         assert_eq!(taken.unwrap(), Reservation::Taken);
-        tx.commit_reply(id(1)).await.unwrap_err();
-        tx.commit_reply(id(2)).await.unwrap();
+        let other = tx.commit_reply(id(1), None).await.unwrap_err();
+        assert!(matches!(other, StoreError::Conflict), "{other}");
+        tx.commit_reply(id(2), None).await.unwrap();
         tx.release_reply(id(2)).await.unwrap();
         let kept = tx.reserve_reply("key", "a", id(3), after(122)).await;
         assert_eq!(kept.unwrap(), Reservation::Lost, "a committed key stays");

@@ -10,7 +10,7 @@ use askama::Template;
 use axum::Extension;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use control_http::CorrelationId;
+use control_http::{CorrelationId, prefers_html};
 
 #[derive(Template)]
 #[template(path = "failure.html")]
@@ -64,20 +64,37 @@ pub(crate) async fn no_page(
     correlation_id: Option<Extension<CorrelationId>>,
     headers: HeaderMap,
 ) -> Response {
-    let accepted = headers.get(header::ACCEPT);
-    let accepted = accepted.and_then(|value| value.to_str().ok());
-    if !accepted.unwrap_or_default().contains("text/html") {
-        return StatusCode::NOT_FOUND.into_response();
-    }
-    let Failure::Told(told) = Failure::not_found() else {
-        return StatusCode::NOT_FOUND.into_response();
+    plain(Failure::not_found(), correlation_id, &headers)
+}
+
+/// Answer to a method that a path of the table does not take, such as a form's address in the address bar.
+pub(crate) async fn no_method(
+    correlation_id: Option<Extension<CorrelationId>>,
+    headers: HeaderMap,
+) -> Response {
+    plain(Failure::no_method(), correlation_id, &headers)
+}
+
+/// A failure outside of the table, without an actor: a page for browsers, only the status for programs.
+fn plain(
+    failure: Failure,
+    correlation_id: Option<Extension<CorrelationId>>,
+    headers: &HeaderMap,
+) -> Response {
+    let told = match failure {
+        Failure::Told(told) => *told,
+        Failure::See(_) | Failure::Proof(_) => return StatusCode::NOT_FOUND.into_response(),
     };
+    let status = told.status;
+    if !prefers_html(headers) {
+        return status.into_response();
+    }
     let page = FailurePage {
         frame: Frame::bare(&heading(&told), None),
-        told: *told,
+        told,
         correlation_id: correlation_id.map_or_else(String::new, |Extension(CorrelationId(id))| id),
     };
     let mut response = show(&page);
-    *response.status_mut() = StatusCode::NOT_FOUND;
+    *response.status_mut() = status;
     response
 }

@@ -55,6 +55,15 @@ impl Failure {
         )
     }
 
+    /// 405, such as for a form's address that is opened as a page.
+    pub(crate) fn no_method() -> Self {
+        Self::told(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "This address is no page.",
+            "Nothing was changed. Forms are sent to it: open the page of the form, and send it from there.",
+        )
+    }
+
     /// 401 for the script of a page that was kept live.
     pub(crate) fn unauthenticated() -> Self {
         Self::told(

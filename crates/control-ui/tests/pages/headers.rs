@@ -117,3 +117,26 @@ async fn files_are_kept_for_ever_and_others_are_not_found() {
         "Not Found. There is nothing at this address."
     );
 }
+
+#[tokio::test]
+async fn a_form_that_is_opened_as_a_page_is_told_of_as_a_page() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    for (method, path) in [(Method::DELETE, "/profile"), (Method::GET, "/sign-out")] {
+        let send = async |accept: &str| {
+            let request = Request::builder().method(&method).uri(path);
+            let request = request.header(header::ACCEPT, accept);
+            world.send(request.body(Body::empty()).unwrap()).await
+        };
+        let page = send("text/html,*/*;q=0.8").await;
+        assert_eq!(page.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        assert_eq!(
+            page.heading(),
+            "Method Not Allowed. This address is no page."
+        );
+        assert!(!page.header("allow").is_empty(), "{path}");
+        assert!(page.header("content-security-policy").contains("'none'"));
+        let plain = send("*/*").await;
+        assert_eq!(plain.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        assert_eq!(plain.text, "", "{path}");
+    }
+}

@@ -1,0 +1,263 @@
+//! Bounds of request fields that no attribute of their types says: names, labels, addresses, keys of maps. A fragment is
+//! merged into the schema of its field.
+
+use serde_json::{Map, Value, json};
+
+/// Visible characters, and spaces that are not at an end. Of the characters that `Name` refuses, those beyond U+FFFF are
+/// missing: not all readers of patterns take them.
+const NAME: &str = "^(?!\\s)(?!.*\\s$)[^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\
+    \\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb]+$";
+/// No control characters, and no spaces at an end.
+const TEXT: &str = "^(?!\\s)(?!.*\\s$)[^\\u0000-\\u001f\\u007f-\\u009f]+$";
+/// No control characters.
+const LINE: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$";
+const NO_NUL: &str = "^[^\\u0000]*$";
+const HOST: &str = "^[^\\s/\\u0000-\\u001f\\u007f-\\u009f]+$";
+const SERVER_NAME: &str = "^[^\\s/\"\\\\@\\u0000-\\u001f\\u007f-\\u009f]+$";
+const ADDRESS: &str = "^[^\\s/\"\\\\@\\u0000-\\u001f\\u007f-\\u009f]+:0*[1-9][0-9]{0,4}$";
+const PATH: &str = "^/[^\\s?#\\u0000-\\u001f\\u007f-\\u009f]*$";
+/// A relative path of at most 8 parts without `.` and `..`.
+const FILE: &str = "^(?!\\.{1,2}(/|$))(?!.*/(\\.{1,2})?(/|$))[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]\
+    [^\\\\\\u0000-\\u001f\\u007f-\\u009f]*$";
+const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
+/// A token of HTTP.
+const TOKEN: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
+const SETTING: &str = "^[a-z0-9-]+$";
+const WEB_URL: &str = "^[Hh][Tt][Tt][Pp][Ss]?://[^@#\\s]+$";
+const LABEL_NAME: &str = "^[a-z0-9._/-]{1,63}$";
+const LABEL_VALUE: &str = "^[!-~]{0,128}$";
+/// A counter of a node.
+const MAX_COUNT: i64 = 1_000_000_000_000_000;
+
+/// Fields that are names for people.
+const NAMES: &[(&str, &str)] = &[
+    ("AcceptRequest", "user_name"),
+    ("CertificateRequest", "name"),
+    ("NewApiKeyRequest", "name"),
+    ("NewBundleRequest", "name"),
+    ("NewEnrolmentTokenRequest", "name"),
+    ("OrgRequest", "name"),
+    ("ProjectRequest", "name"),
+    ("RegisterRequest", "name"),
+    ("RenameRequest", "name"),
+    ("ServiceRequest", "name"),
+    ("SetUpRequest", "api_key_name"),
+    ("SetUpRequest", "org_name"),
+    ("SetUpRequest", "project_name"),
+    ("SetUpRequest", "user_name"),
+    ("UpstreamRequest", "name"),
+    ("WebhookRequest", "name"),
+];
+
+/// Fields that are labels which a node gets or needs.
+const LABELS: &[(&str, &str)] = &[
+    ("CertificateRequest", "node_labels"),
+    ("NewEnrolmentTokenRequest", "labels"),
+    ("PreviewRequest", "labels"),
+    ("RegisterRequest", "labels"),
+];
+
+/// Fields that are URLs which the control plane calls, or sends browsers to.
+const URLS: &[(&str, &str)] = &[
+    ("OidcBody", "authorize_url"),
+    ("OidcBody", "issuer"),
+    ("OidcBody", "token_url"),
+    ("OidcBody", "userinfo_url"),
+    ("SamlBody", "assertion_consumer_service_url"),
+    ("SamlBody", "idp_metadata_url"),
+    ("SamlBody", "idp_sso_url"),
+    ("WebhookRequest", "url"),
+];
+
+/// Fields that count what a node has seen.
+const COUNTS: &[(&str, &str)] = &[
+    ("ConnectionTraffic", "accepted"),
+    ("ConnectionTraffic", "handshakes_completed"),
+    ("ConnectionTraffic", "handshakes_failed"),
+    ("RouteTraffic", "errors"),
+    ("RouteTraffic", "requests"),
+];
+
+/// A schema, one of its fields, and the bounds of that.
+type Fragment = (&'static str, &'static str, Value);
+
+/// The fragments of all schemas.
+pub(crate) fn fragments() -> Vec<Fragment> {
+    let same = |fields: &[(&'static str, &'static str)], fragment: Value| {
+        let fields = fields.iter();
+        let fields = fields.map(move |(schema, field)| (*schema, *field, fragment.clone()));
+        fields.collect::<Vec<_>>()
+    };
+    let mut all = definitions();
+    all.extend(bundles());
+    all.extend(reports());
+    all.extend(organizations());
+    all.extend(same(NAMES, json!({"pattern": NAME})));
+    all.extend(same(
+        LABELS,
+        merged(labels(&json!("string")), &json!({"maxProperties": 32})),
+    ));
+    all.extend(same(URLS, json!({"format": "uri", "pattern": WEB_URL})));
+    all.extend(same(COUNTS, json!({"maximum": MAX_COUNT})));
+    all
+}
+
+/// Labels with values of a type.
+fn labels(value: &Value) -> Value {
+    json!({
+        "propertyNames": {"type": "string", "pattern": LABEL_NAME},
+        "additionalProperties": {"type": value, "pattern": LABEL_VALUE},
+    })
+}
+
+/// Services, upstreams and certificates.
+fn definitions() -> Vec<Fragment> {
+    let settings = json!({"propertyNames": {"type": "string", "pattern": SETTING}});
+    let chain = json!({"pattern": "-----BEGIN CERTIFICATE-----"});
+    let key = json!({"pattern": "-----BEGIN ([A-Z]+ )?PRIVATE KEY-----"});
+    let priority = json!({"minimum": -1_000_000, "maximum": 1_000_000});
+    vec![
+        ("CertificateRequest", "chain_pem", chain),
+        ("CertificateRequest", "private_key_pem", key),
+        ("ServiceRequest", "host", json!({"pattern": HOST})),
+        ("ServiceRequest", "path_prefix", json!({"pattern": PATH})),
+        ("ServiceRequest", "priority", priority),
+        ("ServiceRequest", "settings", settings.clone()),
+        ("TargetBody", "address", json!({"pattern": ADDRESS})),
+        ("UpstreamRequest", "settings", settings),
+        (
+            "UpstreamTlsBody",
+            "server_name",
+            json!({"pattern": SERVER_NAME}),
+        ),
+    ]
+}
+
+/// Files of bundles, and questions about them.
+fn bundles() -> Vec<Fragment> {
+    let name = json!({"type": "string", "minLength": 1, "maxLength": 200, "pattern": FILE});
+    let files = json!({"required": ["proxy.kdl"], "propertyNames": name});
+    let assets = json!({"propertyNames": name, "additionalProperties": {
+        "type": "string", "contentEncoding": "base64", "pattern": BASE64,
+    }});
+    let headers = json!({"maxProperties": 100, "propertyNames": {
+        "type": "string", "pattern": TOKEN,
+    }});
+    let url = json!({"minLength": 1, "pattern": "^(/|[Hh][Tt][Tt][Pp][Ss]?://)"});
+    vec![
+        ("NewBundleRequest", "assets", assets.clone()),
+        ("NewBundleRequest", "files", files.clone()),
+        ("PreviewRequest", "assets", assets),
+        ("PreviewRequest", "files", files),
+        ("QuestionBody", "headers", headers),
+        (
+            "QuestionBody",
+            "method",
+            json!({"minLength": 1, "pattern": TOKEN}),
+        ),
+        ("QuestionBody", "url", url),
+    ]
+}
+
+/// Reports of nodes, and changes of their labels.
+fn reports() -> Vec<Fragment> {
+    let count = json!({"type": "integer", "minimum": 0, "maximum": MAX_COUNT});
+    let sum = json!({"maximum": i64::MAX});
+    let named = |max: usize| {
+        json!({"maxProperties": max, "propertyNames": {
+            "type": "string", "minLength": 1, "maxLength": 256, "pattern": LINE,
+        }})
+    };
+    let counted = |keys: &str| {
+        json!({
+            "propertyNames": {"type": "string", "pattern": keys}, "additionalProperties": count,
+        })
+    };
+    let statuses = merged(counted("^[1-9][0-9]{2}$"), &json!({"maxProperties": 100}));
+    let reasons = merged(named(100), &json!({"additionalProperties": count}));
+    let diagnostics = json!({"maxItems": 100, "items": {
+        "type": "string", "maxLength": 1000, "pattern": NO_NUL,
+    }});
+    vec![
+        ("HeartbeatRequest", "version", json!({"pattern": LINE})),
+        ("NodeEvent", "kind", json!({"pattern": "^[a-z0-9._-]+$"})),
+        ("NodeEvent", "message", json!({"pattern": NO_NUL})),
+        ("NodePatch", "labels", labels(&json!(["string", "null"]))),
+        ("NodeStatus", "diagnostics", diagnostics),
+        ("NodeStatus", "order", sum.clone()),
+        ("RouteTraffic", "bytes_in", sum.clone()),
+        ("RouteTraffic", "bytes_out", sum.clone()),
+        ("RouteTraffic", "first_byte", json!({"items": count})),
+        ("RouteTraffic", "latency", json!({"items": count})),
+        ("RouteTraffic", "latency_us", sum),
+        ("RouteTraffic", "reasons", reasons),
+        (
+            "RouteTraffic",
+            "sizes",
+            counted("^([0-9]|[12][0-9]|3[01])$"),
+        ),
+        ("RouteTraffic", "statuses", statuses),
+        ("Traffic", "routes", named(500)),
+    ]
+}
+
+/// Single sign-on and the set-up.
+fn organizations() -> Vec<Fragment> {
+    let mapping = json!({"minProperties": 1, "maxProperties": 500, "propertyNames": {
+        "type": "string", "minLength": 1, "maxLength": 256,
+    }});
+    let scopes = json!({"items": {
+        "type": "string", "minLength": 1, "maxLength": 100,
+        "pattern": "^[\\u0021\\u0023-\\u005b\\u005d-\\u007e]+$",
+    }});
+    let domains = json!({"items": {
+        "type": "string", "maxLength": 253,
+        "pattern": "^[A-Za-z0-9-]{1,63}(\\.[A-Za-z0-9-]{1,63})+$",
+    }});
+    let email = json!({"format": "email", "maxLength": 254});
+    vec![
+        ("DomainsBody", "domains", domains),
+        ("OidcBody", "client_id", json!({"pattern": TEXT})),
+        ("OidcBody", "group_mapping", mapping.clone()),
+        ("OidcBody", "scopes", scopes),
+        ("SamlBody", "group_mapping", mapping),
+        ("SamlBody", "idp_entity_id", json!({"pattern": TEXT})),
+        ("SamlBody", "sp_entity_id", json!({"pattern": TEXT})),
+        ("SetUpRequest", "email", email),
+    ]
+}
+
+/// Adds the bounds to the schemas of a description.
+pub(super) fn complete(document: &mut Value) {
+    for (schema, field, fragment) in fragments() {
+        if let Some(property) = document.pointer_mut(&pointer(schema, field)) {
+            *property = merged(property.take(), &fragment);
+        }
+    }
+    // Files or services: one of both makes a bundle.
+    for schema in ["NewBundleRequest", "PreviewRequest"] {
+        let pointer = format!("/components/schemas/{schema}");
+        if let Some(schema) = document.pointer_mut(&pointer) {
+            let choice = json!({"anyOf": [{"required": ["files"]}, {"required": ["services"]}]});
+            *schema = merged(schema.take(), &choice);
+        }
+    }
+}
+
+/// The place of a field in a description.
+pub(crate) fn pointer(schema: &str, field: &str) -> String {
+    format!("/components/schemas/{schema}/properties/{field}")
+}
+
+/// An object with the members of another one, whose values win.
+fn merged(object: Value, more: &Value) -> Value {
+    let mut members = match object {
+        Value::Object(members) => members,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    };
+    let more = more.as_object().into_iter().flatten();
+    members.extend(more.map(|(name, value)| (name.clone(), value.clone())));
+    Value::Object(members)
+}

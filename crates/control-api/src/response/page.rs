@@ -1,0 +1,69 @@
+//! A failure as a page, for browsers at addresses of the web that no page of the interface for people answers.
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+/// No script runs, nothing is framed; the link leads to this server.
+const POLICY: &str =
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// A page of a failure. Every text but `link` is escaped.
+#[derive(Debug)]
+pub(crate) struct FailurePage<'a> {
+    pub(crate) status: StatusCode,
+    /// What failed, behind the text of the status in title and heading; may be empty.
+    pub(crate) subject: &'static str,
+    /// One sentence.
+    pub(crate) message: &'a str,
+    /// Seconds until the next try.
+    pub(crate) retry_after: Option<u64>,
+    /// The correlation ID, under which the log has more.
+    pub(crate) reference: &'a str,
+    /// The path and the text of the way on.
+    pub(crate) link: (&'static str, &'static str),
+}
+
+impl IntoResponse for FailurePage<'_> {
+    fn into_response(self) -> Response {
+        let Self {
+            status,
+            subject,
+            message,
+            retry_after,
+            reference,
+            link: (path, text),
+        } = self;
+        let title = format!(
+            "{}. {subject}",
+            status.canonical_reason().unwrap_or("Error")
+        );
+        let title = title.trim_end_matches([' ', '.']);
+        let retry = retry_after.map_or_else(String::new, |seconds| {
+            format!("<p>Wait {seconds} seconds, and load the page again.</p>\n")
+        });
+        let html = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+             <main><h1>{title}</h1>\n<p>{}</p>\n{retry}<p>Reference: <code>{}</code></p>\n\
+             <p><a href=\"{path}\">{text}</a></p></main>\n</html>\n",
+            escaped(message),
+            escaped(reference),
+        );
+        let mut response = (status, html).into_response();
+        let fields = [
+            (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (header::CACHE_CONTROL, "no-store"),
+        ];
+        let fields = fields.map(|(name, value)| (name, HeaderValue::from_static(value)));
+        response.headers_mut().extend(HeaderMap::from_iter(fields));
+        response
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
+}

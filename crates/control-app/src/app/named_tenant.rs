@@ -1,0 +1,90 @@
+//! The tenant that a path names, for decisions before or without a handler.
+
+use crate::app::{App, tenant};
+use crate::error::Error;
+use control_domain::{Access, Actor, Refusal, Tenant};
+use control_wire::{ApiKeyId, OrgId, ProjectId};
+
+/// Identifiers in a path that say where its resource belongs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NamedTenant {
+    /// The organization.
+    pub org: Option<OrgId>,
+    /// The project.
+    pub project: Option<ProjectId>,
+    /// An API key, whose path names no organization.
+    pub api_key: Option<ApiKeyId>,
+}
+
+impl App {
+    /// Whether the actor's credential suffices for `access`, before a handler loads the resource.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`]: with [`Refusal::NotFound`] if the actor does not see the tenant, else with what it lacks.
+    pub async fn check_access(
+        &self,
+        actor: &Actor,
+        access: Access,
+        named: NamedTenant,
+    ) -> Result<(), Error> {
+        let Err(refusal) = actor.holds(access) else {
+            return Ok(());
+        };
+        let is_of_tenant = matches!(access, Access::Member { .. });
+        if !is_of_tenant || !matches!(actor, Actor::User { .. } | Actor::ApiKey { .. }) {
+            return Err(refusal.into());
+        }
+        let is_seen = match self.tenant_named(named).await? {
+            Some(tenant) => actor.reaches(tenant),
+            // A field or a parameter may name it: a user without organizations sees none.
+            None => !actor.orgs().is_empty(),
+        };
+        Err(if is_seen { refusal } else { Refusal::NotFound }.into())
+    }
+
+    /// Whether the actor may still do `access` where a request belongs that was carried out before: to `noted`, or else to
+    /// the tenant that its path names.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] with what the actor lacks now.
+    pub async fn check_repetition(
+        &self,
+        actor: &Actor,
+        access: Access,
+        (noted, named): (Option<Tenant>, NamedTenant),
+    ) -> Result<(), Error> {
+        if !matches!(access, Access::Member { .. } | Access::Enrolment) {
+            return Ok(actor.holds(access)?);
+        }
+        let tenant = match noted {
+            Some(tenant) => Some(tenant),
+            None => self.tenant_named(named).await?,
+        };
+        let tenant = tenant.ok_or(Refusal::NotFound)?;
+        Ok(actor.require(access, tenant)?)
+    }
+
+    /// The tenant, if the identifiers name one.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NotFound`] for a project or a key that does not exist.
+    async fn tenant_named(&self, named: NamedTenant) -> Result<Option<Tenant>, Error> {
+        let NamedTenant {
+            org,
+            project,
+            api_key,
+        } = named;
+        if let Some(project) = project {
+            let found = tenant(&mut self.store.read().await?, project).await?;
+            return Ok(Some(found));
+        }
+        if let Some(key) = api_key {
+            let found = self.store.read().await?.api_key(key).await?;
+            return Ok(Some(found.ok_or(Refusal::NotFound)?.value.tenant));
+        }
+        Ok(org.map(Tenant::org))
+    }
+}
