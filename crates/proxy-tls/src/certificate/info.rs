@@ -1,7 +1,7 @@
 //! Data of a certificate for metrics and the admin interface.
 
 use crate::certificate::Certificate;
-use crate::leaf::Leaf;
+use crate::certificate::leaf::Leaf;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use std::path::PathBuf;
