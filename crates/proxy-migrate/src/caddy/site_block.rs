@@ -224,17 +224,16 @@ fn is_client_auth(directive: &Directive) -> bool {
 /// Edits of requests. A field that is not removed could be a forged identity.
 fn request_header(site: &mut Site, context: &mut Context, directive: &Directive, rest: &[String]) {
     let field = rest.first().map(String::as_str).unwrap_or_default();
-    match edit(field, rest.get(1).map(String::as_str)) {
-        Some(node) => context.policies.request_headers.push(node),
-        None => {
-            context.is_closed = true;
-            site.left(
-                &directive.place,
-                &directive.shown(),
-                "write `request-headers` in the policies; the routes answer 501 until then",
-            );
-        }
+    if let Some(node) = edit(field, rest.get(1).map(String::as_str)) {
+        context.policies.request_headers.push(node);
+        return;
     }
+    context.is_closed = true;
+    site.left(
+        &directive.place,
+        &directive.shown(),
+        "write `request-headers` in the policies; the routes answer 501 until then",
+    );
 }
 
 fn advice(name: &str) -> &'static str {

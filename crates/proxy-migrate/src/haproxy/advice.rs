@@ -6,11 +6,12 @@ pub(super) fn advice(name: &str) -> &'static str {
         "stick-table" | "stick" => {
             "write `rate-limit` in the routes' policies, or `load-balancing \"sticky\"`"
         }
-        "http-request" | "redirect" | "use_backend" => "write a route with that condition",
+        "block" | "http-request" | "redirect" | "use_backend" => {
+            "write a route with that condition"
+        }
         "errorfile" | "errorloc" => "the proxy's own errors are JSON or HTML by `service-type`",
         "capture" | "log-format" => "the access log has fixed fields: see docs/operate/logs.md",
         "filter" | "lua-load" => "run it as an agent",
-        "block" => "write a route with that condition",
         "tcp-request" | "tcp-response" => {
             "write `deny`, `max-connections-per-client` or `rate-limit`"
         }

@@ -172,17 +172,7 @@ fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node
             );
             continue;
         }
-        let name = match port {
-            "80" => "http".to_owned(),
-            "443" => "https".to_owned(),
-            port => format!("port-{port}"),
-        };
-        let is_taken = site.listeners.iter().any(|it| it.name == name);
-        let name = if is_taken {
-            format!("{name}-{}", site.listeners.len())
-        } else {
-            name
-        };
+        let name = listener_name(site, port);
         let mut listener = Listener {
             name: name.clone(),
             address,
@@ -204,25 +194,8 @@ fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node
                 );
             }
         }
-        if is_tls && let Some(file) = line.option("ca-file") {
-            let mut clients = Node::new("client-auth").child(Node::text("ca-file", file));
-            match line.option("verify") {
-                Some("required") => {}
-                Some("optional") => clients = clients.child(Node::text("mode", "optional")),
-                _ => clients = Node::default(),
-            }
-            listener
-                .tls
-                .extend((clients != Node::default()).then_some(clients));
-        }
-        if let Some(list) = line.option("crl-file") {
-            frontend.is_closed = true;
-            let shown = format!("crl-file {list}");
-            site.left(
-                &line.place,
-                &shown,
-                "revoked certificates are not looked up; its routes answer 501 until it is taken out",
-            );
+        if is_tls {
+            client_auth(site, frontend, line, &mut listener);
         }
         if line.option("ssl-min-ver") == Some("TLSv1.3") {
             listener.tls.push(Node::text("min-version", "1.3"));
@@ -242,6 +215,43 @@ fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node
             &mut frontend.plain
         };
         names.push(name);
+    }
+}
+
+/// A name for the listener of a port that no listener has yet.
+fn listener_name(site: &Site, port: &str) -> String {
+    let name = match port {
+        "80" => "http".to_owned(),
+        "443" => "https".to_owned(),
+        port => format!("port-{port}"),
+    };
+    let is_taken = site.listeners.iter().any(|it| it.name == name);
+    if is_taken {
+        format!("{name}-{}", site.listeners.len())
+    } else {
+        name
+    }
+}
+
+/// Authentication of clients by certificate.
+fn client_auth(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, listener: &mut Listener) {
+    let mode = match line.option("verify") {
+        Some("required") => Some("required"),
+        Some("optional") => Some("optional"),
+        _ => None,
+    };
+    if let Some((file, mode)) = line.option("ca-file").zip(mode) {
+        let block = Node::new("client-auth").child(Node::text("ca-file", file));
+        listener.tls.push(block.child(Node::text("mode", mode)));
+    }
+    if let Some(list) = line.option("crl-file") {
+        frontend.is_closed = true;
+        let shown = format!("crl-file {list}");
+        site.left(
+            &line.place,
+            &shown,
+            "revoked certificates are not looked up; its routes answer 501 until it is taken out",
+        );
     }
 }
 

@@ -96,7 +96,7 @@ pub(super) fn unwritten<'d>(scope: &Scope<'d>) -> Option<&'d Directive> {
     let blocks = scope.blocks();
     for (depth, block) in blocks.iter().enumerate().rev() {
         let is_own = depth + 1 == blocks.len();
-        for directive in block.iter() {
+        for directive in *block {
             let name = &*directive.name;
             // Directives of the rewrite phase hold in the server and in their own location.
             let holds = depth == 1 || is_own || !REWRITE_PHASE.contains(&name);

@@ -37,15 +37,15 @@ impl DiffSearch<'_> {
             let (hosts, _, fields, before, after) = key;
             let classes: Vec<usize> = members.iter().map(|(class, _)| *class).collect();
             let (_, paths) = members.into_iter().next()?;
-            self.region(classes, hosts, paths, fields, [before, after])
+            self.region(&classes, &hosts, paths, fields, [before, after])
         });
         regions.collect()
     }
 
     fn region(
         &self,
-        classes: Vec<usize>,
-        hosts: Vec<usize>,
+        classes: &[usize],
+        hosts: &[usize],
         paths: Vec<PathCell>,
         fields: Vec<FieldStates>,
         [before, after]: [Answer; 2],
