@@ -1,15 +1,20 @@
 //! Credentials of requests. A [`UserTable`] compares [`BasicCredentials`] with the [`PasswordHash`] of their
-//! user; a [`CredentialCache`] remembers which ones were right, for a minute.
+//! user; a [`CredentialCache`] remembers which ones were right, for a minute. [`TokenRules`] verify a JSON Web Token
+//! with [`JwtKeys`].
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod basic;
 mod cache;
 mod htpasswd;
+mod jwt;
 mod password_hash;
 mod users;
 
 pub use basic::{BasicCredentials, is_user_name};
 pub use cache::{CredentialCache, CredentialDigest};
 pub use htpasswd::{HtpasswdError, read_htpasswd};
+pub use jwt::{
+    JwtAlgorithm, JwtKeys, KeyError, RemoteKeys, TokenClaims, TokenError, TokenRules, UnfitClaim,
+};
 pub use password_hash::{PasswordHash, PasswordHashError};
 pub use users::UserTable;

@@ -10,8 +10,8 @@ use crate::files::Files;
 use crate::read::{BundleFiles, outside};
 use proxy_model::{
     Access, Acme, Agent, AgentAddress, Allow, BindAddress, Certificate, ExternalAccount, Host,
-    Listener, ListenerTls, Model, NamedPath, PeerFault, PeerRule, Place, Policies, Route, Service,
-    Setting, Sources, StaticFiles, TargetAddress, Upstream, UpstreamTls,
+    JwtKeySource, Listener, ListenerTls, Model, NamedPath, PeerFault, PeerRule, Place, Policies,
+    Route, Service, Setting, Sources, StaticFiles, TargetAddress, Upstream, UpstreamTls,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -200,11 +200,23 @@ impl Reach<'_, '_> {
             rate_limit,
             access,
             basic_auth,
+            jwt,
             ..
         } = &route.policies;
         self.access(access);
         for file in basic_auth.iter().flat_map(|auth| &auth.users_files) {
             self.path(&file.path, file.place());
+        }
+        match jwt.as_ref().map(|jwt| &jwt.keys) {
+            Some(JwtKeySource::File(file)) => self.path(&file.path, file.place()),
+            Some(JwtKeySource::Secret(file)) => {
+                let message = "the secret of tokens stands in the bundle".to_owned();
+                let help =
+                    "verify tokens by public keys: `jwks-url`, or a `jwks-file` of the bundle";
+                self.refuse(file.place().unwrap_or_default(), message, help);
+            }
+            // The targets of its upstream are checked like those of other upstreams.
+            Some(JwtKeySource::Remote(_)) | None => {}
         }
         let store = rate_limit.as_ref().and_then(|limit| limit.store.as_ref());
         let Some(store) = store else {

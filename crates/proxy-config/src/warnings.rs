@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use crate::files::Files;
-use proxy_model::{AgentAddress, Model, Route, Service, Upstream};
+use proxy_model::{AgentAddress, JwtKeySource, Model, Route, Service, Upstream};
 use proxy_routing::{Because, NarrowerLoser, PathPattern, Router};
 use std::collections::HashSet;
 
@@ -101,8 +101,15 @@ fn unused_upstreams(model: &Model, faults: &mut Diagnostics) {
         let shadow = route.policies.shadow.as_ref()?;
         Some(shadow.upstream.position())
     };
+    let asked_for_keys = |route: &Route| match &route.policies.jwt.as_ref()?.keys {
+        JwtKeySource::Remote(remote) => Some(remote.upstream.position()),
+        JwtKeySource::File(_) | JwtKeySource::Secret(_) => None,
+    };
     let routes = model.routes.iter();
-    let routed = routes.flat_map(|route| named(route).into_iter().chain(copied(route)));
+    let routed = routes.flat_map(|route| {
+        let further = copied(route).into_iter().chain(asked_for_keys(route));
+        named(route).into_iter().chain(further)
+    });
     let called = model
         .agents
         .iter()

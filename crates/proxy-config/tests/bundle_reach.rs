@@ -154,6 +154,21 @@ fn each_setting_that_names_a_part_of_the_machine_is_refused_in_a_bundle() {
             "routes.route.policies.basic-auth.users-file",
             route("basic-auth { users-file \"/etc/hosts\" }"),
         ),
+        (
+            "routes.route.policies.jwt.jwks-file",
+            route("jwt { issuer \"i\"; audience \"a\"; jwks-file \"/etc/hosts\" }"),
+        ),
+        (
+            "routes.route.policies.jwt.jwks-url",
+            "upstreams { upstream \"app\" { target \"127.0.0.1:80\" } }\n\
+             routes { route \"all\" { upstream \"app\"; jwt { issuer \"i\"; audience \"a\"; \
+             jwks-url \"http://id.test/keys\"; jwks-upstream \"app\" } } }\n"
+                .to_owned(),
+        ),
+        (
+            "routes.route.policies.jwt.hmac-file",
+            route("jwt { issuer \"i\"; audience \"a\"; hmac-file \"token.secret\" }"),
+        ),
         ("routes.route.static-files.root", site("/etc")),
         ("routes.route.policies.rate-limit.store", store("redis://127.0.0.1:6379")),
         ("upstreams.upstream.targets.target.address", target("127.0.0.1:80")),
@@ -211,6 +226,8 @@ fn each_setting_that_names_a_part_of_the_machine_is_refused_in_a_bundle() {
     for name in ["a.pem", "a.key"] {
         fs::write(machine.at("data/active/digest").join(name), "").unwrap();
     }
+    let secret = machine.at("data/active/digest/token.secret");
+    fs::write(secret, "s".repeat(32)).unwrap();
     for (path, bundle) in cases {
         let loaded = machine.load("", &bundle);
         assert!(

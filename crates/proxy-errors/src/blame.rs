@@ -106,6 +106,7 @@ impl Reason {
             | Self::CredentialsInvalid
             | Self::AgentChallenge
             | Self::AccessDenied
+            | Self::TokenClaimMissing
             | Self::StaticForbidden
             | Self::AgentBlocked
             | Self::HeaderSizeLimit
@@ -157,6 +158,7 @@ impl Reason {
             | Self::RouteRemoved
             | Self::TargetRemoved
             | Self::RespondServerError
+            | Self::TokenKeysUnavailable
             | Self::Overloaded
             | Self::MemoryPressure
             | Self::NoFreeConnection

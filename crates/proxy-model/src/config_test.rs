@@ -38,6 +38,8 @@ pub struct TestRequest {
     pub listener: Option<String>,
     /// The client's address; `None` for a client of this host.
     pub client_ip: Option<IpAddr>,
+    /// Claims of its token, by name; those of one name are a list. Empty without a token that is taken for valid.
+    pub claims: Vec<(String, String)>,
 }
 
 /// The form in which a live test is sent.

@@ -59,10 +59,11 @@ pub use observability::{
 pub use peer_rule::{PeerFault, PeerRule};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
 pub use policies::{
-    BasicAuth, BasicUser, CapturePart, CaptureTemplate, Cors, HeaderEdits, HeaderField,
-    HeaderPreset, OriginPattern, Policies, PrefixReplacement, RateKey, RateKeyError, RateLimit,
-    RequestRate, RequestValue, RequestValues, Retry, RetryCause, Rewrite, RouteTimeouts, Shadow,
-    UnknownValue, UrlScheme, UsersFile, ValueTemplate,
+    BasicAuth, BasicUser, CapturePart, CaptureTemplate, ClaimHeader, Cors, HeaderEdits,
+    HeaderField, HeaderPreset, JwtAuth, JwtKeyFile, JwtKeySource, KeySetUrl, OriginPattern,
+    Policies, PrefixReplacement, RateKey, RateKeyError, RateLimit, RemoteKeySet, RequestRate,
+    RequestValue, RequestValues, RequiredClaim, Retry, RetryCause, Rewrite, RouteTimeouts, Shadow,
+    TokenCarrier, UnknownValue, UrlScheme, UsersFile, ValueTemplate,
 };
 pub use route::{
     BuiltinHandler, CircuitBreaker, FixedResponse, Redirect, RedirectStatus, RedirectTarget, Route,

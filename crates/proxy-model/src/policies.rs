@@ -4,6 +4,7 @@ mod basic_auth;
 mod capture_template;
 mod cors;
 mod header_preset;
+mod jwt;
 mod prefix_replacement;
 mod request_rate;
 mod request_value;
@@ -13,6 +14,10 @@ pub use basic_auth::{BasicAuth, BasicUser, UsersFile};
 pub use capture_template::{CapturePart, CaptureTemplate};
 pub use cors::{Cors, OriginPattern};
 pub use header_preset::HeaderPreset;
+pub use jwt::{
+    ClaimHeader, JwtAuth, JwtKeyFile, JwtKeySource, KeySetUrl, RemoteKeySet, RequiredClaim,
+    TokenCarrier,
+};
 pub use prefix_replacement::PrefixReplacement;
 pub(crate) use prefix_replacement::check_characters;
 pub use request_rate::RequestRate;
@@ -41,6 +46,8 @@ pub struct Policies {
     pub access: Access,
     /// Users and passwords; `None` asks for none.
     pub basic_auth: Option<BasicAuth>,
+    /// Tokens; `None` asks for none.
+    pub jwt: Option<JwtAuth>,
     /// Requests of pages of other origins; `None` leaves them to the upstream.
     pub cors: Option<Cors>,
     /// Rate limit; `None` is unlimited.

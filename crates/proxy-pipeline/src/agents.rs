@@ -11,7 +11,6 @@ mod response_body;
 
 use crate::exchange::Exchange;
 use crate::headers::forwarding_claims::remove_alike;
-use crate::headers::hop_by_hop;
 use crate::record::agent_record::AgentSession;
 use crate::response::body::Body;
 use crate::worker::active_plan::ActivePlan;
@@ -33,7 +32,7 @@ pub(crate) async fn inspect_request(
     (route, agents): (&RoutePlan, &RouteAgents),
     end_by: Option<Duration>,
 ) -> Result<Option<Response<Body>>, Problem> {
-    prepare_head(exchange);
+    exchange.strip_claims();
     let timers = timers(exchange, end_by);
     for agent in &agents.agents {
         let Some(decision) = ask_about_request(exchange, agent, &timers).await? else {
@@ -87,14 +86,6 @@ pub(crate) async fn inspect_response(
     let replied = response_body::inspect(exchange, &mut response, &timers).await?;
     timers.stop();
     Ok(replied.unwrap_or(response))
-}
-
-/// Removes claims of untrusted peers from the head before agents see it, and fields that `Connection`
-/// nominates: a client could otherwise have fields of an agent removed.
-fn prepare_head(exchange: &mut Exchange) {
-    let is_trusted = exchange.client().peer.trusted.get();
-    hop_by_hop::strip_for_agents(&mut exchange.head.headers, is_trusted);
-    exchange.has_believed_claims = !is_trusted;
 }
 
 /// Removes the client's own fields with names that the failed `agent` may set: nothing has verified them.

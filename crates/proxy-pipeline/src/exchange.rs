@@ -6,7 +6,7 @@ use crate::headers::forwarded_headers::{ForwardedHeaders, client_ip};
 use crate::headers::header_edits::{self, FilledEdits};
 use crate::headers::inbound_head::{InboundHead, LoggedHead};
 use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
-use crate::headers::{names, trace_context};
+use crate::headers::{hop_by_hop, names, trace_context};
 use crate::health::{outlier, reachability};
 use crate::record::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
 use crate::response::body::Body;
@@ -42,9 +42,9 @@ pub(crate) struct Exchange {
     pub(crate) body: Option<ClientBody>,
     /// The client calls by gRPC: POST over HTTP/2 with gRPC's `Content-Type`, whatever an agent writes there.
     pub(crate) is_grpc: bool,
-    /// All forwarding claims left in the head were set by agents; an untrusted client's have been removed.
+    /// All forwarding claims left in the head were set by agents or by a token; an untrusted client's have been removed.
     pub(crate) has_believed_claims: bool,
-    /// Names of the fields that agents have set or removed.
+    /// Names of the fields that agents or a token have set or removed.
     pub(crate) agent_fields: Vec<HeaderName>,
     // Boxed, because it is moved often and rarely read.
     pub(crate) completion: Box<CompletionGuard>,
@@ -342,7 +342,20 @@ impl Exchange {
         }
     }
 
-    /// Records the user of the request, after a right password.
+    /// Removes claims of untrusted peers from the head before agents see it or a token's claims are put into it,
+    /// and fields that `Connection` nominates: a client could otherwise have those fields removed.
+    #[cold]
+    pub(crate) fn strip_claims(&mut self) {
+        // Claims that are left were set by the proxy.
+        if self.has_believed_claims {
+            return;
+        }
+        let is_trusted = self.client().peer.trusted.get();
+        hop_by_hop::strip_for_agents(&mut self.head.headers, is_trusted);
+        self.has_believed_claims = !is_trusted;
+    }
+
+    /// Records the user of the request, after a right password or a valid token.
     pub(crate) fn set_user(&mut self, route: &RoutePlan, user: Box<str>) {
         self.user = Some(user);
         if route.has_values {
@@ -460,8 +473,8 @@ impl Exchange {
         {
             let edits = header_edits::for_response(self.edits.as_deref(), route);
             header_edits::apply(edits, response.headers_mut());
-            let auth = route.basic_auth.as_ref();
-            let challenge = auth.and_then(|auth| auth.challenge(problem.reason()));
+            let credentials = route.credentials.as_ref();
+            let challenge = credentials.and_then(|own| own.challenge(problem.reason()));
             if let Some(challenge) = challenge.filter(|_| form != ResponseForm::Grpc) {
                 let headers = response.headers_mut();
                 headers.insert(WWW_AUTHENTICATE, challenge.clone());

@@ -72,11 +72,11 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         Box::pin(rate_limit::check_shared(exchange, route.index, stage)).await?;
     }
     expectation::check(&exchange.head.headers)?;
-    if let Some(auth) = &route.basic_auth
+    if let Some(credentials) = &route.credentials
         && !matches!(outcome, Outcome::Refuse(_))
     {
-        // Boxed: most routes ask for no password.
-        Box::pin(credentials::check(exchange, route, auth)).await?;
+        // Boxed: most routes ask for no credentials.
+        Box::pin(credentials::check(exchange, route, credentials)).await?;
     }
     let compression = compression::negotiate(exchange, route);
     let now = admit(exchange, route, &outcome, end_by).await?;

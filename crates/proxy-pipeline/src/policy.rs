@@ -13,3 +13,4 @@ pub(crate) mod misdirected;
 pub(crate) mod rate_limit;
 pub(crate) mod route_connections;
 pub(crate) mod sticky_cookie;
+pub(crate) mod token;

@@ -1,6 +1,7 @@
 //! The tests inside a configuration, run on the plan that it compiles to.
 
 pub(crate) mod certificates;
+mod claims;
 pub(crate) mod drafts;
 mod explain_command;
 pub(crate) mod live;
@@ -13,6 +14,7 @@ use crate::render::shown_value;
 use crate::route::RoutePlan;
 use crate::targets::TargetRegistry;
 use crate::upstream_states::AssumeHealthy;
+use claims::StatedClaims;
 use explain_command::command;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use prohibitions::violated_prohibitions;
@@ -47,7 +49,8 @@ pub fn failed_tests(model: &Model) -> Vec<FailedTest> {
 }
 
 fn run(test: &ConfigTest, plan: &Plan, states: &AssumeHealthy) -> Vec<FailedTest> {
-    let request = question(test);
+    let mut request = question(test);
+    let stated = claims::state(test, &mut request, plan, states);
     let failure = |place, difference| FailedTest {
         name: test.name.clone(),
         place,
@@ -56,7 +59,10 @@ fn run(test: &ConfigTest, plan: &Plan, states: &AssumeHealthy) -> Vec<FailedTest
         explain: command(&request, &plan.model().sources),
     };
     let explanation = match request.ask_briefly(plan, states) {
-        Ok(explanation) => explanation,
+        Ok(explanation) => match &stated {
+            Some(stated) => stated.authorized(explanation, plan),
+            None => explanation,
+        },
         Err(error) => return vec![failure(test.request.place, error.to_string())],
     };
     let differences = test.expectations.iter().filter_map(|expected| {
@@ -65,6 +71,7 @@ fn run(test: &ConfigTest, plan: &Plan, states: &AssumeHealthy) -> Vec<FailedTest
             request: &request,
             explanation: &explanation,
             plan,
+            stated: stated.as_ref(),
         };
         Some(failure(place, asked.difference(&expected.value)?))
     });
@@ -88,6 +95,8 @@ struct Asked<'a> {
     request: &'a ExplainRequest,
     explanation: &'a Explanation,
     plan: &'a Plan,
+    /// Claims that the test states.
+    stated: Option<&'a StatedClaims>,
 }
 
 impl Asked<'_> {
@@ -217,6 +226,9 @@ impl Asked<'_> {
     /// The fields of the request after the edits of its route.
     fn request_fields(&self) -> HeaderMap {
         let mut fields = self.sent_fields();
+        if let (Some(stated), Some(route)) = (self.stated, self.route()) {
+            stated.apply(route, &mut fields);
+        }
         if let Some(edits) = self.edits(|route| &route.request_headers) {
             self.filled(edits).apply(&mut fields);
         }
@@ -281,7 +293,9 @@ impl Asked<'_> {
         } else {
             UrlScheme::Http
         };
-        let asks_for_user = self.route().is_some_and(|route| route.basic_auth.is_some());
+        let asks_for_user = self
+            .route()
+            .is_some_and(|route| route.credentials.is_some());
         let if_tls = |value: &'static str| if *is_tls { value } else { "" };
         edits.filled(&RequestValues {
             client_ip: client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
@@ -299,7 +313,11 @@ impl Asked<'_> {
             tls_client_subject: if_tls("{tls_client_subject}"),
             tls_client_fingerprint: if_tls("{tls_client_fingerprint}"),
             time: None,
-            user: if asks_for_user { "{user}" } else { "" },
+            user: match self.stated {
+                Some(stated) => stated.user(),
+                None if asks_for_user => "{user}",
+                None => "",
+            },
         })
     }
 

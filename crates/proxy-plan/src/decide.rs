@@ -5,7 +5,6 @@ use crate::plan::Plan;
 use crate::route::{FixedResponsePlan, Redirection, RequestUrl, RoutePlan, Service};
 use crate::upstream::UpstreamPlan;
 use crate::upstream_states::UpstreamStates;
-use http::header::AUTHORIZATION;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 use proxy_errors::{Detail, Problem, Reason};
@@ -114,7 +113,7 @@ impl Plan {
         {
             return Decision::refuse(Some(route), denied("route", &route.id));
         }
-        if route.basic_auth.is_some() && route.lacks_credentials(head) {
+        if route.credentials.is_some() && route.lacks_credentials(head) {
             let problem = Problem::new(Reason::CredentialsMissing, Detail::None);
             return Decision::refuse(Some(route), problem);
         }
@@ -371,9 +370,9 @@ impl RoutePlan {
     /// CORS protocol and credentials]
     fn lacks_credentials(&self, head: &RequestHead<'_>) -> bool {
         let has_none = self
-            .basic_auth
+            .credentials
             .as_ref()
-            .is_some_and(|_| !head.headers.contains_key(AUTHORIZATION));
+            .is_some_and(|credentials| credentials.are_missing(head.headers));
         has_none && !self.is_preflight(head)
     }
 

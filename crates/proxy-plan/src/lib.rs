@@ -46,9 +46,12 @@ pub use registry::{StateRegistry, StateTransaction};
 pub use resolution::{NameResolution, Resolution};
 pub use retry::RetryPlan;
 pub use route::{
-    BasicAuthPlan, CompressionPlan, CorsPlan, FixedResponsePlan, RedirectPlan, Redirection,
-    ResponseFields, RewritePlan, RoutePlan, RouteTimes, Service, ShadowPlan,
+    BasicAuthPlan, CompressionPlan, CorsPlan, CredentialsPlan, FixedResponsePlan, RedirectPlan,
+    Redirection, ResponseFields, RewritePlan, RoutePlan, RouteTimes, Service, ShadowPlan,
+    TokenKeys, TokenPlan,
 };
-pub use targets::{TargetIdentity, TargetRegistry, TargetTransaction};
+pub use targets::{
+    KeySetIdentity, KeySetPlan, KeySetTimes, TargetIdentity, TargetRegistry, TargetTransaction,
+};
 pub use upstream::{TargetPlan, UpstreamPlan};
 pub use upstream_states::{AssumeHealthy, IdleBalancer, KnownHealth, UpstreamStates};

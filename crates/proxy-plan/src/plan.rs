@@ -2,7 +2,8 @@
 
 use crate::agent::AgentPlan;
 use crate::listener::ListenerPlan;
-use crate::route::RoutePlan;
+use crate::route::{CredentialsPlan, RoutePlan, TokenKeys};
+use crate::targets::KeySetPlan;
 use crate::upstream::UpstreamPlan;
 use proxy_model::Model;
 use proxy_routing::Router;
@@ -61,6 +62,19 @@ impl Plan {
     #[must_use]
     pub fn routes(&self) -> &[RoutePlan] {
         &self.routes
+    }
+
+    /// The key sets that routes have fetched; one may be there several times.
+    pub fn key_sets(&self) -> impl Iterator<Item = &KeySetPlan> {
+        self.routes.iter().filter_map(|route| {
+            let CredentialsPlan::Token(token) = &**route.credentials.as_ref()? else {
+                return None;
+            };
+            match &token.keys {
+                TokenKeys::Remote(set) => Some(set),
+                TokenKeys::Fixed(_) | TokenKeys::Absent => None,
+            }
+        })
     }
 
     /// The upstreams, in file order.

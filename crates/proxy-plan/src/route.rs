@@ -5,13 +5,15 @@ mod credentials;
 mod fixed_response;
 mod redirect;
 mod rewrite;
+mod token;
 
 pub use cors::CorsPlan;
-pub use credentials::BasicAuthPlan;
+pub use credentials::{BasicAuthPlan, CredentialsPlan};
 pub use fixed_response::FixedResponsePlan;
 pub(crate) use redirect::RequestUrl;
 pub use redirect::{RedirectPlan, Redirection};
 pub use rewrite::RewritePlan;
+pub use token::{TokenKeys, TokenPlan};
 
 use crate::access::AccessPlan;
 use crate::agent::{AgentPlan, RouteAgents};
@@ -50,8 +52,8 @@ pub struct RoutePlan {
     pub max_body_buffer_bytes: u64,
     /// Networks of clients; `None` admits all.
     pub access: Option<Box<AccessPlan>>,
-    /// Users and passwords; `None` asks for none.
-    pub basic_auth: Option<Box<BasicAuthPlan>>,
+    /// Passwords or tokens; `None` asks for none.
+    pub credentials: Option<Box<CredentialsPlan>>,
     /// Ambiguous paths are refused; `None` takes the listener's setting.
     pub strict_paths: Option<bool>,
     /// The path that the upstream gets; `None` is the client's.
@@ -199,11 +201,7 @@ impl RoutePlan {
             buffer_responses: *policies.buffer_responses,
             max_body_buffer_bytes: *limits.max_body_buffer_bytes,
             access: AccessPlan::compile(&policies.access),
-            basic_auth: policies
-                .basic_auth
-                .as_ref()
-                .map(BasicAuthPlan::compile)
-                .map(Box::new),
+            credentials: CredentialsPlan::compile(policies, upstreams, transaction).map(Box::new),
             strict_paths: policies
                 .path_policy
                 .map(|policy| *policy == PathPolicy::Strict),

@@ -1,15 +1,19 @@
 //! The targets of the active plan, kept from plan to plan while they stay the same.
 
 mod former;
+mod key_set;
+
+pub use key_set::{KeySetIdentity, KeySetPlan, KeySetTimes};
 
 use crate::agent_state::{AgentIdentity, AgentState};
 use crate::expansion::{ExpandedPlace, ExpandedTarget};
 use crate::registry::{StateRegistry, StateTransaction};
 use crate::resolution::Resolution;
 use former::FormerTargets;
+use proxy_auth::RemoteKeys;
 use proxy_health::{BreakerSettings, CircuitBreaker, HealthCause};
 use proxy_limits::RetryBudget;
-use proxy_model::{Setting, Upstream, UpstreamTls};
+use proxy_model::{RemoteKeySet, Setting, Upstream, UpstreamTls};
 use proxy_upstream::{StickyKey, TargetId, TargetState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,6 +29,7 @@ pub struct TargetRegistry {
     agents: StateRegistry<AgentIdentity, AgentState>,
     /// By name of the upstream.
     budgets: StateRegistry<String, RetryBudget>,
+    key_sets: StateRegistry<KeySetIdentity, RemoteKeys>,
     /// The epoch of the next new target. Shared with transactions, so that no epoch is used twice
     /// even if a transaction is dropped.
     next_epoch: Arc<AtomicU64>,
@@ -39,6 +44,7 @@ pub struct TargetTransaction {
     breakers: StateTransaction<BreakerIdentity, CircuitBreaker>,
     agents: StateTransaction<AgentIdentity, AgentState>,
     budgets: StateTransaction<String, RetryBudget>,
+    key_sets: StateTransaction<KeySetIdentity, RemoteKeys>,
     /// By slot: whether a target of the active plan or of this transaction uses it.
     taken: Vec<bool>,
     /// All slots before this one are in use.
@@ -93,6 +99,7 @@ impl TargetRegistry {
             breakers: StateRegistry::default(),
             agents: StateRegistry::default(),
             budgets: StateRegistry::default(),
+            key_sets: StateRegistry::default(),
             next_epoch: Arc::default(),
             sticky_key,
         }
@@ -111,6 +118,7 @@ impl TargetRegistry {
             breakers: self.breakers.begin(),
             agents: self.agents.begin(),
             budgets: self.budgets.begin(),
+            key_sets: self.key_sets.begin(),
             taken,
             first_free: 0,
             next_epoch: Arc::clone(&self.next_epoch),
@@ -125,6 +133,7 @@ impl TargetRegistry {
         self.breakers.commit(transaction.breakers);
         self.agents.commit(transaction.agents);
         self.budgets.commit(transaction.budgets);
+        self.key_sets.commit(transaction.key_sets);
     }
 
     /// Activates the targets of `transaction`, which resolved names of the active plan anew; its
@@ -190,6 +199,24 @@ impl TargetTransaction {
             .enter(upstream.to_owned(), RetryBudget::default)
     }
 
+    /// The key set of an issuer: as it was, or without keys yet. `None` if it has no upstream, which no valid
+    /// model has.
+    pub(crate) fn key_set(
+        &mut self,
+        remote: &RemoteKeySet,
+        upstreams: &[Upstream],
+    ) -> Option<KeySetPlan> {
+        let position = remote.upstream.position();
+        let upstream = upstreams.get(position)?;
+        let tls = format!("{:?}", tls_settings(upstream));
+        let identity = KeySetIdentity::new(remote, upstream, &tls);
+        Some(KeySetPlan {
+            state: self.key_sets.enter(identity.clone(), RemoteKeys::default),
+            identity,
+            upstream: position,
+        })
+    }
+
     pub(crate) fn sticky_key(&self) -> StickyKey {
         self.sticky_key
     }
@@ -211,6 +238,7 @@ impl TargetTransaction {
             breakers: _,
             agents: _,
             budgets: _,
+            key_sets: _,
             taken,
             first_free,
             next_epoch,

@@ -62,7 +62,7 @@ async fn ask(address: Option<SocketAddr>, settings: &ProbeSettings) -> Result<()
     }
 }
 
-fn get(
+pub(crate) fn get(
     settings: &ProbeSettings,
     path: &str,
     host: &str,
@@ -90,7 +90,7 @@ fn authority(settings: &ProbeSettings, host: &str) -> String {
     format!("{scheme}://{host}")
 }
 
-fn expect(status: StatusCode, expected: &RangeInclusive<u16>) -> Result<(), CheckError> {
+pub(crate) fn expect(status: StatusCode, expected: &RangeInclusive<u16>) -> Result<(), CheckError> {
     if expected.contains(&status.as_u16()) {
         return Ok(());
     }
@@ -101,7 +101,7 @@ fn expect(status: StatusCode, expected: &RangeInclusive<u16>) -> Result<(), Chec
 }
 
 /// A body of at most [`MAX_BODY_BYTES`], and its trailers.
-async fn whole(body: Incoming) -> Result<(Bytes, Option<http::HeaderMap>), CheckError> {
+pub(crate) async fn whole(body: Incoming) -> Result<(Bytes, Option<http::HeaderMap>), CheckError> {
     let collected = Limited::new(body, MAX_BODY_BYTES).collect().await;
     let collected = collected.map_err(|error| {
         debug_assert!(error.is::<LengthLimitError>() || error.is::<hyper::Error>());

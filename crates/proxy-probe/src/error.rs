@@ -7,6 +7,8 @@ use std::ops::RangeInclusive;
 /// Error of a health check.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckError {
+    #[error("the check fetches no document")]
+    NoDocument,
     #[error("its name has no address")]
     NoAddress,
     #[error("cannot connect: {0}")]

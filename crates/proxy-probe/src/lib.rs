@@ -1,9 +1,10 @@
-//! Active health checks of targets and requests to own listeners, outside the threads that serve requests.
+//! Active health checks of targets, documents that targets publish, and requests to own listeners, outside the threads that serve requests.
 
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod check;
 mod connection;
+mod document;
 mod error;
 mod grpc;
 mod listener;
@@ -12,6 +13,7 @@ mod peers;
 mod probe;
 mod settings;
 
+pub use document::{Document, fetch};
 pub use listener::{ListenerAnswer, ListenerError, ListenerRequest, ListenerSocket, ask_listener};
 pub use peers::Peers;
 pub use probe::{Probe, run};

@@ -23,7 +23,8 @@ pub struct ProbeSettings {
 
 impl ProbeSettings {
     /// Whether a check under `other` settings asks the same, equally often.
-    pub(crate) fn sends_the_same(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn sends_the_same(&self, other: &Self) -> bool {
         let Self {
             check,
             timing,

@@ -3,6 +3,7 @@
 pub(crate) mod breaker_states;
 pub(crate) mod connectors;
 pub(crate) mod dns;
+pub(crate) mod key_sets;
 pub(crate) mod pools;
 pub(crate) mod probes;
 pub(crate) mod reconnection;

@@ -19,7 +19,7 @@ mod stats;
 mod vocabulary;
 
 pub use exposition::{Build, Format, Scrape};
-pub use lifecycle::{Lifecycle, ObtainedCertificate, ObtainingFailure, timestamp};
+pub use lifecycle::{FetchedKeySet, Lifecycle, ObtainedCertificate, ObtainingFailure, timestamp};
 pub use limit_use::{LimitSetting, LimitUse, Quantity};
 pub use log::{
     Destination, EventLog, LineRing, LogCounters, LogCounts, LogError, LogWriter, Repeated,

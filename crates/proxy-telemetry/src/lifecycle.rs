@@ -1,9 +1,11 @@
 //! The state of the process: start, configuration, and readiness for traffic.
 
 mod certificates;
+mod key_sets;
 mod time;
 
 pub use certificates::{ObtainedCertificate, ObtainingFailure};
+pub use key_sets::FetchedKeySet;
 pub use time::timestamp;
 
 use crate::exposition::{Build, Format, Scrape};
@@ -12,6 +14,7 @@ use crate::names;
 use crate::process::Process;
 use crate::registry::Registry;
 use certificates::Certificates;
+use key_sets::KeySets;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -38,6 +41,7 @@ pub struct Lifecycle {
     draining: AtomicBool,
     silent_workers: AtomicUsize,
     certificates: Certificates,
+    key_sets: KeySets,
 }
 
 /// No reload was attempted yet.
@@ -73,6 +77,7 @@ impl Lifecycle {
             draining: AtomicBool::new(false),
             silent_workers: AtomicUsize::new(0),
             certificates: Certificates::default(),
+            key_sets: KeySets::default(),
         }
     }
 
@@ -115,6 +120,16 @@ impl Lifecycle {
         self.certificates.retain(is_kept);
     }
 
+    /// Sets the state of the key set of an issuer of tokens, by its upstream and URL.
+    pub fn set_key_set(&self, name: (&str, &str), state: &FetchedKeySet) {
+        self.key_sets.set(name, state);
+    }
+
+    /// Removes the other key sets.
+    pub fn retain_key_sets(&self, is_kept: impl Fn(&str, &str) -> bool) {
+        self.key_sets.retain(is_kept);
+    }
+
     /// Whether the process is draining.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
@@ -150,6 +165,9 @@ impl Lifecycle {
             status.as_object_mut().zip(self.certificates.document())
         {
             document.insert("certificates".to_owned(), certificates);
+        }
+        if let Some((document, key_sets)) = status.as_object_mut().zip(self.key_sets.document()) {
+            document.insert("key_sets".to_owned(), key_sets);
         }
         status
     }

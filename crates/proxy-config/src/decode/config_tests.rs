@@ -15,6 +15,12 @@ pub(super) fn config_test<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<
     let name = b.name(d);
     let request = request(d, b);
     let live = live(d, b);
+    let has_claims = request.as_ref().is_some_and(|one| !one.claims.is_empty());
+    if let (Some(_), true, Some(request)) = (live, has_claims, &request) {
+        let message = "a live test has no token of these claims: only the issuer signs one";
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, request.place, message);
+        d.push(fault.help("leave `live` or `claim` out"));
+    }
     let expectations = expectations(d, b);
     if let (None, Some(expectations)) = (live, &expectations) {
         let mut needing = expectations.iter();
@@ -59,6 +65,8 @@ fn request<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<TestRequest> {
         .iter()
         .filter_map(|field| two_texts(d, field, &spec::HEADER.kind));
     let headers = headers.map(|(name, value, _)| (name, value)).collect();
+    let claims = pairs(d, b, &spec::CLAIM).into_iter();
+    let claims = claims.map(|(name, value, _)| (name, value)).collect();
     let listener = b.optional(d, &spec::LISTENER);
     let client_ip = b.optional(d, &spec::CLIENT_IP);
     if let Some(listener) = &listener {
@@ -72,6 +80,7 @@ fn request<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<TestRequest> {
         headers,
         listener: listener.map(|name| name.value),
         client_ip: client_ip.map(|address| address.value),
+        claims,
     })
 }
 

@@ -90,19 +90,23 @@ impl<'t, 'f> Decoder<'t, 'f> {
     /// Reads a file that a setting names, at most `limit` bytes of it. Empty for a file that is outside of
     /// its bundle, which is a fault of its own, and for one that the files in memory do not have.
     pub(super) fn read_file(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        self.read_present_file(path, limit)
+            .map(Option::unwrap_or_default)
+    }
+
+    /// The same, with `None` where [`Self::read_file`] gives nothing for a file that it has not read.
+    pub(super) fn read_present_file(&self, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let name = path.to_string_lossy();
         let bundle = self.texts.bundle.as_ref();
         if bundle.is_some_and(|bundle| bundle.relative(&name).is_none()) {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         match self.files.read(&name, limit) {
-            Err(_) if !self.files.lacks(path) && matches!(self.files, Files::Memory(_)) => {
-                Ok(Vec::new())
-            }
+            Err(_) if !self.files.lacks(path) && matches!(self.files, Files::Memory(_)) => Ok(None),
             Ok(bytes) if limit < u64::try_from(bytes.len()).unwrap_or(u64::MAX) => {
                 Err(io::ErrorKind::FileTooLarge.into())
             }
-            read => read,
+            read => read.map(Some),
         }
     }
 

@@ -3,6 +3,7 @@
 pub(super) mod access;
 mod basic_auth;
 mod cors;
+pub(super) mod jwt;
 pub(super) mod rewrite;
 
 use super::block::Block;
@@ -47,6 +48,7 @@ pub(super) fn policies<'t>(
         max_body_size: b.optional(d, &spec::MAX_BODY_SIZE),
         access: access::access(d, &b, &access::ROUTE),
         basic_auth: basic_auth::basic_auth(d, &b),
+        jwt: jwt::jwt(d, &b),
         cors: cors::cors(d, &b),
         rate_limit: rate_limit(d, &b),
         request_headers: edits(d, &b, &REQUEST_HEADER_ROWS),
@@ -59,6 +61,12 @@ pub(super) fn policies<'t>(
         rewrite: rewrite::rewrite(d, &b),
         shadow: shadow(d, &b),
     };
+    if let (Some(basic), Some(jwt)) = (&policies.basic_auth, &policies.jwt) {
+        let message = "a route asks for passwords or for tokens";
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, jwt.place, message);
+        let fault = fault.related(basic.place, "passwords here");
+        d.push(fault.help("write two routes, or leave one of the blocks out"));
+    }
     let circuit_breaker = breaker(d, &b);
     b.close(d);
     (policies, circuit_breaker)

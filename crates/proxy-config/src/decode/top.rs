@@ -11,6 +11,7 @@ use super::decoder::Decoder;
 use super::listener_tls::acme;
 use super::listeners::{listener, no_listener_at_admin, no_two_alike};
 use super::names::Names;
+use super::policies::jwt;
 use super::routes::route;
 use super::upstreams::upstream;
 use super::{admin, control_plane, limits, observability, system};
@@ -54,6 +55,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     acme::check(d, &model);
     no_default_route_elsewhere(d, &model);
     check_upstreams(d, &model);
+    jwt::check_upstreams(d, &model);
     no_https_test_without_tls(d, &model);
     relays::check(d, &model);
     work::check(d, &model);

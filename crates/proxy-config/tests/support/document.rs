@@ -23,7 +23,8 @@ pub(crate) fn with(path: &str, value: &str) -> String {
         let beside = beside(&block, &inner);
         text = format!("{own} {}{{\n{inner}\n{beside}}}", title(&block, &inner));
     }
-    let upstream = "upstreams { upstream \"other\" { target \"127.0.0.1:9999\" } }";
+    let upstream = "upstreams { upstream \"other\" { target \"127.0.0.1:9999\" }
+        upstream \"secure\" { target \"127.0.0.1:9998\"; tls } }";
     let route = "routes { route \"other\" { upstream \"other\" } }";
     let listener = if path == "routes.route.listeners" {
         "listeners { listener \"http\" { address \"127.0.0.1:8080\" } }\n"
@@ -160,6 +161,7 @@ fn beside_of_route(block: &str, inner: &str) -> &'static [&'static str] {
         "routes.route.policies.basic-auth" if !is("user ") => {
             &["user \"ann\" \"$2y$04$abcdefghijklmnopqrstuu5Eib6dQmcaRkU2y9cEEtmnhcGHVBJfm\""]
         }
+        "routes.route.policies.jwt" => beside_of_jwt(inner),
         "routes.route.policies.rewrite" if is("location") || is("cookies") => &["path \"/x\""],
         "routes.route.policies.rate-limit" if is("store-timeout-") => {
             &["store \"redis://127.0.0.1:6379\"", "requests-per-second 5"]
@@ -168,6 +170,33 @@ fn beside_of_route(block: &str, inner: &str) -> &'static [&'static str] {
             &["requests-per-second 5"]
         }
         _ => &[],
+    }
+}
+
+/// Like [`beside`], for a `jwt` block.
+fn beside_of_jwt(inner: &str) -> &'static [&'static str] {
+    const AUDIENCE: &str = "audience \"api\"";
+    const URL: &str = "jwks-url \"http://id.test/keys\"";
+    const UPSTREAM: &str = "jwks-upstream \"other\"";
+    let is = |begin: &str| inner.starts_with(begin);
+    if is("hmac-file") || is("jwks-file") {
+        &[AUDIENCE]
+    } else if is("jwks-url") {
+        &[AUDIENCE, "jwks-upstream \"secure\""]
+    } else if is("jwks-min-interval") {
+        &[AUDIENCE, URL, UPSTREAM, "jwks-max-interval-secs 86400"]
+    } else if is("jwks-max-interval") {
+        &[AUDIENCE, URL, UPSTREAM, "jwks-min-interval-secs 1"]
+    } else if is("jwks-max-age") {
+        &[
+            AUDIENCE,
+            URL,
+            UPSTREAM,
+            "jwks-min-interval-secs 1",
+            "jwks-max-interval-secs 1",
+        ]
+    } else {
+        &[AUDIENCE, URL, UPSTREAM]
     }
 }
 

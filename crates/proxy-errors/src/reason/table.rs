@@ -90,6 +90,8 @@ reasons! {
     AgentChallenge "agent_challenge" AuthenticationFailed, "http_request_denied", "credentials required";
     /// `allow` and `deny` of the listener or of the route do not admit the client's address.
     AccessDenied "access_denied" AuthorizationFailed, "http_request_denied", "access denied";
+    /// The request's token is valid, and lacks a claim or a scope that the route requires.
+    TokenClaimMissing "token_claim_missing" AuthorizationFailed, "http_request_denied", "insufficient scope";
     /// The file is not readable, or is outside the route's root.
     StaticForbidden "static_forbidden" AuthorizationFailed, "http_request_denied", "access denied";
     /// An agent blocked the request or its response.
@@ -233,6 +235,8 @@ reasons! {
     TargetRemoved "target_removed" ServiceUnavailable, "connection_terminated", "target removed";
     /// The route's `respond` has a status of the 5xx, which the response has.
     RespondServerError "respond_server_error" ServiceUnavailable, "http_request_denied", "unavailable by the configuration";
+    /// There are no keys to verify tokens with: none were fetched from the issuer yet, or the last ones are too old.
+    TokenKeysUnavailable "token_keys_unavailable" ServiceUnavailable, "http_request_denied", "credentials cannot be checked";
     /// The proxy sheds load. Reserved: no code reports it.
     Overloaded "overloaded" ServiceUnavailable, "http_request_denied", "overloaded";
     /// `max-memory-bytes` or `max-memory-percent` is reached.

@@ -151,6 +151,7 @@ fn policies(list: &mut List, model: &Model, policies: &Policies) {
         max_body_size,
         access,
         basic_auth,
+        jwt,
         cors,
         rate_limit,
         request_headers,
@@ -172,6 +173,9 @@ fn policies(list: &mut List, model: &Model, policies: &Policies) {
     );
     if let Some(auth) = basic_auth {
         list.within("basic-auth", |list| credentials::basic_auth(list, auth));
+    }
+    if let Some(auth) = jwt {
+        list.within("jwt", |list| credentials::jwt(list, model, auth));
     }
     if let Some(cors) = cors {
         list.within("cors", |list| self::cors(list, cors));

@@ -22,6 +22,7 @@ pub fn all() -> Vec<SettingSpec> {
         policies::access::rows(),
         policies::rewrite::rows(),
         policies::basic_auth::rows(),
+        policies::jwt::rows(),
         policies::cors::rows(),
         circuit_breaker::rows(),
         upstreams::rows(),

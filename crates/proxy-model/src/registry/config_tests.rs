@@ -55,6 +55,11 @@ settings! {
     CLIENT_IP: Text<IpAddr>, Unset = text("tests.test.client-ip", "an address", "192.0.2.1", address)
         .optional("127.0.0.1")
         .enforced(BY, "a_test_gives_headers_listener_and_client");
+    /// A claim of the request's token, which counts as valid; several with one name are a list. The route's `jwt`
+    /// decides by them, and `claim-header` takes its values from them. Does not go with `live`.
+    CLAIM: Pair, Many = pair("tests.test.claim", "a claim and its value", "\"sub\" \"ann\"")
+        .many()
+        .enforced(BY, "a_test_states_the_claims_of_a_token");
     /// Sends the request as well, when a rollout switches a node to the bundle: from the node to its own
     /// listener, before the switch counts. If the answer is not as expected, the node serves its configuration of
     /// before again, and rejects the bundle. Without `answer-status`, the status must be below 400, or the expected

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod basic_auth;
 pub mod cors;
+pub mod jwt;
 pub mod rewrite;
 
 use super::kind::{Block, Pair};

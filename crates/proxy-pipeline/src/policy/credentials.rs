@@ -1,11 +1,12 @@
-//! Lets in requests with the right user and password.
+//! Lets in requests with the right user and password, or a valid token.
 
 use crate::exchange::Exchange;
+use crate::policy::token;
 use crate::worker::password_checks::{PasswordCheck, Verdict};
 use http::header::AUTHORIZATION;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::{ClientKey, RateDecision};
-use proxy_plan::{BasicAuthPlan, RoutePlan};
+use proxy_plan::{BasicAuthPlan, CredentialsPlan, RoutePlan};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,11 +16,23 @@ use std::sync::Arc;
 pub(crate) async fn check(
     exchange: &mut Exchange,
     route: &RoutePlan,
-    auth: &BasicAuthPlan,
+    credentials: &CredentialsPlan,
 ) -> Result<(), Problem> {
     if route.is_preflight(&exchange.request_head()) {
         return Ok(());
     }
+    match credentials {
+        CredentialsPlan::Basic(auth) => check_password(exchange, route, auth).await,
+        CredentialsPlan::Token(token) => token::check(exchange, route, token),
+    }
+}
+
+/// Compares the password, on another thread unless it was right within the last minute.
+async fn check_password(
+    exchange: &mut Exchange,
+    route: &RoutePlan,
+    auth: &BasicAuthPlan,
+) -> Result<(), Problem> {
     let headers = exchange.head.headers.as_map();
     let Some(credentials) = auth.credentials(headers) else {
         return Err(Problem::new(Reason::CredentialsInvalid, Detail::None));

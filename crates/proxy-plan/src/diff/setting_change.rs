@@ -2,7 +2,7 @@
 
 use super::parts::Change;
 use super::relative_path::relative;
-use proxy_model::{EffectiveSetting, HeaderField, Model, Service, effective};
+use proxy_model::{EffectiveSetting, HeaderField, JwtKeySource, Model, Service, effective};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -178,7 +178,11 @@ fn routes_by_part(model: &Model) -> BTreeMap<SettingOwner, BTreeSet<String>> {
         };
         let shadow = route.policies.shadow.as_ref();
         let shadow = shadow.and_then(|shadow| model.upstream(shadow.upstream.value));
-        let upstreams = upstream.into_iter().chain(shadow);
+        let keys = match route.policies.jwt.as_ref().map(|jwt| &jwt.keys) {
+            Some(JwtKeySource::Remote(remote)) => model.upstream(remote.upstream.value),
+            Some(JwtKeySource::File(_) | JwtKeySource::Secret(_)) | None => None,
+        };
+        let upstreams = upstream.into_iter().chain(shadow).chain(keys);
         let upstreams = upstreams.map(|one| SettingOwner::Upstream(one.name.clone()));
         let agents = route
             .agents

@@ -1,11 +1,54 @@
 //! The credentials that a route asks for.
 
+use super::token::TokenPlan;
+use crate::targets::TargetTransaction;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderValue};
 use proxy_auth::{BasicCredentials, UserTable};
 use proxy_errors::Reason;
-use proxy_model::{BasicAuth, UsersFile};
+use proxy_model::{BasicAuth, Policies, Upstream, UsersFile};
 use std::sync::Arc;
+
+/// The credentials that a route asks for.
+#[derive(Debug)]
+pub enum CredentialsPlan {
+    /// A user and a password.
+    Basic(BasicAuthPlan),
+    /// A token.
+    Token(Box<TokenPlan>),
+}
+
+impl CredentialsPlan {
+    pub(super) fn compile(
+        policies: &Policies,
+        upstreams: &[Upstream],
+        transaction: &mut TargetTransaction,
+    ) -> Option<Self> {
+        if let Some(jwt) = &policies.jwt {
+            let token = TokenPlan::compile(jwt, upstreams, transaction);
+            return Some(Self::Token(Box::new(token)));
+        }
+        let basic = policies.basic_auth.as_ref();
+        basic.map(|auth| Self::Basic(BasicAuthPlan::compile(auth)))
+    }
+
+    /// The value of `WWW-Authenticate` for a request that is refused for `reason`.
+    #[must_use]
+    pub fn challenge(&self, reason: Reason) -> Option<&HeaderValue> {
+        match self {
+            Self::Basic(auth) => auth.challenge(reason),
+            Self::Token(token) => token.challenge(reason),
+        }
+    }
+
+    /// Whether the request has nothing where credentials belong.
+    pub(crate) fn are_missing(&self, headers: &HeaderMap) -> bool {
+        match self {
+            Self::Basic(_) => !headers.contains_key(AUTHORIZATION),
+            Self::Token(token) => token.is_missing(headers),
+        }
+    }
+}
 
 /// The users that may use a route.
 #[derive(Debug)]
@@ -18,7 +61,7 @@ pub struct BasicAuthPlan {
 }
 
 impl BasicAuthPlan {
-    pub(crate) fn compile(auth: &BasicAuth) -> Self {
+    fn compile(auth: &BasicAuth) -> Self {
         let BasicAuth {
             place: _,
             realm,
@@ -44,9 +87,7 @@ impl BasicAuthPlan {
         }
     }
 
-    /// The value of `WWW-Authenticate` for a request that is refused for `reason`.
-    #[must_use]
-    pub fn challenge(&self, reason: Reason) -> Option<&HeaderValue> {
+    fn challenge(&self, reason: Reason) -> Option<&HeaderValue> {
         let is_ours = matches!(
             reason,
             Reason::CredentialsMissing | Reason::CredentialsInvalid

@@ -221,3 +221,60 @@ fn another_path_for_the_upstream_is_a_move() {
     assert!(found.contains(&RiskClass::RequestsMoved), "{found:?}");
     assert!(!found.contains(&RiskClass::Unlisted), "{found:?}");
 }
+
+#[test]
+fn rules_of_tokens_are_guards() {
+    let keys = "jwks-url \"http://id.test/keys\"; jwks-upstream \"u\"";
+    let jwt = |rest: &str| {
+        format!(
+            "route \"site\" {{ upstream \"u\"; jwt {{ issuer \"https://id.test\"; {keys}; {rest} }} }}"
+        )
+    };
+    let none = "route \"site\" { upstream \"u\" }".to_owned();
+    let (wider, refused) = (RiskClass::AccessWidened, RiskClass::RequestsRefused);
+    let one = jwt("audience \"api\"");
+    for (before, after, class) in [
+        (&none, &one, refused),
+        (&one, &none, wider),
+        (&one, &jwt("audience \"api\" \"web\""), wider),
+        (&jwt("audience \"api\" \"web\""), &one, refused),
+        (
+            &one,
+            &one.replace("https://id.test", "https://other.test"),
+            wider,
+        ),
+        (
+            &one,
+            &one.replace("http://id.test", "http://keys.test"),
+            wider,
+        ),
+        (&one, &jwt("audience \"api\"; require-scope \"a\""), refused),
+        (&jwt("audience \"api\"; require-scope \"a\""), &one, wider),
+        (
+            &one,
+            &jwt("audience \"api\"; require-claim \"a\" \"b\""),
+            refused,
+        ),
+        (
+            &jwt("audience \"api\"; require-claim \"a\" \"b\""),
+            &one,
+            wider,
+        ),
+        (
+            &one,
+            &jwt("audience \"api\"; algorithms \"ES256\""),
+            refused,
+        ),
+        (&jwt("audience \"api\"; algorithms \"ES256\""), &one, wider),
+        (&one, &jwt("audience \"api\"; clock-skew-secs 90"), wider),
+        (&one, &jwt("audience \"api\"; clock-skew-secs 1"), refused),
+    ] {
+        let found = classes(&route_diff(before, after));
+        assert!(found.contains(&class), "{before} -> {after}: {found:?}");
+        let opposite = if class == wider { refused } else { wider };
+        assert!(!found.contains(&opposite), "{before} -> {after}: {found:?}");
+    }
+    let open = format!("{one}; route \"open\" {{ matches {{ path \"/a\" }}; upstream \"u\" }}");
+    let found = classes(&route_diff(&one, &open));
+    assert!(found.contains(&RiskClass::FewerGuards), "{found:?}");
+}

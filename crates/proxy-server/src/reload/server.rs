@@ -19,6 +19,7 @@ use crate::sockets::listener_set::ListenerSet;
 use crate::sockets::socket_assignment::SocketAssignment;
 use crate::targets::breaker_states::BreakerStates;
 use crate::targets::dns::NameTable;
+use crate::targets::key_sets::KeySetTasks;
 use crate::targets::pools::ConnectionLimits;
 use crate::targets::probes::Prober;
 use crate::targets::target_health::TargetHealth;
@@ -74,6 +75,7 @@ pub(crate) struct Server {
     health: TargetHealth,
     breakers: BreakerStates,
     prober: Prober,
+    key_sets: KeySetTasks,
     plan: Arc<Plan>,
     former_plans: FormerPlans,
 }
@@ -119,8 +121,7 @@ impl Server {
         let health_changes = Arc::<Notify>::default();
         let prober = Prober::new(Arc::clone(&health_changes));
         let ids = IdSource::from_system().map_err(ApplyError::Thread)?;
-        let outside = (Arc::clone(&health_changes), lifecycle);
-        let shared = shared_state::new(&plan, ids.key_seed(), outside);
+        let shared = shared_state::new(&plan, ids.key_seed(), (health_changes, lifecycle));
         let route_limits = LimitRegistry::new(ids.key_seed());
         let memory = MemoryWatch::new(Arc::clone(&shared.memory), &registry);
         let now_ns = Time::shared_ns(&shared.clock);
@@ -143,6 +144,7 @@ impl Server {
             logs: None,
         };
         let mut server = Self {
+            key_sets: KeySetTasks::new(&common.registry, &common.shared.lifecycle),
             common,
             disk,
             workers: WorkerPool::default(),
@@ -206,6 +208,7 @@ impl Server {
             pools: self.limits.pool_settings(&plan),
         };
         self.prober.apply(&plan, loaded_tls);
+        self.key_sets.apply(&plan, loaded_tls);
         TargetHealth::extend_overrides(&self.plan, &plan);
         self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
         self.replace_plan(plan);
@@ -354,6 +357,7 @@ impl Server {
         self.certificates.apply(loaded_tls, &self.common.registry);
         self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
         self.prober.apply(&plan, self.certificates.loaded());
+        self.key_sets.apply(&plan, self.certificates.loaded());
         self.breakers = BreakerStates::new(&plan, &self.common.registry);
         self.replace_plan(plan);
         self.show_limits();

@@ -37,6 +37,7 @@ mod expectations;
 mod fair_places;
 mod forwarding;
 mod header_edits;
+mod jwt;
 mod keep_alive;
 mod paths;
 mod proxy_protocol;

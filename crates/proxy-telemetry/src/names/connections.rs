@@ -68,3 +68,21 @@ pub const ACME_NEXT_ATTEMPT_TIMESTAMP_SECONDS: GaugeOf<1> = GaugeOf::new(
     &["certificate"],
     "Unix time of the next renewal of a certificate by ACME, or of the next attempt after a failure.",
 );
+/// Fetches of key sets.
+pub const KEY_SET_FETCHES_TOTAL: CounterOf<3> = CounterOf::new(
+    "proxy_jwt_key_set_fetches_total",
+    &["upstream", "url", "result"],
+    "Fetches of the key set of an issuer for `jwt`, by result: success or failure.",
+);
+/// Keys of a key set.
+pub const KEY_SET_KEYS: GaugeOf<2> = GaugeOf::new(
+    "proxy_jwt_key_set_keys",
+    &["upstream", "url"],
+    "Keys in use of an issuer's key set; 0 while requests are refused for lack of keys.",
+);
+/// Time of the last fetch that succeeded.
+pub const KEY_SET_LAST_SUCCESS_TIMESTAMP_SECONDS: GaugeOf<2> = GaugeOf::new(
+    "proxy_jwt_key_set_last_success_timestamp_seconds",
+    &["upstream", "url"],
+    "Unix time of the last fetch of an issuer's key set that succeeded; 0 without one.",
+);

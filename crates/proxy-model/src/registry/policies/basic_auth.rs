@@ -11,7 +11,7 @@ use std::path::PathBuf;
 const BY: &str = "proxy-server";
 
 /// The least text of a quoted string: a challenge has it between quotes.
-fn realm(text: &str) -> Result<String, String> {
+pub(super) fn realm(text: &str) -> Result<String, String> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
     match text {
         "" => Err("it is empty".to_owned()),

@@ -5,7 +5,7 @@ use super::requests::region_risks;
 use super::{Compared, Risk};
 use crate::diff::parts::{Change, Part, PartChange};
 use crate::diff::setting_change::{SettingChange, SettingOwner};
-use proxy_model::registry::policies::{access, basic_auth, rewrite};
+use proxy_model::registry::policies::{access, basic_auth, jwt, rewrite};
 use proxy_model::registry::{agents, limits, listener_tls, listeners, policies, routes, upstreams};
 use proxy_model::{Model, RequestRate};
 use serde_json::Value;
@@ -131,6 +131,7 @@ fn classified(change: &SettingChange) -> Option<(RiskClass, String)> {
     }
     access_risk(change)
         .or_else(|| credentials_risk(change))
+        .or_else(|| token_risk(change))
         .or_else(|| tls_risk(change))
         .or_else(|| limit_risk(change))
 }
@@ -208,6 +209,76 @@ fn credentials_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
         shown(&change.before)
     );
     (!gone.is_empty() || !new.is_empty()).then_some((class, text))
+}
+
+/// The risk of other rules of tokens, and of a token that is needed now or no more.
+fn token_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
+    let row = change.row;
+    if row == jwt::JWT_REALM.path {
+        return match change.change {
+            Change::Added => Some((RiskClass::RequestsRefused, "asks for a token".to_owned())),
+            Change::Removed => {
+                let text = "asks for no token any more".to_owned();
+                Some((RiskClass::AccessWidened, text))
+            }
+            Change::Changed => None,
+        };
+    }
+    // The block as a whole came or went.
+    if !row.starts_with(jwt::JWT.path) || change.change != Change::Changed && !is_list(row) {
+        return None;
+    }
+    let (gone, new) = (missing(change), added(change));
+    let are = |rows: &[&str]| rows.contains(&row);
+    let is_wider = if are(&[jwt::JWT_REQUIRE_CLAIM.path, jwt::JWT_REQUIRE_SCOPE.path]) {
+        !gone.is_empty()
+    } else if row == jwt::JWT_ALGORITHMS.path {
+        // An empty list takes those of the keys.
+        change.after.is_empty() || !change.before.is_empty() && !new.is_empty()
+    } else if row == jwt::JWT_AUDIENCE.path {
+        !new.is_empty()
+    } else if row == jwt::JWT_CLOCK_SKEW.path {
+        number(&change.before) < number(&change.after)
+    } else if are(&[
+        jwt::JWT_ISSUER.path,
+        jwt::JWKS_FILE.path,
+        jwt::JWKS_URL.path,
+        jwt::JWKS_UPSTREAM.path,
+        jwt::HMAC_FILE.path,
+        jwt::JWT_CLAIM_HEADER.path,
+        jwt::JWT_FORWARD.path,
+    ]) {
+        true
+    } else {
+        return None;
+    };
+    let class = if is_wider {
+        RiskClass::AccessWidened
+    } else {
+        RiskClass::RequestsRefused
+    };
+    let text = format!(
+        "tokens: `{}` is {} instead of {}",
+        change.path,
+        shown(&change.after),
+        shown(&change.before)
+    );
+    Some((class, text))
+}
+
+/// Whether a rule of tokens is a list that may be empty.
+fn is_list(row: &str) -> bool {
+    [
+        jwt::JWT_REQUIRE_CLAIM.path,
+        jwt::JWT_REQUIRE_SCOPE.path,
+        jwt::JWT_ALGORITHMS.path,
+        jwt::JWT_CLAIM_HEADER.path,
+    ]
+    .contains(&row)
+}
+
+fn number(values: &[Value]) -> Option<f64> {
+    values.first()?.as_f64()
 }
 
 fn tls_risk(change: &SettingChange) -> Option<(RiskClass, String)> {

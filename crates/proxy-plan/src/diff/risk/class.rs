@@ -94,7 +94,7 @@ impl RiskClass {
                  and `deny` no longer admit"
             }
             Self::FewerGuards => {
-                "requests move to a route that lacks an agent, networks of clients, a rate limit or a header edit of the route before"
+                "requests move to a route that lacks an agent, networks of clients, a password, a token, a rate limit or a header edit of the route before"
             }
             Self::AgentRemoved => "a route that stays lists an agent no more",
             Self::AccessWidened => {

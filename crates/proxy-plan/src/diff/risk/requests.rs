@@ -92,7 +92,7 @@ fn lacking_guards(compared: &Compared<'_>, before: &Answer, after: &Answer) -> V
     old.difference(&new).cloned().collect()
 }
 
-/// The agents, limits and header edits of a route.
+/// The agents, credentials, limits and header edits of a route.
 fn guards(model: &Model, id: &str) -> BTreeSet<String> {
     let Some(route) = model.routes.iter().find(|route| route.id == id) else {
         return BTreeSet::new();
@@ -108,11 +108,18 @@ fn guards(model: &Model, id: &str) -> BTreeSet<String> {
         .iter()
         .map(|_| "a rate limit".to_owned());
     let access = (!policies.access.is_open()).then(|| "the networks of clients".to_owned());
+    let password = policies
+        .basic_auth
+        .as_ref()
+        .map(|_| "a password".to_owned());
+    let token = policies.jwt.as_ref().map(|_| "a token".to_owned());
     let requests = edited(&policies.request_headers, "request");
     let responses = edited(&policies.response_headers, "response");
     agents
         .chain(limit)
         .chain(access)
+        .chain(password)
+        .chain(token)
         .chain(requests)
         .chain(responses)
         .collect()

@@ -1,0 +1,16 @@
+//! JSON Web Tokens in the compact form of a signature. [RFC 7515, RFC 7519]
+//!
+//! The library verifies signatures. These modules choose the key, and refuse what the library accepts: critical
+//! extensions, keys that do not fit their algorithm, short keys.
+
+mod algorithm;
+mod claims;
+mod key_set;
+mod remote_keys;
+mod token;
+
+pub use algorithm::JwtAlgorithm;
+pub use claims::{TokenClaims, UnfitClaim};
+pub use key_set::{JwtKeys, KeyError};
+pub use remote_keys::RemoteKeys;
+pub use token::{TokenError, TokenRules};
