@@ -10,9 +10,7 @@ use proxy_plan::{BasicAuthPlan, CredentialsPlan, RoutePlan};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Checks the credentials of the request, on another thread unless its client proved them within the last
-/// minute.
-/// Removes them unless the upstream gets them.
+/// Checks the credentials of the request. Removes them unless the upstream gets them.
 pub(crate) async fn check(
     exchange: &mut Exchange,
     route: &RoutePlan,
@@ -27,7 +25,7 @@ pub(crate) async fn check(
     }
 }
 
-/// Compares the password, on another thread unless it was right within the last minute.
+/// Compares the password, on another thread unless the client has proved it within the last minute.
 async fn check_password(
     exchange: &mut Exchange,
     route: &RoutePlan,
