@@ -1,6 +1,6 @@
 //! Recorded requests: lines of an access log, of a recording, or of the same form.
 
-use super::RecordedHead;
+use super::recorded_head::RecordedHead;
 use jiff::Timestamp;
 use serde::Deserialize;
 use std::borrow::Cow;
