@@ -51,11 +51,13 @@ impl ClientKey {
     /// The key in bytes of one length, equal for equal keys only.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 9] {
-        let (kind, [a, b, c, d, e, f, g, h]) = match self {
-            Self::V4(address) => (4, u64::from(address).to_be_bytes()),
-            Self::V6(network) => (6, network.to_be_bytes()),
+        let (kind, address) = match self {
+            Self::V4(address) => (4, u64::from(address)),
+            Self::V6(network) => (6, network),
         };
-        [kind, a, b, c, d, e, f, g, h]
+        let mut bytes = [kind; 9];
+        bytes[1..].copy_from_slice(&address.to_be_bytes());
+        bytes
     }
 }
 

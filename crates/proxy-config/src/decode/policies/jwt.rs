@@ -28,7 +28,7 @@ pub(super) fn jwt<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<JwtAuth>
     let place = b.place(d);
     let issuer = b.required(d, &spec::JWT_ISSUER);
     let audiences = b.list(d, &spec::JWT_AUDIENCE);
-    if audiences.is_empty() && !b.was_meant(spec::JWT_AUDIENCE.path) {
+    if audiences.is_empty() && !b.is_misread(spec::JWT_AUDIENCE.path) {
         let message = "`jwt` names no audience";
         let fault = Diagnostic::new(DiagnosticCode::MissingSetting, place, message);
         d.push(fault.help(
@@ -76,7 +76,7 @@ fn keys<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<JwtKeySource> {
         spec::JWKS_URL.path,
         spec::JWKS_UPSTREAM.path,
     ];
-    let is_meant = rows.iter().any(|path| b.has(path) || b.was_meant(path));
+    let is_meant = rows.iter().any(|path| b.has(path) || b.is_misread(path));
     let file = b.optional(d, &spec::JWKS_FILE);
     let secret = b.optional(d, &spec::HMAC_FILE);
     let remote = remote(d, b);
@@ -146,7 +146,7 @@ fn read(
 }
 
 fn remote<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RemoteKeySet> {
-    let is_meant = |path: &str| b.has(path) || b.was_meant(path);
+    let is_meant = |path: &str| b.has(path) || b.is_misread(path);
     let has_url = is_meant(spec::JWKS_URL.path);
     let has_upstream = is_meant(spec::JWKS_UPSTREAM.path);
     let url = b.optional(d, &spec::JWKS_URL);

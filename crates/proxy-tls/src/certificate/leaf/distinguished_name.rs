@@ -124,7 +124,7 @@ fn push_escaped(text: &mut String, value: &str) {
 
 #[cfg(test)]
 mod tests {
-    use crate::leaf::subject;
+    use crate::certificate::leaf::subject;
     use rcgen::{CertificateParams, DistinguishedName, DnType, DnValue, KeyPair};
 
     fn subject_of(parts: Vec<(DnType, DnValue)>) -> Option<String> {
