@@ -9,7 +9,7 @@ use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Response, Version};
 use http_body::Body as _;
 use proxy_http1::RawTarget;
-use proxy_plan::{AgentPlan, RoutePlan};
+use proxy_plan::{AgentPlan, CredentialsPlan, RoutePlan};
 use proxy_tls::ClientAuthVerdict;
 use std::borrow::Cow;
 
@@ -123,7 +123,8 @@ fn fields(headers: &HeaderMap) -> Vec<Header<'_>> {
 /// The fields of a request, without credentials that the route checks for itself.
 fn request_fields<'h>(headers: &'h HeaderMap, route: Option<&RoutePlan>) -> Vec<Header<'h>> {
     let mut fields = fields(headers);
-    if route.is_some_and(|route| route.basic_auth.is_some()) {
+    let credentials = route.and_then(|route| route.credentials.as_deref());
+    if matches!(credentials, Some(CredentialsPlan::Basic(_))) {
         fields.retain(|field| {
             field.name() != AUTHORIZATION.as_str() || !is_basic(field.value().as_bytes())
         });
