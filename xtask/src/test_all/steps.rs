@@ -1,7 +1,7 @@
 //! The steps of `test-all`, in order.
 
 use super::tally::Tally;
-use crate::bench;
+use crate::program;
 use crate::reference;
 use crate::setup;
 use crate::tidy;
@@ -130,7 +130,7 @@ fn guard_cost(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     if command::find("valgrind").is_none() {
         return absent(workspace, "valgrind is missing".to_owned());
     }
-    bench::run(workspace, &["--guard"]).map(|()| Ending::Done)
+    program::run(workspace, "bench", &["--guard"]).map(|()| Ending::Done)
 }
 
 fn absent(workspace: &Workspace, what: String) -> Result<Ending, TaskError> {

@@ -329,8 +329,7 @@ fn flag(field: &Field, id: String) -> Arg {
 /// too: the key would be sent to an address that is meant for the field.
 pub(crate) fn check_url(operation: &Operation, matches: &ArgMatches) -> Result<(), CtlError> {
     let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    let mut fields = operation.fields();
-    let Some(field) = fields.find(|field| field.name == "url") else {
+    let Some(field) = operation.fields().iter().find(|field| field.name == "url") else {
         return Ok(());
     };
     if !is_given("url") || is_given(&body_id(&field.name)) {

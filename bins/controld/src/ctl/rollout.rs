@@ -59,14 +59,14 @@ impl Follow {
         } = self;
         let timer = sleep(timeout.unwrap_or_default());
         tokio::pin!(timer);
-        let mut printed = String::new();
+        let mut last_line = String::new();
         loop {
             let found = lookup.client.json(&Call::get(path.clone())).await?;
             let ends = timeout.is_none() || has_stopped(text(&found, "state"));
             let line = line(&found);
-            if output == Output::Table && line != printed {
+            if output == Output::Table && line != last_line {
                 printed(&line)?;
-                printed = line;
+                last_line = line;
             }
             if ends {
                 if output != Output::Table {

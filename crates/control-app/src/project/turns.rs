@@ -127,7 +127,9 @@ mod tests {
         let mut order = Vec::new();
         for _ in 0..4 {
             let taken = turns.take(&all);
-            taken.iter().for_each(|webhook| turns.leave(*webhook));
+            for webhook in &taken {
+                turns.leave(*webhook);
+            }
             order.extend(taken);
         }
         let expected: Vec<WebhookId> = (0..32).map(|turn| webhook(turn % 20)).collect();
@@ -140,7 +142,9 @@ mod tests {
         let all: Vec<DueWebhook> = (0..48).map(|org| due(org, org)).collect();
         let first = turns.take(&all);
         assert_eq!(first.len(), MAX_PLACES);
-        first.iter().for_each(|webhook| turns.leave(*webhook));
+        for webhook in &first {
+            turns.leave(*webhook);
+        }
         let second = turns.take(&all);
         let new = second.iter().filter(|webhook| !first.contains(webhook));
         assert_eq!(new.count(), 16);
