@@ -8,9 +8,11 @@ mod claims;
 mod key_set;
 mod remote_keys;
 mod token;
+mod token_error;
 
 pub use algorithm::JwtAlgorithm;
 pub use claims::{TokenClaims, UnfitClaim};
 pub use key_set::{JwtKeys, KeyError};
 pub use remote_keys::RemoteKeys;
-pub use token::{TokenError, TokenRules};
+pub use token::TokenRules;
+pub use token_error::TokenError;

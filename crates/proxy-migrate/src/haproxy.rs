@@ -7,6 +7,7 @@ mod condition;
 mod frontend;
 mod headers;
 mod parser;
+mod rule;
 mod times;
 
 use crate::kdl::Node;

@@ -1,19 +1,19 @@
 //! The current request with its state.
 
-use crate::failure::connect_problem;
+mod attempts;
+
 use crate::headers::correlation::is_acceptable;
 use crate::headers::forwarded_headers::{ForwardedHeaders, client_ip};
 use crate::headers::header_edits::{self, FilledEdits};
 use crate::headers::inbound_head::{InboundHead, LoggedHead};
 use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
 use crate::headers::{hop_by_hop, names, trace_context};
-use crate::health::{outlier, reachability};
 use crate::record::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
 use crate::response::body::Body;
 use crate::response::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
 use crate::upload::client_body::ClientBody;
 use crate::upload::request_body::RequestBody;
-use crate::worker::active_plan::{ActivePlan, ActiveUpstream};
+use crate::worker::active_plan::ActivePlan;
 use crate::worker::connection_info::{ConnectionInfo, RequestStream};
 use crate::worker::head_recording::HeadRecording;
 use crate::worker::plan_parts::Origin;
@@ -26,12 +26,11 @@ use http::{
     Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version,
 };
 use proxy_clock::{Deadline, RequestTimers};
-use proxy_errors::{Blame, Problem, ResponseForm, ServiceForm};
+use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
 use proxy_model::{HeaderEdits, RequestValues};
-use proxy_plan::{ListenerPlan, RELAYED_METHOD, RequestHead, RoutePlan, UpstreamPlan};
-use proxy_pool::ConnectError;
-use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields, TargetMetrics};
+use proxy_plan::{ListenerPlan, RELAYED_METHOD, RequestHead, RoutePlan};
+use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -367,77 +366,6 @@ impl Exchange {
     pub(crate) fn timers(&self, total: Option<Duration>) -> RequestTimers {
         let clock = Rc::clone(&self.completion.worker.clock);
         RequestTimers::new(clock, Rc::clone(&self.stream.deadline), total)
-    }
-
-    /// Records an attempt on this target.
-    pub(crate) fn record_attempt(&mut self, upstream: usize, target: u16) {
-        self.completion.leave_target();
-        if self.completion.record.parts.upstream.is_none() {
-            self.completion.client.earn_reset();
-        }
-        self.completion.record.parts.upstream = Some((upstream, target));
-        self.completion.record.load = self.active.begin_request(upstream, target);
-        if let Some((upstream, metrics)) = self.last_attempt() {
-            upstream.metrics.attempts.add(1);
-            metrics.requests.add(1);
-        }
-    }
-
-    /// Moves the attempt to another address of the same name that connected first.
-    #[cold]
-    pub(crate) fn move_attempt(&mut self, target: u16) {
-        let Some((upstream, _)) = self.completion.record.parts.upstream else {
-            return;
-        };
-        self.completion.leave_target();
-        self.completion.record.parts.upstream = Some((upstream, target));
-        self.completion.record.load = self.active.begin_request(upstream, target);
-        if let Some((_, metrics)) = self.last_attempt() {
-            metrics.requests.add(1);
-        }
-    }
-
-    /// Records that an address of a name could not be connected to, while another one was tried.
-    #[cold]
-    pub(crate) fn address_failed(
-        &self,
-        upstream: &UpstreamPlan,
-        target: u16,
-        fault: &ConnectError,
-    ) {
-        let reason = connect_problem(fault, &upstream.name, "").reason();
-        if reason.blame() != Blame::Target {
-            return;
-        }
-        reachability::failed(self.worker(), upstream, target, fault);
-        let active = self.active.upstreams.get(upstream.index);
-        let metrics = active.and_then(|active| active.targets.get(usize::from(target)));
-        if let Some(metrics) = metrics {
-            metrics.failures.add(1);
-        }
-        outlier::record(self.worker(), upstream, target, true);
-    }
-
-    /// Records that the last target is connected; until then the request waits.
-    pub(crate) fn connected(&mut self) {
-        self.completion.enter_target();
-    }
-
-    /// The last upstream and target.
-    pub(crate) fn last_attempt(&self) -> Option<(&ActiveUpstream, &TargetMetrics)> {
-        let (upstream, target) = self.completion.record.parts.upstream?;
-        let upstream = self.active.upstreams.get(upstream)?;
-        Some((upstream, upstream.targets.get(usize::from(target))?))
-    }
-
-    /// Reports the last attempt to passive health checks, and counts it if it failed.
-    pub(crate) fn observe_outcome(&self, upstream: &UpstreamPlan, failed: bool) {
-        if failed && let Some((_, target)) = self.last_attempt() {
-            target.failures.add(1);
-        }
-        if let Some((_, target)) = self.completion.record.parts.upstream {
-            outlier::record(self.worker(), upstream, target, failed);
-        }
     }
 
     /// The error response for `problem`.

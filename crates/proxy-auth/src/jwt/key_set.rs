@@ -1,7 +1,7 @@
 //! Keys that verify signatures, and the choice of one for a token. [RFC 7517]
 
 use super::algorithm::JwtAlgorithm;
-use super::token::TokenError;
+use super::token_error::TokenError;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{DecodingKey, Header};

@@ -4,6 +4,7 @@ use super::advice::advice;
 use super::checks;
 use super::headers;
 use super::parser::{Line, Section};
+use super::rule;
 use crate::kdl::Node;
 use crate::site::{Policies, Site, Upstream};
 use crate::units;
@@ -42,7 +43,7 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
             "http-check" if line.word(1) == "expect" && line.word(2) == "status" => {
                 expected_status = line.word(3).parse().ok();
             }
-            "http-request" if section.kind == "backend" && headers::is_decision(line) => {
+            "http-request" if section.kind == "backend" && rule::is_decision(line) => {
                 is_closed = true;
                 checks::note(site, line);
             }

@@ -1,8 +1,8 @@
 //! Rules that could refuse a request. Content behind one that was not carried over is answered 501.
 
 use super::advice::advice;
-use super::headers;
 use super::parser::Line;
+use super::rule;
 use crate::site::Site;
 
 /// Actions of `http-request` and `http-response` that refuse nothing and leave the path alone.
@@ -37,7 +37,7 @@ const PASSIVE: &[&str] = &[
 pub(super) fn is_check(line: &Line) -> bool {
     let action = line.word(1);
     match line.word(0) {
-        "http-request" if headers::is_decision(line) || headers::is_path(line) => false,
+        "http-request" if rule::is_decision(line) || rule::is_path(line) => false,
         "http-request" | "http-response" | "http-after-response" => {
             let counts = action.starts_with("track-sc") || action.starts_with("sc-");
             let names = action.split_once('(').map_or(action, |(name, _)| name);

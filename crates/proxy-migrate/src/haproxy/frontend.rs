@@ -6,6 +6,7 @@ use super::checks;
 use super::condition::{self, Condition};
 use super::headers;
 use super::parser::{Line, Section};
+use super::rule;
 use super::times::client_times;
 use crate::kdl::Node;
 use crate::site::{Certificate, Listener, Policies, Route, Service, Site};
@@ -77,7 +78,7 @@ pub(super) fn read(
         let serves = policies.get(line.word(1)).is_some_and(|it| !it.is_closed);
         !serves && condition::rule_conditions(line, section).is_none()
     });
-    let is_decision = |line: &&Line| headers::is_decision(line) || line.word(0) == "redirect";
+    let is_decision = |line: &&Line| rule::is_decision(line) || line.word(0) == "redirect";
     let rules = defaults.iter().chain(&section.lines);
     for line in rules.filter(is_decision) {
         decision(site, &mut frontend, section, line);

@@ -2,6 +2,7 @@
 
 use super::checks;
 use super::parser::Line;
+use super::rule::is_decision;
 use crate::kdl::Node;
 use crate::site::{Policies, Rewrite, Site};
 
@@ -59,20 +60,6 @@ pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
             "write it in the policies of a route with that condition: see docs/operate/headers.md",
         ),
     }
-}
-
-/// Whether a rule answers a request, which a route does here.
-pub(super) fn is_decision(line: &Line) -> bool {
-    line.word(0) == "http-request" && matches!(line.word(1), "deny" | "redirect" | "return")
-}
-
-/// Whether a rule sets the path of all requests to one.
-pub(super) fn is_path(line: &Line) -> bool {
-    let is_conditional = line.has("if") || line.has("unless");
-    line.word(0) == "http-request"
-        && line.word(1) == "set-path"
-        && !is_conditional
-        && !line.word(2).contains('%')
 }
 
 /// A value with values of the request; `None` if a part of it has no counterpart.

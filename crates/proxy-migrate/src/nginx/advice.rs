@@ -1,6 +1,5 @@
 //! Directives that are not carried over: some need nothing here, the rest has a way to do without it.
 
-use super::checks;
 use super::parser::Directive;
 use crate::site::Site;
 
@@ -177,7 +176,7 @@ pub(super) fn note(site: &mut Site, directive: &Directive) {
     let name = &*directive.name;
     // Upgrades pass by themselves.
     let is_of_upgrades = name == "map" && directive.word(0) == Some("$http_upgrade");
-    let is_of_nginx = name == "include" && checks::is_known_file(directive);
+    let is_of_nginx = name == "include" && is_known_file(directive);
     if !is_not_needed(name) && !is_of_upgrades && !is_of_nginx {
         site.left(&directive.place, &directive.shown(), advice(name));
     }
@@ -200,5 +199,22 @@ fn advice(name: &str) -> &'static str {
     advice.map_or(
         "not carried over; see docs/learn/coming-from/nginx.md",
         |(_, it)| it,
+    )
+}
+
+/// Whether a file that was not found is one of nginx's own, without a check in it.
+pub(super) fn is_known_file(directive: &Directive) -> bool {
+    let path = directive.word(0).unwrap_or_default();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    matches!(
+        name,
+        "fastcgi-php.conf"
+            | "fastcgi.conf"
+            | "fastcgi_params"
+            | "mime.types"
+            | "options-ssl-nginx.conf"
+            | "proxy_params"
+            | "scgi_params"
+            | "uwsgi_params"
     )
 }

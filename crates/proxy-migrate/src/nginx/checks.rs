@@ -2,7 +2,8 @@
 
 use super::parser::Directive;
 use super::scope::{self, Scope};
-use super::{advice, listen, location};
+use super::value::has_variables;
+use super::{advice, listen};
 
 /// Directives of the rewrite phase: those of a location hold in no inner one.
 const REWRITE_PHASE: &[&str] = &["break", "if", "internal", "limit_except", "rewrite"];
@@ -102,7 +103,7 @@ pub(super) fn unwritten<'d>(scope: &Scope<'d>) -> Option<&'d Directive> {
             let holds = depth == 1 || is_own || !REWRITE_PHASE.contains(&name);
             let is_known = match depth {
                 0 => !is_check(name),
-                1 => is_passive(directive) || location::condition_host(directive).is_some(),
+                1 => is_passive(directive) || condition_host(directive).is_some(),
                 _ => is_passive(directive),
             };
             if !holds || is_known || overridden.contains(&name) {
@@ -134,7 +135,7 @@ pub(super) fn is_passive(directive: &Directive) -> bool {
         "ssl_verify_client" => return false,
         "auth_basic_user_file" | "auth_request_set" | "auth_jwt_key_file" => return true,
         "if" => return is_passive_condition(directive),
-        "include" => return is_known_file(directive),
+        "include" => return advice::is_known_file(directive),
         _ => {}
     }
     scope::is_inherited(name)
@@ -161,19 +162,13 @@ fn is_passive_condition(directive: &Directive) -> bool {
     directive.children().iter().all(edits)
 }
 
-/// Whether a file that was not found is one of nginx's own, without a check in it.
-pub(super) fn is_known_file(directive: &Directive) -> bool {
-    let path = directive.word(0).unwrap_or_default();
-    let name = path.rsplit('/').next().unwrap_or_default();
-    matches!(
-        name,
-        "fastcgi-php.conf"
-            | "fastcgi.conf"
-            | "fastcgi_params"
-            | "mime.types"
-            | "options-ssl-nginx.conf"
-            | "proxy_params"
-            | "scgi_params"
-            | "uwsgi_params"
-    )
+/// The host of `if ($host = name) { return … }`, as certbot writes it.
+pub(super) fn condition_host(directive: &Directive) -> Option<&str> {
+    let [variable, operator, host] = directive.words.as_slice() else {
+        return None;
+    };
+    let is_host = directive.name == "if" && variable == "($host" && operator == "=";
+    let host = host.strip_suffix(')').filter(|_| is_host)?;
+    let returns = directive.children().iter().any(|it| it.name == "return");
+    (returns && !has_variables(host)).then_some(host)
 }

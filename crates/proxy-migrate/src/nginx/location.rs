@@ -314,21 +314,10 @@ fn redirect_target(target: &str) -> Option<String> {
     }
 }
 
-/// The host of `if ($host = name) { return … }`, as certbot writes it.
-pub(super) fn condition_host(directive: &Directive) -> Option<&str> {
-    let [variable, operator, host] = directive.words.as_slice() else {
-        return None;
-    };
-    let is_host = directive.name == "if" && variable == "($host" && operator == "=";
-    let host = host.strip_suffix(')').filter(|_| is_host)?;
-    let returns = directive.children().iter().any(|it| it.name == "return");
-    (returns && !has_variables(host)).then_some(host)
-}
-
 /// A route for `if ($host = name) { return … }`; another condition is listed.
 pub(super) fn host_condition(site: &mut Site, server: &Server<'_>, directive: &Directive) {
     let answers = directive.children().iter().find(|it| it.name == "return");
-    match (condition_host(directive), answers) {
+    match (checks::condition_host(directive), answers) {
         (Some(host), Some(answers)) => {
             let service = answer(site, answers);
             let mut route = server.route(site, host, service);

@@ -163,7 +163,7 @@ fn refusals_have_a_challenge_of_their_class() {
 }
 
 #[test]
-fn a_token_without_a_required_claim_or_scope_is_answered_403() {
+fn a_token_without_a_required_claim_is_answered_403() {
     let issuer = Issuer::new("one");
     let settings = r#"require-claim "realm_access.roles" "admin"; require-claim "mfa" "true""#;
     let (_folder, _, block) = key_file(&issuer, settings);

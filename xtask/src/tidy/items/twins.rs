@@ -16,11 +16,6 @@ const KNOWN_TWINS: &[&[&str]] = &[
         "crates/control-app/src/metric.rs MetricKind",
         "crates/proxy-telemetry/src/names/metric.rs Kind",
     ],
-    // A listener will speak more than the schemes of URLs.
-    &[
-        "crates/proxy-model/src/listener.rs ListenerProtocol",
-        "crates/proxy-model/src/policies/request_value.rs UrlScheme",
-    ],
     &[
         "crates/proxy-model/src/listener.rs TlsVersion",
         "crates/proxy-tls/src/settings.rs TlsVersion",

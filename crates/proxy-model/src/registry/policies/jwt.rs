@@ -161,12 +161,12 @@ settings! {
         "\"role\" \"admin\"",
     )
     .many()
-    .enforced(BY, "a_token_without_a_required_claim_or_scope_is_answered_403");
+    .enforced(BY, "a_token_without_a_required_claim_is_answered_403");
     /// Scopes that the token must have in `scope` or `scp`, all of them.
     JWT_REQUIRE_SCOPE: Text<String>, Many =
         text("routes.route.policies.jwt.require-scope", "a scope", "orders:read", scope)
             .many()
-            .enforced(BY, "a_token_without_a_required_claim_or_scope_is_answered_403");
+            .enforced(BY, "refusals_have_a_challenge_of_their_class");
     /// Largest difference between the clocks of issuer and proxy, for `exp` and `nbf`.
     JWT_CLOCK_SKEW: Time, Given<Duration> = time_from(
         "routes.route.policies.jwt.clock-skew-secs",
