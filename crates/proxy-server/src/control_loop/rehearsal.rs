@@ -19,7 +19,7 @@ use crate::sockets::listener_set::ListenerSet;
 use crate::worker::heartbeat;
 use proxy_model::{BindAddress, LoadBalancing, Model, Target};
 use proxy_telemetry::Lifecycle;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 /// Sends the live tests of `model`, if there are any, and connects to its new targets.
@@ -77,8 +77,8 @@ async fn failed_tests(
     failures
 }
 
-/// The model with one worker, with listeners at free ports, and with new targets in turn in place of all targets: limits
-/// by address see the same client.
+/// The model with one worker, with listeners at free ports of loopback, and with new targets in turn in place of all
+/// targets.
 fn beside(before: &Model, after: &Model) -> Model {
     let mut model = after.clone();
     for upstream in &mut model.upstreams {
@@ -90,9 +90,10 @@ fn beside(before: &Model, after: &Model) -> Model {
     }
     model.system.worker_threads.value = 1;
     for listener in &mut model.listeners {
+        // Other machines must not reach a bundle that may be refused.
         let ip = match &listener.address.value {
-            BindAddress::Tcp(address) => address.ip(),
-            BindAddress::Unix(_) => Ipv4Addr::LOCALHOST.into(),
+            BindAddress::Tcp(address) if address.is_ipv6() => Ipv6Addr::LOCALHOST.into(),
+            BindAddress::Tcp(_) | BindAddress::Unix(_) => Ipv4Addr::LOCALHOST.into(),
         };
         listener.address.value = BindAddress::Tcp(SocketAddr::new(ip, 0));
     }
