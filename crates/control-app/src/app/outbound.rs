@@ -193,8 +193,7 @@ fn reason(error: &reqwest::Error) -> OutboundError {
         if let Some(found) = own.downcast_ref::<OutboundError>() {
             return *found;
         }
-        let io = own.downcast_ref::<io::Error>();
-        is_tls |= io.is_some_and(|io| io.kind() == io::ErrorKind::InvalidData);
+        is_tls |= own.downcast_ref::<io::Error>().is_some_and(is_handshake);
         source = own.source();
     }
     match (error.is_timeout(), error.is_connect()) {
@@ -203,6 +202,13 @@ fn reason(error: &reqwest::Error) -> OutboundError {
         (false, true) => OutboundError::Connect,
         (false, false) => OutboundError::Exchange,
     }
+}
+
+/// Whether an error is one of a handshake. The client wraps it in errors of another kind, which do not name it as their
+/// source.
+fn is_handshake(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|it| it.downcast_ref());
+    error.kind() == io::ErrorKind::InvalidData || inner.is_some_and(is_handshake)
 }
 
 fn max_age(headers: &HeaderMap) -> Option<u32> {
