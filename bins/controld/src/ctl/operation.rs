@@ -230,7 +230,9 @@ fn plain<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
     // References of a description that is generated from types lead to their end in a few steps.
     for _ in 0..8 {
+        // Choices beside fields say which of the fields go together.
         let choices = schema.get("oneOf").or(schema.get("anyOf"));
+        let choices = choices.filter(|_| schema.get("properties").is_none());
         let choice = choices.and_then(Value::as_array).and_then(|all| {
             let mut others = all.iter().filter(|one| type_of(one) != "null");
             others.next().filter(|_| all.len() <= 2)

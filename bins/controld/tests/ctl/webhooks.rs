@@ -51,7 +51,7 @@ fn the_key_never_goes_to_the_address_of_a_webhook() {
     for arguments in [
         [&create[..], &fields, &["--url", &url]].concat(),
         [&["--url", &url][..], &create, &fields].concat(),
-        ["bundle", "explain", "none", "--url", &url].to_vec(),
+        ["bundle", "explain-request", "none", "--url", &url].to_vec(),
     ] {
         let refused = world.ctl(&arguments);
         assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.error);

@@ -274,7 +274,7 @@ fn a_request_that_no_client_could_send_fails_its_test() {
     let tests = r#"test "a page" { request "GET" "no path"; expect { status 404 } }"#;
     assert_eq!(
         difference(tests),
-        "`no path` is neither a path that begins with `/` nor an http or https URL"
+        "`no path` is neither a path that begins with `/` nor an http, https, tcp or tls URL"
     );
 }
 

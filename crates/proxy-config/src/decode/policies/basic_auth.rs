@@ -107,8 +107,13 @@ fn files<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<UsersFile>> 
             continue;
         };
         let path = d.resolve(place, &written.value.to_string_lossy());
-        let bytes = match d.read_file(&path, MAX_FILE_BYTES) {
-            Ok(bytes) => bytes,
+        let bytes = match d.read_present_file(&path, MAX_FILE_BYTES) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => {
+                let users = Vec::new();
+                files.push(Setting::at(UsersFile { path, users }, place));
+                continue;
+            }
             Err(error) => {
                 let message = format!("`{}` cannot be read: {error}", path.display());
                 d.fault(DiagnosticCode::MissingFile, place, message);
