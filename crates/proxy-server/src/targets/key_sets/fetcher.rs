@@ -45,6 +45,8 @@ pub(super) struct Fetcher {
     fetched: Option<Instant>,
     registry: Arc<Registry>,
     lifecycle: Arc<Lifecycle>,
+    /// Metrics of the keys in use and of the last success. A gauge is shown as long as it is held.
+    gauges: (Arc<Gauge>, Arc<Gauge>),
 }
 
 impl Fetcher {
@@ -52,10 +54,17 @@ impl Fetcher {
         set: &KeySetPlan,
         (registry, lifecycle): (Arc<Registry>, Arc<Lifecycle>),
     ) -> Self {
+        let url = set.identity.url.to_string();
+        let labels = [set.identity.upstream.as_str(), url.as_str()];
+        let gauges = (
+            registry.gauge(&names::KEY_SET_KEYS, labels),
+            registry.gauge(&names::KEY_SET_LAST_SUCCESS_TIMESTAMP_SECONDS, labels),
+        );
         Self {
             identity: set.identity.clone(),
             keys: Arc::clone(&set.state),
-            url: set.identity.url.to_string(),
+            url,
+            gauges,
             state: FetchedKeySet::default(),
             fetched: None,
             registry,
@@ -151,13 +160,11 @@ impl Fetcher {
     }
 
     fn show(&self) {
-        let labels = [self.identity.upstream.as_str(), self.url.as_str()];
-        let keys: Arc<Gauge> = self.registry.gauge(&names::KEY_SET_KEYS, labels);
+        let (keys, last_success) = &self.gauges;
         keys.set(u64::try_from(self.state.keys).unwrap_or(u64::MAX));
         if let Some(at) = self.state.fetched_at {
             let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-            let gauge = &names::KEY_SET_LAST_SUCCESS_TIMESTAMP_SECONDS;
-            self.registry.gauge(gauge, labels).set(seconds);
+            last_success.set(seconds);
         }
         let name = (self.identity.upstream.as_str(), self.url.as_str());
         self.lifecycle.set_key_set(name, &self.state);
