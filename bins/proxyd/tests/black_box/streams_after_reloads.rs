@@ -1,4 +1,5 @@
 //! Streams with a route or target that a reload removed.
+#![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, METRICS, metric, request, target};
 use proxy_testkit::{EVENT_TIMEOUT, Proxyd, RawClient, Reload, Upstream, pause};
