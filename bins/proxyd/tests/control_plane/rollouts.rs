@@ -111,6 +111,7 @@ fn a_bad_bundle_stops_in_its_first_batch_and_costs_no_request_elsewhere() {
             served.send(ok("late"));
         }
     });
+    let broken = Upstream::start(|served| drop(served.request()));
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let listener = format!("listener \"taken\" {{ address \"{address}\" }}");
@@ -127,7 +128,9 @@ fn a_bad_bundle_stops_in_its_first_batch_and_costs_no_request_elsewhere() {
         ..bad(slow.address(), "99 % of requests", None)
     }
     .check(&fleet);
-    bad(closed_port(), "5xx", Some(502)).check(&fleet);
+    bad(broken.address(), "5xx", Some(502)).check(&fleet);
+    // Nodes connect to new targets before they switch.
+    bad(closed_port(), "upstream \"u\" is down", None).check(&fleet);
     BadRollout {
         listener: &listener,
         ..bad(
