@@ -184,9 +184,11 @@ impl WriterThread {
     fn run(mut self) {
         loop {
             self.reopen_if_asked();
+            // Read first: a batch that is sent between an empty inbox and the request would be lost.
+            let closes = self.requests.close.load(Ordering::Acquire);
             match self.inbox.try_recv() {
                 Ok(batch) => self.carry(batch),
-                Err(TryRecvError::Empty) if self.requests.close.load(Ordering::Acquire) => break,
+                Err(TryRecvError::Empty) if closes => break,
                 Err(TryRecvError::Empty) => thread::park(),
                 Err(TryRecvError::Disconnected) => break,
             }
