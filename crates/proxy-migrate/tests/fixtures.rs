@@ -316,6 +316,18 @@ fn content_behind_a_check_that_is_not_carried_over_is_not_served() {
     }
 }
 
+#[test]
+fn a_port_of_all_addresses_of_ipv6_is_bound() {
+    let text = "defaults\nmode http\nfrontend f\nbind :::8080\ndefault_backend b\nbackend b\nserver s a:1\n";
+    let source = Source {
+        name: "x".to_owned(),
+        text: text.to_owned(),
+    };
+    let migrated = migrate(Language::Haproxy, &source, &|_| None).unwrap();
+    assert!(migrated.text.contains("\"[::]:8080\""), "{}", migrated.text);
+    is_usable(&migrated);
+}
+
 /// Requests that the other server refuses, or checks in a way that is not carried over, with the status here.
 const GUARDED: &[(Language, &str, &str, u16)] = &[
     (

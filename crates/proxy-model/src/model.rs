@@ -58,7 +58,7 @@ impl Model {
     }
 
     /// The rules of all routes, in their order. Where a listener relays connections, routes that name no
-    /// listener belong to the others: relayed connections take only routes that are written for them.
+    /// listener are bound to the listeners of requests: relayed connections take only routes that name their listener.
     pub fn rules(&self) -> Vec<Rule> {
         let mut rules: Vec<Rule> = self.routes.iter().map(Route::rule).collect();
         let is_relayed = |listener: &&Listener| listener.protocol.is_relayed();

@@ -325,8 +325,8 @@ fn flag(field: &Field, id: String) -> Arg {
     flag
 }
 
-/// Refuses `--url` on the command line of a command whose request has a field `url`, unless `--request-url` is there
-/// too: the key would be sent to an address that is meant for the field.
+/// Refuses `--url` on the command line if the request has a field `url`, unless `--request-url` is there too: the key
+/// would be sent to the field's address.
 pub(crate) fn check_url(operation: &Operation, matches: &ArgMatches) -> Result<(), CtlError> {
     let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let Some(field) = operation.fields().iter().find(|field| field.name == "url") else {

@@ -249,7 +249,7 @@ pub(crate) fn pointer(schema: &str, field: &str) -> String {
     format!("/components/schemas/{schema}/properties/{field}")
 }
 
-/// An object with the members of another one, whose values win.
+/// An object with the members of another one, of which the values win.
 fn merged(object: Value, more: &Value) -> Value {
     let mut members = match object {
         Value::Object(members) => members,

@@ -306,7 +306,7 @@ impl Problem {
     }
 }
 
-/// The sentence of a page, for failures whose message is about the interface.
+/// The sentence of a page, for failures with a message about the interface.
 fn sentence(code: ErrorCode, message: &str) -> String {
     if code == ErrorCode::NotFound {
         "There is nothing at this address.".to_owned()

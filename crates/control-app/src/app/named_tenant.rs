@@ -12,7 +12,7 @@ pub struct NamedTenant {
     pub org: Option<OrgId>,
     /// The project.
     pub project: Option<ProjectId>,
-    /// An API key, whose path names no organization.
+    /// An API key: its path names no organization.
     pub api_key: Option<ApiKeyId>,
 }
 

@@ -128,7 +128,7 @@ impl Transaction {
         Ok(false)
     }
 
-    /// Marks the key in the transaction of its command, whose change belongs to `tenant`.
+    /// Marks the key in the transaction of its command. `tenant`: the owner of the change.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ pub enum TokenError {
     /// Another issuer.
     #[error("`iss` is another issuer")]
     Issuer,
-    /// For others.
+    /// Another audience.
     #[error("`aud` has no audience of this route")]
     Audience,
     /// A time is missing or no number.

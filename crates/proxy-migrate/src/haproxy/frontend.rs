@@ -156,9 +156,11 @@ fn joined(frontend: &Policies, backend: Option<&Policies>) -> Policies {
 fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node]) {
     let is_tls = line.has("ssl");
     for address in line.word(1).split(',') {
-        let address = match address.strip_prefix("*:").or(address.strip_prefix(':')) {
-            Some(port) => format!("0.0.0.0:{port}"),
-            None => address.replace(":::", "[::]:"),
+        let wildcard = address.strip_prefix("*:").or(address.strip_prefix(':'));
+        let address = match (address.strip_prefix(":::"), wildcard) {
+            (Some(port), _) => format!("[::]:{port}"),
+            (None, Some(port)) => format!("0.0.0.0:{port}"),
+            (None, None) => address.to_owned(),
         };
         let port = address.rsplit_once(':').map_or("", |(_, port)| port);
         if port.parse::<u16>().is_err() {

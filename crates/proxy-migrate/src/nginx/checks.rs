@@ -18,7 +18,6 @@ const PASSIVE: &[&str] = &[
     "directio",
     "error_log",
     "error_page",
-    "etag",
     "expires",
     "if_modified_since",
     "include",

@@ -67,7 +67,7 @@ pub struct JwtKeyFile {
 pub struct RemoteKeySet {
     /// Its URL.
     pub url: Setting<KeySetUrl>,
-    /// The upstream whose targets are asked.
+    /// The upstream with the targets of the fetches.
     pub upstream: Setting<UpstreamIndex>,
     /// Shortest time between two fetches.
     pub min_interval: Setting<Duration>,

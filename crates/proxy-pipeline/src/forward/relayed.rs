@@ -12,7 +12,7 @@ use proxy_errors::Problem;
 use proxy_pool::{Candidate, ConnectError, ConnectionPermit, Dialed, UpstreamStream};
 use std::rc::Rc;
 
-/// Connects to the target that was chosen, or to others while connects fail and the route's `retry` admits it.
+/// Connects to the target that was chosen, or to further ones while connects fail and the route's `retry` admits it.
 pub(crate) async fn connect(
     exchange: &mut Exchange,
     to: Destination<'_>,

@@ -3,7 +3,7 @@
 use proxy_limits::ClientKey;
 
 /// Jobs that wait, at most `max`. A client's second job waits until each other client has had a turn, and
-/// jobs of clients that have failed before wait behind those of all others.
+/// jobs of clients that have failed before wait behind all other jobs.
 #[derive(Debug)]
 pub(crate) struct FairQueue<J> {
     max: usize,

@@ -368,8 +368,8 @@ impl Site {
         ("", reason)
     }
 
-    /// The first risk for which a second person refuses a bundle under the policy `risky`. One whose only class is
-    /// `unlisted`, such as that with a new target, is approved: its diff shows nothing else.
+    /// The first risk for which a second person refuses a bundle under the policy `risky`. A bundle with the class
+    /// `unlisted` alone, such as one with a new target, is approved: its diff shows nothing else.
     fn risk(&self, made: &Value) -> Option<String> {
         let new = made["id"].as_str().unwrap();
         let diff = self

@@ -67,8 +67,8 @@ settings! {
     JWT_ISSUER: Text<String>, Required =
         words("routes.route.policies.jwt.issuer", "an issuer", "id.example.com")
             .enforced(BY, "requests_with_a_valid_token_are_let_in");
-    /// `aud` of the tokens: one of these, or a list with one of them. At least one is needed: tokens for others would
-    /// be let in.
+    /// `aud` of the tokens: one of these, or a list with one of them. At least one is needed: tokens for another
+    /// service would be let in.
     JWT_AUDIENCE: Text<String>, Many =
         words("routes.route.policies.jwt.audience", "an audience", "api")
             .many()

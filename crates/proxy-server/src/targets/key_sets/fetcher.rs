@@ -120,11 +120,11 @@ impl Fetcher {
             .is_some_and(|at| max_age <= now.duration_since(at))
         {
             self.fetched = None;
-            self.keys.set(None);
             self.state.keys = 0;
             let (url, upstream) = (&self.url, &self.identity.upstream);
             tracing::error!(%upstream, %url, "the keys of an issuer are too old; its tokens are refused");
             self.show();
+            self.keys.set(None);
         }
     }
 
