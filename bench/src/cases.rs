@@ -364,8 +364,8 @@ const fn ours(
 }
 
 impl Load {
-    /// Whether it keeps a proxy busy without a pause, so that the proxy and not the load limits the
-    /// rate.
+    /// Returns true if it keeps a proxy busy without a pause, so that the proxy and not the load
+    /// limits the rate.
     pub(crate) fn is_saturating(&self) -> bool {
         let at_once = self.connections.saturating_mul(self.streams);
         matches!(self.pacing, Pacing::Closed | Pacing::Fresh) && at_once >= 64

@@ -43,7 +43,7 @@ impl Cores {
         self.0.last().copied().unwrap_or_default()
     }
 
-    /// Whether this many cores for a proxy leave one to the load.
+    /// Returns true if this many cores for a proxy leave one to the load.
     pub(crate) fn spare_one_beside(&self, cores: usize) -> bool {
         cores < self.0.len()
     }

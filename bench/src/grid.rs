@@ -21,7 +21,7 @@ impl Grid {
         self.rows.push(row);
     }
 
-    /// Whether there is no row.
+    /// Returns true if there is no row.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -92,7 +92,7 @@ impl Entry {
         }
     }
 
-    /// Whether rounds were measured and none is valid.
+    /// Returns true if rounds were measured and none is valid.
     pub(crate) fn is_doubtful(&self) -> bool {
         !self.rounds.is_empty() && self.rounds.iter().all(|round| round.void.is_some())
     }

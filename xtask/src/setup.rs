@@ -121,7 +121,7 @@ fn node_modules(workspace: &Workspace, names: &str, modules: &NodeModules) -> Op
     }
 }
 
-/// Whether `cargo <subcommand>` is installed.
+/// Returns true if `cargo <subcommand>` is installed.
 pub(crate) fn has_subcommand(workspace: &Workspace, subcommand: &str) -> bool {
     command::works(&mut workspace.cargo(&[subcommand, "--version"]))
 }

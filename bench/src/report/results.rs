@@ -133,7 +133,7 @@ impl EntryResult {
         }
     }
 
-    /// Whether rounds were measured and none is valid.
+    /// Returns true if rounds were measured and none is valid.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.void
             .as_ref()

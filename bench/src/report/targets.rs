@@ -81,7 +81,8 @@ pub(crate) struct Verdict {
 const CLOSE_CALL_SHARE: f64 = 0.1;
 
 impl Verdict {
-    /// Whether another run might have a different result: the figure was close, or there was none.
+    /// Returns true if another run might have a different result: the figure was close, or there
+    /// was none.
     pub(crate) fn is_undecided(&self) -> bool {
         let measured = self.measured.map(|spread| spread.median);
         let is_close = |measured: f64| (measured / self.gate - 1.0).abs() <= CLOSE_CALL_SHARE;
@@ -177,7 +178,7 @@ fn standing(ran: bool, measured: Option<Spread>, gate: f64, goal: Option<f64>) -
 }
 
 impl Standing {
-    /// Whether the gate fails.
+    /// Returns true if the gate fails.
     pub(crate) fn fails(self) -> bool {
         match self {
             Self::Missed | Self::Unknown => true,

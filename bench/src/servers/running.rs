@@ -113,8 +113,8 @@ impl Running {
         Err(self.failed("did not end when it was told to"))
     }
 
-    /// Whether it exited in time. The signal is repeated, because a server that is about to wait
-    /// for clients may miss it until one connects.
+    /// Returns true if it exited in time. The signal is repeated, because a server that is about to
+    /// wait for clients may miss it until one connects.
     fn stop(&mut self) -> Result<bool, TaskError> {
         let watch = Stopwatch::start();
         let mut reminded: Option<Stopwatch> = None;

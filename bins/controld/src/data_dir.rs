@@ -45,7 +45,7 @@ impl DataDir {
         }
     }
 
-    /// Whether the database is a file of the folder, and there.
+    /// Returns true if the database is a file of the folder, and there.
     pub(crate) fn has_database_file(&self) -> bool {
         !self.has_database_url && self.folder.join(DATABASE_FILE).exists()
     }

@@ -39,19 +39,21 @@ impl TrustedProxies {
         client
     }
 
-    /// Whether the request was sent from this machine, and no balancer says that it forwards it for another client.
+    /// Returns true if the request was sent from this machine, and no balancer says that it
+    /// forwards it for another client.
     pub(crate) fn is_local(&self, peer: SocketAddr, headers: &HeaderMap) -> bool {
         let client = self.client(peer, headers).ip().to_canonical();
         let is_forwarded = FORWARDING.iter().any(|name| headers.contains_key(*name));
         client.is_loopback() && !is_forwarded
     }
 
-    /// Whether a connection of this peer may be served without TLS: it comes from a balancer or from this machine.
+    /// Returns true if a connection of this peer may be served without TLS: it comes from a
+    /// balancer or from this machine.
     pub(crate) fn may_speak_plain(&self, peer: IpAddr) -> bool {
         peer.to_canonical().is_loopback() || self.holds(peer)
     }
 
-    /// Whether the address is a balancer's.
+    /// Returns true if the address is a balancer's.
     pub(crate) fn holds(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|network| network.contains(&address))

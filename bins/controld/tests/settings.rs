@@ -62,7 +62,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether a client that trusts `ca_file` alone comes as far as to be asked for a key.
+/// Returns true if a client that trusts `ca_file` alone comes as far as to be asked for a key.
 fn is_trusted(program: &Program, ca_file: &str) -> bool {
     let ran = run(&[
         "ctl",

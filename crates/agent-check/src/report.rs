@@ -10,7 +10,7 @@ pub struct CaseResult {
     pub name: &'static str,
     /// The requirement of the protocol.
     pub rule: &'static str,
-    /// Whether the agent follows it.
+    /// True if the agent follows it.
     pub passed: bool,
     /// The agent's mistake, or the reason why the case was not conclusive.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -93,8 +93,8 @@ impl Decision {
         }
     }
 
-    /// Whether the decision is possible as the answer to an event. `is_chunk` tells that the event is
-    /// a piece of a body, when the head is on its way already.
+    /// Checks that the decision is possible as the answer to an event. `is_chunk` tells that the
+    /// event is a piece of a body, when the head is on its way already.
     ///
     /// # Errors
     /// The name of the part that comes too late for this event.

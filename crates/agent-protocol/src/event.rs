@@ -86,7 +86,7 @@ pub struct RequestHeaders<'a> {
     /// All headers in their order, with names in lower case.
     #[serde(deserialize_with = "list::<_, _, MAX_HEADERS>")]
     pub headers: Vec<Header<'a>>,
-    /// Whether a body follows. Without one there is no event for it.
+    /// True if a body follows. Without one there is no event for it.
     pub has_body: bool,
     /// Metadata of the agents before this one.
     #[serde(default, skip_serializing_if = "is_empty")]
@@ -122,13 +122,13 @@ pub struct BodyChunk<'a> {
     pub timeout_ms: u64,
     /// The bytes; may be empty in the last piece.
     pub data: BodyData<'a>,
-    /// Whether no further event of this body follows.
+    /// True if no further event of this body follows.
     pub last: bool,
-    /// Whether the body goes on after the last event, beyond the limit of inspection.
+    /// True if the body goes on after the last event, beyond the limit of inspection.
     #[serde(default, skip_serializing_if = "is_false")]
     pub truncated: bool,
-    /// Whether the bytes were decompressed. The target of a request that agents saw whole gets them so; a
-    /// client gets a response coded as its `content-encoding` says.
+    /// True if the bytes were decompressed. The target of a request that agents saw whole gets them
+    /// so; a client gets a response coded as its `content-encoding` says.
     #[serde(default, skip_serializing_if = "is_false")]
     pub decoded: bool,
 }
@@ -160,7 +160,7 @@ pub struct ResponseHeaders<'a> {
     /// All headers in their order, with names in lower case.
     #[serde(deserialize_with = "list::<_, _, MAX_HEADERS>")]
     pub headers: Vec<Header<'a>>,
-    /// Whether a body follows. Without one there is no event for it.
+    /// True if a body follows. Without one there is no event for it.
     pub has_body: bool,
 }
 

@@ -50,7 +50,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// Whether the proxy accepts this encoding.
+    /// Returns true if the proxy accepts this encoding.
     pub fn offers(&self, encoding: Encoding) -> bool {
         self.encodings.iter().any(|name| name == encoding.name())
     }
@@ -129,7 +129,7 @@ pub enum WelcomeError {
 }
 
 impl Welcome {
-    /// Whether the answer fits the offer.
+    /// Checks that the answer fits the offer.
     ///
     /// # Errors
     /// The first field that does not.

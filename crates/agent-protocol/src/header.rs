@@ -27,7 +27,7 @@ pub const PROTECTED_NAMES: &[&str] = &[
     "x-correlation-id",
 ];
 
-/// Whether no agent may touch this header, given in lower case.
+/// Returns true if no agent may touch this header, given in lower case.
 pub fn is_protected(name: &str) -> bool {
     PROTECTED_NAMES.contains(&name)
 }

@@ -36,7 +36,7 @@ impl Metadata {
         self.0.get(key).map(String::as_str)
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

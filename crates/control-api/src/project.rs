@@ -44,7 +44,7 @@ pub(crate) struct RulesView {
     /// When a second person has to approve another bundle: `none`, where a rollout asks for it; `risky`, also where
     /// more changes than comments, tests and new upstreams; `all`, always.
     approve: ApprovalRule,
-    /// Whether bundles with warnings of the check are refused.
+    /// True if bundles with warnings of the check are refused.
     refuse_warnings: bool,
     /// Times of the week in UTC at which no rollout starts or opens a batch, and nothing is assigned.
     #[schema(example = json!(["Fri 16:00-Mon 08:00"]))]

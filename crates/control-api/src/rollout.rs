@@ -63,7 +63,8 @@ pub(crate) struct NewRolloutRequest {
     skip_gate: bool,
     /// A further condition after each batch, on figures of a Prometheus server; also without the gate.
     prometheus: Option<PrometheusCondition>,
-    /// Whether a person other than the one that starts it must approve; the project's policy may want it anyway.
+    /// True if a person other than the one that starts it must approve; the project's policy may
+    /// want it anyway.
     #[serde(default)]
     needs_approval: bool,
     /// Reaction to a batch that does not pass; absent: `roll_back`.

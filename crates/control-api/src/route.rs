@@ -26,7 +26,7 @@ pub struct Route {
     pub max_body_bytes: usize,
     /// The path below `/api/v1` of what it creates: the `Location` of its answer.
     pub creates: Option<&'static str>,
-    /// Whether `If-Match` is compared with the version of the resource. Other writes refuse it.
+    /// True if `If-Match` is compared with the version of the resource. Other writes refuse it.
     pub is_versioned: bool,
     pub(crate) handler: fn() -> UtoipaMethodRouter<Arc<App>>,
 }
@@ -82,8 +82,8 @@ impl Route {
         self
     }
 
-    /// Whether answers are kept for `Idempotency-Key`. A public write has no actor to keep one for, and the links of a
-    /// set-up and of an invitation work once.
+    /// Returns true if answers are kept for `Idempotency-Key`. A public write has no actor to keep
+    /// one for, and the links of a set-up and of an invitation work once.
     pub(crate) fn is_repeatable(&self) -> bool {
         let is_one_time = matches!(
             self.access,
@@ -92,7 +92,7 @@ impl Route {
         !is_one_time && !self.method.is_safe()
     }
 
-    /// Whether its bodies are so large that few are taken at once.
+    /// Returns true if its bodies are so large that few are taken at once.
     pub(crate) fn is_upload(&self) -> bool {
         BODY_BYTES < self.max_body_bytes
     }

@@ -75,7 +75,7 @@ pub(crate) struct SamlBody {
     group_mapping: BTreeMap<String, Role>,
     #[schema(min_length = 1, max_length = 1000)]
     idp_entity_id: Option<String>,
-    /// Whether sign-in may begin at the identity provider.
+    /// True if sign-in may begin at the identity provider.
     #[serde(default)]
     allow_unsolicited: bool,
 }
@@ -138,7 +138,7 @@ pub(crate) struct SsoSignInView {
     role: Option<String>,
     /// The reference that the user was shown.
     correlation_id: String,
-    /// Whether an administrator tried the connection: no session began.
+    /// True if an administrator tried the connection: no session began.
     is_trial: bool,
 }
 

@@ -73,7 +73,7 @@ pub struct App {
     pub(crate) writes: WriteQueue,
     pub(crate) orders: OrderSignals,
     pub(crate) heavy_places: HeavyPlaces,
-    /// Whether this replica's clock differs from the database's by more than [`MAX_CLOCK_OFFSET`].
+    /// True if this replica's clock differs from the database's by more than [`MAX_CLOCK_OFFSET`].
     is_clock_wrong: AtomicBool,
     /// When the database last took no write of this replica, in milliseconds since 1970.
     write_failed_at: AtomicI64,
@@ -261,7 +261,8 @@ impl App {
         Ok(())
     }
 
-    /// Whether this replica has to leave: its clock is wrong, and what it writes would be, too.
+    /// Returns true if this replica has to leave: its clock is wrong, and what it writes would be,
+    /// too.
     pub fn is_clock_wrong(&self) -> bool {
         self.is_clock_wrong.load(Ordering::Relaxed)
     }
@@ -294,7 +295,7 @@ impl App {
         Ok(())
     }
 
-    /// Whether the database answers.
+    /// Checks that the database answers.
     ///
     /// # Errors
     ///
@@ -307,7 +308,8 @@ impl App {
         Ok(())
     }
 
-    /// Whether the database has refused a write just now. The lease of the scheduler is written every second.
+    /// Returns true if the database has refused a write just now. The lease of the scheduler is
+    /// written every second.
     pub(crate) fn is_unwritable(&self) -> bool {
         let failed_at = self.write_failed_at.load(Ordering::Relaxed);
         let age = self.now().as_millisecond().saturating_sub(failed_at);

@@ -17,7 +17,7 @@ const NONE: &str = "{}";
 /// Never connected to.
 const LISTEN: &str = "127.0.0.1:80";
 
-/// Whether a proxy reads the service.
+/// Checks that a proxy reads the service.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub(crate) fn check_service(service: &Service) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a proxy reads the upstream.
+/// Checks that a proxy reads the upstream.
 ///
 /// # Errors
 ///
@@ -130,7 +130,7 @@ pub(crate) fn check_upstream(upstream: &Upstream) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the text is an object of settings without one that has a field of its own.
+/// Checks that the text is an object of settings without one that has a field of its own.
 fn check_form(settings: &str, fields: &[&str]) -> Result<(), Error> {
     let nodes = block_settings::nodes(settings, fields);
     nodes.map(drop).map_err(|reason| Error::Definition {

@@ -67,7 +67,7 @@ pub enum CertificateError {
 }
 
 impl CertificateError {
-    /// Whether the private key is what is wrong, and not the chain.
+    /// Returns true if the private key is what is wrong, and not the chain.
     pub fn is_about_key(self) -> bool {
         matches!(self, Self::NotAKey | Self::UnknownKey | Self::KeyMismatch)
     }

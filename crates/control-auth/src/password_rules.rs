@@ -39,7 +39,8 @@ impl PasswordFault {
 }
 
 impl Password {
-    /// Whether it may be a new password of the user that `known` describes: address, name, organization.
+    /// Checks that it may be a new password of the user that `known` describes: address, name,
+    /// organization.
     ///
     /// # Errors
     ///

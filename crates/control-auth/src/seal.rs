@@ -88,7 +88,7 @@ impl Sealer {
         keys.first().map_or("", MasterKey::id).to_owned()
     }
 
-    /// Whether it opens what the key of this id sealed.
+    /// Returns true if it opens what the key of this id sealed.
     pub fn holds(&self, id: &str) -> bool {
         self.keys.load().iter().any(|key| key.id == id)
     }

@@ -37,7 +37,7 @@ impl Secret {
         sha256(&[b"csrf", self.0.as_bytes()].concat())
     }
 
-    /// Whether a form has the token of this secret; compared in constant time.
+    /// Returns true if a form has the token of this secret; compared in constant time.
     pub fn matches_form_token(&self, presented: &str) -> bool {
         let token = self.form_token();
         verify_slices_are_equal(token.as_bytes(), presented.as_bytes()).is_ok()

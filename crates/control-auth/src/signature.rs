@@ -50,7 +50,7 @@ impl PublicKey {
         &self.0
     }
 
-    /// Whether `signature`, in Base64-URL, is of `message` by this key.
+    /// Checks that `signature`, in Base64-URL, is of `message` by this key.
     ///
     /// # Errors
     ///

@@ -77,7 +77,7 @@ impl std::fmt::Debug for UnverifiedToken<'_> {
 }
 
 impl<'a> UnverifiedToken<'a> {
-    /// Whether a bearer's text is meant as a token: no other credential has a dot.
+    /// Returns true if a bearer's text is meant as a token: no other credential has a dot.
     pub fn has_token_shape(text: &str) -> bool {
         text.contains('.')
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const MAX_PART_BYTES: usize = 100;
 const SHOWN_CHARS: usize = 80;
 
-/// Whether `name` may be the name of a file in a bundle.
+/// Checks that `name` may be the name of a file in a bundle.
 ///
 /// # Errors
 ///

@@ -82,7 +82,7 @@ impl Manifest {
         sorted.then_some(manifest).ok_or(BundleError::BadManifest)
     }
 
-    /// Whether `entries` are what it lists: no more, no less, no other bytes.
+    /// Checks that `entries` are what it lists: no more, no less, no other bytes.
     pub(crate) fn check(&self, entries: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleError> {
         for ListedFile {
             name,
@@ -101,7 +101,7 @@ impl Manifest {
         unlisted.map_or(Ok(()), |name| Err(BundleError::Unlisted(name.clone())))
     }
 
-    /// Whether a proxy of this version, which reads this version of the language, can use it.
+    /// Checks that a proxy of this version, which reads this version of the language, can use it.
     ///
     /// # Errors
     ///

@@ -4,7 +4,8 @@ use crate::error::BundleError;
 use control_auth::PublicKey;
 use control_wire::Order;
 
-/// Whether the signature of `order` is by `key`, the public half of the key that its `kid` names.
+/// Checks that the signature of `order` is by `key`, the public half of the key that its `kid`
+/// names.
 ///
 /// # Errors
 ///

@@ -14,7 +14,7 @@ pub fn sign(digest: &str, kid: SigningKeyId, pair: &SigningPair) -> String {
     pair.sign(signed_text(digest, kid).as_bytes())
 }
 
-/// Whether `signature` is of the bundle with this digest.
+/// Checks that `signature` is of the bundle with this digest.
 ///
 /// # Errors
 ///

@@ -48,7 +48,7 @@ pub struct Client {
     current: Option<Started>,
     /// The bundle before, to which the node goes back from a trial.
     good: Option<Started>,
-    /// Whether the bundle in force was tried out and not confirmed yet.
+    /// True if the bundle in force was tried out and not confirmed yet.
     is_on_trial: bool,
     /// The files of the bundle in force; none for a node without a disk.
     active_files: Option<UnpackedFiles>,

@@ -77,7 +77,7 @@ pub struct Renewed {
 /// State of the connection to the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
-    /// Whether the last request was answered, and the credential accepted.
+    /// True if the last request was answered, and the credential accepted.
     pub connected: bool,
     /// The last answer, whatever it said; `None` before the first.
     pub last_contact: Option<Timestamp>,

@@ -224,7 +224,7 @@ impl Machine {
         self.storage_fault = fault;
     }
 
-    /// Whether a bundle is on its way from the disk into force.
+    /// Returns true if a bundle is on its way from the disk into force.
     pub fn is_activating(&self) -> bool {
         matches!(
             self.phase,

@@ -24,7 +24,7 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 pub(crate) struct SealedCertificates {
     folder: PathBuf,
     key_file: PathBuf,
-    /// Whether the key file may be made: one that the machine's own file names is the operator's.
+    /// True if the key file may be made: one that the machine's own file names is the operator's.
     is_own_key: bool,
 }
 

@@ -38,7 +38,7 @@ pub enum Access {
         scope: ScopeRule,
         /// The least role that a user needs.
         role: Role,
-        /// Whether a user needs a fresh sign-in; keys have none.
+        /// True if a user needs a fresh sign-in; keys have none.
         fresh: bool,
     },
 }

@@ -224,7 +224,7 @@ impl Bundle {
         Ok(Self { name, ..self })
     }
 
-    /// Whether the actor may delete it.
+    /// Checks that the actor may delete it.
     ///
     /// # Errors
     ///
@@ -235,7 +235,7 @@ impl Bundle {
         (!is_used).then_some(()).ok_or(used)
     }
 
-    /// Whether a node may have the bytes: an order to it was signed while the bundle was.
+    /// Checks that a node may have the bytes: an order to it was signed while the bundle was.
     ///
     /// # Errors
     ///

@@ -62,7 +62,7 @@ impl Labels {
         Self(pairs)
     }
 
-    /// Whether all of `wanted` are among them.
+    /// Returns true if all of `wanted` are among them.
     #[must_use]
     pub fn contain(&self, wanted: &Self) -> bool {
         let Self(wanted) = wanted;
@@ -71,7 +71,7 @@ impl Labels {
             .all(|(name, value)| self.0.get(name) == Some(value))
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

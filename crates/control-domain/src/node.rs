@@ -81,7 +81,7 @@ pub struct Node {
     pub requested_labels: Option<Labels>,
     /// When it was registered.
     pub created_at: Timestamp,
-    /// Whether a second key waits for its first use.
+    /// True if a second key waits for its first use.
     pub rotating: bool,
     /// The last heartbeat.
     pub report: Option<NodeReport>,
@@ -258,7 +258,7 @@ impl Node {
         })
     }
 
-    /// Whether the node may get another key.
+    /// Checks that the node may get another key.
     ///
     /// # Errors
     ///
@@ -267,7 +267,7 @@ impl Node {
         actor.require(Access::WRITE_NODES, self.tenant)
     }
 
-    /// Whether the node may be deleted.
+    /// Checks that the node may be deleted.
     ///
     /// # Errors
     ///

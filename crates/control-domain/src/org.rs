@@ -27,7 +27,7 @@ pub struct Org {
 /// Security requirements for members of an organization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrgSecurity {
-    /// Whether sessions need a second factor.
+    /// True if sessions need a second factor.
     pub second_factor: bool,
 }
 
@@ -59,7 +59,7 @@ impl Org {
         Ok(Self { name, ..self })
     }
 
-    /// Whether the organization may be deleted, given whether projects belong to it.
+    /// Checks that the organization may be deleted, given whether projects belong to it.
     ///
     /// # Errors
     ///

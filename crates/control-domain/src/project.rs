@@ -73,7 +73,7 @@ impl Project {
         Ok(Self { policy, ..self })
     }
 
-    /// Whether the project may be deleted, given whether nodes belong to it.
+    /// Checks that the project may be deleted, given whether nodes belong to it.
     ///
     /// # Errors
     ///

@@ -2,7 +2,8 @@
 
 use axum::http::{HeaderMap, header};
 
-/// Whether `Accept` prefers HTML over JSON. Equal weights, no field, or only `*/*`, as of most programs: JSON.
+/// Returns true if `Accept` prefers HTML over JSON. Equal weights, no field, or only `*/*`, as of
+/// most programs: JSON.
 pub fn prefers_html(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(header::ACCEPT).iter();
     let lines = lines.filter_map(|line| line.to_str().ok());

@@ -6,8 +6,9 @@ use axum::http::{HeaderName, header};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Whether a browser sent the request for a page of this origin, or by the address bar. Browsers that send no
-/// `Sec-Fetch-Site` send `Origin` with unsafe methods; other programs send neither.
+/// Returns true if a browser sent the request for a page of this origin, or by the address bar.
+/// Browsers that send no `Sec-Fetch-Site` send `Origin` with unsafe methods; other programs send
+/// neither.
 pub fn is_same_origin(request: &Request) -> bool {
     let headers = request.headers();
     if let Some(site) = headers.get(FETCH_SITE) {

@@ -64,7 +64,7 @@ pub struct Hurt {
 }
 
 impl Share {
-    /// Whether the node at this position is concerned.
+    /// Returns true if the node at this position is concerned.
     pub fn includes(self, position: usize) -> bool {
         match self {
             Self::All => true,

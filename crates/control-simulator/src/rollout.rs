@@ -35,7 +35,7 @@ pub struct Plan {
     pub bundle: String,
     /// Its strategy.
     pub pace: Pace,
-    /// Whether a gate stands behind each batch.
+    /// True if a gate stands behind each batch.
     pub has_gate: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct RolloutOutcome {
 }
 
 impl RolloutOutcome {
-    /// Whether it was stopped before the second batch, and its nodes were brought back.
+    /// Returns true if it was stopped before the second batch, and its nodes were brought back.
     pub fn was_stopped(&self) -> bool {
         self.state == "rolled_back" && self.batch == 1
     }

@@ -23,7 +23,7 @@ impl WebUrl {
         (is_web && is_bare).then_some(Self(url))
     }
 
-    /// Whether the connection is encrypted.
+    /// Returns true if the connection is encrypted.
     pub fn is_https(&self) -> bool {
         self.0.scheme() == "https"
     }

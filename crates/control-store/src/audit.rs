@@ -35,7 +35,7 @@ pub struct AuditVerification {
 }
 
 impl AuditVerification {
-    /// Whether the log is as it was written, as far as a key can prove it.
+    /// Returns true if the log is as it was written, as far as a key can prove it.
     pub fn is_whole(&self) -> bool {
         self.fault.is_none() && (self.entries == 0 || self.keyed_from.is_some())
     }

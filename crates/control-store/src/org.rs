@@ -125,7 +125,7 @@ impl Transaction {
         sql(update).bind(name).bind(*id).write(self, version).await
     }
 
-    /// Whether the organization has a project.
+    /// Returns true if the organization has a project.
     pub async fn has_projects(&mut self, org: OrgId) -> Result<bool, StoreError> {
         let first = sql("SELECT id FROM projects WHERE org_id = $1 LIMIT 1");
         Ok(first.bind(org).row(self).await?.is_some())

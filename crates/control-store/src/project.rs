@@ -133,7 +133,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether the project has a node.
+    /// Returns true if the project has a node.
     pub async fn has_nodes(&mut self, project: ProjectId) -> Result<bool, StoreError> {
         let first = sql("SELECT id FROM nodes WHERE project_id = $1 LIMIT 1");
         Ok(first.bind(project).row(self).await?.is_some())

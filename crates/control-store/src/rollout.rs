@@ -255,7 +255,7 @@ impl Transaction {
         rows.iter().map(stored).collect()
     }
 
-    /// Whether a rollout that has not ended brings the bundle to nodes.
+    /// Returns true if a rollout that has not ended brings the bundle to nodes.
     pub async fn bundle_moves(&mut self, bundle: BundleId) -> Result<bool, StoreError> {
         let first = "SELECT id FROM rollouts WHERE bundle_id = $1
                      AND state IN ('running', 'paused', 'failed', 'rolling_back') LIMIT 1";

@@ -121,7 +121,7 @@ impl Store {
         })
     }
 
-    /// Whether this program and the database have the same schema.
+    /// Checks that this program and the database have the same schema.
     ///
     /// # Errors
     ///
@@ -236,7 +236,7 @@ impl Store {
         Ok(emptied?)
     }
 
-    /// Whether the database answers within two seconds.
+    /// Checks that the database answers within two seconds.
     ///
     /// # Errors
     ///

@@ -72,7 +72,7 @@ pub(crate) struct Frame {
     pub(crate) csrf: String,
     /// The name of the person that is signed in.
     pub(crate) person: Option<String>,
-    /// Whether that person administers the installation.
+    /// True if that person administers the installation.
     pub(crate) has_installation: bool,
     /// The project or organization of the page, and the rest of the list.
     pub(crate) switcher: Option<Switcher>,

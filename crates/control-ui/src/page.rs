@@ -71,7 +71,7 @@ impl Page {
         self
     }
 
-    /// Whether a secret in the link is the credential, not a session.
+    /// Returns true if a secret in the link is the credential, not a session.
     pub(crate) fn is_linked(&self) -> bool {
         matches!(self.access, Access::SetUp | Access::Invitee)
     }

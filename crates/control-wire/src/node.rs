@@ -103,8 +103,8 @@ pub struct NodeStatus {
     /// Reasons of the failure: at most 100 texts of at most 1 000 characters.
     #[serde(default)]
     pub diagnostics: Vec<String>,
-    /// Whether the files of the active bundle were edited on the node's disk. They are not loaded; the node serves what
-    /// it loaded before.
+    /// True if the files of the active bundle were edited on the node's disk. They are not loaded;
+    /// the node serves what it loaded before.
     #[serde(default, skip_serializing_if = "is_false")]
     pub altered: bool,
 }

@@ -49,7 +49,7 @@ impl StoredCertificate {
         })
     }
 
-    /// Whether it is a certificate for these settings.
+    /// Returns true if it is a certificate for these settings.
     pub(crate) fn fits(&self, settings: &AcmeSettings) -> bool {
         let (hosts, key_type) = (&settings.hosts, settings.key_type);
         self.key_type == Some(key_type) && hosts.iter().all(|host| self.names.contains(host))

@@ -26,7 +26,7 @@ const PAGE_PATH: &str = "/";
 #[derive(Debug)]
 pub struct Access {
     token: ArcSwapOption<Token>,
-    // Whether a browser on this machine can connect to the socket.
+    // True if a browser on this machine can connect to the socket.
     reachable_by_browsers: bool,
 }
 
@@ -59,7 +59,7 @@ impl Access {
         self.token.store(token.map(Arc::new));
     }
 
-    /// Whether this request is authorized.
+    /// Checks that this request is authorized.
     pub(crate) fn admit(&self, head: &Parts) -> Result<(), Problem> {
         if PUBLIC_PATHS.contains(&head.uri.path()) {
             return Ok(());
@@ -74,7 +74,7 @@ impl Access {
     }
 }
 
-/// Whether a request is for the page for browsers, which reads alone.
+/// Returns true if a request is for the page for browsers, which reads alone.
 pub(crate) fn is_page(head: &Parts) -> bool {
     head.uri.path() == PAGE_PATH && (head.method == Method::GET || head.method == Method::HEAD)
 }
@@ -114,8 +114,8 @@ fn password(value: &HeaderValue) -> Option<Vec<u8>> {
     Some(pair.get(colon + 1..)?.to_vec())
 }
 
-/// Whether the request's host is an IP address or `localhost`. A request without a host does not
-/// come from a browser.
+/// Returns true if the request's host is an IP address or `localhost`. A request without a host
+/// does not come from a browser.
 fn is_local(head: &Parts) -> bool {
     let named = match head.uri.authority() {
         Some(authority) => Some(authority.as_str().as_bytes()),

@@ -66,7 +66,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// Whether the error concerns only the connection to be accepted.
+/// Returns true if the error concerns only the connection to be accepted.
 fn is_over(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(

@@ -35,7 +35,7 @@ const LARGE_BODY_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) endpoint: Arc<AgentEndpoint>,
-    /// Whether requests with a body use it; requests without one may use every connection.
+    /// True if requests with a body use it; requests without one may use every connection.
     pub(crate) takes_bodies: bool,
     hello: Hello,
     state: RefCell<State>,
@@ -128,13 +128,14 @@ impl Connection {
         self.state.borrow().waiting.len()
     }
 
-    /// Whether a call may wait long: for large bodies that the agent has to read or to decide about.
+    /// Returns true if a call may wait long: for large bodies that the agent has to read or to
+    /// decide about.
     pub(crate) fn is_congested(&self) -> bool {
         let state = self.state.borrow();
         0 < state.large_bodies || BUSY_UNSENT_BYTES < state.outbox.unsent()
     }
 
-    /// Whether the agent wants bodies of requests; `None` before the handshake.
+    /// Returns true if the agent wants bodies of requests; `None` before the handshake.
     pub(crate) fn wants_bodies(&self) -> Option<bool> {
         match &self.state.borrow().phase {
             Phase::Ready(agreement) => Some(agreement.wants.request_body != BodyMode::None),
@@ -142,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// Whether it takes further requests, now or after its handshake.
+    /// Returns true if it takes further requests, now or after its handshake.
     pub(crate) fn takes_requests(&self) -> bool {
         match &self.state.borrow().phase {
             Phase::Opening => true,
@@ -151,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// Whether the handshake is over and the connection open.
+    /// Returns true if the handshake is over and the connection open.
     pub(crate) fn is_ready(&self) -> bool {
         matches!(self.state.borrow().phase, Phase::Ready(_))
     }
@@ -198,7 +199,7 @@ impl Connection {
         }
     }
 
-    /// Whether the agent takes no further requests, and knows the end of all it has.
+    /// Returns true if the agent takes no further requests, and knows the end of all it has.
     pub(crate) fn is_drained(&self) -> bool {
         let state = self.state.borrow();
         let is_draining = matches!(&state.phase, Phase::Ready(agreement) if agreement.draining);

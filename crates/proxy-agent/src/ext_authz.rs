@@ -206,7 +206,7 @@ impl Drop for IncomingMessage<'_> {
 }
 
 impl GrpcConnection {
-    /// Whether a call may use it: its target is still one of `upstream`.
+    /// Returns true if a call may use it: its target is still one of `upstream`.
     fn is_usable(&self, upstream: Option<AgentUpstream<'_>>) -> bool {
         let is_kept = |target| upstream.is_some_and(|one| one.keeps(target, Duration::ZERO));
         !self.sender.is_closed() && self.target.is_none_or(is_kept)

@@ -254,7 +254,8 @@ fn plain_headers(headers: &HeaderMap) -> Vec<Header<'static>> {
     plain.collect()
 }
 
-/// Whether `Connection` names the field: it was meant for the proxy alone. [RFC 9110 §7.6.1]
+/// Returns true if `Connection` names the field: it was meant for the proxy alone. [RFC 9110
+/// §7.6.1]
 fn is_of_the_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
     let lines = headers.get_all(CONNECTION).iter();
     let mut options = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
@@ -269,7 +270,7 @@ fn text(value: &HeaderValue) -> agent_protocol::Text<'static> {
 }
 
 impl HttpConnection {
-    /// Whether the next request may use it: its target is still one of `upstream`.
+    /// Returns true if the next request may use it: its target is still one of `upstream`.
     fn is_usable(&self, now: Duration, upstream: Option<AgentUpstream<'_>>) -> bool {
         let Some(target) = self.target else {
             return true;

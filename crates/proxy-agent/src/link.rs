@@ -68,7 +68,7 @@ pub(crate) async fn connect_socket(endpoint: &AgentEndpoint) -> io::Result<UnixS
 }
 
 impl AgentUpstream<'_> {
-    /// Whether a connection to `target` may be used again after it was idle for `idle`.
+    /// Returns true if a connection to `target` may be used again after it was idle for `idle`.
     pub(crate) fn keeps(&self, target: TargetId, idle: Duration) -> bool {
         let mut targets = self.upstream.targets.iter();
         idle < self.upstream.idle_for && targets.any(|one| one.id == target)

@@ -140,9 +140,9 @@ impl Drop for NativeClient {
     }
 }
 
-/// Whether a further connection takes requests with bodies; `None` if there may be no further one for a
-/// request that `shows_body` or not. The first connection takes all requests, the second none with
-/// bodies if it is opened for one without.
+/// Returns true if a further connection takes requests with bodies; `None` if there may be no
+/// further one for a request that `shows_body` or not. The first connection takes all requests, the
+/// second none with bodies if it is opened for one without.
 fn next_takes_bodies(connections: &[Rc<Connection>], shows_body: bool) -> Option<bool> {
     let with_bodies = connections.iter().filter(|one| one.takes_bodies).count();
     let is_reserved = with_bodies < connections.len();

@@ -72,7 +72,7 @@ impl Session {
         self.wants.request_body
     }
 
-    /// Whether the agent gets the head of the response.
+    /// Returns true if the agent gets the head of the response.
     pub fn wants_response_headers(&self) -> bool {
         self.wants.response_headers
     }
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Whether the agent waits for a further event.
+    /// Returns true if the agent waits for a further event.
     fn expects_more(&self) -> bool {
         let Wants {
             request_body,

@@ -21,7 +21,8 @@ pub struct BasicCredentials {
     colon: usize,
 }
 
-/// Whether a text may be the name of a user: not empty, without a colon and without controls.
+/// Returns true if a text may be the name of a user: not empty, without a colon and without
+/// controls.
 #[must_use]
 pub fn is_user_name(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c == ':' || c.is_control())

@@ -55,7 +55,8 @@ impl CredentialCache {
         CredentialDigest(digest)
     }
 
-    /// Whether the credentials with this digest were right within the last minute before `now`.
+    /// Returns true if the credentials with this digest were right within the last minute before
+    /// `now`.
     #[must_use]
     pub fn contains(&self, digest: &CredentialDigest, now: Duration) -> bool {
         self.entries.get(digest).is_some_and(|end| now < *end)

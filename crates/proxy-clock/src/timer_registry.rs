@@ -61,7 +61,7 @@ impl TimerRegistry {
         slots.entries.len() - slots.free.len()
     }
 
-    /// Whether no deadline is registered.
+    /// Returns true if no deadline is registered.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -88,7 +88,7 @@ impl Encoder {
         Ok(self.writer.take())
     }
 
-    /// Whether bytes were pushed since the last flush.
+    /// Returns true if bytes were pushed since the last flush.
     pub fn is_unflushed(&self) -> bool {
         self.unflushed
     }

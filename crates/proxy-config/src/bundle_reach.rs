@@ -444,7 +444,7 @@ fn suggested(list: &str, name: &str) -> String {
     }
 }
 
-/// Whether a listener may bind `own` where `allowed` is allowed.
+/// Returns true if a listener may bind `own` where `allowed` is allowed.
 fn covers(allowed: &BindAddress, own: &BindAddress) -> bool {
     match (allowed, own) {
         (BindAddress::Tcp(allowed), BindAddress::Tcp(own)) => {
@@ -462,7 +462,7 @@ fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Whether this machine has the address: only then can a socket be bound to it.
+/// Returns true if this machine has the address: only then can a socket be bound to it.
 fn is_own(ip: IpAddr) -> bool {
     UdpSocket::bind((ip, 0)).is_ok()
 }

@@ -25,7 +25,7 @@ impl Diagnostics {
         }
     }
 
-    /// Whether the bound is reached, so that further faults are only counted.
+    /// Returns true if the bound is reached, so that further faults are only counted.
     pub(crate) fn is_full(&self) -> bool {
         self.list.len() >= MAX_KEPT
     }
@@ -35,7 +35,7 @@ impl Diagnostics {
         self.dropped += 1;
     }
 
-    /// Whether an error was found, so that the configuration is refused.
+    /// Returns true if an error was found, so that the configuration is refused.
     pub(crate) fn has_errors(&self) -> bool {
         self.errors
     }

@@ -54,7 +54,8 @@ impl Files<'_> {
         }
     }
 
-    /// Whether neither a file nor a folder exists at `path`; false when that cannot be determined.
+    /// Returns true if neither a file nor a folder exists at `path`; false when that cannot be
+    /// determined.
     pub(crate) fn lacks(self, path: &Path) -> bool {
         match self {
             Self::Disk => !path.exists(),
@@ -63,7 +64,7 @@ impl Files<'_> {
         }
     }
 
-    /// Whether there is a folder at `path`, which has no dots.
+    /// Returns true if there is a folder at `path`, which has no dots.
     pub(crate) fn has_folder(self, path: &str) -> bool {
         match self {
             Self::Disk | Self::DiskAnd(_) => Path::new(path).is_dir(),
@@ -74,7 +75,7 @@ impl Files<'_> {
         }
     }
 
-    /// Whether `path` exists and is not a folder.
+    /// Returns true if `path` exists and is not a folder.
     pub(crate) fn is_no_folder(self, path: &Path) -> bool {
         match self {
             Self::Disk | Self::DiskAnd(_) => path.exists() && !path.is_dir(),
@@ -152,8 +153,8 @@ fn matches_path(pattern: &str, name: &str) -> bool {
             .all(|(part, name)| matches_name(part, name))
 }
 
-/// Whether the glob `pattern` with `*` and `?` matches `name`. A leading `*` or `?` does not match
-/// a leading dot.
+/// Returns true if the glob `pattern` with `*` and `?` matches `name`. A leading `*` or `?` does
+/// not match a leading dot.
 fn matches_name(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && pattern.starts_with(['*', '?']) {
         return false;

@@ -52,7 +52,7 @@ pub(crate) struct Texts {
 pub(crate) struct BundleFiles {
     /// The folder with the bundle, as written in the names of its files; empty for files in memory.
     pub(crate) folder: String,
-    /// Whether the node's own file is part of the configuration.
+    /// True if the node's own file is part of the configuration.
     pub(crate) is_on_node: bool,
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn read_bundle(files: Files<'_>, name: &str) -> Texts {
     texts
 }
 
-/// Whether a block of this name belongs to the machine, not to what it serves.
+/// Returns true if a block of this name belongs to the machine, not to what it serves.
 fn is_of_node(name: &str) -> bool {
     [
         top::ADMIN.name(),
@@ -330,7 +330,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether one more pattern or file may be included; what is too much is reported once.
+    /// Returns true if one more pattern or file may be included; what is too much is reported once.
     fn count_include(&mut self, place: Place) -> bool {
         self.includes += 1;
         if self.includes == MAX_INCLUDES + 1 {

@@ -48,12 +48,12 @@ impl Report {
         &self.sources
     }
 
-    /// Whether there is neither an error nor a warning.
+    /// Returns true if there is neither an error nor a warning.
     pub fn is_empty(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// Whether there is an error, so that the configuration is refused.
+    /// Returns true if there is an error, so that the configuration is refused.
     pub fn has_errors(&self) -> bool {
         self.faults
             .iter()

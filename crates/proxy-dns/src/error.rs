@@ -31,7 +31,7 @@ pub enum LookUpError {
 }
 
 impl LookUpError {
-    /// Whether the answer was that there are no records.
+    /// Returns true if the answer was that there are no records.
     pub(crate) const fn is_negative(&self) -> bool {
         matches!(self, Self::NoRecords | Self::NoService)
     }

@@ -37,7 +37,7 @@ impl SystemFiles {
         }
     }
 
-    /// Whether a file has changed since. Blocks.
+    /// Returns true if a file has changed since. Blocks.
     pub(crate) fn are_stale(&self, settings: &ResolverSettings) -> bool {
         self.stamps != stamps(settings)
     }

@@ -29,7 +29,7 @@ pub struct SentRequest {
 }
 
 impl Blame {
-    /// Whether the target of `request` is at fault: its breaker and its outlier count move.
+    /// Returns true if the target of `request` is at fault: its breaker and its outlier count move.
     #[must_use]
     pub const fn is_target(self, request: SentRequest) -> bool {
         let SentRequest { is_whole, had_time } = request;
@@ -41,7 +41,7 @@ impl Blame {
         }
     }
 
-    /// Whether the target is at fault for some requests.
+    /// Returns true if the target is at fault for some requests.
     #[must_use]
     pub const fn may_be_target(self) -> bool {
         !matches!(self, Self::Client | Self::Proxy)

@@ -144,8 +144,8 @@ impl ErrorType {
         self.row().grpc
     }
 
-    /// Whether a client may retry the request, after the time in `Retry-After` if there is one. For
-    /// some reasons of [`ErrorType::Upstream`] it may not: see
+    /// Returns true if a client may retry the request, after the time in `Retry-After` if there is
+    /// one. For some reasons of [`ErrorType::Upstream`] it may not: see
     /// [`Reason::retryable`](crate::reason::Reason::retryable).
     #[must_use]
     pub const fn retryable(self) -> bool {

@@ -162,7 +162,7 @@ impl Reason {
         self.error_type().grpc_status()
     }
 
-    /// Whether a client may retry the same request.
+    /// Returns true if a client may retry the same request.
     #[must_use]
     pub fn retryable(self) -> bool {
         let passing = self.error_type() == ErrorType::LimitExceeded
@@ -183,7 +183,7 @@ impl Reason {
             .then_some(Duration::from_secs(1))
     }
 
-    /// Whether the client caused the failure: the status is 4xx.
+    /// Returns true if the client caused the failure: the status is 4xx.
     #[must_use]
     pub fn is_client_fault(self) -> bool {
         self.status().is_client_error()

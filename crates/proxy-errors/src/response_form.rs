@@ -57,7 +57,7 @@ impl ResponseForm {
     }
 }
 
-/// Whether a `Content-Type` is `application/grpc` or has a suffix such as `+proto`; not
+/// Returns true if a `Content-Type` is `application/grpc` or has a suffix such as `+proto`; not
 /// `application/grpc-web`, because its clients read a body.
 #[must_use]
 pub fn is_grpc(content_type: &[u8]) -> bool {

@@ -88,7 +88,7 @@ fn date(value: Option<&HeaderValue>) -> Option<u64> {
     Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
-/// Whether the list is `*` or contains a tag that `is_it` accepts.
+/// Returns true if the list is `*` or contains a tag that `is_it` accepts.
 fn matches_any(lines: &[HeaderValue], is_it: impl Fn(&[u8]) -> bool) -> bool {
     lines.iter().any(|line| {
         let mut rest = line.as_bytes().trim_ascii();

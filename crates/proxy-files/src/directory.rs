@@ -275,8 +275,8 @@ fn compressed(
     (original, None)
 }
 
-/// Whether a file changed at `time` is older than one changed at `original`, beyond the precision
-/// of a coarse clock; true without a time.
+/// Returns true if a file changed at `time` is older than one changed at `original`, beyond the
+/// precision of a coarse clock; true without a time.
 fn is_older(time: Option<SystemTime>, original: Option<SystemTime>) -> bool {
     match (time, original) {
         (Some(time), Some(original)) => original

@@ -43,7 +43,7 @@ impl FilePath {
         &self.relative
     }
 
-    /// Whether the path ends with a slash and so requests a folder.
+    /// Returns true if the path ends with a slash and so requests a folder.
     #[must_use]
     pub fn is_folder(&self) -> bool {
         self.is_folder

@@ -2,8 +2,8 @@
 
 use crate::chars::{self, plain};
 
-/// Whether `text` is a host, with or without a port, that the validators accept in `Host` or
-/// `:authority`. [RFC 9110 §7.2, RFC 3986 §3.2]
+/// Returns true if `text` is a host, with or without a port, that the validators accept in `Host`
+/// or `:authority`. [RFC 9110 §7.2, RFC 3986 §3.2]
 #[must_use]
 pub fn is_host(text: &[u8]) -> bool {
     if plain::host(text, text.len()) {
@@ -47,12 +47,12 @@ impl Authority {
         next.is_some()
     }
 
-    /// Whether a host, with or without a port, is complete.
+    /// Returns true if a host, with or without a port, is complete.
     pub(crate) fn is_complete(self) -> bool {
         matches!(self, Self::Name | Self::LiteralEnd | Self::Port { .. })
     }
 
-    /// Whether a host with a port of at least one digit is complete.
+    /// Returns true if a host with a port of at least one digit is complete.
     pub(crate) fn has_port(self) -> bool {
         matches!(self, Self::Port { digits: 1.., .. })
     }

@@ -30,8 +30,8 @@ pub(crate) const fn is_query(byte: u8) -> bool {
     matches!(byte, b'!' | b'"' | b'$'..=b'~')
 }
 
-/// Whether the URI of the `http` crate holds this byte of a path or a query only escaped, though it
-/// is one of those that clients send unescaped.
+/// Returns true if the URI of the `http` crate holds this byte of a path or a query only escaped,
+/// though it is one of those that clients send unescaped.
 #[must_use]
 pub const fn needs_escape_in_uri(byte: u8, in_query: bool) -> bool {
     match byte {

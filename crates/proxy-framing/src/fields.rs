@@ -224,7 +224,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Whether the section may end here.
+    /// Checks that the section may end here.
     fn may_end(&self) -> Result<(), FramingError> {
         if self.section == Section::Request(Version::Http11) && !self.host {
             return Err(FramingError::MissingHost);

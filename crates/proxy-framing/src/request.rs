@@ -127,17 +127,17 @@ impl RequestValidator {
         }
     }
 
-    /// Whether no byte of a further request arrived, apart from empty lines before it.
+    /// Returns true if no byte of a further request arrived, apart from empty lines before it.
     pub fn between_messages(&self) -> bool {
         matches!(&self.part, Part::Line(line) if line.is_blank())
     }
 
-    /// Whether no byte at all arrived behind the last request, not even an empty line.
+    /// Returns true if no byte at all arrived behind the last request, not even an empty line.
     pub fn is_untouched(&self) -> bool {
         matches!(&self.part, Part::Line(line) if line.is_untouched())
     }
 
-    /// Whether a head has begun and is incomplete, or was refused.
+    /// Returns true if a head has begun and is incomplete, or was refused.
     pub fn in_head(&self) -> bool {
         match &self.part {
             Part::Line(line) => !line.is_blank(),
@@ -146,7 +146,7 @@ impl RequestValidator {
         }
     }
 
-    /// Whether a body is incomplete, or was refused.
+    /// Returns true if a body is incomplete, or was refused.
     pub fn in_body(&self) -> bool {
         matches!(
             self.part,

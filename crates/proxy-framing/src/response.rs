@@ -166,17 +166,17 @@ impl ResponseValidator {
         }
     }
 
-    /// Whether a response is expected and its final head is incomplete.
+    /// Returns true if a response is expected and its final head is incomplete.
     pub fn awaits_head(&self) -> bool {
         self.expected.is_some() && matches!(self.part, Part::Line(_) | Part::Fields(_))
     }
 
-    /// Whether no byte of a further response arrived.
+    /// Returns true if no byte of a further response arrived.
     pub fn between_messages(&self) -> bool {
         matches!(&self.part, Part::Line(line) if line.is_blank())
     }
 
-    /// Whether a head has begun and is incomplete, or was refused.
+    /// Returns true if a head has begun and is incomplete, or was refused.
     pub fn in_head(&self) -> bool {
         match &self.part {
             Part::Line(line) => !line.is_blank(),
@@ -185,7 +185,7 @@ impl ResponseValidator {
         }
     }
 
-    /// Whether a body is incomplete, or was refused.
+    /// Returns true if a body is incomplete, or was refused.
     pub fn in_body(&self) -> bool {
         matches!(
             self.part,
@@ -342,7 +342,7 @@ fn idle(input: &Input<'_>) -> Result<Progress, FramingError> {
     Ok(Progress::Incomplete)
 }
 
-/// Whether a response with this status is legal now.
+/// Checks that a response with this status is legal now.
 fn may(status: u16, expected: Option<RequestKind>, informational: u8) -> Result<(), FramingError> {
     match status {
         101 if expected == Some(RequestKind::Upgrade) => Ok(()),

@@ -82,7 +82,7 @@ impl CircuitBreaker {
         })
     }
 
-    /// Whether a request would be admitted at `now_ns`. Takes no probe's place.
+    /// Checks that a request would be admitted at `now_ns`. Takes no probe's place.
     ///
     /// # Errors
     /// [`BreakerOpen`] if it would be refused.
@@ -146,7 +146,7 @@ impl BreakerPermit {
         self.settle(BreakerEvent::Failure, now_ns)
     }
 
-    /// Whether the request is a probe.
+    /// Returns true if the request is a probe.
     pub const fn is_probe(&self) -> bool {
         self.probe
     }

@@ -68,24 +68,26 @@ impl HealthCause {
 }
 
 impl HealthCauses {
-    /// Whether the set contains `cause`.
+    /// Returns true if the set contains `cause`.
     pub const fn contains(self, cause: HealthCause) -> bool {
         self.0 & cause.bit() != 0
     }
 
-    /// Whether the target is healthy: `healthy` in the admin interface. A draining target is.
+    /// Returns true if the target is healthy: `healthy` in the admin interface. A draining target
+    /// is.
     #[inline]
     pub const fn is_healthy(self) -> bool {
         self.0 & !HealthCause::Draining.bit() == 0
     }
 
-    /// Whether the target takes requests of new sessions: the set is empty.
+    /// Returns true if the target takes requests of new sessions: the set is empty.
     #[inline]
     pub const fn takes_requests(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether the target could only not be connected to: it takes requests if no target takes any.
+    /// Returns true if the target could only not be connected to: it takes requests if no target
+    /// takes any.
     #[inline]
     pub const fn is_last_resort(self) -> bool {
         self.0 == HealthCause::Connect.bit()
@@ -125,12 +127,12 @@ impl HealthFlags {
 }
 
 impl CauseChange {
-    /// Whether the target became unhealthy by the change.
+    /// Returns true if the target became unhealthy by the change.
     pub const fn became_unhealthy(self) -> bool {
         self.before.is_healthy() && !self.after.is_healthy()
     }
 
-    /// Whether the target became healthy by the change.
+    /// Returns true if the target became healthy by the change.
     pub const fn became_healthy(self) -> bool {
         !self.before.is_healthy() && self.after.is_healthy()
     }

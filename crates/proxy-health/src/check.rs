@@ -62,7 +62,7 @@ pub enum CheckProfile {
 }
 
 impl Verdict {
-    /// Whether a target with this verdict serves.
+    /// Returns true if a target with this verdict serves.
     pub const fn serves(self) -> bool {
         !matches!(self, Self::Unhealthy)
     }

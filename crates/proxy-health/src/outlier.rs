@@ -147,12 +147,12 @@ impl OutlierState {
         self.ejection.store(word, Ordering::SeqCst);
     }
 
-    /// Whether the target is ejected.
+    /// Returns true if the target is ejected.
     pub fn is_ejected(&self) -> bool {
         Ejection::unpack(self.ejection.load(Ordering::SeqCst)).ejected
     }
 
-    /// Whether this failure reaches the threshold.
+    /// Returns true if this failure reaches the threshold.
     #[inline]
     fn count_in_a_row(&self, failed: bool, threshold: Option<u32>) -> bool {
         let Some(threshold) = threshold else {

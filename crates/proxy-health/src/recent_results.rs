@@ -34,7 +34,7 @@ impl RecentResults {
         unpack(self.0.load(Ordering::Relaxed)).0
     }
 
-    /// Whether there are no results yet.
+    /// Returns true if there are no results yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

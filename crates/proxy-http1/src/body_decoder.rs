@@ -27,7 +27,7 @@ impl BodyDecoder {
         })
     }
 
-    /// Whether the body is complete.
+    /// Returns true if the body is complete.
     #[inline]
     #[must_use]
     pub const fn is_over(&self) -> bool {

@@ -100,7 +100,7 @@ impl Fields {
         }
     }
 
-    /// Whether the sender keeps the connection open.
+    /// Returns true if the sender keeps the connection open.
     pub(crate) fn keeps(&self) -> bool {
         self.said.unwrap_or(self.usual)
     }
@@ -163,7 +163,7 @@ pub fn write_line(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether the comma-separated `list` contains `wanted`, ignoring case.
+/// Returns true if the comma-separated `list` contains `wanted`, ignoring case.
 pub(crate) fn lists(list: &HeaderValue, wanted: &str) -> bool {
     let list = list.as_bytes();
     list.eq_ignore_ascii_case(wanted.as_bytes())

@@ -133,19 +133,19 @@ impl<B> MessageWriter<B> {
         self.body.as_mut().map(|upload| &mut upload.body)
     }
 
-    /// Whether all bytes were written.
+    /// Returns true if all bytes were written.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.body.is_none() && !self.is_blocked() && self.state == State::Open
     }
 
-    /// Whether bytes wait for the peer to accept them.
+    /// Returns true if bytes wait for the peer to accept them.
     #[inline]
     pub fn is_blocked(&self) -> bool {
         self.has_bytes() || self.unflushed
     }
 
-    /// Whether the peer has closed its reading side; it may still send.
+    /// Returns true if the peer has closed its reading side; it may still send.
     pub fn is_write_closed(&self) -> bool {
         self.state == State::Deaf
     }
@@ -260,7 +260,7 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
         }
     }
 
-    /// Whether the next bytes of the body need no processing and are enough for a pipe.
+    /// Returns true if the next bytes of the body need no processing and are enough for a pipe.
     fn may_splice(&self, to: &impl SpliceTo) -> bool {
         let Some(upload) = &self.body else {
             return false;

@@ -121,7 +121,7 @@ fn origin_form(target: Bytes) -> Option<RawTarget> {
     Some(RawTarget([b"/", &*rest].concat().into()))
 }
 
-/// Whether `target`, in any form, has a path or a query.
+/// Returns true if `target`, in any form, has a path or a query.
 fn names_path(target: &[u8]) -> bool {
     let scheme = target.windows(3).position(|at| at == b"://");
     match scheme.and_then(|at| target.get(at + 3..)) {

@@ -144,7 +144,7 @@ fn write_own(to: &ResponseContext<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a field of `to` replaces the one of this name, in any case.
+/// Returns true if a field of `to` replaces the one of this name, in any case.
 fn is_replaced(name: &[u8], to: &ResponseContext<'_>) -> bool {
     let is_same = |own: &HeaderName| {
         let own = own.as_str();

@@ -26,7 +26,7 @@ const MIN_PIPE_BYTES: usize = 64 * 1024;
 
 /// A body that can be moved into a pipe.
 pub trait SpliceFrom {
-    /// Whether the next bytes are in a socket and need no processing.
+    /// Returns true if the next bytes are in a socket and need no processing.
     fn can_splice(&self) -> bool;
 
     /// Moves at most `most` bytes. `None`: the body has to be read instead, perhaps to find its
@@ -41,7 +41,7 @@ pub trait SpliceFrom {
 
 /// A stream that a pipe can be emptied into.
 pub trait SpliceTo {
-    /// Whether it is a plain socket, without processing of the bytes.
+    /// Returns true if it is a plain socket, without processing of the bytes.
     fn can_splice(&self) -> bool;
 
     /// Moves as many bytes as the stream accepts and returns their number.
@@ -93,7 +93,7 @@ impl Pipe {
         })
     }
 
-    /// Whether the pipe holds no bytes.
+    /// Returns true if the pipe holds no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.held == 0
@@ -193,7 +193,7 @@ impl Ends {
     }
 }
 
-/// Whether the socket was not ready although it was reported ready.
+/// Returns true if the socket was not ready although it was reported ready.
 fn is_early(moved: &io::Result<usize>) -> bool {
     moved
         .as_ref()

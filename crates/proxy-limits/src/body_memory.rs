@@ -195,7 +195,7 @@ impl BodyReservation {
         self.memory.bodies().poll_room(self.slot, waker)
     }
 
-    /// Whether the body was evicted: it has to end.
+    /// Returns true if the body was evicted: it has to end.
     #[inline]
     pub fn is_evicted(&self) -> bool {
         self.is_evicted.load(Ordering::Relaxed)

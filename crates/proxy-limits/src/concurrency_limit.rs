@@ -102,7 +102,7 @@ impl ConcurrencyLimit {
 }
 
 impl Permit {
-    /// Whether it is a unit of `limit`.
+    /// Returns true if it is a unit of `limit`.
     #[must_use]
     pub fn is_of(&self, limit: &ConcurrencyLimit) -> bool {
         Arc::ptr_eq(&self.0, &limit.0)

@@ -21,7 +21,7 @@ impl Occupancy {
         self.max.saturating_sub(self.held)
     }
 
-    /// Whether half of the units or more are held, so that the rest is shared.
+    /// Returns true if half of the units or more are held, so that the rest is shared.
     #[must_use]
     #[inline]
     pub const fn is_short(self) -> bool {
@@ -129,7 +129,7 @@ impl FairShares {
         }
     }
 
-    /// Whether each holder of `claim` may have one more unit while `free` are free.
+    /// Returns true if each holder of `claim` may have one more unit while `free` are free.
     #[must_use]
     pub fn admits(&self, claim: Claim, free: u32) -> bool {
         let Claim {
@@ -144,8 +144,8 @@ impl FairShares {
                 .all(|part| self.part_admits(part, client, free))
     }
 
-    /// Whether any client may have one more unit of the route and of the upstream: false only if
-    /// [`Self::admits`] is for all clients.
+    /// Returns true if any client may have one more unit of the route and of the upstream: false
+    /// only if [`Self::admits`] is for all clients.
     #[must_use]
     pub fn may_admit(&self, destination: Destination, free: u32) -> bool {
         free > 0
@@ -192,7 +192,7 @@ impl FairShares {
         }
     }
 
-    /// Whether no unit is counted.
+    /// Returns true if no unit is counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty() && self.clients.is_empty() && self.clients_of_parts.is_empty()
@@ -210,12 +210,13 @@ impl FairShares {
 }
 
 impl PartUse {
-    /// Whether its share is not used up.
+    /// Returns true if its share is not used up.
     const fn has_room(self, free: u32) -> bool {
         self.units < fair_share(free)
     }
 
-    /// Whether a client that holds `client_share` of these units may have one more after the share is used up.
+    /// Returns true if a client that holds `client_share` of these units may have one more after
+    /// the share is used up.
     fn admits_client(self, client_share: u32, free: u32) -> bool {
         let clients = self.clients.saturating_add(u32::from(client_share == 0));
         client_share.saturating_add(1).saturating_mul(clients) < free

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The decision on one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateDecision {
-    /// Whether the request is within the limit.
+    /// True if the request is within the limit.
     pub admitted: bool,
     /// Requests that a full bucket admits at once: `X-RateLimit-Limit`.
     pub limit: u32,

@@ -89,7 +89,7 @@ impl MemoryLimit {
             .store(max_bytes.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Whether the limit in force is the one in percent, not the one in bytes.
+    /// Returns true if the limit in force is the one in percent, not the one in bytes.
     pub fn is_by_percent(&self) -> bool {
         self.is_by_percent.load(Ordering::Relaxed)
     }
@@ -189,7 +189,7 @@ impl MemoryLimit {
         true
     }
 
-    /// Whether new connections must be refused.
+    /// Returns true if new connections must be refused.
     #[inline]
     pub fn is_shedding(&self) -> bool {
         self.shedding.load(Ordering::Relaxed)

@@ -210,7 +210,7 @@ impl RequestQueue {
         self.arrivals.len()
     }
 
-    /// Whether no request is waiting.
+    /// Returns true if no request is waiting.
     pub const fn is_empty(&self) -> bool {
         self.arrivals.is_empty()
     }

@@ -72,7 +72,7 @@ impl<'a> Clients<'a> {
         })
     }
 
-    /// Whether every connection is open and has had a response.
+    /// Returns true if every connection is open and has had a response.
     pub(crate) fn is_complete(&self) -> bool {
         self.profile.pacing == Pacing::Fresh || (self.missing == 0 && self.unproven == 0)
     }
@@ -82,7 +82,7 @@ impl<'a> Clients<'a> {
         self.paused = paused;
     }
 
-    /// Whether every open connection is idle.
+    /// Returns true if every open connection is idle.
     pub(crate) fn is_settled(&self) -> bool {
         self.resting.len() as u64 == self.connections.len() as u64 * u64::from(self.profile.streams)
     }
@@ -95,8 +95,8 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Whether the measured span is over. At a fixed rate it ends when every request that was due
-    /// in it has been answered, because the late ones matter most.
+    /// Returns true if the measured span is over. At a fixed rate it ends when every request that
+    /// was due in it has been answered, because the late ones matter most.
     pub(crate) fn is_over(&self, now: Duration) -> bool {
         let Some(measured) = &self.measured else {
             return false;
@@ -110,7 +110,7 @@ impl<'a> Clients<'a> {
         now >= measured.end && settled
     }
 
-    /// Whether there are no more requests to send.
+    /// Returns true if there are no more requests to send.
     pub(crate) fn is_done(&self) -> bool {
         match self.profile.span {
             Span::Time(_) => false,
@@ -171,18 +171,18 @@ impl<'a> Clients<'a> {
         self.send(place, poller)
     }
 
-    /// Whether every request has its response.
+    /// Returns true if every request has its response.
     fn all_rest(&self) -> bool {
         let profile = self.profile;
         self.resting.len() as u64 == u64::from(profile.connections) * u64::from(profile.streams)
     }
 
-    /// Whether every client has ended because its connection was refused.
+    /// Returns true if every client has ended because its connection was refused.
     pub(crate) fn all_refused(&self) -> bool {
         self.ended == self.profile.connections
     }
 
-    /// Whether a request due at this time belongs to the measured span.
+    /// Returns true if a request due at this time belongs to the measured span.
     fn counts(&self, due: Duration) -> bool {
         self.measured
             .as_ref()

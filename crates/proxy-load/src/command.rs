@@ -31,13 +31,13 @@ pub struct LoadProfile {
     pub warm: Duration,
     /// The end of the load.
     pub span: Span,
-    /// Whether the process polls without sleeping.
+    /// True if the process polls without sleeping.
     pub spin: bool,
     /// Processes to measure the CPU time and memory of.
     pub watch: Vec<i32>,
-    /// Whether one exchange is captured.
+    /// True if one exchange is captured.
     pub capture: bool,
-    /// Whether the server may close a connection between two responses [RFC 9112 §9.3.1]; a client
+    /// True if the server may close a connection between two responses [RFC 9112 §9.3.1]; a client
     /// then ends without a failure if its connection is refused.
     pub may_close: bool,
 }
@@ -62,7 +62,7 @@ pub struct RequestShape {
     pub answer: ResponseSize,
     /// Size of the body in bytes; 0 for a GET, otherwise a POST.
     pub body_bytes: usize,
-    /// Whether requests have a browser's headers.
+    /// True if requests have a browser's headers.
     pub browser: bool,
 }
 
@@ -149,7 +149,7 @@ pub struct Capture {
     pub answer_head: String,
     /// Size of the response's body, in bytes.
     pub answer_body_bytes: usize,
-    /// Whether the body arrived as the upstream sent it.
+    /// True if the body arrived as the upstream sent it.
     pub answer_body_intact: bool,
     /// The request's head at the upstream.
     pub request_head: String,

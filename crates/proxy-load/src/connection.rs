@@ -33,7 +33,7 @@ enum Speaker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) bytes: usize,
-    /// Whether the proxy has closed its side.
+    /// True if the proxy has closed its side.
     pub(crate) ended: bool,
 }
 
@@ -106,7 +106,7 @@ impl Connection {
         })
     }
 
-    /// Whether no byte has arrived since the last complete response.
+    /// Returns true if no byte has arrived since the last complete response.
     pub(crate) fn is_between_answers(&self) -> bool {
         match &self.speaker {
             Speaker::Http1(http1) => http1.is_between_answers(),

@@ -25,7 +25,7 @@ pub struct TargetAddress {
 }
 
 impl TargetAddress {
-    /// Whether its addresses come from DNS.
+    /// Returns true if its addresses come from DNS.
     #[must_use]
     pub const fn is_name(&self) -> bool {
         match self.host {

@@ -60,7 +60,7 @@ impl MediaRange {
             .collect()
     }
 
-    /// Whether `media_type`, the value of a `Content-Type`, is one of these types.
+    /// Returns true if `media_type`, the value of a `Content-Type`, is one of these types.
     pub fn contains(&self, media_type: &[u8]) -> bool {
         let end = media_type.iter().position(|byte| *byte == b';');
         let name = media_type.get(..end.unwrap_or(media_type.len()));

@@ -125,7 +125,7 @@ pub enum Expectation {
 }
 
 impl Expectation {
-    /// Whether it is about the answer to a live test alone.
+    /// Returns true if it is about the answer to a live test alone.
     #[must_use]
     pub fn needs_an_answer(&self) -> bool {
         match self {
@@ -157,7 +157,7 @@ impl Expectation {
 }
 
 impl Expectation {
-    /// Whether files of the machine decide on it.
+    /// Returns true if files of the machine decide on it.
     #[must_use]
     pub fn needs_files(&self) -> bool {
         matches!(self, Self::Certificate(_) | Self::CertificateDays(_))

@@ -13,7 +13,7 @@ pub struct ControlPlane {
     pub place: Place,
     /// Base URL of the control plane.
     pub url: Setting<String>,
-    /// Whether `url` may be `http` off loopback.
+    /// True if `url` may be `http` off loopback.
     pub allow_plain_http: Setting<bool>,
     /// The project to enrol in; needed until the node has an identity.
     pub project: Option<Setting<String>>,
@@ -48,7 +48,7 @@ pub struct Allow {
     pub acme_storages: Vec<Setting<NamedPath>>,
     /// Programs that publish records for ACME.
     pub dns_commands: Vec<Setting<NamedPath>>,
-    /// Whether targets may have loopback addresses.
+    /// True if targets may have loopback addresses.
     pub upstreams_on_loopback: Setting<bool>,
 }
 
@@ -62,7 +62,7 @@ pub struct NamedPath {
 }
 
 impl ControlPlane {
-    /// Whether both say the same, wherever they stand.
+    /// Returns true if both say the same, wherever they stand.
     #[must_use]
     pub fn says_the_same(&self, other: &Self) -> bool {
         let Self {
@@ -93,8 +93,8 @@ impl ControlPlane {
     }
 }
 
-/// Whether requests to the base URL cross a network without TLS: it is `http`, and its host neither `localhost` nor
-/// an address of loopback.
+/// Returns true if requests to the base URL cross a network without TLS: it is `http`, and its host
+/// neither `localhost` nor an address of loopback.
 #[must_use]
 pub fn is_plain_off_loopback(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("http://") else {

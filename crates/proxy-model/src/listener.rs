@@ -71,7 +71,7 @@ pub enum ListenerProtocol {
 }
 
 impl ListenerProtocol {
-    /// Whether connections are relayed, without requests.
+    /// Returns true if connections are relayed, without requests.
     #[must_use]
     pub const fn is_relayed(self) -> bool {
         match self {

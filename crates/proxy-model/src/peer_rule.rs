@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// Addresses that no upstream of a bundle may have, however they are found: written, or by DNS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerRule {
-    /// Whether loopback addresses are allowed.
+    /// True if loopback addresses are allowed.
     pub loopback: bool,
     /// Address of the admin interface; `None` without one.
     pub admin: Option<SocketAddr>,

@@ -97,7 +97,7 @@ pub struct RateLimit {
     pub burst: Setting<u32>,
     /// The key by which requests share a bucket.
     pub key: Setting<RateKey>,
-    /// Whether requests over the limit are counted and logged, but served.
+    /// True if requests over the limit are counted and logged, but served.
     pub observe_only: Setting<bool>,
     /// The server with buckets that several proxies share; `None` keeps them in this process.
     pub store: Option<Setting<StoreUrl>>,
@@ -198,7 +198,7 @@ impl HeaderEdits {
         }
     }
 
-    /// Whether a value depends on the request.
+    /// Returns true if a value depends on the request.
     pub fn has_values(&self) -> bool {
         let mut fields = self.set.iter().chain(&self.add);
         fields.any(|field| field.template.is_some())
@@ -259,7 +259,7 @@ impl HeaderEdits {
         self
     }
 
-    /// Whether there is no edit.
+    /// Returns true if there is no edit.
     pub fn is_empty(&self) -> bool {
         let Self { remove, set, add } = self;
         remove.is_empty() && set.is_empty() && add.is_empty()

@@ -41,7 +41,7 @@ pub fn redacted_parameter(condition: &QueryCondition) -> String {
     condition.to_string()
 }
 
-/// Whether values of header fields and parameters of this name, in lower case, are secret.
+/// Returns true if values of header fields and parameters of this name, in lower case, are secret.
 pub fn is_secret_name(name: &str) -> bool {
     SECRET_WORDS.iter().any(|part| name.contains(part))
 }

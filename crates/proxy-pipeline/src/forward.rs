@@ -418,8 +418,8 @@ pub(crate) fn upload(
     RequestBody::new(body, limits, times, timers.clone())
 }
 
-/// Whether the proxy may retry a request: it has no body and an idempotent method. [RFC 9110
-/// §9.2.2]
+/// Returns true if the proxy may retry a request: it has no body and an idempotent method. [RFC
+/// 9110 §9.2.2]
 fn may_repeat(method: &Method, has_body: bool) -> bool {
     !has_body && method.is_idempotent()
 }

@@ -38,7 +38,7 @@ impl AccessPlan {
         })
     }
 
-    /// Whether a client at `ip` may send requests.
+    /// Returns true if a client at `ip` may send requests.
     #[must_use]
     pub fn admits(&self, ip: IpAddr) -> bool {
         let Self { allow, deny } = self;

@@ -80,7 +80,7 @@ pub struct RouteAgents {
 pub struct EventSet(u8);
 
 impl EventSet {
-    /// Whether `event` is in the set.
+    /// Returns true if `event` is in the set.
     #[must_use]
     #[inline]
     pub const fn has(self, event: AgentEventKind) -> bool {

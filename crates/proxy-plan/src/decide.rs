@@ -366,8 +366,8 @@ impl<'a> NormalizedHead<'a> {
 }
 
 impl RoutePlan {
-    /// Whether the request needs credentials and has none. Preflight requests need none. [Fetch standard,
-    /// CORS protocol and credentials]
+    /// Returns true if the request needs credentials and has none. Preflight requests need none.
+    /// [Fetch standard, CORS protocol and credentials]
     fn lacks_credentials(&self, head: &RequestHead<'_>) -> bool {
         let has_none = self
             .credentials
@@ -376,7 +376,7 @@ impl RoutePlan {
         has_none && !self.is_preflight(head)
     }
 
-    /// Whether `cors` of the route answers the request as a preflight request.
+    /// Returns true if `cors` of the route answers the request as a preflight request.
     #[must_use]
     pub fn is_preflight(&self, head: &RequestHead<'_>) -> bool {
         let cors = self.cors.as_ref();
@@ -384,7 +384,7 @@ impl RoutePlan {
     }
 }
 
-/// Whether no server reads the path for the upstream as one that leaves its root.
+/// Returns true if no server reads the path for the upstream as one that leaves its root.
 #[inline]
 fn is_rewritable(route: &RoutePlan, head: &RequestHead<'_>) -> bool {
     route.rewrite.as_ref().is_none_or(|rewrite| {

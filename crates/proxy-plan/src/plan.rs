@@ -28,7 +28,7 @@ impl Plan {
         self.generation
     }
 
-    /// Whether `other` is the same configuration, perhaps with other addresses of names.
+    /// Returns true if `other` is the same configuration, perhaps with other addresses of names.
     #[must_use]
     pub fn is_same_configuration(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.routes, &other.routes)
@@ -52,7 +52,7 @@ impl Plan {
         &self.listeners
     }
 
-    /// Whether the connections of the listener with this index are encrypted.
+    /// Returns true if the connections of the listener with this index are encrypted.
     pub(crate) fn is_tls(&self, listener: usize) -> bool {
         let listener = self.model.listeners.get(listener);
         listener.is_some_and(|listener| listener.tls.is_some())

@@ -63,7 +63,7 @@ impl<K: Eq + Hash, T> StateRegistry<K, T> {
 }
 
 impl<K: Eq + Hash, T> StateTransaction<K, T> {
-    /// Whether the next plan has `identity`.
+    /// Returns true if the next plan has `identity`.
     #[must_use]
     pub fn contains(&self, identity: &K) -> bool {
         self.next.contains_key(identity)

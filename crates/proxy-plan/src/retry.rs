@@ -44,14 +44,14 @@ impl RetryPlan {
         }
     }
 
-    /// Whether a request is sent again after `cause`.
+    /// Returns true if a request is sent again after `cause`.
     #[inline]
     #[must_use]
     pub const fn is_on(&self, cause: RetryCause) -> bool {
         self.causes & bit(cause) != 0
     }
 
-    /// Whether some statuses of targets make a request be sent again.
+    /// Returns true if some statuses of targets make a request be sent again.
     #[must_use]
     pub const fn is_on_statuses(&self) -> bool {
         self.is_on(RetryCause::BadGateway)

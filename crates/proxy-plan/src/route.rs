@@ -44,9 +44,9 @@ pub struct RoutePlan {
     pub max_body_bytes: u64,
     /// The setting of that maximum.
     pub max_body_setting: &'static str,
-    /// Whether request bodies are read whole before the upstream is asked.
+    /// True if request bodies are read whole before the upstream is asked.
     pub buffer_requests: bool,
-    /// Whether response bodies are read whole before the client gets a byte.
+    /// True if response bodies are read whole before the client gets a byte.
     pub buffer_responses: bool,
     /// The most that is held of one body, in bytes.
     pub max_body_buffer_bytes: u64,
@@ -72,7 +72,7 @@ pub struct RoutePlan {
     pub agents: Option<Box<RouteAgents>>,
     /// Requests of pages of other origins; `None` leaves them to the upstream.
     pub cors: Option<Box<CorsPlan>>,
-    /// Whether edits of headers depend on the request.
+    /// True if edits of headers depend on the request.
     pub has_values: bool,
     /// Treatment of the fields of responses.
     pub response_fields: ResponseFields,
@@ -156,7 +156,7 @@ impl Service {
 }
 
 impl RoutePlan {
-    /// Whether the fields of responses pass the route as they come.
+    /// Returns true if the fields of responses pass the route as they come.
     #[inline]
     #[must_use]
     pub fn is_plain(&self) -> bool {

@@ -67,8 +67,8 @@ pub struct TargetPlan {
 }
 
 impl TargetPlan {
-    /// Whether the target is healthy and gets no new requests all the same: it is draining, or its weight
-    /// is 0.
+    /// Returns true if the target is healthy and gets no new requests all the same: it is draining,
+    /// or its weight is 0.
     pub(crate) fn is_kept_idle(&self) -> bool {
         let causes = self.state.causes();
         let weight = self.state.overridden_weight().unwrap_or(self.weight);

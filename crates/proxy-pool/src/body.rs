@@ -52,7 +52,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         }
     }
 
-    /// Whether all of it has been read.
+    /// Returns true if all of it has been read.
     #[inline]
     pub fn is_end_stream(&self) -> bool {
         match &self.0 {
@@ -97,7 +97,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         }
     }
 
-    /// Whether the next bytes can be moved into a pipe.
+    /// Returns true if the next bytes can be moved into a pipe.
     pub fn can_splice(&self) -> bool {
         match &self.0 {
             Kind::Http1(alone) => alone

@@ -70,7 +70,7 @@ impl<B> Connection<B> {
         }
     }
 
-    /// Whether the next request may be sent now.
+    /// Returns true if the next request may be sent now.
     #[inline]
     pub fn is_ready(&self) -> bool {
         let Talk {
@@ -82,7 +82,7 @@ impl<B> Connection<B> {
         !broken && incoming.is_reusable() && outgoing.is_done()
     }
 
-    /// Whether the last request was sent completely.
+    /// Returns true if the last request was sent completely.
     pub fn has_sent_all(&self) -> bool {
         self.talk.outgoing.is_done()
     }
@@ -92,7 +92,7 @@ impl<B> Connection<B> {
         self.talk.incoming.received()
     }
 
-    /// Whether the response has been read completely.
+    /// Returns true if the response has been read completely.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.talk.incoming.is_over()
@@ -102,7 +102,7 @@ impl<B> Connection<B> {
         self.talk.incoming.size_hint()
     }
 
-    /// Whether the target keeps this idle connection open. Frees the read buffer.
+    /// Returns true if the target keeps this idle connection open. Frees the read buffer.
     pub(crate) fn is_kept(&mut self, cx: &mut Context<'_>) -> bool {
         self.talk.incoming.rest();
         poll_hang_up(cx, &mut self.talk.transport).is_pending()
@@ -193,7 +193,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
         polled
     }
 
-    /// Whether the next bytes of the response can be moved into a pipe.
+    /// Returns true if the next bytes of the response can be moved into a pipe.
     pub(crate) fn can_splice(&self) -> bool {
         let talk = &*self.talk;
         matches!(talk.transport, UpstreamStream::Tcp(_)) && talk.incoming.can_splice()
@@ -264,7 +264,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Talk<B> {
         self.incoming.poll_splice(cx, &self.transport, (pipe, most))
     }
 
-    /// Whether the target has closed its reading side before it took a byte of the request.
+    /// Returns true if the target has closed its reading side before it took a byte of the request.
     fn is_unheard(&self) -> bool {
         self.outgoing.is_write_closed() && self.outgoing.sent() == 0
     }

@@ -56,12 +56,12 @@ impl IdleShare {
         }
     }
 
-    /// Whether it is a share of `limit`.
+    /// Returns true if it is a share of `limit`.
     pub(crate) fn is_of(&self, limit: &IdleLimit) -> bool {
         Arc::ptr_eq(&self.limit.0, &limit.0)
     }
 
-    /// Whether there are places for `idle` connections.
+    /// Returns true if there are places for `idle` connections.
     #[inline]
     pub(crate) fn covers(&mut self, idle: usize) -> bool {
         idle <= self.held as usize || self.grow(idle)

@@ -120,7 +120,7 @@ impl ConnectionLimit {
         self.serve();
     }
 
-    /// Whether requests are waiting.
+    /// Returns true if requests are waiting.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         // Either this load sees a request that begins to wait, or the request sees the permit

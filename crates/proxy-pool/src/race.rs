@@ -77,7 +77,7 @@ impl<F: Fn(u16) -> Option<Candidate>> Candidates<'_, F> {
         first.or_else(|| self.others.find_map(|position| candidate(*position)))
     }
 
-    /// Whether some may be left.
+    /// Returns true if some may be left.
     fn is_over(&self) -> bool {
         self.first.is_none() && self.others.len() == 0
     }

@@ -76,13 +76,13 @@ impl ResponseReader {
         self.received
     }
 
-    /// Whether the response is complete.
+    /// Returns true if the response is complete.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.body.as_ref().is_some_and(BodyDecoder::is_over)
     }
 
-    /// Whether another request may follow.
+    /// Returns true if another request may follow.
     #[inline]
     pub(crate) fn is_reusable(&self) -> bool {
         self.keeps && self.is_over() && self.unread.is_empty()
@@ -194,7 +194,7 @@ impl ResponseReader {
         }
     }
 
-    /// Whether the next bytes belong to a body with a known length.
+    /// Returns true if the next bytes belong to a body with a known length.
     pub(crate) fn can_splice(&self) -> bool {
         let left = self.body.as_ref().and_then(BodyDecoder::left);
         self.unread.is_empty() && left.is_some_and(|left| left > 0)
@@ -267,7 +267,7 @@ impl ResponseReader {
     }
 }
 
-/// Whether another head follows one with this status.
+/// Returns true if another head follows one with this status.
 fn is_interim(status: StatusCode) -> bool {
     status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }

@@ -23,7 +23,7 @@ pub enum UpstreamStream {
 }
 
 impl UpstreamStream {
-    /// Whether HTTP/2 may be used: without TLS by configuration, with TLS by ALPN.
+    /// Returns true if HTTP/2 may be used: without TLS by configuration, with TLS by ALPN.
     #[must_use]
     pub fn speaks_http2(&self) -> bool {
         match self {

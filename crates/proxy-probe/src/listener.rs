@@ -43,7 +43,7 @@ pub struct ListenerRequest {
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     /// HTTP/2 rather than HTTP/1.1.
     pub http2: bool,
-    /// Whether the connection begins with a PROXY protocol header.
+    /// True if the connection begins with a PROXY protocol header.
     pub proxy_header: bool,
     /// The request: with an absolute URI by HTTP/2, with a path and `Host` by HTTP/1.1.
     pub request: Request<Full<Bytes>>,

@@ -22,7 +22,7 @@ impl Peers {
         }
     }
 
-    /// Whether no target takes requests.
+    /// Returns true if no target takes requests.
     pub(crate) fn are_down(&self) -> bool {
         !self
             .states

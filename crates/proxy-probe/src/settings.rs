@@ -17,12 +17,12 @@ pub struct ProbeSettings {
     pub authority: Arc<str>,
     /// TLS towards the target, and the name its certificate must carry; none is plaintext.
     pub tls: Option<(Arc<ClientTls>, ServerName<'static>)>,
-    /// Whether the target speaks HTTP/2.
+    /// True if the target speaks HTTP/2.
     pub http2: bool,
 }
 
 impl ProbeSettings {
-    /// Whether a check under `other` settings asks the same, equally often.
+    /// Returns true if a check under `other` settings asks the same, equally often.
     #[must_use]
     pub fn sends_the_same(&self, other: &Self) -> bool {
         let Self {

@@ -63,7 +63,7 @@ impl SharedBuckets {
         }
     }
 
-    /// Whether the server answered last.
+    /// Returns true if the server answered last.
     pub fn is_up(&self) -> bool {
         self.status.is_up.load(Ordering::Relaxed)
     }

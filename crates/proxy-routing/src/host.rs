@@ -92,7 +92,8 @@ pub fn normal_host(text: &str) -> Result<Host<'_>, HostError> {
     Ok(Host { name, port })
 }
 
-/// Whether `text` is a registered name in normal form, without a port: one pass over most hosts.
+/// Returns true if `text` is a registered name in normal form, without a port: one pass over most
+/// hosts.
 #[inline]
 fn is_normal_name(text: &str) -> bool {
     let (mut before, mut odd) = (DOT, 0);

@@ -35,7 +35,7 @@ impl HostPattern {
         Ok(Self { kind })
     }
 
-    /// Whether `host`, in the form of [`normal_host`], matches.
+    /// Returns true if `host`, in the form of [`normal_host`], matches.
     #[must_use]
     pub fn matches(&self, host: &str) -> bool {
         match &self.kind {
@@ -44,7 +44,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether every host that matches `other` matches this pattern too.
+    /// Returns true if every host that matches `other` matches this pattern too.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
             (_, HostKind::Exact(name)) => self.matches(name),

@@ -71,7 +71,8 @@ impl PathPattern {
         Ok(Self { kind })
     }
 
-    /// Whether `path`, in the form of [`canonical_path`](crate::path::canonical_path), matches.
+    /// Returns true if `path`, in the form of [`canonical_path`](crate::path::canonical_path),
+    /// matches.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         match &self.kind {
@@ -119,7 +120,7 @@ impl PathPattern {
         }
     }
 
-    /// Whether every path that matches `other` certainly matches this pattern too.
+    /// Returns true if every path that matches `other` certainly matches this pattern too.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
             (_, PathKind::Exact(text)) => self.matches(text),
@@ -129,7 +130,7 @@ impl PathPattern {
         }
     }
 
-    /// Whether every path matches: `path-prefix "/"`. The `*` of `OPTIONS *` is not a path.
+    /// Returns true if every path matches: `path-prefix "/"`. The `*` of `OPTIONS *` is not a path.
     pub(crate) fn covers_all(&self) -> bool {
         matches!(&self.kind, PathKind::Prefix(text) if **text == *"/")
     }

@@ -58,7 +58,7 @@ impl Rule {
         }
     }
 
-    /// Whether the rule has no conditions other than on host and path.
+    /// Returns true if the rule has no conditions other than on host and path.
     pub(crate) fn is_bare(&self) -> bool {
         self.listeners.is_empty()
             && self.headers.is_empty()
@@ -106,7 +106,7 @@ impl Rule {
         narrow(self.single_conditions() + self.headers.len() + self.query_params.len())
     }
 
-    /// Whether listeners are a written condition.
+    /// Returns true if listeners are a written condition.
     pub(crate) fn names_listeners(&self) -> bool {
         !self.listeners.is_empty() && !self.has_implied_listeners
     }

@@ -213,7 +213,7 @@ mod tests {
     use tokio::runtime::Builder;
     use tokio::time::timeout;
 
-    /// Whether the end of `serving` counts as a loss of the interface.
+    /// Returns true if the end of `serving` counts as a loss of the interface.
     fn is_lost(serving: impl Future<Output = ()> + Send + 'static) -> bool {
         let runtime = Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {

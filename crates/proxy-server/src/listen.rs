@@ -111,8 +111,8 @@ impl Bound {
         })
     }
 
-    /// Whether clients can find it: the file of a Unix socket may have been removed by another
-    /// process.
+    /// Returns true if clients can find it: the file of a Unix socket may have been removed by
+    /// another process.
     pub(crate) fn is_there(&self) -> bool {
         self.file.as_ref().is_none_or(|file| file.is_there())
     }
@@ -154,7 +154,7 @@ impl Bound {
             .collect()
     }
 
-    /// Whether any of the sockets listens.
+    /// Returns true if any of the sockets listens.
     pub(crate) fn listens(&self) -> bool {
         let mut sockets = self.sockets.iter();
         sockets.any(|socket| socket.is_listener().unwrap_or_default())

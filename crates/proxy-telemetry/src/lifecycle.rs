@@ -130,7 +130,7 @@ impl Lifecycle {
         self.key_sets.retain(is_kept);
     }
 
-    /// Whether the process is draining.
+    /// Returns true if the process is draining.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }

@@ -235,7 +235,7 @@ impl Registry {
 }
 
 impl State {
-    /// Whether a slot for one more name is available, evicting unused names if necessary.
+    /// Returns true if a slot for one more name is available, evicting unused names if necessary.
     fn has_place(&mut self, max: usize) -> bool {
         if self.names() >= max && self.refused >= self.next_sweep {
             self.routes.evict();

@@ -19,7 +19,7 @@ impl Gate {
         self.0.push(());
     }
 
-    /// Whether the gate is open.
+    /// Returns true if the gate is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !self.0.is_empty()

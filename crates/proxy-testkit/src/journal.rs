@@ -68,7 +68,7 @@ impl<T> Journal<T> {
         self.state().entries.len()
     }
 
-    /// Whether there are no entries yet.
+    /// Returns true if there are no entries yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -148,7 +148,7 @@ impl Certificate {
         &self.leaf
     }
 
-    /// Whether the key can sign with one of these schemes.
+    /// Returns true if the key can sign with one of these schemes.
     pub(crate) fn signs_with(&self, schemes: &[SignatureScheme]) -> bool {
         self.key.key.choose_scheme(schemes).is_some()
     }

@@ -64,7 +64,7 @@ impl ChallengeCertificates {
     }
 }
 
-/// Whether the client is an authority that validates a host: it offers the protocol alone.
+/// Returns true if the client is an authority that validates a host: it offers the protocol alone.
 pub(crate) fn is_validation(hello: &ClientHello<'_>) -> bool {
     let Some(mut offered) = hello.alpn() else {
         return false;

@@ -119,7 +119,7 @@ impl Stamp {
         })
     }
 
-    /// Whether any later write is certain to change the metadata.
+    /// Returns true if any later write is certain to change the metadata.
     pub(crate) fn is_settled(self, now: SystemTime) -> bool {
         now.duration_since(self.modified)
             .is_ok_and(|age| CLOCK_GRAIN < age)

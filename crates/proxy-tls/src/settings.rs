@@ -66,7 +66,7 @@ pub struct CertificateSource {
 }
 
 impl CertificateSource {
-    /// Whether these faults only say that a certificate is still to be obtained.
+    /// Returns true if these faults only say that a certificate is still to be obtained.
     pub(crate) fn is_awaited(&self, faults: &[TlsError]) -> bool {
         let is_missing = |fault: &TlsError| matches!(fault, TlsError::Missing { .. });
         self.is_obtained && faults.iter().all(is_missing)

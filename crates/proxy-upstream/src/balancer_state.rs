@@ -13,7 +13,7 @@ pub trait BalancerState {
     /// The target's weight, 1 to 10 000.
     fn weight(&self, target: u16) -> u32;
 
-    /// Whether all ready targets have the same weight.
+    /// Returns true if all ready targets have the same weight.
     fn has_equal_weights(&self) -> bool;
 
     /// The target's share of its weight in thousandths, 1 to 1000: less than the whole during slow

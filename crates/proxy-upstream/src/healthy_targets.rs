@@ -60,7 +60,7 @@ impl HealthyTargets {
         weight.map_or(1, |weight| (*weight).max(1))
     }
 
-    /// Whether all listed targets have the same weight.
+    /// Returns true if all listed targets have the same weight.
     #[inline]
     #[must_use]
     pub const fn has_equal_weights(&self) -> bool {

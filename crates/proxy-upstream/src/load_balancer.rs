@@ -100,7 +100,7 @@ impl LoadBalancer {
         )
     }
 
-    /// Whether the choice looks at [`BalancingRequest::random`], apart from slow starts.
+    /// Returns true if the choice looks at [`BalancingRequest::random`], apart from slow starts.
     #[must_use]
     pub const fn reads_random(self) -> bool {
         matches!(self, Self::RandomTwo | Self::PeakEwma)

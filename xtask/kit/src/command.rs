@@ -31,7 +31,7 @@ pub fn read(command: &mut Command) -> Result<String, TaskError> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether a command starts and succeeds; its output is dropped.
+/// Returns true if a command starts and succeeds; its output is dropped.
 pub fn works(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())

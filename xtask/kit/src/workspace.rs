@@ -39,7 +39,7 @@ impl Workspace {
         &self.root
     }
 
-    /// Whether a missing tool is a failure (`CI=true`) or a skip.
+    /// Returns true if a missing tool is a failure (`CI=true`) or a skip.
     pub fn is_ci(&self) -> bool {
         self.ci
     }

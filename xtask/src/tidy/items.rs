@@ -50,7 +50,7 @@ pub(super) fn text(file: &File, source: &Source, item: &Item) -> String {
         .join("\n")
 }
 
-/// Whether `word` occurs in the text as a whole name; a hyphen counts as part of a name.
+/// Returns true if `word` occurs in the text as a whole name; a hyphen counts as part of a name.
 pub(super) fn has_word(text: &str, word: &str) -> bool {
     let in_name =
         |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));

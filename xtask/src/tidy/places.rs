@@ -128,7 +128,7 @@ fn begins_with_number(line: &str) -> bool {
             .is_some_and(|rest| rest.starts_with(". "))
 }
 
-/// Whether a line is a row of a table, other than its heading and the line below it.
+/// Returns true if a line is a row of a table, other than its heading and the line below it.
 fn is_table_row(line: &str) -> bool {
     line.starts_with("| ") && !line.starts_with("| task")
 }

@@ -25,7 +25,7 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     faults
 }
 
-/// Whether ` { … .. }` follows. In a struct expression a value follows the dots.
+/// Returns true if ` { … .. }` follows. In a struct expression a value follows the dots.
 fn leaves_fields_out(after: &str) -> bool {
     let Some(fields) = after.trim_start().strip_prefix('{') else {
         return false;

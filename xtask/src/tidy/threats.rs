@@ -108,7 +108,7 @@ fn is_proof(tree: &Tree, folder: &str, name: &str) -> bool {
     has_tests || (source.is_some() && test.is_none() && is_gone_through(tree, path))
 }
 
-/// Whether a file in the same folder has tests and uses the module of this one.
+/// Returns true if a file in the same folder has tests and uses the module of this one.
 fn is_gone_through(tree: &Tree, path: &str) -> bool {
     let Some((folder, module)) = path.rsplit_once('/') else {
         return false;

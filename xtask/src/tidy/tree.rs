@@ -85,7 +85,7 @@ impl File {
         }
     }
 
-    /// Whether the whole file is test code.
+    /// Returns true if the whole file is test code.
     pub(super) fn is_test(&self) -> bool {
         self.path.starts_with("tests/") || self.path.contains("/tests/")
     }

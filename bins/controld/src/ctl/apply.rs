@@ -259,7 +259,7 @@ fn print_line(text: &str) -> Result<(), CtlError> {
     print(text).map_err(|error| CtlError::failed("standard output", error))
 }
 
-/// Whether all that the file says is so: fields that it leaves out have their defaults.
+/// Returns true if all that the file says is so: fields that it leaves out have their defaults.
 fn is_within(wanted: &Value, found: &Value) -> bool {
     match (wanted, found) {
         (Value::Object(wanted), Value::Object(found)) => wanted.iter().all(|(name, value)| {

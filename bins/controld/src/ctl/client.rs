@@ -43,7 +43,7 @@ pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) body: Option<(String, Bytes)>,
     pub(crate) if_match: Option<String>,
-    /// Whether a repetition does no harm, and needs no `Idempotency-Key`.
+    /// True if a repetition does no harm, and needs no `Idempotency-Key`.
     pub(crate) changes_nothing: bool,
 }
 
@@ -214,7 +214,7 @@ impl Client {
     }
 }
 
-/// Whether a host of a URL is this machine, by an address or by the name `localhost`.
+/// Returns true if a host of a URL is this machine, by an address or by the name `localhost`.
 fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.parse::<IpAddr>().map_or_else(

@@ -75,8 +75,8 @@ pub(crate) fn operations(document: &Value, routes: &[Route]) -> Vec<Operation> {
         .collect()
 }
 
-/// Whether an operation is for clients with an API key. Nodes have no use for a command line, and a command line has
-/// no session.
+/// Returns true if an operation is for clients with an API key. Nodes have no use for a command
+/// line, and a command line has no session.
 pub(crate) fn is_of_clients(route: &Route) -> bool {
     match route.access {
         Access::Enrolment
@@ -126,7 +126,7 @@ impl Operation {
         })
     }
 
-    /// Whether its answers come in pages.
+    /// Returns true if its answers come in pages.
     pub(crate) fn is_paged(&self) -> bool {
         self.query.iter().any(|field| field.name == "cursor")
     }

@@ -21,7 +21,7 @@ pub(crate) struct Settings {
     pub(crate) key: Option<String>,
     /// Roots to trust instead of the platform's.
     pub(crate) ca_file: Option<PathBuf>,
-    /// Whether the key may be sent without TLS off loopback.
+    /// True if the key may be sent without TLS off loopback.
     pub(crate) allow_plain_http: bool,
 }
 

@@ -51,7 +51,7 @@ impl Phase {
         }
     }
 
-    /// Whether the target has the request already.
+    /// Returns true if the target has the request already.
     pub(crate) fn is_response(self) -> bool {
         matches!(self, Self::ResponseHeaders | Self::ResponseBody)
     }

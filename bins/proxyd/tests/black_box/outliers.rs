@@ -28,7 +28,7 @@ fn config(upstreams: &[&Upstream], detection: &str) -> Config {
         .top("admin { address \"127.0.0.1:0\" }")
 }
 
-/// Whether the second target of the upstream is ejected.
+/// Returns true if the second target of the upstream is ejected.
 fn is_ejected(proxyd: &Proxyd) -> bool {
     let document = admin(proxyd, "/admin/upstreams");
     let causes = &document["upstreams"]["u"]["targets"][1]["causes"];

@@ -370,7 +370,7 @@ fn a_client_that_connects_again_at_once_while_a_drain_begins_is_never_reset() {
     }
 }
 
-/// Whether a connection is taken at `address` and reset before a request on it is answered.
+/// Returns true if a connection is taken at `address` and reset before a request on it is answered.
 fn is_reset(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(address) else {
         return false;

@@ -33,7 +33,7 @@ pub(crate) struct Attack {
     pub(crate) at_once: u32,
     /// Number of rounds that one connection sends; then it waits for the proxy's reaction.
     pub(crate) most: u32,
-    /// Whether the proxy's output is read.
+    /// True if the proxy's output is read.
     pub(crate) reads: bool,
     pub(crate) end: End,
 }

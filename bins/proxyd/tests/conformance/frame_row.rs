@@ -6,7 +6,7 @@ use crate::got::Got;
 /// The frames of one connection.
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// Whether a preface is sent before `bytes`.
+    /// True if a preface is sent before `bytes`.
     pub(crate) begun: bool,
     pub(crate) bytes: Vec<u8>,
     /// The stream under test.
@@ -117,7 +117,8 @@ impl Seen {
         self
     }
 
-    /// Whether `got` is the expected request. Parts that HTTP/2 cannot represent are not compared.
+    /// Checks that `got` is the expected request. Parts that HTTP/2 cannot represent are not
+    /// compared.
     pub(crate) fn check(&self, got: &Got) -> Result<(), String> {
         let line = (got.method.as_str(), got.target.as_str());
         let has_place = |name: &str| !got.http2 || !ONLY_HTTP1.contains(&name);

@@ -132,7 +132,7 @@ impl Want {
         }
     }
 
-    /// Whether the upstream got the expected requests.
+    /// Checks that the upstream got the expected requests.
     fn compare(&self, seen: &[Got]) -> Result<(), String> {
         if seen.len() != self.requests() {
             let texts: Vec<_> = seen.iter().map(|got| &got.text).collect();

@@ -71,7 +71,7 @@ impl TlsService {
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
 
-    /// Whether a new connection is served this certificate.
+    /// Returns true if a new connection is served this certificate.
     fn shows(&self, made: &CertifiedKey<KeyPair>) -> bool {
         let shown = Command::new("openssl")
             .args(["s_client", "-servername", HOST, "-connect"])

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 pub(crate) struct SessionView {
     id: SessionId,
     method: SignInMethod,
-    /// Whether the request itself came by it.
+    /// True if the request itself came by it.
     is_own: bool,
     /// The browser's name, shortened.
     browser: String,

@@ -26,7 +26,7 @@ pub(crate) enum IdentityView {
         id: UserId,
         email: String,
         name: String,
-        /// Whether the user administers the whole installation.
+        /// True if the user administers the whole installation.
         instance_admin: bool,
         memberships: Vec<MembershipView>,
     },

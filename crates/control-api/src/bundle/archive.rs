@@ -27,7 +27,7 @@ const CYCLONE_DX: HeaderValue = HeaderValue::from_static("application/vnd.cyclon
 /// Result of verifying the stored bytes and the signature.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct VerificationView {
-    /// Whether nothing is wrong.
+    /// True if nothing is wrong.
     valid: bool,
     /// SHA-256 of the archive in Base64-URL.
     digest: String,
@@ -46,9 +46,9 @@ pub(crate) struct VerificationView {
     signature: String,
     #[schema(value_type = String, format = DateTime)]
     signed_at: Timestamp,
-    /// Whether the stored bytes have the digest.
+    /// True if the stored bytes have the digest.
     digest_matches: bool,
-    /// Whether the signature is of the digest, by that key.
+    /// True if the signature is of the digest, by that key.
     signature_matches: bool,
     /// Why the archive cannot be unpacked; absent if every file is as its manifest says.
     fault: Option<String>,

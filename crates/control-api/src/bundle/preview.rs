@@ -43,9 +43,9 @@ pub(crate) struct PreviewView {
     other_nodes: i64,
     /// Nodes without an order.
     unordered_nodes: i64,
-    /// Whether the project's policy wants another person's approval.
+    /// True if the project's policy wants another person's approval.
     needs_approval: bool,
-    /// Whether the project's policy refuses a bundle with these warnings.
+    /// True if the project's policy refuses a bundle with these warnings.
     refused: bool,
     /// The end of the freeze, if the project's policy allows no change now.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -60,7 +60,7 @@ pub(crate) struct PreviewComparisonView {
     name: String,
     /// Its nodes.
     nodes: i64,
-    /// Whether its archive has the same bytes.
+    /// True if its archive has the same bytes.
     same: bool,
     /// Absent if the checks of this version refuse the bundle, or its archive cannot be read.
     diff: Option<DiffView>,

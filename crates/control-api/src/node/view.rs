@@ -28,7 +28,7 @@ pub(crate) struct NodeView {
     cpu_percent: Option<f64>,
     /// The version of the proxy.
     version: Option<String>,
-    /// Whether a second key waits for its first use.
+    /// True if a second key waits for its first use.
     key_rotation_pending: bool,
     /// Since when two running processes take turns as this node, which refuses neither: a data folder was
     /// copied. Absent otherwise, and 15 minutes after one of them is gone.

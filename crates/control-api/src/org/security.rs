@@ -15,8 +15,8 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SecurityView {
-    /// Whether sessions need a second factor. Sessions of the organization's own identity provider need none, for
-    /// the provider asks for it.
+    /// True if sessions need a second factor. Sessions of the organization's own identity provider
+    /// need none, for the provider asks for it.
     second_factor: bool,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct WebhookView {
     url: String,
     /// Events that it receives.
     events: Vec<WebhookEvent>,
-    /// Whether events are queued and sent.
+    /// True if events are queued and sent.
     enabled: bool,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -57,7 +57,8 @@ pub(crate) struct WebhookRequest {
     /// Events that it receives, at least one.
     #[schema(min_items = 1)]
     events: Vec<WebhookEvent>,
-    /// Whether events are queued and sent; absent: true. The queue of a webhook that is not enabled waits.
+    /// True if events are queued and sent; absent: true. The queue of a webhook that is not enabled
+    /// waits.
     #[serde(default = "yes")]
     enabled: bool,
 }

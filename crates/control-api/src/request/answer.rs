@@ -123,7 +123,7 @@ impl Seen {
         }
     }
 
-    /// Whether the caller has this version of the resource already (`If-None-Match`).
+    /// Returns true if the caller has this version of the resource already (`If-None-Match`).
     fn is_newest(&self, response: &Response) -> bool {
         let tag = response.headers().get(header::ETAG);
         let (Some(known), Some(tag)) = (&self.known_tags, tag) else {

@@ -74,7 +74,7 @@ impl BodyLimit {
     }
 }
 
-/// Whether a body of up to `max_bytes`, or of any length, needs a place.
+/// Returns true if a body of up to `max_bytes`, or of any length, needs a place.
 pub(crate) fn is_large(max_bytes: Option<u64>) -> bool {
     max_bytes.is_none_or(|bytes| (MAX_SMALL_BYTES as u64) < bytes)
 }

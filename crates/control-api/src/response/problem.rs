@@ -22,7 +22,7 @@ pub(crate) struct Problem {
     message: String,
     retry_after: Option<u64>,
     details: Vec<ErrorDetail>,
-    /// Whether another request changed the resource first.
+    /// True if another request changed the resource first.
     is_stale: bool,
     /// For the log only.
     cause: Option<String>,

@@ -59,7 +59,8 @@ pub(crate) struct RolloutView {
     gate: Option<GateSettings>,
     /// A further condition on figures of a Prometheus server.
     prometheus: Option<PrometheusCondition>,
-    /// Whether a second person must approve, as it was planned or as the policy said when it started.
+    /// True if a second person must approve, as it was planned or as the policy said when it
+    /// started.
     needs_approval: bool,
     /// Reaction to a batch that does not pass.
     on_failure: OnFailure,

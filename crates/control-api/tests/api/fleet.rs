@@ -20,7 +20,7 @@ pub(crate) struct SimulatedNode {
     /// Counted since the active bundle came into force.
     pub(crate) traffic: Value,
     pub(crate) cpu_percent: f64,
-    /// Whether the files of its bundle were edited.
+    /// True if the files of its bundle were edited.
     pub(crate) altered: bool,
 }
 

@@ -88,7 +88,7 @@ async fn caller(world: &World, route: &Route) -> Credential {
     right.pop().unwrap_or(Credential::None)
 }
 
-/// Whether the description gives the operation a body.
+/// Returns true if the description gives the operation a body.
 fn takes_body(document: &Value, route: &Route) -> bool {
     let method = route.method.as_str().to_lowercase();
     let path = format!("/api/v1{}", route.path);

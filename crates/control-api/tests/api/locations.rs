@@ -6,7 +6,7 @@ use axum::http::{Method, StatusCode};
 use control_api::{ROUTES, Route, description};
 use control_domain::Tenant;
 
-/// Whether `path` has the form of `template`; its parts in braces stand for identifiers.
+/// Returns true if `path` has the form of `template`; its parts in braces stand for identifiers.
 fn fits(path: &str, template: &str) -> bool {
     let (parts, places): (Vec<_>, Vec<_>) =
         (path.split('/').collect(), template.split('/').collect());

@@ -128,7 +128,7 @@ impl Model {
         newest.map(|(bundle, _)| bundle.as_str())
     }
 
-    /// Whether the node has to leave the bundle that it runs or is ordered to run.
+    /// Returns true if the node has to leave the bundle that it runs or is ordered to run.
     fn is_leaving(&self) -> bool {
         let is_revoked = |bundle: &String| self.revoked.contains(bundle);
         self.ordered.as_ref().is_some_and(is_revoked)

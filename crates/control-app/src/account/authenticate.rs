@@ -88,7 +88,7 @@ impl App {
         found
     }
 
-    /// Whether this replica has seen the credential accepted.
+    /// Returns true if this replica has seen the credential accepted.
     pub fn is_known(&self, presented: Presented<'_>) -> bool {
         let hash = presented.secret().hash();
         self.known_credentials.get(&hash).is_some()

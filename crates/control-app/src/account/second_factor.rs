@@ -165,7 +165,7 @@ impl App {
         Ok(codes)
     }
 
-    /// Whether the code is right, and was not used before at any replica; it is used up.
+    /// Returns true if the code is right, and was not used before at any replica; it is used up.
     pub(crate) async fn use_code(
         &self,
         tx: &mut Transaction,

@@ -28,7 +28,7 @@ pub struct NewSession {
 pub struct SessionInfo {
     /// The session.
     pub session: Session,
-    /// Whether the request itself came by it.
+    /// True if the request itself came by it.
     pub is_own: bool,
 }
 

@@ -193,7 +193,7 @@ impl App {
         Ok(secret)
     }
 
-    /// Whether the password matches the hash; waits for a permit.
+    /// Returns true if the password matches the hash; waits for a permit.
     pub(crate) async fn compare(
         &self,
         owner: PasswordOwner,

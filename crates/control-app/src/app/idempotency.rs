@@ -25,7 +25,7 @@ impl App {
         Ok((id, reservation))
     }
 
-    /// Whether the resource of a stored answer was deleted since.
+    /// Returns true if the resource of a stored answer was deleted since.
     ///
     /// # Errors
     ///

@@ -17,7 +17,8 @@ pub struct NamedTenant {
 }
 
 impl App {
-    /// Whether the actor's credential suffices for `access`, before a handler loads the resource.
+    /// Checks that the actor's credential suffices for `access`, before a handler loads the
+    /// resource.
     ///
     /// # Errors
     ///
@@ -43,8 +44,8 @@ impl App {
         Err(if is_seen { refusal } else { Refusal::NotFound }.into())
     }
 
-    /// Whether the actor may still do `access` where a request belongs that was carried out before: to `noted`, or else to
-    /// the tenant that its path names.
+    /// Checks that the actor may still do `access` where a request belongs that was carried out
+    /// before: to `noted`, or else to the tenant that its path names.
     ///
     /// # Errors
     ///

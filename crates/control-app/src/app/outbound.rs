@@ -177,7 +177,7 @@ impl Outbound {
     }
 }
 
-/// Whether the installation's settings forbid the address in the URL, or its lack of TLS.
+/// Returns true if the installation's settings forbid the address in the URL, or its lack of TLS.
 pub(crate) fn is_refused(url: &WebUrl, addresses: PrivateAddresses) -> bool {
     match addresses {
         PrivateAddresses::Allowed => false,
@@ -204,8 +204,8 @@ fn reason(error: &reqwest::Error) -> OutboundError {
     }
 }
 
-/// Whether an error is one of a handshake. The client wraps it in errors of another kind, which do not name it as their
-/// source.
+/// Returns true if an error is one of a handshake. The client wraps it in errors of another kind,
+/// which do not name it as their source.
 fn is_handshake(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|it| it.downcast_ref());
     error.kind() == io::ErrorKind::InvalidData || inner.is_some_and(is_handshake)
@@ -240,8 +240,8 @@ impl Resolve for CheckingResolver {
     }
 }
 
-/// Whether an address is anything but a public one: loopback, private, shared, link-local, documentation, multicast,
-/// reserved, or an IPv6 form around such an IPv4 address (RFC 6890).
+/// Returns true if an address is anything but a public one: loopback, private, shared, link-local,
+/// documentation, multicast, reserved, or an IPv6 form around such an IPv4 address (RFC 6890).
 fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_private_v4(address),

@@ -25,7 +25,7 @@ const MAX_BUCKETS: usize = 100_000;
 /// Whether a request may pass, and what its bucket holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// Whether it may pass.
+    /// True if it may pass.
     pub admitted: bool,
     /// Tokens of a full bucket.
     pub limit: i64,
@@ -88,7 +88,7 @@ impl RateLimiter {
         Ok(held.allowance(true, rate, now))
     }
 
-    /// Whether the bucket is known to be empty; takes nothing and asks no database.
+    /// Returns true if the bucket is known to be empty; takes nothing and asks no database.
     pub(crate) fn is_empty(&self, name: &str, rate: Rate, now: Timestamp) -> bool {
         let held = self.0.get(name);
         held.is_some_and(|held| held.is_empty(rate, now.as_microsecond()))
@@ -118,7 +118,8 @@ impl Held {
         is_empty.then(|| self.allowance(false, rate, now))
     }
 
-    /// Whether the next token is still to come. A longer wait than for one token is of a clock that was ahead.
+    /// Returns true if the next token is still to come. A longer wait than for one token is of a
+    /// clock that was ahead.
     fn is_empty(&self, rate: Rate, micros: i64) -> bool {
         let wait = self.empty_until.load(Ordering::Relaxed) - micros;
         (1..=rate.max_wait_micros()).contains(&wait)

@@ -106,7 +106,7 @@ impl Approval {
     }
 }
 
-/// Whether the project's policy lets nodes be ordered the bundle now; approval apart.
+/// Checks that the project's policy lets nodes be ordered the bundle now; approval apart.
 ///
 /// # Errors
 ///

@@ -37,9 +37,9 @@ pub struct Verification {
     pub signature: BundleSignature,
     /// The key that signed: one that was deactivated proves nothing from then on.
     pub signing_key: SigningKey,
-    /// Whether the stored bytes have the digest.
+    /// True if the stored bytes have the digest.
     pub digest_matches: bool,
-    /// Whether the signature is of the digest, by that key.
+    /// True if the signature is of the digest, by that key.
     pub signature_matches: bool,
     /// Error of unpacking; none if every file matches the manifest.
     pub fault: Option<String>,
@@ -52,8 +52,8 @@ impl fmt::Debug for Archive {
 }
 
 impl Verification {
-    /// Whether nothing was found to be wrong. A signature by a deactivated key proves nothing: the key may have
-    /// leaked.
+    /// Returns true if nothing was found to be wrong. A signature by a deactivated key proves
+    /// nothing: the key may have leaked.
     pub fn is_valid(&self) -> bool {
         let is_trusted = self.signing_key.deactivated_at.is_none();
         is_trusted && self.digest_matches && self.signature_matches && self.fault.is_none()

@@ -31,9 +31,9 @@ pub struct Preview {
     pub other_nodes: i64,
     /// Nodes without an order.
     pub unordered_nodes: i64,
-    /// Whether the project's policy wants another person's approval.
+    /// True if the project's policy wants another person's approval.
     pub needs_approval: bool,
-    /// Whether the policy refuses a bundle with these warnings.
+    /// True if the policy refuses a bundle with these warnings.
     pub is_refused: bool,
     /// The end of the freeze, if the policy allows no change now.
     pub frozen_until: Option<Timestamp>,
@@ -48,7 +48,7 @@ pub struct PreviewComparison {
     pub name: String,
     /// The number of its nodes.
     pub nodes: i64,
-    /// Whether its archive has the same bytes.
+    /// True if its archive has the same bytes.
     pub is_same: bool,
     /// The difference; `None` if the checks of this version refuse the bundle, or its archive cannot be read.
     pub comparison: Option<Comparison>,

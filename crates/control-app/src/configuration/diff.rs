@@ -154,7 +154,8 @@ pub(crate) fn compare(before: (&Model, &Files), after: (&Model, &Files)) -> Comp
     }
 }
 
-/// Whether a change may hurt clients: whether the comparison, which `proxyd diff` shows too, names a risk.
+/// Returns true if a change may hurt clients: whether the comparison, which `proxyd diff` shows
+/// too, names a risk.
 pub(crate) fn is_risky(before: (&Model, &Files), after: (&Model, &Files)) -> bool {
     !compare(before, after).risks.is_empty()
 }

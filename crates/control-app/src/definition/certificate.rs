@@ -167,7 +167,7 @@ impl App {
         Ok(found)
     }
 
-    /// Whether a bundle of the node names the certificate. Bundles without such a note are
+    /// Checks that a bundle of the node names the certificate. Bundles without such a note are
     /// looked into first.
     async fn require_named(&self, node: NodeId, id: CertificateId) -> Result<(), Error> {
         let mut tx = self.store.read().await?;

@@ -20,9 +20,9 @@ pub struct InstallationStatus {
     pub database_bytes: i64,
     /// Bytes of the archives of all bundles.
     pub archive_bytes: i64,
-    /// Whether the database took the last writes of this replica.
+    /// True if the database took the last writes of this replica.
     pub is_writable: bool,
-    /// Whether this replica's clock is near enough to the database's.
+    /// True if this replica's clock is near enough to the database's.
     pub is_clock_right: bool,
     /// The database's clock minus this replica's; `None` on SQLite, which has no clock of its own.
     pub clock_offset: Option<SignedDuration>,

@@ -42,7 +42,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether it is a request to the control plane.
+    /// Returns true if it is a request to the control plane.
     pub(crate) fn is_request(&self) -> bool {
         match self {
             Self::Enrol

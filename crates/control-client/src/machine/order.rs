@@ -43,7 +43,8 @@ impl Machine {
         Some(Action::Fetch(good))
     }
 
-    /// Whether the order was answered already, and what it orders is in force if it was accepted.
+    /// Returns true if the order was answered already, and what it orders is in force if it was
+    /// accepted.
     fn is_done(&self, order: &Order) -> bool {
         let Some(answer) = &self.state.answer else {
             return false;

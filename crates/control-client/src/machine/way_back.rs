@@ -28,7 +28,7 @@ impl Machine {
         self.trial.as_ref().map(|trial| trial.order.counter)
     }
 
-    /// Whether an order is tried out if it is put in force now.
+    /// Returns true if an order is tried out if it is put in force now.
     pub(super) fn is_tried_out(&self, order: &Order) -> bool {
         self.assigned_trial.is_some() && self.state.last_good.as_ref() != Some(order)
     }

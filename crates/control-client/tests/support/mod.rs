@@ -118,7 +118,7 @@ impl Sample {
         opened.expect("a good bundle")
     }
 
-    /// Whether one of the two keys signed it for this node.
+    /// Returns true if one of the two keys signed it for this node.
     pub(crate) fn is_genuine(&self, order: &Order) -> bool {
         let text = order.signed_text();
         let by = |pair: &SigningPair| {

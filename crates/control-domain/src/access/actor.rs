@@ -33,7 +33,7 @@ pub enum Actor {
         id: UserId,
         /// The session.
         session: SessionId,
-        /// Whether the user administers the whole installation.
+        /// True if the user administers the whole installation.
         instance_admin: bool,
         /// The user's organizations.
         roles: BTreeMap<OrgId, Role>,
@@ -41,9 +41,9 @@ pub enum Actor {
         project_roles: BTreeMap<ProjectId, Role>,
         /// Organizations that demand a second factor which this session lacks.
         locked: BTreeSet<OrgId>,
-        /// Whether the user gave a proof of identity in the last 10 minutes.
+        /// True if the user gave a proof of identity in the last 10 minutes.
         is_fresh: bool,
-        /// Whether the session has all rights of the user, and so may change how the user signs in.
+        /// True if the session has all rights of the user, and so may change how the user signs in.
         owns_account: bool,
     },
     /// An API key.
@@ -65,7 +65,7 @@ pub enum Actor {
         id: EnrolmentTokenId,
         /// The project that it admits nodes to.
         tenant: Tenant,
-        /// Whether it admits no further node: it only repeats answers that were lost.
+        /// True if it admits no further node: it only repeats answers that were lost.
         is_used_up: bool,
     },
     /// A node.
@@ -89,7 +89,8 @@ pub enum NodeCredential {
 }
 
 impl Actor {
-    /// Whether it is the same actor with the same rights; the age of its proof of identity does not count.
+    /// Returns true if it is the same actor with the same rights; the age of its proof of identity
+    /// does not count.
     pub fn has_rights_of(&self, other: &Self) -> bool {
         let aged = |actor: &Self| {
             let mut actor = actor.clone();
@@ -193,7 +194,7 @@ impl Actor {
         }
     }
 
-    /// Whether the actor may do `access` to what belongs to `tenant`.
+    /// Checks that the actor may do `access` to what belongs to `tenant`.
     ///
     /// The tenant is compared first: to another tenant, what exists looks like what does not.
     ///
@@ -227,7 +228,7 @@ impl Actor {
         }
     }
 
-    /// Whether the kind and strength of the credential suffice for `access` anywhere.
+    /// Checks that the kind and strength of the credential suffice for `access` anywhere.
     ///
     /// # Errors
     ///
@@ -332,7 +333,7 @@ impl Actor {
         }
     }
 
-    /// Whether what belongs to `tenant` exists for the actor.
+    /// Returns true if what belongs to `tenant` exists for the actor.
     pub fn reaches(&self, tenant: Tenant) -> bool {
         let own_project = self.only_project();
         match self {

@@ -13,7 +13,8 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// Whether a credential of this maker may do what needs `role`. One of before makers were noted may.
+    /// Returns true if a credential of this maker may do what needs `role`. One of before makers
+    /// were noted may.
     pub(crate) fn allows(maker: Option<Self>, role: Role) -> bool {
         maker.is_none_or(|maker| maker.role.is_some_and(|own| role <= own))
     }

@@ -186,7 +186,7 @@ impl ApiKey {
         })
     }
 
-    /// Whether the key may be deleted.
+    /// Checks that the key may be deleted.
     ///
     /// # Errors
     ///

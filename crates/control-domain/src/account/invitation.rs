@@ -56,7 +56,7 @@ impl Invitation {
         })
     }
 
-    /// Whether the invitation may be withdrawn.
+    /// Checks that the invitation may be withdrawn.
     ///
     /// # Errors
     ///

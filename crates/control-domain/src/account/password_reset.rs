@@ -41,7 +41,7 @@ impl PasswordReset {
         }
     }
 
-    /// Whether the link still works.
+    /// Checks that the link still works.
     ///
     /// # Errors
     ///
@@ -53,8 +53,9 @@ impl PasswordReset {
 }
 
 impl Membership {
-    /// Whether the actor may decide how the member signs in. Users are shared by organizations: it must control all
-    /// of the member's, else an administrator of one would sign in as that of another.
+    /// Checks that the actor may decide how the member signs in. Users are shared by organizations:
+    /// it must control all of the member's, else an administrator of one would sign in as that of
+    /// another.
     ///
     /// # Errors
     ///

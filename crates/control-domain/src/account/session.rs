@@ -93,7 +93,7 @@ impl UserRights {
 }
 
 impl SignInMethod {
-    /// Whether the user proved two factors to this program.
+    /// Returns true if the user proved two factors to this program.
     pub fn has_second_factor(self) -> bool {
         match self {
             Self::PasswordTotp | Self::PasswordRecovery | Self::OidcTotp | Self::SamlTotp => true,
@@ -101,7 +101,7 @@ impl SignInMethod {
         }
     }
 
-    /// Whether an identity provider alone vouched: the user proved nothing to this program.
+    /// Returns true if an identity provider alone vouched: the user proved nothing to this program.
     pub fn is_vouched_only(self) -> bool {
         matches!(self, Self::Oidc | Self::Saml)
     }
@@ -205,7 +205,7 @@ impl Session {
         })
     }
 
-    /// Whether it is neither revoked nor past its time.
+    /// Returns true if it is neither revoked nor past its time.
     pub fn is_open(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && now < self.expires_at()
     }
@@ -215,12 +215,13 @@ impl Session {
         (self.seen_at + IDLE).min(self.ends_at)
     }
 
-    /// Whether the last request is to be written down again.
+    /// Returns true if the last request is to be written down again.
     pub fn is_seen_late(&self, now: Timestamp) -> bool {
         SEEN_PRECISION <= now.duration_since(self.seen_at)
     }
 
-    /// Whether it meets the demand of `org` for a second factor: an organization answers for its own provider only.
+    /// Returns true if it meets the demand of `org` for a second factor: an organization answers
+    /// for its own provider only.
     fn satisfies(&self, org: OrgId) -> bool {
         let SessionOrigin {
             method, provider, ..

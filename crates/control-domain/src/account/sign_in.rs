@@ -44,7 +44,7 @@ impl PendingSignIn {
         }
     }
 
-    /// Whether a second factor still completes it.
+    /// Checks that a second factor still completes it.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl PendingSignIn {
 }
 
 impl KnownBrowser {
-    /// Whether it is known for `user`.
+    /// Returns true if it is known for `user`.
     pub fn is_of(&self, user: UserId, now: Timestamp) -> bool {
         self.user == user && now < self.seen_at + KNOWN
     }

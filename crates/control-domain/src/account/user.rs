@@ -20,7 +20,7 @@ pub struct User {
     pub name: Name,
     /// Absent for users of an external identity provider.
     pub password: Option<PasswordHash>,
-    /// Whether the user administers the whole installation.
+    /// True if the user administers the whole installation.
     pub instance_admin: bool,
     /// When the user was created.
     pub created_at: Timestamp,
@@ -53,7 +53,7 @@ impl NewUser {
     }
 }
 
-/// Whether the password may be a new one of a user that the `known` words describe.
+/// Checks that the password may be a new one of a user that the `known` words describe.
 fn check_password(password: &Password, known: &[&str]) -> Result<(), Refusal> {
     let checked = password.check(known);
     checked.map_err(|fault| Refusal::invalid("password", fault.reason()))
@@ -71,7 +71,8 @@ impl User {
         Ok(Self { name, ..self })
     }
 
-    /// Whether `password` may be the user's next one; `orgs` are the names of its organizations.
+    /// Checks that `password` may be the user's next one; `orgs` are the names of its
+    /// organizations.
     ///
     /// # Errors
     ///

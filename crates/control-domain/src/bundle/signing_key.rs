@@ -73,7 +73,7 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Whether `org`, which has `verifying` keys that verify, may get another one.
+    /// Checks that `org`, which has `verifying` keys that verify, may get another one.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl SigningKey {
         })
     }
 
-    /// Whether what it signed is accepted.
+    /// Returns true if what it signed is accepted.
     pub fn verifies(&self) -> bool {
         self.state != Deactivated
     }

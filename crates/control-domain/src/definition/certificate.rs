@@ -67,7 +67,7 @@ impl Certificate {
         Name::parse("name", name)
     }
 
-    /// Whether the certificate may be deleted.
+    /// Checks that the certificate may be deleted.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Certificate {
         (!has_services).then_some(()).ok_or(in_use)
     }
 
-    /// Whether a node with these labels may get the private key.
+    /// Returns true if a node with these labels may get the private key.
     #[must_use]
     pub fn may_be_held_with(&self, labels: &Labels) -> bool {
         labels.contain(&self.node_labels)

@@ -113,7 +113,7 @@ impl Service {
         Self::create(actor, self.tenant, self.id, settings, self.created_at)
     }
 
-    /// Whether the service may be deleted.
+    /// Checks that the service may be deleted.
     ///
     /// # Errors
     ///

@@ -128,7 +128,7 @@ impl Upstream {
         Self::create(actor, self.tenant, self.id, settings, self.created_at)
     }
 
-    /// Whether the upstream may be deleted.
+    /// Checks that the upstream may be deleted.
     ///
     /// # Errors
     ///

@@ -168,7 +168,7 @@ impl EnrolmentToken {
         Ok(Self { name, ..self })
     }
 
-    /// Whether the actor may delete it.
+    /// Checks that the actor may delete it.
     ///
     /// # Errors
     ///

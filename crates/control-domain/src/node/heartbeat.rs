@@ -22,7 +22,7 @@ const MAX_COUNT: u64 = 1_000_000_000_000_000;
 const MAX_EVENTS: usize = 100;
 const KIND_BYTES: usize = 64;
 
-/// Whether a heartbeat is within its bounds.
+/// Checks that a heartbeat is within its bounds.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub fn check_heartbeat(request: &HeartbeatRequest) -> Result<(), Refusal> {
     traffic.as_ref().map_or(Ok(()), check_traffic)
 }
 
-/// Whether events are within their bounds.
+/// Checks that events are within their bounds.
 ///
 /// # Errors
 ///

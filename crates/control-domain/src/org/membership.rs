@@ -38,7 +38,7 @@ impl Membership {
         Ok(Self { role, ..self })
     }
 
-    /// Whether the member may be removed, given whether there is another administrator.
+    /// Checks that the member may be removed, given whether there is another administrator.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Membership {
         Ok(Self { role, ..self })
     }
 
-    /// Whether the membership may end because no group gives a role any more.
+    /// Checks that the membership may end because no group gives a role any more.
     ///
     /// # Errors
     ///

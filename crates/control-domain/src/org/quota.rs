@@ -47,7 +47,7 @@ impl Default for Quotas {
 }
 
 impl Quotas {
-    /// Whether an organization that has `current` may have `added` more.
+    /// Checks that an organization that has `current` may have `added` more.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ named! {
 pub struct PolicyRules {
     /// When a second person has to approve.
     pub approve: ApprovalRule,
-    /// Whether bundles with warnings of the check are refused.
+    /// True if bundles with warnings of the check are refused.
     pub refuse_warnings: bool,
     /// Times of the week without changes.
     pub freezes: Freezes,
@@ -73,7 +73,7 @@ impl Default for PolicyRules {
 }
 
 impl PolicyRules {
-    /// Whether nodes may be ordered a bundle with so many warnings now.
+    /// Checks that nodes may be ordered a bundle with so many warnings now.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl PolicyRules {
         }
     }
 
-    /// Whether nothing passes that `other` refuses.
+    /// Returns true if nothing passes that `other` refuses.
     fn is_as_strict_as(&self, other: &Self) -> bool {
         let approve = other.approve <= self.approve;
         let warnings = self.refuse_warnings || !other.refuse_warnings;

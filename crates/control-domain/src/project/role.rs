@@ -47,7 +47,7 @@ impl ProjectRole {
         })
     }
 
-    /// Whether the role may be taken away.
+    /// Checks that the role may be taken away.
     ///
     /// # Errors
     ///

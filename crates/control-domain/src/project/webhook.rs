@@ -70,7 +70,7 @@ pub struct Webhook {
     pub url: String,
     /// Events that it receives, in order, at least one.
     pub events: Vec<WebhookEvent>,
-    /// Whether events are queued for it.
+    /// True if events are queued for it.
     pub enabled: bool,
     /// The key of its signatures.
     pub secret: SecretId,
@@ -87,7 +87,7 @@ pub struct WebhookSettings {
     pub url: String,
     /// Events that it receives; duplicates count once.
     pub events: Vec<WebhookEvent>,
-    /// Whether events are queued for it.
+    /// True if events are queued for it.
     pub enabled: bool,
 }
 
@@ -224,7 +224,7 @@ impl Webhook {
         Ok(Self { secret, ..self })
     }
 
-    /// Whether the webhook may be deleted, or a test event be sent to it.
+    /// Checks that the webhook may be deleted, or a test event be sent to it.
     ///
     /// # Errors
     ///

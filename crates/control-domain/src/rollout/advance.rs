@@ -15,9 +15,9 @@ use std::fmt::Write as _;
 /// State of an active rollout in the database.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
-    /// Whether the bundle was revoked.
+    /// True if the bundle was revoked.
     pub is_revoked: bool,
-    /// Whether the project's policy allows no change at this time.
+    /// True if the project's policy allows no change at this time.
     pub is_frozen: bool,
     /// The nodes of the batch that is under way.
     pub batch: Option<BatchCounts>,
@@ -191,7 +191,7 @@ impl Rollout {
         compared.is_some_and(|(gate, compared)| gate.suspicion(compared).is_some())
     }
 
-    /// Whether the next step is to open a batch, which a freeze holds up.
+    /// Returns true if the next step is to open a batch, which a freeze holds up.
     pub fn opens_batch(&self, now: Timestamp) -> bool {
         self.state == RolloutState::Running
             && self.not_before.is_none_or(|time| time <= now)
@@ -259,7 +259,7 @@ impl Rollout {
         }
     }
 
-    /// Whether the way back has taken as long as a batch may.
+    /// Returns true if the way back has taken as long as a batch may.
     pub fn is_revert_late(&self, now: Timestamp) -> bool {
         let since = self.reverting_since.unwrap_or(now);
         since + seconds(self.strategy.deadline_secs) <= now

@@ -131,7 +131,7 @@ pub struct RolloutChange {
 }
 
 impl Rollout {
-    /// Whether the actor may delete it.
+    /// Checks that the actor may delete it.
     ///
     /// # Errors
     ///

@@ -78,9 +78,9 @@ pub struct BatchNode {
     pub traffic: Option<Traffic>,
     /// The same when the batch was opened.
     pub sample: Option<(f64, Option<Traffic>)>,
-    /// Whether it ran the same bundle then.
+    /// True if it ran the same bundle then.
     pub same_bundle: bool,
-    /// Whether it has reported since the batch switched.
+    /// True if it has reported since the batch switched.
     pub has_reported: bool,
 }
 

@@ -93,7 +93,7 @@ pub const ROLLOUT_TRANSITIONS: &[Transition<State, Event>] = &[
 ];
 
 impl RolloutState {
-    /// Whether the rollout keeps its nodes from other rollouts.
+    /// Returns true if the rollout keeps its nodes from other rollouts.
     pub fn holds_nodes(self) -> bool {
         matches!(
             self,
@@ -101,7 +101,7 @@ impl RolloutState {
         )
     }
 
-    /// Whether nothing happens to it any more.
+    /// Returns true if nothing happens to it any more.
     pub fn is_final(self) -> bool {
         ROLLOUT_TRANSITIONS.iter().all(|row| row.from != self)
     }

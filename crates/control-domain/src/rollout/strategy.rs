@@ -41,7 +41,7 @@ pub struct Strategy {
     pub soak_secs: i64,
     /// Conditions of the next batch; `None`: the nodes' verdicts alone count.
     pub gate: Option<Gate>,
-    /// Whether a second person must agree.
+    /// True if a second person must agree.
     pub needs_approval: bool,
     /// Reaction to a batch that does not pass.
     pub on_failure: OnFailure,

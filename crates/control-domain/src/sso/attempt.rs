@@ -49,7 +49,7 @@ impl SsoPurpose {
         }
     }
 
-    /// Whether it is a trial.
+    /// Returns true if it is a trial.
     pub fn is_trial(self) -> bool {
         matches!(self, Self::Trial(_))
     }

@@ -74,7 +74,7 @@ pub struct SamlSettings {
     pub group_mapping: GroupMapping,
     /// Its entity ID; the metadata must have the same.
     pub idp_entity_id: Option<String>,
-    /// Whether sign-in may begin at the identity provider.
+    /// True if sign-in may begin at the identity provider.
     pub allow_unsolicited: bool,
 }
 
@@ -132,7 +132,7 @@ impl SsoConnection {
         })
     }
 
-    /// Whether the connection may be deleted.
+    /// Checks that the connection may be deleted.
     ///
     /// # Errors
     ///
@@ -166,7 +166,8 @@ impl SsoSettings {
         }
     }
 
-    /// Whether a secret of `before` may be kept: it is sent to no other endpoint, for no other client.
+    /// Returns true if a secret of `before` may be kept: it is sent to no other endpoint, for no
+    /// other client.
     pub fn keeps_secret_of(&self, before: &Self) -> bool {
         match (self, before) {
             (Self::Oidc(own), Self::Oidc(before)) => {
@@ -179,7 +180,7 @@ impl SsoSettings {
         }
     }
 
-    /// Whether users of `before` are users of the same provider.
+    /// Returns true if users of `before` are users of the same provider.
     pub fn is_same_provider(&self, before: &Self) -> bool {
         match (self, before) {
             (Self::Oidc(own), Self::Oidc(before)) => own.issuer == before.issuer,

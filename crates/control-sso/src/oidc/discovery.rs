@@ -17,9 +17,9 @@ pub struct Discovery {
     pub jwks_uri: WebUrl,
     /// The endpoint of RP-initiated logout, if there is one.
     pub end_session_endpoint: Option<WebUrl>,
-    /// Whether callbacks always have `iss` (RFC 9207).
+    /// True if callbacks always have `iss` (RFC 9207).
     pub sends_iss: bool,
-    /// Whether the token endpoint takes the client's secret in the form only.
+    /// True if the token endpoint takes the client's secret in the form only.
     pub wants_secret_in_form: bool,
 }
 

@@ -31,12 +31,12 @@ impl KeyCache {
         }
     }
 
-    /// Whether the keys need no fetch. A clock that was set back fetches too.
+    /// Returns true if the keys need no fetch. A clock that was set back fetches too.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         self.fetched_at <= now && now < self.fresh_until
     }
 
-    /// Whether an unknown key is a reason to fetch before the keys are stale.
+    /// Returns true if an unknown key is a reason to fetch before the keys are stale.
     pub fn may_fetch_again(&self, now: Timestamp) -> bool {
         RETRY_INTERVAL <= now.duration_since(self.fetched_at).abs()
     }

@@ -47,7 +47,7 @@ impl KeySet {
     }
 }
 
-/// Whether the key is public, long enough and meant for signatures.
+/// Returns true if the key is public, long enough and meant for signatures.
 fn verifies(key: &Jwk) -> bool {
     let common = &key.common;
     let signs = common

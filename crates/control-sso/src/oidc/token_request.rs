@@ -22,7 +22,7 @@ pub struct TokenRequest<'a> {
     pub attempt: &'a Attempt,
     /// The code.
     pub code: &'a CallbackCode,
-    /// Whether the secret goes into the form instead of `Authorization`.
+    /// True if the secret goes into the form instead of `Authorization`.
     pub secret_in_form: bool,
 }
 

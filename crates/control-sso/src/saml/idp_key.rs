@@ -109,7 +109,7 @@ impl IdpKey {
         })
     }
 
-    /// Whether the key made `signature` of `message` by the algorithm of this URI.
+    /// Returns true if the key made `signature` of `message` by the algorithm of this URI.
     pub(super) fn verifies(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> bool {
         let Some(method) = self.method(algorithm) else {
             return false;

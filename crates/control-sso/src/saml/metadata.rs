@@ -19,7 +19,7 @@ pub struct IdpMetadata {
     pub sso_url: WebUrl,
     /// Signing certificates as DER in Base64, in document order.
     pub certificates: Vec<String>,
-    /// Whether it refuses requests without a signature.
+    /// True if it refuses requests without a signature.
     pub wants_signed_requests: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct SpMetadata<'a> {
     pub acs_url: &'a str,
     /// The certificate of the key that signs requests, as DER in Base64.
     pub certificate: &'a str,
-    /// Whether requests are signed.
+    /// True if requests are signed.
     pub signs_requests: bool,
 }
 

@@ -53,8 +53,9 @@ impl Transaction {
         update.bind(user.id).write(self, version).await
     }
 
-    /// Whether the user still has this password. Until this transaction ends, none of the same kind continues: a
-    /// sign-in by an old password either fails here, or is ended by the change.
+    /// Returns true if the user still has this password. Until this transaction ends, none of the
+    /// same kind continues: a sign-in by an old password either fails here, or is ended by the
+    /// change.
     pub async fn lock_password(
         &mut self,
         user: UserId,
@@ -101,7 +102,7 @@ impl Transaction {
         row.as_ref().map(read).transpose()
     }
 
-    /// Whether the installation has not been set up yet.
+    /// Returns true if the installation has not been set up yet.
     pub async fn has_no_users(&mut self) -> Result<bool, StoreError> {
         let row = query("SELECT id FROM users LIMIT 1")
             .fetch_optional(self.connection())

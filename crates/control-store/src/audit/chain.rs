@@ -60,8 +60,9 @@ impl Chain {
         seq == self.seq && hash == self.previous
     }
 
-    /// Whether an entry of the time `at` without an HMAC is a fault. After the first HMAC, replicas of the older
-    /// version add such entries for an hour, to a log that they began: a log with an HMAC in its first entry has none.
+    /// Returns true if an entry of the time `at` without an HMAC is a fault. After the first HMAC,
+    /// replicas of the older version add such entries for an hour, to a log that they began: a log
+    /// with an HMAC in its first entry has none.
     fn needs_key(&self, at: i64) -> bool {
         let limit = i64::try_from(UPGRADE.as_millis()).unwrap_or(i64::MAX);
         self.keyed.is_some_and(|keyed| {

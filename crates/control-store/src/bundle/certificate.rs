@@ -45,8 +45,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether a node may have a certificate: a bundle that it was ordered to run and may be serving names it.
-    /// Bundles that [`Transaction::unlisted_bundles`] gives are not counted.
+    /// Returns true if a node may have a certificate: a bundle that it was ordered to run and may
+    /// be serving names it. Bundles that [`Transaction::unlisted_bundles`] gives are not counted.
     pub async fn may_have_certificate(
         &mut self,
         node: NodeId,
@@ -59,8 +59,8 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// Whether a bundle of the node names a certificate, or may name one because it was made before
-    /// certificates were noted.
+    /// Returns true if a bundle of the node names a certificate, or may name one because it was
+    /// made before certificates were noted.
     pub async fn may_have_certificates(&mut self, node: NodeId) -> Result<bool, StoreError> {
         let found = node_bundles!("SELECT bundle_id FROM bundle_certificates WHERE bundle_id");
         let named = sql(found).bind(node).row(self).await?;
@@ -80,8 +80,8 @@ impl Transaction {
         rows.iter().map(|row| id(row, "certificate_id")).collect()
     }
 
-    /// Whether the node was ordered to run a bundle before, as far as that is known: by its newest orders, or
-    /// because it confirmed the bundle while an order named it.
+    /// Returns true if the node was ordered to run a bundle before, as far as that is known: by its
+    /// newest orders, or because it confirmed the bundle while an order named it.
     pub async fn was_ordered(
         &mut self,
         node: NodeId,
@@ -92,7 +92,7 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// Whether the certificates of a bundle were noted.
+    /// Returns true if the certificates of a bundle were noted.
     pub async fn has_listed_certificates(&mut self, bundle: BundleId) -> Result<bool, StoreError> {
         let found = sql("SELECT id FROM bundles WHERE id = $1 AND certificates_listed = 1");
         Ok(found.bind(bundle).row(self).await?.is_some())

@@ -27,7 +27,7 @@ pub struct AbandonedUpload {
     pub bundle: BundleId,
     /// The name in the object store.
     pub object: String,
-    /// Whether neither a bundle nor another upload needs the object.
+    /// True if neither a bundle nor another upload needs the object.
     pub is_orphan: bool,
 }
 

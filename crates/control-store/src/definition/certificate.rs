@@ -163,7 +163,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether a service uses the certificate.
+    /// Returns true if a service uses the certificate.
     pub async fn certificate_in_use(
         &mut self,
         certificate: CertificateId,

@@ -142,7 +142,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether a service sends requests to the upstream.
+    /// Returns true if a service sends requests to the upstream.
     pub async fn upstream_in_use(&mut self, upstream: UpstreamId) -> Result<bool, StoreError> {
         let first = sql("SELECT id FROM services WHERE upstream_id = $1 LIMIT 1");
         Ok(first.bind(upstream).row(self).await?.is_some())

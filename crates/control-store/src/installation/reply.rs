@@ -108,8 +108,8 @@ impl Transaction {
         Ok(Reservation::Replied { reply, tenant })
     }
 
-    /// Whether the resource at a path was deleted, or the one that a verb or a list behind it is of; no if the path has
-    /// no known noun.
+    /// Returns true if the resource at a path was deleted, or the one that a verb or a list behind
+    /// it is of; no if the path has no known noun.
     pub async fn is_gone(&mut self, path: &str) -> Result<bool, StoreError> {
         let parts: Vec<&str> = path.rsplit('/').collect();
         for (index, pair) in parts.windows(2).enumerate() {

@@ -81,10 +81,11 @@ pub struct WrittenHeartbeat {
     pub order: i64,
     /// Whether that order stands.
     pub confirmation: Confirmation,
-    /// Whether a second process with the node's identity was noticed just now, and no event `node.duplicated`
-    /// tells of it yet.
+    /// True if a second process with the node's identity was noticed just now, and no event
+    /// `node.duplicated` tells of it yet.
     pub has_found_duplicate: bool,
-    /// Whether nothing was written, for only the time has changed: the sign of life is the caller's to write.
+    /// True if nothing was written, for only the time has changed: the sign of life is the caller's
+    /// to write.
     pub is_sign_of_life: bool,
 }
 
@@ -285,7 +286,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether a heartbeat of the same millisecond has noticed the second process: its event is written already.
+    /// Returns true if a heartbeat of the same millisecond has noticed the second process: its
+    /// event is written already.
     async fn has_event_at(&mut self, node: NodeId, now: Timestamp) -> Result<bool, StoreError> {
         let event = "SELECT id FROM node_events
                      WHERE node_id = $1 AND at = $2 AND kind = 'node.duplicated' LIMIT 1";

@@ -62,7 +62,7 @@ impl Transaction {
         Ok(Some((id(&row, "id")?, tenant)))
     }
 
-    /// Whether the key with this hash waits for its first use.
+    /// Returns true if the key with this hash waits for its first use.
     pub async fn is_next_node_key(&mut self, key_hash: &str) -> Result<bool, StoreError> {
         let by_key = sql("SELECT id FROM nodes WHERE next_key_hash = $1");
         Ok(by_key.bind(key_hash).row(self).await?.is_some())

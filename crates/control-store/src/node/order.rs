@@ -85,8 +85,8 @@ impl Transaction {
         }))
     }
 
-    /// Whether a node may need a bundle: its newest order names it, or the one before, or a rollout that
-    /// holds the node would lead it back there.
+    /// Returns true if a node may need a bundle: its newest order names it, or the one before, or a
+    /// rollout that holds the node would lead it back there.
     pub async fn may_need_bundle(
         &mut self,
         node: NodeId,

@@ -103,9 +103,9 @@ impl Transaction {
         sql(list).bind(org).page(self, page).await
     }
 
-    /// Whether a user other than `user` administers the organization. Until this transaction ends,
-    /// no other one of the same kind continues: of two administrators that remove each other, one
-    /// stays.
+    /// Returns true if a user other than `user` administers the organization. Until this
+    /// transaction ends, no other one of the same kind continues: of two administrators that remove
+    /// each other, one stays.
     pub async fn has_other_admin(&mut self, org: OrgId, user: UserId) -> Result<bool, StoreError> {
         self.lock_org(org).await?;
         let other = "SELECT user_id FROM memberships

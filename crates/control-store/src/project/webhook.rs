@@ -120,7 +120,7 @@ impl Transaction {
         found.collect()
     }
 
-    /// Whether any webhook is enabled.
+    /// Returns true if any webhook is enabled.
     pub async fn has_enabled_webhooks(&mut self) -> Result<bool, StoreError> {
         let one = sql("SELECT id FROM webhooks WHERE enabled = 1 LIMIT 1");
         Ok(one.row(self).await?.is_some())

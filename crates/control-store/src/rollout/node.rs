@@ -125,7 +125,7 @@ impl Transaction {
         Ok(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
-    /// Whether a node without this label is chosen.
+    /// Returns true if a node without this label is chosen.
     pub async fn has_chosen_without(
         &mut self,
         (rollout, project): (RolloutId, ProjectId),
@@ -176,7 +176,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether a rollout holds the node.
+    /// Returns true if a rollout holds the node.
     pub async fn is_held(&mut self, node: NodeId) -> Result<bool, StoreError> {
         let held = sql("SELECT node_id FROM rollout_nodes WHERE node_id = $1 AND held = 1");
         Ok(held.bind(node).row(self).await?.is_some())

@@ -158,8 +158,8 @@ impl Transaction {
         number(&row.ok_or(StoreError::Corrupt("nodes"))?, "nodes")
     }
 
-    /// Whether a node that runs the revoked bundle `active` has rejected its newest order, and can go back to yet
-    /// another bundle. Its round of recalls may be over.
+    /// Returns true if a node that runs the revoked bundle `active` has rejected its newest order,
+    /// and can go back to yet another bundle. Its round of recalls may be over.
     pub async fn needs_recall(
         &mut self,
         node: NodeId,

@@ -137,7 +137,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether there is no other organization.
+    /// Returns true if there is no other organization.
     pub async fn is_only_org(&mut self, org: OrgId) -> Result<bool, StoreError> {
         let other = sql("SELECT id FROM orgs WHERE id <> $1 LIMIT 1");
         Ok(other.bind(org).row(self).await?.is_none())

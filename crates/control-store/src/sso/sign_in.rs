@@ -27,7 +27,7 @@ pub struct SsoSignIn {
     pub role: Option<String>,
     /// The reference that the user was shown.
     pub correlation_id: String,
-    /// Whether an administrator tried the connection: no session began.
+    /// True if an administrator tried the connection: no session began.
     pub is_trial: bool,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Identities {
     pub(super) linked: Vec<Linked>,
     /// The person's organizations with single sign-on and no identity of the person yet.
     pub(super) others: Vec<Other>,
-    /// Whether a link may begin: it needs a fresh proof of identity.
+    /// True if a link may begin: it needs a fresh proof of identity.
     pub(super) is_fresh: bool,
 }
 

@@ -109,7 +109,7 @@ impl Faults {
         Note::bad(reasons.collect::<Vec<_>>().join(" "))
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

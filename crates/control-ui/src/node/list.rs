@@ -75,7 +75,7 @@ impl Asked {
         }
     }
 
-    /// Whether the chip of this standing is chosen.
+    /// Returns true if the chip of this standing is chosen.
     fn is_standing(&self, name: &str) -> bool {
         matches!(self, Self::Standing(standing) if standing.name() == name)
     }

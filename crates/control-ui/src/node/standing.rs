@@ -174,7 +174,7 @@ impl Standings {
         sentence(&list_of(&parts))
     }
 
-    /// Whether any node worries.
+    /// Returns true if any node worries.
     pub(crate) fn is_troubled(&self) -> bool {
         let bad = [
             NodeStanding::Refused,

@@ -14,7 +14,7 @@ const MAX_CHARS: usize = 600;
 /// The outcome of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// Whether it was carried out.
+    /// True if it was carried out.
     pub(crate) is_good: bool,
     /// One sentence.
     pub(crate) text: String,

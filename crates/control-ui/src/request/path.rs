@@ -33,7 +33,8 @@ fn is_hyphenated(text: &str) -> bool {
     text.len() == Hyphenated::LENGTH && Uuid::try_parse(text).is_ok()
 }
 
-/// Whether a text is a path of this server: browsers read `//host` and `/\host` as another one.
+/// Returns true if a text is a path of this server: browsers read `//host` and `/\host` as another
+/// one.
 pub(crate) fn is_own_path(text: &str) -> bool {
     let mut bytes = text.bytes();
     let is_rooted = bytes.next() == Some(b'/') && !matches!(bytes.next(), Some(b'/' | b'\\'));

@@ -28,7 +28,7 @@ pub(crate) struct Visit {
     pub(crate) path: String,
     /// The page to return to: this one, or the form's.
     pub(crate) back: String,
-    /// Whether the request only keeps a page live.
+    /// True if the request only keeps a page live.
     pub(crate) is_live: bool,
     /// The secret of a browser that signed in before.
     pub(crate) known_browser: Option<Secret>,
@@ -67,7 +67,8 @@ impl Visit {
 }
 
 impl Caller {
-    /// Whether the actor may do `access` to what belongs to `tenant`: other controls are absent.
+    /// Returns true if the actor may do `access` to what belongs to `tenant`: other controls are
+    /// absent.
     pub(crate) fn may(&self, access: Access, tenant: Tenant) -> bool {
         self.call.actor.require(access, tenant).is_ok()
     }

@@ -28,7 +28,7 @@ pub(crate) struct Action {
     pub(crate) label: String,
     /// `primary`, `danger`, or empty.
     pub(crate) class: &'static str,
-    /// Whether a page asks once more.
+    /// True if a page asks once more.
     pub(crate) asks: bool,
 }
 

@@ -73,7 +73,7 @@ fn place(rollout: &Rollout) -> String {
     }
 }
 
-/// Whether a person ended or paused it, not its gate.
+/// Returns true if a person ended or paused it, not its gate.
 pub(crate) fn is_by_hand(rollout: &Rollout) -> bool {
     let reason = rollout.reason.as_deref().unwrap_or_default();
     BY_HAND.iter().any(|by_hand| reason.starts_with(by_hand))

@@ -117,7 +117,7 @@ pub(crate) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Respo
     }
 }
 
-/// Whether `Accept-Encoding` names gzip, and not with the weight 0.
+/// Returns true if `Accept-Encoding` names gzip, and not with the weight 0.
 fn accepts_gzip(value: &HeaderValue) -> bool {
     let codings = value.to_str().unwrap_or_default().split(',');
     codings.map(str::trim).any(|coding| {

@@ -411,7 +411,7 @@ async fn a_request_that_keeps_a_page_live_is_no_use_of_the_session() {
     }
 }
 
-/// Whether the administrator's session of half an hour ago was used since.
+/// Returns true if the administrator's session of half an hour ago was used since.
 async fn was_just_used(world: &World) -> bool {
     let call = world.call().await;
     let sessions = world.app.sessions(&call).await.unwrap();

@@ -18,7 +18,7 @@ pub(crate) fn fresh() -> HeaderValue {
     HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("none"))
 }
 
-/// Whether `id` has 1 to 128 characters of `[A-Za-z0-9._-]`.
+/// Returns true if `id` has 1 to 128 characters of `[A-Za-z0-9._-]`.
 fn is_acceptable(id: &[u8]) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=128).contains(&id.len()) && id.iter().all(allowed)

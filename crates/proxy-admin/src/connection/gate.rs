@@ -52,7 +52,7 @@ impl<S> Gate<S> {
         self.fault.filter(|_| self.guard.in_head())
     }
 
-    /// Whether a head has begun and is incomplete.
+    /// Returns true if a head has begun and is incomplete.
     pub(crate) fn in_head(&self) -> bool {
         self.guard.in_head()
     }

@@ -23,7 +23,7 @@ impl Outbox {
         self.bytes.len() - self.written
     }
 
-    /// Whether there is so much to write that it does not wait for the end of the round.
+    /// Returns true if there is so much to write that it does not wait for the end of the round.
     pub(crate) fn is_large(&self) -> bool {
         MAX_COLLECTED_BYTES < self.unsent()
     }

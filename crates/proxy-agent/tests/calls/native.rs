@@ -31,7 +31,7 @@ async fn show(session: &mut Session, data: &[u8]) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Whether an event is the body of a request, or a part of one.
+/// Returns true if an event is the body of a request, or a part of one.
 fn is_body(event: &ProxyMessage<'_>) -> bool {
     matches!(event, ProxyMessage::RequestBody(_))
 }

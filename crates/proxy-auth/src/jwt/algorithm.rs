@@ -61,7 +61,7 @@ algorithms! {
 }
 
 impl JwtAlgorithm {
-    /// Whether signing and verifying take the same secret.
+    /// Returns true if signing and verifying take the same secret.
     #[must_use]
     pub const fn is_symmetric(self) -> bool {
         matches!(self, Self::Hs256 | Self::Hs384 | Self::Hs512)

@@ -45,7 +45,7 @@ impl TokenClaims {
         self.get(name)?.as_str()
     }
 
-    /// Whether the claim is `wanted`, as text, number or flag, or a list with it.
+    /// Returns true if the claim is `wanted`, as text, number or flag, or a list with it.
     #[must_use]
     pub fn has(&self, name: &str, wanted: &str) -> bool {
         let is_wanted = |value: &Value| match value {
@@ -61,7 +61,8 @@ impl TokenClaims {
         }
     }
 
-    /// Whether `scope` has `wanted` among its words [RFC 8693 §4.2], or `scp`, a text or a list.
+    /// Returns true if `scope` has `wanted` among its words [RFC 8693 §4.2], or `scp`, a text or a
+    /// list.
     #[must_use]
     pub fn has_scope(&self, wanted: &str) -> bool {
         let has = |name: &str| match self.0.get(name) {

@@ -97,7 +97,7 @@ impl JwtKeys {
         Self(Vec::new())
     }
 
-    /// Whether there are no keys.
+    /// Returns true if there are no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -109,7 +109,7 @@ impl JwtKeys {
         self.0.len()
     }
 
-    /// Whether a key is used with `algorithm`.
+    /// Returns true if a key is used with `algorithm`.
     #[must_use]
     pub fn allows(&self, algorithm: JwtAlgorithm) -> bool {
         self.0.iter().any(|key| key.algorithms.contains(&algorithm))

@@ -30,7 +30,7 @@ impl RemoteKeys {
         self.is_wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a fetch was requested.
+    /// Returns true if a fetch was requested.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.is_wanted.load(Ordering::Relaxed)

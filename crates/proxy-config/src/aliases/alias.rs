@@ -121,7 +121,7 @@ impl Written<'_> {
         }
     }
 
-    /// Whether a setting stands at a path below the anchor.
+    /// Returns true if a setting stands at a path below the anchor.
     pub(crate) fn has(&self, path: &str) -> bool {
         !(self.stated)(path).is_empty()
     }

@@ -93,7 +93,8 @@ pub(super) fn in_anchor<T: Tree>(
     }
 }
 
-/// Whether a name in the block is one of an alias. Most files have none, so this is what most cost.
+/// Returns true if a name in the block is one of an alias. Most files have none, so this is what
+/// most cost.
 fn may_have_aliases<T: Tree>(node: &T, anchor: Anchor) -> bool {
     if anchor == Anchor::Top {
         let mut names = node.children().iter().map(Tree::name);
@@ -142,8 +143,8 @@ fn moved(
     Some((Edit::Move(unstated, arguments), outcome))
 }
 
-/// Whether our setting at `path` stands with the same value: also without `policies`, where it may be left
-/// out, and in milliseconds.
+/// Returns true if our setting at `path` stands with the same value: also without `policies`, where
+/// it may be left out, and in milliseconds.
 fn is_stated(alias: &Alias, path: &str, (entries, written): (&[Argument], &Written<'_>)) -> bool {
     let path = alias.resolved(path);
     let has = |path: &str, entries: &[Argument]| {

@@ -26,7 +26,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Alias> {
     tables.into_iter().flatten()
 }
 
-/// Whether a node of the top holds an alias, or is one.
+/// Returns true if a node of the top holds an alias, or is one.
 pub(super) fn begins_at_top(name: &str) -> bool {
     static FIRST: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         let rows = rows(Anchor::Top).filter_map(|alias| alias.from.split('.').next());
@@ -35,7 +35,7 @@ pub(super) fn begins_at_top(name: &str) -> bool {
     FIRST.contains(name)
 }
 
-/// Whether an alias of the anchor has this name.
+/// Returns true if an alias of the anchor has this name.
 pub(super) fn is_last_name(anchor: Anchor, name: &str) -> bool {
     static LAST: LazyLock<HashSet<(usize, &str)>> = LazyLock::new(|| {
         let names = all().flat_map(|alias| {

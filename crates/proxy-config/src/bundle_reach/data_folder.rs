@@ -32,7 +32,8 @@ impl DataFolder {
         }
     }
 
-    /// Whether a file of the data folder has a path at or below `folder`, which is canonical.
+    /// Returns true if a file of the data folder has a path at or below `folder`, which is
+    /// canonical.
     pub(crate) fn is_reached_from(&self, folder: &Path) -> bool {
         let is_inside = |folder: &Path| id(folder).is_some_and(|id| self.inside.contains(&id));
         let is_above = |folder: &Path| id(folder).is_some_and(|id| self.above.contains(&id));

@@ -10,12 +10,12 @@ use proxy_model::registry::{self, Spec};
 use proxy_model::{FileId, Place};
 
 impl<'t> Block<'t> {
-    /// Whether the block has a field that is not yet read and belongs to `path`.
+    /// Returns true if the block has a field that is not yet read and belongs to `path`.
     pub(super) fn has(&self, path: &str) -> bool {
         self.fields.borrow().iter().any(|field| field.path == path)
     }
 
-    /// Whether an unknown name probably misspells that of `path`.
+    /// Returns true if an unknown name probably misspells that of `path`.
     pub(super) fn is_misread(&self, path: &str) -> bool {
         self.suggested.contains(&path)
     }

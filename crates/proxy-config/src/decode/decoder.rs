@@ -39,7 +39,7 @@ impl<'t, 'f> Decoder<'t, 'f> {
         self.faults
     }
 
-    /// Whether the blocks are those of a bundle.
+    /// Returns true if the blocks are those of a bundle.
     pub(super) fn is_bundle(&self) -> bool {
         self.texts.bundle.is_some()
     }
@@ -56,7 +56,7 @@ impl<'t, 'f> Decoder<'t, 'f> {
         self.texts.place(file, span)
     }
 
-    /// Whether the bound on faults is reached, so that further ones are only counted.
+    /// Returns true if the bound on faults is reached, so that further ones are only counted.
     pub(super) fn is_full(&self) -> bool {
         self.faults.is_full()
     }

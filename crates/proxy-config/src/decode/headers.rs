@@ -73,7 +73,7 @@ pub(super) fn edits<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows: &Rows) -> 
     edits
 }
 
-/// Whether a field of this name is edited.
+/// Returns true if a field of this name is edited.
 fn has_edit(edits: &HeaderEdits, name: &HeaderName) -> bool {
     let HeaderEdits { remove, set, add } = edits;
     let mut fields = set.iter().chain(add);

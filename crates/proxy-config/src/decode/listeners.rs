@@ -181,7 +181,7 @@ pub(super) fn no_listener_at_admin(d: &mut Decoder<'_, '_>, model: &Model) {
     }
 }
 
-/// Whether two listeners cannot both be bound.
+/// Returns true if two listeners cannot both be bound.
 fn bind_alike(one: &Listener, other: &Listener) -> bool {
     use proxy_model::BindAddress::{Tcp, Unix};
     match (&one.address.value, &other.address.value) {
@@ -191,7 +191,8 @@ fn bind_alike(one: &Listener, other: &Listener) -> bool {
     }
 }
 
-/// Whether two addresses cannot both be bound. Port 0 never conflicts: the kernel picks a free port.
+/// Returns true if two addresses cannot both be bound. Port 0 never conflicts: the kernel picks a
+/// free port.
 fn tcp_alike(one: SocketAddr, other: SocketAddr) -> bool {
     let covers = one.ip() == other.ip()
         || one.is_ipv4() == other.is_ipv4()

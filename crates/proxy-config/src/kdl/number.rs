@@ -34,7 +34,7 @@ pub(super) fn read(text: &str) -> Option<Value> {
     Some(Value::Decimal(if negative { -number } else { number }))
 }
 
-/// Whether `text` is digits with a fraction, an exponent or both. `_` may follow a digit.
+/// Returns true if `text` is digits with a fraction, an exponent or both. `_` may follow a digit.
 fn is_decimal(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => {

@@ -73,7 +73,7 @@ struct Parser<'t> {
     /// The first brace with a closing brace that is indented less than the line of the opening one.
     suspect: Option<Span>,
     faults: Vec<SyntaxError>,
-    /// Whether a text was left unclosed, so that braces may have been read as text.
+    /// True if a text was left unclosed, so that braces may have been read as text.
     shaken: bool,
     /// Nodes, arguments and properties read so far.
     items: usize,
@@ -81,7 +81,7 @@ struct Parser<'t> {
     disabled: usize,
     /// Maximum of `disabled` so far.
     disabled_depth: usize,
-    /// Whether reading has stopped.
+    /// True if reading has stopped.
     given_up: bool,
 }
 

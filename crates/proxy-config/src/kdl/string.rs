@@ -120,7 +120,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Whether `text` needs no quotes.
+/// Returns true if `text` needs no quotes.
 pub(crate) fn is_bare(text: &str, dialect: Dialect) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let undotted = unsigned.strip_prefix('.').unwrap_or(unsigned);

@@ -10,7 +10,7 @@ enum Part<'t> {
     },
 }
 
-/// Whether `text` names a variable.
+/// Returns true if `text` names a variable.
 pub(crate) fn has_variable(text: &str) -> bool {
     text.contains("{$") && parts(text).any(|part| matches!(part, Part::Variable { .. }))
 }

@@ -70,7 +70,7 @@ fn counts(text: &str) -> Vec<usize> {
     counts
 }
 
-/// Whether a byte is the first of a character in UTF-8.
+/// Returns true if a byte is the first of a character in UTF-8.
 const fn is_first(byte: u8) -> bool {
     byte & 0b1100_0000 != 0b1000_0000
 }

@@ -19,7 +19,7 @@ pub(super) fn find(model: &Model, faults: &mut Diagnostics) {
     }
 }
 
-/// Whether every listener refuses paths for this route that can be read in two ways.
+/// Returns true if every listener refuses paths for this route that can be read in two ways.
 fn is_strict(model: &Model, route: &Route) -> bool {
     if let Service::Static(_) = route.service {
         return true;

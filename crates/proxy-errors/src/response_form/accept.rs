@@ -8,8 +8,8 @@ struct Want {
     exactness: u8,
 }
 
-/// Whether `text/html` is preferred to `application/json`: by weight, or at the same weight by the
-/// more specific range. `*/*` alone matches both, so it states no preference.
+/// Returns true if `text/html` is preferred to `application/json`: by weight, or at the same weight
+/// by the more specific range. `*/*` alone matches both, so it states no preference.
 pub(crate) fn prefers_html(accept: &[u8]) -> bool {
     let html = want(accept, b"text", b"html");
     let json = want(accept, b"application", b"json");

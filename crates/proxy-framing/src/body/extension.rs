@@ -44,7 +44,7 @@ impl Extension {
         }
     }
 
-    /// Whether the chunk's line may end in this state.
+    /// Returns true if the chunk's line may end in this state.
     pub(crate) fn may_end(self) -> bool {
         matches!(self, Self::Name | Self::Token | Self::Closed)
     }

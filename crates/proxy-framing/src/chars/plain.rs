@@ -59,8 +59,8 @@ fn odd_name(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     ))
 }
 
-/// Whether the first `len` of `bytes` are a name of letters, digits, `-` and `.`, with or without a
-/// port.
+/// Returns true if the first `len` of `bytes` are a name of letters, digits, `-` and `.`, with or
+/// without a port.
 #[inline(always)]
 pub(crate) fn host(bytes: &[u8], len: usize) -> bool {
     let after_name = runs::after_labels(bytes);

@@ -20,7 +20,7 @@ const CONTENT_LENGTH: &[u8; 14] = b"content-length";
 const CORRELATION_ID: &[u8; 16] = b"x-correlation-id";
 const TRANSFER_ENCODING: &[u8; 17] = b"transfer-encoding";
 
-/// Whether the name of `len` bytes at the beginning of `line` may be one of the known ones.
+/// Returns true if the name of `len` bytes at the beginning of `line` may be one of the known ones.
 #[inline]
 pub(crate) fn looks_known(line: &[u8], len: usize) -> bool {
     matches!(len, 4 | 7 | 10 | 14 | 16 | 17)
@@ -42,8 +42,8 @@ pub(crate) fn known(name: &[u8]) -> Known {
     }
 }
 
-/// Whether `name`, of an accepted field, is `lower` when case is ignored. `lower` must consist of lower-case
-/// letters, digits and `-`.
+/// Returns true if `name`, of an accepted field, is `lower` when case is ignored. `lower` must
+/// consist of lower-case letters, digits and `-`.
 #[inline]
 #[must_use]
 pub fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {

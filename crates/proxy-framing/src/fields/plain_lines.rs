@@ -104,7 +104,7 @@ impl Fields {
     }
 }
 
-/// Whether a long line's name and value are within their limits.
+/// Returns true if a long line's name and value are within their limits.
 fn line_fits(line: plain::Line, limits: &HeadLimits) -> bool {
     line.name_len <= limits.max_name_bytes as usize
         && line.value_len <= limits.max_value_bytes as usize

@@ -220,7 +220,7 @@ impl Options {
         };
     }
 
-    /// Whether `upgrade` is one of the options.
+    /// Returns true if `upgrade` is one of the options.
     pub(crate) fn end(mut self) -> bool {
         self.end_option();
         self.upgrade

@@ -68,7 +68,7 @@ impl FrameHeader {
         self.flags & WITH_PRIORITY != 0
     }
 
-    /// Whether the payload is within the maximum size.
+    /// Returns true if the payload is within the maximum size.
     pub(super) const fn is_in_size(self) -> bool {
         self.length as usize <= MAX_PAYLOAD_BYTES
     }

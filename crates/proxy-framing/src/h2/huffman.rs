@@ -93,7 +93,8 @@ impl Iterator for Symbols<'_> {
     }
 }
 
-/// Whether `string` has seven consecutive bits set, as every code of ten bits and more begins.
+/// Returns true if `string` has seven consecutive bits set, as every code of ten bits and more
+/// begins.
 ///
 /// It examines seven bytes at a time; each step begins with the last byte of the one before.
 pub(super) fn may_have_long_codes(string: &[u8]) -> bool {

@@ -225,7 +225,7 @@ impl FrameMeter {
         self.raw_paths.take(stream)
     }
 
-    /// Whether a header section has begun and is not complete.
+    /// Returns true if a header section has begun and is not complete.
     #[must_use]
     pub fn in_head(&self) -> bool {
         self.in_head
@@ -245,7 +245,7 @@ impl FrameMeter {
         self.left.earn(FrameKind::Reset, count);
     }
 
-    /// Whether a header section is the first of its stream.
+    /// Returns true if a header section is the first of its stream.
     fn opens(&self, header: FrameHeader) -> bool {
         self.last_stream < header.stream
     }
@@ -290,8 +290,8 @@ impl FrameMeter {
         Ok(collects.then_some(header))
     }
 
-    /// Whether the `:path` of this frame, which opens a stream, may have to be replaced; true if
-    /// the frame is incomplete.
+    /// Returns true if the `:path` of this frame, which opens a stream, may have to be replaced;
+    /// true if the frame is incomplete.
     fn may_replace(&self, header: FrameHeader, behind: &[u8]) -> bool {
         let payload = behind.get(..header.length as usize);
         payload.is_none_or(|payload| {

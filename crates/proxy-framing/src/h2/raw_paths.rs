@@ -70,7 +70,7 @@ struct Entry {
 type Edit = (Range<usize>, Vec<u8>);
 
 impl RawPaths {
-    /// Whether [`Self::replace`] must see this header section, which opens a stream.
+    /// Returns true if [`Self::replace`] must see this header section, which opens a stream.
     pub(super) fn concerns(&self, fragment: &[u8]) -> bool {
         !self.entries.is_empty() || may_have_raw_path(fragment)
     }
@@ -188,7 +188,7 @@ impl RawPaths {
         }
     }
 
-    /// Whether the dynamic table cannot hold the oldest entry any more.
+    /// Returns true if the dynamic table cannot hold the oldest entry any more.
     fn is_dropped(&self, oldest: &Entry) -> bool {
         let paths = self
             .entries
@@ -204,7 +204,7 @@ impl RawPaths {
 /// A literal field without indexing with the name `:path`.
 const PATH_LITERAL: u8 = 0x04;
 
-/// Whether the field is `:path`, except by the dynamic table.
+/// Returns true if the field is `:path`, except by the dynamic table.
 const fn names_path(field: Field) -> bool {
     match field {
         Field::Indexed(index) => matches!(index, 4 | 5),
@@ -213,7 +213,7 @@ const fn names_path(field: Field) -> bool {
     }
 }
 
-/// Whether the `:path` of a request may be one that the parser refuses.
+/// Returns true if the `:path` of a request may be one that the parser refuses.
 fn may_have_raw_path(fragment: &[u8]) -> bool {
     let mut at = size_updates(fragment);
     for _ in 0..MAX_PSEUDO_FIELDS {

@@ -33,7 +33,7 @@ impl Section {
         }
     }
 
-    /// Whether the frame continues this section.
+    /// Returns true if the frame continues this section.
     pub(super) fn goes_on_with(&self, header: FrameHeader) -> bool {
         header.kind == CONTINUATION && header.stream == self.stream && header.is_in_size()
     }

@@ -61,13 +61,13 @@ impl SizeMeter {
         }
     }
 
-    /// Whether the measurement is complete.
+    /// Returns true if the measurement is complete.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.state != MeterState::Counting
     }
 
-    /// Whether the size is known, not only how large it is at least.
+    /// Returns true if the size is known, not only how large it is at least.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.state == MeterState::Ended

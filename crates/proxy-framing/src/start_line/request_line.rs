@@ -60,12 +60,12 @@ impl RequestLine {
         }
     }
 
-    /// Whether no byte arrived.
+    /// Returns true if no byte arrived.
     pub(crate) fn is_untouched(&self) -> bool {
         self.step == Step::Blank && self.empty_lines == 0
     }
 
-    /// Whether only empty lines arrived.
+    /// Returns true if only empty lines arrived.
     pub(crate) fn is_blank(&self) -> bool {
         matches!(self.step, Step::Blank | Step::BlankLf)
     }

@@ -42,7 +42,7 @@ impl StatusLine {
         }
     }
 
-    /// Whether no byte arrived.
+    /// Returns true if no byte arrived.
     pub(crate) fn is_blank(self) -> bool {
         self.step == Step::Version && self.len == 0
     }

@@ -59,7 +59,7 @@ impl Target {
         true
     }
 
-    /// Whether the target may end here.
+    /// Returns true if the target may end here.
     pub(crate) fn is_complete(self) -> bool {
         match self {
             Self::Empty | Self::Scheme(_) => false,

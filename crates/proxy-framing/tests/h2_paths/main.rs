@@ -43,13 +43,13 @@ struct Sent {
     is_coded: bool,
     /// Length of another field's value, which is added to the table.
     other: usize,
-    /// Whether that field precedes the path: then `:authority`, else `x`.
+    /// True if that field precedes the path: then `:authority`, else `x`.
     is_before: bool,
     /// Size to which the table changes first.
     resized: Option<usize>,
     trailers: bool,
     is_padded: bool,
-    /// Whether the section comes in two frames.
+    /// True if the section comes in two frames.
     is_divided: bool,
 }
 

@@ -76,7 +76,7 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) next: Phase,
-    /// Whether the request is admitted; false for all other events.
+    /// True if the request is admitted; false for all other events.
     pub(super) admitted: bool,
 }
 

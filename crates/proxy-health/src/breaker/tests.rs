@@ -161,7 +161,7 @@ fn threads_never_have_more_probes_than_allowed() {
     drop(probes);
 }
 
-/// Whether `condition` holds in `phase`, said independently of the code that moves it.
+/// Returns true if `condition` holds in `phase`, said independently of the code that moves it.
 fn holds(
     condition: BreakerCondition,
     phase: Phase,

@@ -31,7 +31,7 @@ pub(super) struct Set {
 pub(super) struct Inserted<'s> {
     /// The word of its bucket.
     pub(super) word: &'s AtomicU64,
-    /// Whether it is new, rather than inserted by another thread meanwhile.
+    /// True if it is new, rather than inserted by another thread meanwhile.
     pub(super) new: bool,
     /// Keys that are gone for it.
     pub(super) dropped: usize,

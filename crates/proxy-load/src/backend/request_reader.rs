@@ -15,7 +15,7 @@ pub(crate) struct RequestReader {
     /// The beginning of an incomplete part.
     held: Vec<u8>,
     awaiting: Awaiting,
-    /// Whether the request being read is the captured one.
+    /// True if the request being read is the captured one.
     is_captured: bool,
 }
 
@@ -36,7 +36,7 @@ impl Seen {
         }
     }
 
-    /// Whether `head` is captured, which it is by its `User-Agent`.
+    /// Returns true if `head` is captured, which it is by its `User-Agent`.
     fn take(&mut self, head: &[u8]) -> bool {
         if head::value(head, b"user-agent") != Some(self.user_agent.as_bytes()) {
             return false;

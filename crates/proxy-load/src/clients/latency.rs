@@ -37,7 +37,7 @@ impl LatencyRecorder {
         self.failure.get_or_insert_with(|| fault.clone());
     }
 
-    /// Whether the load should be aborted.
+    /// Returns true if the load should be aborted.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.failed >= MAX_FAILED_REQUESTS
     }

@@ -56,7 +56,7 @@ impl Connector {
 }
 
 impl Stream {
-    /// Whether the TLS handshake is complete and did not select HTTP/2.
+    /// Returns true if the TLS handshake is complete and did not select HTTP/2.
     pub(crate) fn is_not_http2(&self) -> bool {
         let done = self.tls.as_ref().filter(|tls| !tls.is_handshaking());
         done.is_some_and(|tls| tls.alpn_protocol() != Some(HTTP2))

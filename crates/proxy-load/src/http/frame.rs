@@ -39,7 +39,7 @@ impl Frame<'_> {
     /// On headers: the payload begins with a priority.
     pub(crate) const PRIORITY: u8 = 0x20;
 
-    /// Whether this flag is set.
+    /// Returns true if this flag is set.
     pub(crate) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }

@@ -31,7 +31,7 @@ impl Http1 {
         self.since = since;
     }
 
-    /// Whether no byte has arrived since the last response ended.
+    /// Returns true if no byte has arrived since the last response ended.
     pub(crate) fn is_between_answers(&self) -> bool {
         match self.awaiting {
             Awaiting::Nothing => true,

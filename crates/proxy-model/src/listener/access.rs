@@ -27,7 +27,7 @@ pub struct NetworkFile {
 }
 
 impl Access {
-    /// Whether every client is admitted.
+    /// Returns true if every client is admitted.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let Self {

@@ -42,7 +42,7 @@ pub enum OriginPattern {
 }
 
 impl OriginPattern {
-    /// Whether `origin`, as a browser sends it, is one of these.
+    /// Returns true if `origin`, as a browser sends it, is one of these.
     #[must_use]
     pub fn matches(&self, origin: &str) -> bool {
         match self {

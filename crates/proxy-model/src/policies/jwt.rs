@@ -80,7 +80,7 @@ pub struct RemoteKeySet {
 /// The URL of a key set: its host is the `Host` of requests, their address is that of the upstream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeySetUrl {
-    /// Whether the scheme is `https`.
+    /// True if the scheme is `https`.
     pub is_tls: bool,
     /// Host and port.
     pub authority: Authority,

@@ -118,7 +118,7 @@ impl Content {
         }
     }
 
-    /// Whether there is no memory for the content.
+    /// Returns true if there is no memory for the content.
     pub(super) fn is_out_of_memory(&self) -> bool {
         self.is_out_of_memory
     }

@@ -132,7 +132,7 @@ fn request_fields<'h>(headers: &'h HeaderMap, route: Option<&RoutePlan>) -> Vec<
     fields
 }
 
-/// Whether the value of `Authorization` is of the scheme `Basic`.
+/// Returns true if the value of `Authorization` is of the scheme `Basic`.
 fn is_basic(value: &[u8]) -> bool {
     let scheme = value.split(|byte| *byte == b' ').next();
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"Basic"))

@@ -133,7 +133,7 @@ fn last_name(fields: &[u8]) -> Option<Box<str>> {
     (!name.is_empty()).then(|| name.into())
 }
 
-/// Whether a byte may occur in a token. [RFC 9110 §5.6.2]
+/// Returns true if a byte may occur in a token. [RFC 9110 §5.6.2]
 fn is_tchar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -35,7 +35,8 @@ pub(super) struct Attempts<'e, 'p> {
     pub(super) forwarded_at: Tick,
     /// The beginning of the attempt, connecting included.
     pub(super) began_at: Tick,
-    /// Whether the next attempt needs a new connection: a kept one has just ended under the request.
+    /// True if the next attempt needs a new connection: a kept one has just ended under the
+    /// request.
     pub(super) fresh: bool,
 }
 
@@ -104,8 +105,8 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// Whether the client accepts interim responses. HTTP/1.0 has one response for each request.
-    /// [RFC 9110 §15.2]
+    /// Returns true if the client accepts interim responses. HTTP/1.0 has one response for each
+    /// request. [RFC 9110 §15.2]
     pub(super) fn client_takes_interim(&self) -> bool {
         self.exchange.head.version >= Version::HTTP_11
     }

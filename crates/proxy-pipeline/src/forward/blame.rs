@@ -5,7 +5,7 @@ use proxy_clock::TICK;
 use proxy_errors::{Reason, SentRequest};
 
 impl Attempts<'_, '_> {
-    /// Whether the target is at fault for `reason`: see [`proxy_errors::Blame`].
+    /// Returns true if the target is at fault for `reason`: see [`proxy_errors::Blame`].
     pub(super) fn is_targets_fault(&self, reason: Reason) -> bool {
         reason.blame().is_target(self.sent_request())
     }

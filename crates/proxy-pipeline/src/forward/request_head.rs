@@ -37,8 +37,8 @@ pub(crate) enum Length {
 }
 
 impl Length {
-    /// Whether trailers may follow the body: over HTTP/1.1 only chunks have an end that is no byte of the
-    /// connection's next message. [RFC 9110 §6.5]
+    /// Returns true if trailers may follow the body: over HTTP/1.1 only chunks have an end that is
+    /// no byte of the connection's next message. [RFC 9110 §6.5]
     const fn takes_trailers(self, http2: bool) -> bool {
         match self {
             Self::None => false,

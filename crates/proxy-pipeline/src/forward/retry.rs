@@ -63,7 +63,7 @@ impl Attempts<'_, '_> {
         upstream.retry_budget.try_retry(percent, now_ns)
     }
 
-    /// Whether a response with `status` is dropped for one of another target.
+    /// Returns true if a response with `status` is dropped for one of another target.
     pub(super) fn takes_retry_after(&mut self, status: StatusCode) -> bool {
         let cause = match status {
             StatusCode::BAD_GATEWAY => RetryCause::BadGateway,
@@ -79,7 +79,7 @@ impl Attempts<'_, '_> {
         true
     }
 
-    /// Whether the request is kept whole until its response was judged.
+    /// Returns true if the request is kept whole until its response was judged.
     pub(super) fn keeps_request(&self) -> bool {
         self.replayable && self.to.route.retry.is_on_statuses()
     }

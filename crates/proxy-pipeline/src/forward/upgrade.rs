@@ -24,7 +24,7 @@ pub(crate) struct RequestedUpgrade {
 }
 
 impl RequestedUpgrade {
-    /// Whether the client takes any 2xx for the beginning of its tunnel. [RFC 8441 §4]
+    /// Returns true if the client takes any 2xx for the beginning of its tunnel. [RFC 8441 §4]
     pub(crate) fn is_bootstrapped(&self) -> bool {
         self.key.is_some()
     }

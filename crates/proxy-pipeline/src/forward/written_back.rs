@@ -22,7 +22,8 @@ impl Names<'_> {
         self.origin.split_once("://").map_or("", |(_, host)| host)
     }
 
-    /// Whether `host` in a URL of `scheme` is a name of the upstream that the client does not know.
+    /// Returns true if `host` in a URL of `scheme` is a name of the upstream that the client does
+    /// not know.
     fn is_upstream(&self, scheme: &str, host: &str) -> bool {
         let is_same = |name: &str| is_same_host(scheme, name, host);
         let names = [self.set_host.unwrap_or_default(), self.target];
@@ -143,7 +144,7 @@ fn cookie_path_back(rewrite: &RewritePlan, path: &str) -> Option<String> {
     Some(back)
 }
 
-/// Whether `domain` is the upstream's, without the port of its name.
+/// Returns true if `domain` is the upstream's, without the port of its name.
 fn is_domain_of(names: Names<'_>, domain: &str) -> bool {
     let domain = domain.trim_start_matches('.');
     let without_port = |host: &str| -> String {

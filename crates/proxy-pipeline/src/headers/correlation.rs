@@ -145,7 +145,7 @@ fn digits(word: u32) -> [u8; 8] {
     (spread + letters + ONES * u64::from(b'0')).to_be_bytes()
 }
 
-/// Whether a request's own ID may be used: 1 to 128 characters of `[A-Za-z0-9._-]`.
+/// Returns true if a request's own ID may be used: 1 to 128 characters of `[A-Za-z0-9._-]`.
 pub fn is_acceptable(id: &[u8]) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=128).contains(&id.len()) && id.iter().all(allowed)

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 /// similar.
 const FAMILY: &str = "x-forwarded";
 
-/// Whether `name`, in lower case, is on the list.
+/// Returns true if `name`, in lower case, is on the list.
 pub(crate) fn is_claim(name: &str) -> bool {
     matches!(
         name,
@@ -61,7 +61,8 @@ fn in_family(name: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// Whether upstreams may read `name` as another name: one on the list, or the correlation ID's.
+/// Returns true if upstreams may read `name` as another name: one on the list, or the correlation
+/// ID's.
 pub(crate) fn is_shadow(name: &str) -> bool {
     if !may_be_claim(name) || !has_other_sign(name) {
         return false;
@@ -70,7 +71,7 @@ pub(crate) fn is_shadow(name: &str) -> bool {
     is_claim(&plain) || plain == names::CORRELATION_ID.as_str()
 }
 
-/// Whether `name` has a prefix of some name on the list; rejects most names quickly.
+/// Returns true if `name` has a prefix of some name on the list; rejects most names quickly.
 #[inline]
 pub(crate) fn may_be_claim(name: &str) -> bool {
     matches!(
@@ -89,7 +90,7 @@ pub(crate) fn plain_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(name.replace(is_sign, "-"))
 }
 
-/// Whether `name` has a sign other than `-`.
+/// Returns true if `name` has a sign other than `-`.
 pub(crate) fn has_other_sign(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')
@@ -103,7 +104,7 @@ pub(crate) fn remove_alike(headers: &mut HeaderMap, name: &str) {
     }
 }
 
-/// Whether two names differ only in their separators.
+/// Returns true if two names differ only in their separators.
 fn is_alike(name: &str, other: &str) -> bool {
     let is_same =
         |(a, b): (u8, u8)| a == b || !(a.is_ascii_alphanumeric() || b.is_ascii_alphanumeric());

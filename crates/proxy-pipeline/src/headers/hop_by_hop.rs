@@ -58,7 +58,7 @@ pub(crate) fn wanted_upgrade(headers: &IndexedHeaders) -> Option<HeaderValue> {
     (!is_h2c).then(|| protocol.clone())
 }
 
-/// Whether the sender accepts trailers. [RFC 9110 §10.1.4]
+/// Returns true if the sender accepts trailers. [RFC 9110 §10.1.4]
 pub(crate) fn takes_trailers(headers: &IndexedHeaders) -> bool {
     headers.has(KnownHeaders::TE)
         && headers
@@ -94,7 +94,7 @@ fn keep_protocol_options(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether `name` is a protocol option in `Connection`, not a field to remove.
+/// Returns true if `name` is a protocol option in `Connection`, not a field to remove.
 fn is_protocol_option(name: &str) -> bool {
     ["close", "http2-settings", "keep-alive", "te", "upgrade"]
         .iter()

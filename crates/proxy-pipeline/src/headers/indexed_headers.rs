@@ -30,7 +30,7 @@ impl IndexedHeaders {
         &self.map
     }
 
-    /// Whether any of `bits`, which are constants of [`KnownHeaders`], is set.
+    /// Returns true if any of `bits`, which are constants of [`KnownHeaders`], is set.
     #[inline]
     pub(crate) const fn has(&self, bits: u16) -> bool {
         self.known.has(bits)

@@ -24,7 +24,7 @@ pub(crate) fn answer(key: &HeaderValue) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Whether `given` is the value for the key.
+/// Returns true if `given` is the value for the key.
 pub(crate) fn is_answered(key: &HeaderValue, given: Option<&HeaderValue>) -> bool {
     let expected = answer(key);
     given.is_some_and(|given| given.as_bytes().trim_ascii() == expected.as_bytes())

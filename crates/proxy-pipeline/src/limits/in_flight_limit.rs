@@ -76,7 +76,7 @@ impl InFlightLimit {
         &self.waiting
     }
 
-    /// Whether a worker waits for a place.
+    /// Returns true if a worker waits for a place.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::SeqCst) > 0

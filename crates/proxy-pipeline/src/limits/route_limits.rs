@@ -28,9 +28,9 @@ pub struct RateRule {
     pub reason: Reason,
     /// Requests in the period of the rate.
     pub events: u32,
-    /// Whether requests over it are served all the same.
+    /// True if requests over it are served all the same.
     pub observe_only: bool,
-    /// Whether it is evaluated after the agents of the route, which may set the field of its key.
+    /// True if it is evaluated after the agents of the route, which may set the field of its key.
     pub after_agents: bool,
     /// The buckets, by the key of the limit.
     pub buckets: RateBuckets,
@@ -118,7 +118,7 @@ impl<'a> RateSubject<'a> {
 }
 
 impl RateLimitStatus {
-    /// Whether the limit has less left than that of `other`.
+    /// Returns true if the limit has less left than that of `other`.
     pub(crate) fn is_nearer(&self, other: &Self) -> bool {
         self.remaining < other.remaining
     }

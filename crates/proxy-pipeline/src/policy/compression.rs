@@ -90,8 +90,8 @@ pub(crate) fn apply(
     Ok(Response::from_parts(head, body))
 }
 
-/// Whether the whole representation, at least, is compressed for clients that accept it. A 304 and a part of
-/// a range say so as the whole response would. [RFC 9110 §15.3.7, §15.4.5]
+/// Returns true if the whole representation, at least, is compressed for clients that accept it. A
+/// 304 and a part of a range say so as the whole response would. [RFC 9110 §15.3.7, §15.4.5]
 fn is_negotiated(plan: &CompressionPlan, status: StatusCode, headers: &HeaderMap) -> bool {
     let has_content = !status.is_informational()
         && ![StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT].contains(&status);
@@ -103,7 +103,8 @@ fn is_negotiated(plan: &CompressionPlan, status: StatusCode, headers: &HeaderMap
         && (may_lack_type || has_type(plan, headers))
 }
 
-/// Whether the response has all of its representation's content, neither a part nor nothing of it.
+/// Returns true if the response has all of its representation's content, neither a part nor nothing
+/// of it.
 fn is_whole(status: StatusCode, headers: &HeaderMap) -> bool {
     ![StatusCode::PARTIAL_CONTENT, StatusCode::NOT_MODIFIED].contains(&status)
         && !headers.contains_key(CONTENT_RANGE)
@@ -138,7 +139,7 @@ fn vary(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether the comma-separated field `name` has `member`, ignoring case.
+/// Returns true if the comma-separated field `name` has `member`, ignoring case.
 fn lists(headers: &HeaderMap, name: &HeaderName, member: &str) -> bool {
     let lines = headers.get_all(name).iter();
     let mut lines = lines.filter_map(|line| line.to_str().ok());

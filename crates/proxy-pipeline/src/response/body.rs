@@ -185,7 +185,8 @@ impl Body {
         self.source.poll_upload(cx);
     }
 
-    /// Whether the request's body may still be sent to its target while this body is sent to the client.
+    /// Returns true if the request's body may still be sent to its target while this body is sent
+    /// to the client.
     #[must_use]
     pub fn may_upload(&self) -> bool {
         self.source.may_upload()

@@ -24,7 +24,7 @@ impl Compression {
         }
     }
 
-    /// Whether everything was returned.
+    /// Returns true if everything was returned.
     pub(crate) fn is_over(&self) -> bool {
         self.encoder.is_none() && self.trailers.is_none()
     }

@@ -27,7 +27,7 @@ fn disables_buffering(response: &Response<Body>) -> bool {
     value.is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"no"))
 }
 
-/// Whether the body is one that may have no end.
+/// Returns true if the body is one that may have no end.
 pub(crate) fn is_stream(response: &Response<Body>) -> bool {
     let media_type = response.headers().get(CONTENT_TYPE);
     media_type.is_some_and(|value| {

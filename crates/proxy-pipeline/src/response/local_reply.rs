@@ -114,7 +114,7 @@ pub(crate) fn replace_by_agent(
     response
 }
 
-/// Whether the field says something about the bytes of one body.
+/// Returns true if the field says something about the bytes of one body.
 fn describes_a_body(name: &HeaderName) -> bool {
     const NAMES: [&str; 13] = [
         "accept-ranges",

@@ -94,7 +94,7 @@ impl BodyBuffer {
         self.bytes == 0
     }
 
-    /// Whether the body must end, to free memory for smaller ones.
+    /// Returns true if the body must end, to free memory for smaller ones.
     pub(crate) fn is_evicted(&self) -> bool {
         let reservation = self.reservation.as_ref();
         reservation.is_some_and(|reservation| reservation.is_evicted())

@@ -62,7 +62,7 @@ pub trait Source: Debug {
     /// [`BodyAborted`] if the client leaves or sends an invalid body.
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>>;
 
-    /// Whether the body is complete.
+    /// Returns true if the body is complete.
     fn is_over(&self) -> bool;
 
     /// Bounds on the remaining length, in bytes.

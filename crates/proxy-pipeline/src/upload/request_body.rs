@@ -259,7 +259,7 @@ impl InspectedBody {
         }
     }
 
-    /// Whether nothing follows.
+    /// Returns true if nothing follows.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }

@@ -13,7 +13,7 @@ pub struct ChallengeTokens(Arc<Tokens>);
 
 #[derive(Debug, Default)]
 struct Tokens {
-    /// Whether there is any: read for each request.
+    /// True if there is any: read for each request.
     any: AtomicBool,
     by_token: ArcSwap<HashMap<Box<str>, Bytes>>,
 }
@@ -43,7 +43,7 @@ impl ChallengeTokens {
         self.0.any.store(any, Ordering::Release);
     }
 
-    /// Whether a challenge is under way.
+    /// Returns true if a challenge is under way.
     pub(crate) fn any(&self) -> bool {
         self.0.any.load(Ordering::Acquire)
     }

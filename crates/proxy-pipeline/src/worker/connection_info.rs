@@ -87,8 +87,8 @@ pub struct RequestStream {
     pub deadline: Rc<Deadline>,
 }
 
-/// Whether an idle connection of `listener` closes even if a request may be on its way: the process drains, or
-/// the listener was removed.
+/// Returns true if an idle connection of `listener` closes even if a request may be on its way: the
+/// process drains, or the listener was removed.
 #[inline]
 #[must_use]
 pub fn must_close_idle(worker: &Worker, listener: usize) -> bool {
@@ -131,15 +131,16 @@ impl ConnectionInfo {
         }
     }
 
-    /// Whether the connection ends at the next opportunity: the process drains, the listener was
-    /// removed or has other settings, or the maximum of age or requests is reached.
+    /// Returns true if the connection ends at the next opportunity: the process drains, the
+    /// listener was removed or has other settings, or the maximum of age or requests is reached.
     #[inline]
     pub fn should_close(&self, worker: &Worker) -> bool {
         worker.is_draining() || self.listener.get() == REMOVED_LISTENER || self.is_used_up(worker)
     }
 
-    /// Whether an idle HTTP/1.x connection ends now. One without a request so far stays open for its first, which may be
-    /// on its way; the time for a head bounds the wait. Any other under retired terms stays open for a moment.
+    /// Returns true if an idle HTTP/1.x connection ends now. One without a request so far stays
+    /// open for its first, which may be on its way; the time for a head bounds the wait. Any other
+    /// under retired terms stays open for a moment.
     #[inline]
     pub fn should_close_idle(&self, worker: &Worker) -> bool {
         self.must_close_now(worker)
@@ -147,13 +148,14 @@ impl ConnectionInfo {
                 && (self.terms.closes_idle(worker.clock.now()) || self.has_reached_maximum(worker)))
     }
 
-    /// Whether an idle connection closes because the process has no descriptor left for another.
+    /// Returns true if an idle connection closes because the process has no descriptor left for
+    /// another.
     #[inline]
     pub fn gives_way(&self, worker: &Worker) -> bool {
         self.requests.get() > 0 && worker.takes_descriptor()
     }
 
-    /// Whether its terms are outdated, or its maximum of age or requests is reached.
+    /// Returns true if its terms are outdated, or its maximum of age or requests is reached.
     #[inline]
     fn is_used_up(&self, worker: &Worker) -> bool {
         self.terms.is_retired() || self.has_reached_maximum(worker)
@@ -166,7 +168,7 @@ impl ConnectionInfo {
             || max_requests.is_some_and(|max| u64::from(max) <= self.requests.get())
     }
 
-    /// Whether the connection closes even if a request may be on its way.
+    /// Returns true if the connection closes even if a request may be on its way.
     #[inline]
     pub fn must_close_now(&self, worker: &Worker) -> bool {
         must_close_idle(worker, self.listener.get())
@@ -192,7 +194,7 @@ impl ConnectionInfo {
         (!interim.is_empty()).then(|| std::mem::take(interim))
     }
 
-    /// Whether 1xx responses are to be written.
+    /// Returns true if 1xx responses are to be written.
     #[inline]
     pub fn has_interim(&self) -> bool {
         let rare = self.rare.borrow();

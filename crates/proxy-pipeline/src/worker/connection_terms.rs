@@ -35,20 +35,21 @@ impl ConnectionTerms {
         self.needs_certificate.set(needs_certificate);
     }
 
-    /// Whether the listener has other settings now.
+    /// Returns true if the listener has other settings now.
     #[inline]
     pub fn is_retired(&self) -> bool {
         self.retired.get().is_some()
     }
 
-    /// Whether idle connections close, because the terms are retired and requests on their way have had time to
-    /// arrive.
+    /// Returns true if idle connections close, because the terms are retired and requests on their
+    /// way have had time to arrive.
     #[inline]
     pub(crate) fn closes_idle(&self, now: Tick) -> bool {
         self.retired.get().is_some_and(|at| at <= now)
     }
 
-    /// Whether the listener requires a client certificate now, and did not at the time of accept.
+    /// Returns true if the listener requires a client certificate now, and did not at the time of
+    /// accept.
     pub(crate) fn needs_certificate(&self) -> bool {
         self.needs_certificate.get()
     }

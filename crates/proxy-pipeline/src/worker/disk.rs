@@ -84,7 +84,7 @@ impl DiskJob {
         }
     }
 
-    /// Whether the request was not cancelled.
+    /// Returns true if the request was not cancelled.
     fn is_wanted(&self) -> bool {
         match self {
             Self::Open { answer, .. } => !answer.is_closed(),
@@ -168,7 +168,7 @@ impl<J: Send + 'static> JobQueue<J> {
         drop(spawn_blocking(move || thread.work()));
     }
 
-    /// Whether a job is being executed.
+    /// Returns true if a job is being executed.
     pub(crate) fn is_busy(&self) -> bool {
         self.lock().threads > 0
     }

@@ -18,7 +18,7 @@ pub(crate) struct FairQueue<J> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JobOwner {
     pub(crate) client: ClientKey,
-    /// Whether earlier jobs of it have failed.
+    /// True if earlier jobs of it have failed.
     pub(crate) has_failed: bool,
 }
 

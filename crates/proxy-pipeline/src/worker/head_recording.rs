@@ -47,7 +47,7 @@ impl HeadRecording {
         })
     }
 
-    /// Whether this request is recorded: each n-th one, for a share of one in n.
+    /// Returns true if this request is recorded: each n-th one, for a share of one in n.
     #[inline]
     pub(crate) fn takes_next(&self) -> bool {
         let due = self.due.get() + self.share;

@@ -163,7 +163,7 @@ impl PasswordCheck {
         (!decision.admitted).then_some(decision)
     }
 
-    /// Whether the client has sent wrong passwords that still count.
+    /// Returns true if the client has sent wrong passwords that still count.
     fn has_failed(&self) -> bool {
         self.attempts.as_ref().is_some_and(|attempts| {
             let now_ns = Time::shared_ns(&self.clock);

@@ -109,13 +109,14 @@ impl ReloadWatch {
         }
     }
 
-    /// Whether the stream began under the configuration in force after `former` reloads.
+    /// Returns true if the stream began under the configuration in force after `former` reloads.
     #[inline]
     pub(crate) fn is_current(self, former: u32) -> bool {
         self.former == former
     }
 
-    /// Whether a check is unnecessary: no reload since the last one, and nothing was removed then.
+    /// Returns true if a check is unnecessary: no reload since the last one, and nothing was
+    /// removed then.
     #[inline]
     pub(crate) fn is_quiet(self, reloads: u32) -> bool {
         self.seen == reloads && !self.is_removed

@@ -199,7 +199,7 @@ impl Worker {
         BodyBuffer::new(self.reserve_body())
     }
 
-    /// Whether its connections are to end.
+    /// Returns true if its connections are to end.
     #[inline]
     pub fn is_draining(&self) -> bool {
         self.draining.get() != Draining::No
@@ -218,7 +218,7 @@ impl Worker {
         self.idle_to_close.set(0);
     }
 
-    /// Whether the calling idle connection must close to free its descriptor.
+    /// Returns true if the calling idle connection must close to free its descriptor.
     #[inline]
     pub fn takes_descriptor(&self) -> bool {
         let left = self.idle_to_close.get();

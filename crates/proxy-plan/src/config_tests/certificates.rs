@@ -22,7 +22,7 @@ pub struct ShownCertificate {
 pub struct CertificateFailure {
     /// The test.
     pub test: FailedTest,
-    /// Whether the certificate expires too soon: a failure that comes by itself.
+    /// True if the certificate expires too soon: a failure that comes by itself.
     pub is_by_time: bool,
 }
 

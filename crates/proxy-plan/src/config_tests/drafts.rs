@@ -114,7 +114,7 @@ fn admitted_client(plan: &Plan, listener: Option<&str>, route: &RoutePlan) -> Op
     clients.find(|ip| access.iter().flatten().all(|access| access.admits(*ip)))
 }
 
-/// Whether the route's `respond` is the reason of a refusal.
+/// Returns true if the route's `respond` is the reason of a refusal.
 fn is_written(problem: &Problem) -> bool {
     let written = [Reason::RespondClientError, Reason::RespondServerError];
     written.contains(&problem.reason())

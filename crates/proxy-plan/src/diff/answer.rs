@@ -70,7 +70,7 @@ impl Answer {
         }
     }
 
-    /// Whether the proxy refuses the request because no route matches.
+    /// Returns true if the proxy refuses the request because no route matches.
     #[must_use]
     pub fn is_route_missing(&self) -> bool {
         let is_refusal = matches!(self.service, AnsweringService::Refusal { .. });

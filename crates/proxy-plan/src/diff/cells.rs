@@ -141,8 +141,8 @@ impl RulesByPath {
     }
 }
 
-/// Whether the same rules with the same answers compete in the same order: then neither plan needs to be
-/// asked.
+/// Returns true if the same rules with the same answers compete in the same order: then neither
+/// plan needs to be asked.
 pub(super) fn is_same_competition(
     before: &Side<'_>,
     old: &[usize],

@@ -30,7 +30,7 @@ pub struct PlanDiff {
 }
 
 impl PlanDiff {
-    /// Whether no difference was found, and the comparison was whole.
+    /// Returns true if no difference was found, and the comparison was whole.
     #[must_use]
     pub fn is_same(&self) -> bool {
         let Self {

@@ -47,7 +47,8 @@ pub(super) struct Probe {
 }
 
 impl Region {
-    /// Whether a request is in the region: the listener by its name after, host and path normalized.
+    /// Returns true if a request is in the region: the listener by its name after, host and path
+    /// normalized.
     #[must_use]
     pub fn contains(&self, listener: Option<&str>, head: &Head<'_>) -> bool {
         let is_reachable = match listener {

@@ -104,7 +104,7 @@ impl<'p> DiffSearch<'p> {
         }
     }
 
-    /// Whether the rules may answer differently, or one of the wanted routes is among them.
+    /// Returns true if the rules may answer differently, or one of the wanted routes is among them.
     fn is_needed(&self, old: &[usize], new: &[usize]) -> bool {
         match &self.wanted {
             Some(wanted) => {

@@ -103,17 +103,17 @@ pub(crate) fn survey(
 }
 
 impl Surveyed<'_> {
-    /// Whether its host fulfils one of `hosts`, or there are none.
+    /// Returns true if its host fulfils one of `hosts`, or there are none.
     pub(crate) fn has_host(&self, hosts: &[&HostPattern]) -> bool {
         hosts.is_empty() || hosts.iter().any(|one| one.matches(&self.host.example))
     }
 
-    /// Whether its path fulfils one of `paths`, or there are none.
+    /// Returns true if its path fulfils one of `paths`, or there are none.
     pub(crate) fn has_path(&self, paths: &[&PathPattern]) -> bool {
         paths.is_empty() || paths.iter().any(|one| one.matches(&self.path.example))
     }
 
-    /// Whether its host is one by name, rather than none or any other.
+    /// Returns true if its host is one by name, rather than none or any other.
     pub(crate) fn has_named_host(&self) -> bool {
         !self.host.example.is_empty() && !self.host.label.starts_with("any")
     }

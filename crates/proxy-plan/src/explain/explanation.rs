@@ -25,7 +25,7 @@ pub struct Explanation {
     pub query: String,
     /// The client's address, if the request has one.
     pub client_ip: Option<IpAddr>,
-    /// Whether the listener's connections are encrypted.
+    /// True if the listener's connections are encrypted.
     pub is_tls: bool,
     /// The listener; `None` under a plan without listeners.
     pub listener: Option<Named>,

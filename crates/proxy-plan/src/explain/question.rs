@@ -97,7 +97,7 @@ impl Scheme {
         })
     }
 
-    /// Whether connections to the listener have it.
+    /// Returns true if connections to the listener have it.
     fn is_of(self, listener: &Listener) -> bool {
         self == match *listener.protocol {
             ListenerProtocol::Http => Self::Http,

@@ -73,7 +73,7 @@ impl CorsPlan {
         is_preflight(method, headers).then_some(&self.preflight)
     }
 
-    /// Whether the upstream's field of this name is removed.
+    /// Returns true if the upstream's field of this name is removed.
     #[must_use]
     pub fn replaces(&self, name: &HeaderName) -> bool {
         FIELDS.contains(name)

@@ -127,7 +127,7 @@ impl TokenPlan {
         }
     }
 
-    /// Whether the request has neither a token nor anything in its place.
+    /// Returns true if the request has neither a token nor anything in its place.
     pub(super) fn is_missing(&self, headers: &HeaderMap) -> bool {
         match &self.carrier {
             Carrier::Authorization => !headers.contains_key(AUTHORIZATION),

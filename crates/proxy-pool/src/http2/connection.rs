@@ -85,7 +85,7 @@ impl Http2Connection {
         }))
     }
 
-    /// Whether it accepts no more requests.
+    /// Returns true if it accepts no more requests.
     pub(super) fn is_over(&self) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         let ready = self.sender.clone().poll_ready(&mut cx);
@@ -101,7 +101,7 @@ impl Http2Connection {
             .then(|| allowed.min(MAX_OPEN_STREAMS))
     }
 
-    /// Whether there is a slot for one more request.
+    /// Returns true if there is a slot for one more request.
     pub(super) fn has_room(&self) -> bool {
         self.open_streams.get() < self.most().unwrap_or(1)
     }
@@ -159,7 +159,7 @@ impl StreamSlot {
         self.connection.keep_alive.settings_received().await;
     }
 
-    /// Whether the target supports extended CONNECT. [RFC 8441 §3]
+    /// Returns true if the target supports extended CONNECT. [RFC 8441 §3]
     #[must_use]
     pub fn takes_tunnels(&self) -> bool {
         self.connection

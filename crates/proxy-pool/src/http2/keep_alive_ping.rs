@@ -69,7 +69,7 @@ impl KeepAlivePing {
         &self.clock
     }
 
-    /// Whether any data has arrived.
+    /// Returns true if any data has arrived.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.get()
     }
@@ -123,7 +123,7 @@ impl KeepAlivePing {
         }
     }
 
-    /// Whether a ping is to be sent now.
+    /// Returns true if a ping is to be sent now.
     pub(super) fn takes_ping(&self) -> bool {
         let wanted = self.ping.get() == Ping::Wanted;
         if wanted {
@@ -132,7 +132,7 @@ impl KeepAlivePing {
         wanted
     }
 
-    /// Whether a ping is in flight.
+    /// Returns true if a ping is in flight.
     pub(super) fn awaits_pong(&self) -> bool {
         matches!(self.ping.get(), Ping::Sent(_))
     }
@@ -143,13 +143,13 @@ impl KeepAlivePing {
         self.received();
     }
 
-    /// Whether the ping timed out.
+    /// Returns true if the ping timed out.
     pub(super) fn is_dead(&self) -> bool {
         self.ping.get() == Ping::Unanswered
     }
 }
 
-/// Whether more than `time` has passed since `since`.
+/// Returns true if more than `time` has passed since `since`.
 pub(super) fn is_past(since: Tick, time: Duration, now: Tick) -> bool {
     let ticks = time.as_millis() / proxy_clock::TICK.as_millis();
     u128::from(now.0.saturating_sub(since.0)) > ticks

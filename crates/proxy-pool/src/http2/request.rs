@@ -110,12 +110,12 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
         Some(Request::from_parts(head, body))
     }
 
-    /// Whether no response has arrived, interim ones included.
+    /// Returns true if no response has arrived, interim ones included.
     pub fn is_unanswered(&self) -> bool {
         self.head.is_some() && self.informational == 0
     }
 
-    /// Whether the connection had carried a request before.
+    /// Returns true if the connection had carried a request before.
     pub fn was_reused(&self) -> bool {
         self.stream_slot.reused
     }

@@ -66,7 +66,7 @@ impl ConditionKind {
         }
     }
 
-    /// Whether `rule` has no condition of this kind, or one that holds.
+    /// Returns true if `rule` has no condition of this kind, or one that holds.
     pub(crate) fn holds(self, rule: &Rule, head: &Head<'_>) -> bool {
         match self {
             Self::Listener => rule.listener_holds(head),
@@ -78,8 +78,8 @@ impl ConditionKind {
         }
     }
 
-    /// Whether the conditions of this kind in `wide` certainly hold where those of `narrow` do,
-    /// apart from `OPTIONS *`, which is not a path.
+    /// Returns true if the conditions of this kind in `wide` certainly hold where those of `narrow`
+    /// do, apart from `OPTIONS *`, which is not a path.
     pub(crate) fn covers(self, wide: &Rule, narrow: &Rule) -> bool {
         match self {
             Self::Listener => all_covered(&wide.listeners, &narrow.listeners, String::eq),

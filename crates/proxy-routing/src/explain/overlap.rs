@@ -162,7 +162,7 @@ fn compare<R: Ord>(first: &R, second: &R) -> Ordering {
     first.cmp(second).then(Ordering::Greater)
 }
 
-/// Whether a request may have a listener and a method of both rules.
+/// Returns true if a request may have a listener and a method of both rules.
 fn meet(one: &Rule, other: &Rule) -> bool {
     fn share<T: PartialEq>(ones: &[T], others: &[T]) -> bool {
         let both = |one| others.contains(one);

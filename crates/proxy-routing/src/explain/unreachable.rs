@@ -54,8 +54,8 @@ impl Router {
     }
 }
 
-/// Whether `wide` matches every request that `narrow` matches, apart from `OPTIONS *`. `listeners` are all
-/// listeners, if they are known.
+/// Returns true if `wide` matches every request that `narrow` matches, apart from `OPTIONS *`.
+/// `listeners` are all listeners, if they are known.
 fn covers(wide: &Rule, narrow: &Rule, listeners: &[&str]) -> bool {
     let names_all = !listeners.is_empty()
         && listeners
@@ -67,8 +67,8 @@ fn covers(wide: &Rule, narrow: &Rule, listeners: &[&str]) -> bool {
     })
 }
 
-/// Whether `high` has precedence over `low` for every request that both match, given that it covers
-/// it.
+/// Returns true if `high` has precedence over `low` for every request that both match, given that
+/// it covers it.
 ///
 /// At the same priority a condition that covers another has precedence only if it is the same one,
 /// so `high` must have every condition of `low`; then a path where `low` has none decides, or else

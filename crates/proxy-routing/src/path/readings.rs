@@ -13,8 +13,8 @@ const PLAIN: ByteSet = ByteSet::new(
 /// Maximum number of dot segments of a path that are examined one by one.
 const MAX_DOT_SEGMENTS: usize = 16;
 
-/// Whether every server reads `path` the same, literally: it contains no `//`, `;`, `%`, `\`, dot
-/// segment, or byte that is not allowed unescaped. Such a path is canonical. One pass.
+/// Returns true if every server reads `path` the same, literally: it contains no `//`, `;`, `%`,
+/// `\`, dot segment, or byte that is not allowed unescaped. Such a path is canonical. One pass.
 #[must_use]
 pub fn is_plain_path(path: &str) -> bool {
     let mut rest = path.as_bytes();

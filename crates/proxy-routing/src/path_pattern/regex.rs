@@ -56,7 +56,7 @@ impl RegexBudget {
         }
     }
 
-    /// Whether no further regex is compiled.
+    /// Returns true if no further regex is compiled.
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.is_spent

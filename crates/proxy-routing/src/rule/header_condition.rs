@@ -47,7 +47,7 @@ impl HeaderCondition {
         })
     }
 
-    /// Whether the condition holds for a request with these fields.
+    /// Returns true if the condition holds for a request with these fields.
     #[must_use]
     pub fn holds(&self, headers: &HeaderMap) -> bool {
         match &self.value {
@@ -68,7 +68,7 @@ impl HeaderCondition {
         self.value.as_ref()
     }
 
-    /// Whether this holds for every request for which `other` holds.
+    /// Returns true if this holds for every request for which `other` holds.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.name == other.name && (self.value.is_none() || self.value == other.value)
     }

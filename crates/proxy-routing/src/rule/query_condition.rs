@@ -47,7 +47,7 @@ impl QueryCondition {
         })
     }
 
-    /// Whether the condition holds for a request with this query.
+    /// Returns true if the condition holds for a request with this query.
     #[must_use]
     pub fn holds(&self, query: &str) -> bool {
         pairs(query).any(|(name, value)| {
@@ -69,7 +69,7 @@ impl QueryCondition {
         self.value.as_deref()
     }
 
-    /// Whether this holds for every request for which `other` holds.
+    /// Returns true if this holds for every request for which `other` holds.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.name == other.name && (self.value.is_none() || self.value == other.value)
     }

@@ -56,7 +56,7 @@ pub struct Deliveries {
 pub(crate) struct Pending {
     /// `None` for the node's own configuration without a bundle.
     pub(crate) delivery: Option<Delivery>,
-    /// Whether the live tests are sent to a server of their own first.
+    /// True if the live tests are sent to a server of their own first.
     pub(crate) is_rehearsed: bool,
     pub(crate) answer: oneshot::Sender<Result<LiveTests, Vec<String>>>,
 }

@@ -66,12 +66,13 @@ struct Conditions {
 type TlsConditions = (ServerTlsSettings, Option<[u8; 32]>);
 
 impl ConnectionSettings {
-    /// Whether a new connection may be other than plain HTTP/1.x from its first byte.
+    /// Returns true if a new connection may be other than plain HTTP/1.x from its first byte.
     pub(crate) fn needs_negotiation(&self) -> bool {
         self.tls.is_some() || self.h2c || self.proxy_protocol || self.protocol.is_relayed()
     }
 
-    /// Whether a connection that is rejected at its accept can get no response, or only an expensive one.
+    /// Returns true if a connection that is rejected at its accept can get no response, or only an
+    /// expensive one.
     pub(crate) fn has_no_cheap_response(&self) -> bool {
         self.tls.is_some() || self.proxy_protocol || self.protocol.is_relayed()
     }
@@ -107,7 +108,7 @@ impl ConnectionSettings {
         }
     }
 
-    /// Whether connections accepted under `other` may continue under these settings.
+    /// Returns true if connections accepted under `other` may continue under these settings.
     pub(crate) fn suit_connections_of(&self, other: &Self) -> bool {
         self.conditions == other.conditions
     }

@@ -84,7 +84,7 @@ impl SocketFile {
         fs::set_permissions(name, Permissions::from_mode(mode))
     }
 
-    /// Whether clients can find the socket by the file.
+    /// Returns true if clients can find the socket by the file.
     pub(crate) fn is_there(&self) -> bool {
         self.file.is_there()
     }

@@ -531,7 +531,7 @@ impl Server {
         self.workers.send_all(|| Command::Drain(Draining::Gently));
     }
 
-    /// Whether every worker has ended.
+    /// Returns true if every worker has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.workers.is_over()
     }

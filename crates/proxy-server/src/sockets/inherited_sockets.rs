@@ -139,7 +139,7 @@ impl InheritedSockets {
     }
 }
 
-/// Whether no listener holds the socket.
+/// Returns true if no listener holds the socket.
 fn is_unclaimed(socket: &Arc<Socket>) -> bool {
     Arc::strong_count(socket) == 1
 }

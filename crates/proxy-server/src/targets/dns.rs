@@ -325,7 +325,7 @@ fn permitted(mut answer: Answer, peers: Option<PeerRule>) -> Answer {
     answer
 }
 
-/// Whether this machine has the address: only then can a socket be bound to it.
+/// Returns true if this machine has the address: only then can a socket be bound to it.
 fn is_own(ip: IpAddr) -> bool {
     UdpSocket::bind((ip, 0)).is_ok()
 }

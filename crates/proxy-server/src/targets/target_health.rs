@@ -21,7 +21,7 @@ struct ObservedTarget {
     gauge: Arc<Gauge>,
     /// The causes at the last check.
     causes: HealthCauses,
-    /// Whether it took requests at the last check.
+    /// True if it took requests at the last check.
     took_requests: bool,
 }
 

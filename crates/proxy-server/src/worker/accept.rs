@@ -276,7 +276,7 @@ fn peer_of(worker: &Worker, listener: &WorkerListener, peer: Option<SocketAddr>)
     }
 }
 
-/// Whether the process, or the system, has no file descriptor left.
+/// Returns true if the process, or the system, has no file descriptor left.
 fn is_shortage(error: &io::Error) -> bool {
     let errno = error.raw_os_error();
     [Errno::MFILE, Errno::NFILE]

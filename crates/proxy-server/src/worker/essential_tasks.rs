@@ -34,7 +34,7 @@ mod tests {
     use super::*;
     use tokio::runtime::{Builder, LocalOptions};
 
-    /// Whether a worker that runs `task` ends by a panic.
+    /// Returns true if a worker that runs `task` ends by a panic.
     fn ends_a_worker(task: impl Future<Output = ()> + 'static) -> bool {
         let mut runtime = Builder::new_current_thread();
         let runtime = runtime.build_local(LocalOptions::default()).unwrap();

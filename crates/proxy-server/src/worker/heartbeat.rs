@@ -52,8 +52,8 @@ impl HeartbeatMonitor {
         }
     }
 
-    /// Whether the worker has been silent for too long at `now`, by the monotonic clock. Updates
-    /// the metric, and logs a change.
+    /// Returns true if the worker has been silent for too long at `now`, by the monotonic clock.
+    /// Updates the metric, and logs a change.
     pub(crate) fn is_silent(&mut self, now: Duration) -> bool {
         let count = self.heartbeat.0.load(Ordering::Relaxed);
         if self.last.0 != count {

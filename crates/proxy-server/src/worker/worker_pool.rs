@@ -187,7 +187,7 @@ impl WorkerPool {
         vitals
     }
 
-    /// Whether every worker has ended.
+    /// Returns true if every worker has ended.
     pub(crate) fn is_over(&self) -> bool {
         let mut all = self.workers.iter().chain(&self.leaving);
         all.all(|worker| worker.thread.is_finished())

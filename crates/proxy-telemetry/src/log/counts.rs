@@ -106,7 +106,7 @@ impl LineCounts {
         (self.most_pending.load(Ordering::Relaxed) / BATCHES).max(1)
     }
 
-    /// Whether more lines wait than the maximum, those of the current batch included.
+    /// Returns true if more lines wait than the maximum, those of the current batch included.
     pub(crate) fn is_full(&self) -> bool {
         self.counts().pending > self.most_pending.load(Ordering::Relaxed)
     }

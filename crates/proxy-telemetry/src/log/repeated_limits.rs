@@ -33,7 +33,7 @@ struct Last {
 }
 
 impl RepeatedLimits {
-    /// Whether `record` is to be written; otherwise it is counted.
+    /// Returns true if `record` is to be written; otherwise it is counted.
     pub(crate) fn admit(&mut self, record: &LimitRecord<'_>) -> bool {
         let mut kind = LimitKind {
             limit_type: record.limit_type,

@@ -38,7 +38,7 @@ struct Window<L> {
 }
 
 impl<L> Window<L> {
-    /// Whether the window is over, also if the clock was set back meanwhile.
+    /// Returns true if the window is over, also if the clock was set back meanwhile.
     fn is_over(&self, now: Duration) -> bool {
         now.checked_sub(self.since).is_none_or(|age| WINDOW <= age)
     }
@@ -51,13 +51,14 @@ impl<K, L> Default for Repetitions<K, L> {
 }
 
 impl<K: Eq + Hash, L> Repetitions<K, L> {
-    /// Whether lines of `kind` can be tracked: at most 256 kinds are at once.
+    /// Returns true if lines of `kind` can be tracked: at most 256 kinds are at once.
     #[must_use]
     pub fn has_room(&self, kind: &K) -> bool {
         self.0.len() < MAX_KINDS || self.0.contains_key(kind)
     }
 
-    /// Whether a line at `now` is to be written; otherwise it is counted, and kept as the last one.
+    /// Returns true if a line at `now` is to be written; otherwise it is counted, and kept as the
+    /// last one.
     #[must_use]
     pub fn admit(&mut self, kind: K, now: Duration, line: impl FnOnce() -> L) -> bool {
         let window = self.0.entry(kind).or_insert(Window {

@@ -35,7 +35,7 @@ pub(crate) struct Sink {
     path: Option<PathBuf>,
     /// Held while lines are written to a stream that other logs of the process may share.
     turn: Option<&'static Turn>,
-    /// Whether writes are as small as a pipe takes undivided.
+    /// True if writes are as small as a pipe takes undivided.
     is_pipe: bool,
     /// The last write ended within a line.
     torn: bool,

@@ -73,7 +73,7 @@ impl WorkerLog {
         }
     }
 
-    /// Whether the log is on; if it is off, callers need not collect records.
+    /// Returns true if the log is on; if it is off, callers need not collect records.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.wire.is_some()

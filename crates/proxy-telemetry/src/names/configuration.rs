@@ -27,7 +27,7 @@ pub const CONFIG_LAST_RELOAD_TIMESTAMP_SECONDS: GaugeOf<0> = GaugeOf::new(
     &[],
     "Unix time at which the configuration in force was loaded.",
 );
-/// Whether the control plane answers.
+/// 1 if the control plane answers.
 pub const CONTROL_PLANE_CONNECTED: GaugeOf<0> = GaugeOf::new(
     "proxy_control_plane_connected",
     &[],

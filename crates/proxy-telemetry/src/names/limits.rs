@@ -72,7 +72,7 @@ pub const RATE_LIMIT_KEYS_EVICTED_TOTAL: CounterOf<1> = CounterOf::new(
     &["route"],
     "Keys that a full keyed rate limit forgot to make room; without a route that of all clients.",
 );
-/// Whether a store of shared rate limits answers.
+/// 1 if a store of shared rate limits answers.
 pub const RATE_LIMIT_STORE_UP: GaugeOf<1> = GaugeOf::new(
     "proxy_rate_limit_store_up",
     &["store"],

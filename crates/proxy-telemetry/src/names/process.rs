@@ -47,7 +47,7 @@ pub const MEMORY_LIMIT_BYTES: GaugeOf<0> = GaugeOf::new(
     &[],
     "Memory that the configured limits allow.",
 );
-/// Whether load is shed for lack of memory.
+/// 1 if load is shed for lack of memory.
 pub const MEMORY_SHEDDING: GaugeOf<0> = GaugeOf::new(
     "proxy_memory_shedding",
     &[],

@@ -59,7 +59,7 @@ pub const POOL_STALE_TOTAL: Metric = Metric::counter(
     "Pooled connections that turned out to be closed when they were to be used.",
     upstreams::pool_stale,
 );
-/// Whether a target is healthy.
+/// 1 if a target is healthy.
 pub const UPSTREAM_TARGET_HEALTHY: GaugeOf<2> = GaugeOf::new(
     "proxy_upstream_target_healthy",
     &["upstream", "target"],

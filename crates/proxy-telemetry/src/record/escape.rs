@@ -26,7 +26,7 @@ pub(crate) fn push(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Whether every byte is printable ASCII other than quote and backslash.
+/// Returns true if every byte is printable ASCII other than quote and backslash.
 ///
 /// The last bytes are tested separately, some of them twice.
 #[inline]

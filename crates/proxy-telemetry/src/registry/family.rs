@@ -53,7 +53,7 @@ impl<K: Name, C: MetricGroup> Family<K, C> {
         self.entries.get(name)?.get(worker)?.clone()
     }
 
-    /// Whether `name` has a slot already.
+    /// Returns true if `name` has a slot already.
     pub(crate) fn knows(&self, name: &K) -> bool {
         self.entries.contains_key(name) || *name == K::overflow()
     }
@@ -143,8 +143,8 @@ fn place<C: MetricGroup>(slots: &mut Slots<C>, worker: usize) -> Arc<C> {
     metrics
 }
 
-/// Whether only the registry holds references to these metrics. `get_mut` rather than the reference
-/// count, because it also makes the writes of the last holder visible.
+/// Returns true if only the registry holds references to these metrics. `get_mut` rather than the
+/// reference count, because it also makes the writes of the last holder visible.
 fn is_unused<C>(slots: &mut Slots<C>) -> bool {
     Arc::get_mut(slots).is_some_and(|slots| {
         let mut metrics = slots.iter_mut().flatten();

@@ -28,7 +28,7 @@ impl Fields {
         named.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Whether there is a field of this name.
+    /// Returns true if there is a field of this name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         !self.all(name).is_empty()

@@ -65,7 +65,7 @@ impl Log {
         self.0.len()
     }
 
-    /// Whether there are no lines yet.
+    /// Returns true if there are no lines yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -153,7 +153,7 @@ impl Record {
         self.0.get(field).and_then(Value::as_f64)
     }
 
-    /// Whether the record has the field.
+    /// Returns true if the record has the field.
     #[must_use]
     pub fn has(&self, field: &str) -> bool {
         self.0.get(field).is_some()

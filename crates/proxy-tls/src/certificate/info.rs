@@ -43,7 +43,8 @@ impl ChainInfo {
         })
     }
 
-    /// Whether it is a renewal of `old`: for all of its hosts, valid for as long or longer, without a gap.
+    /// Returns true if it is a renewal of `old`: for all of its hosts, valid for as long or longer,
+    /// without a gap.
     #[must_use]
     pub fn renews(&self, old: &Self) -> bool {
         let has_names = old.names.iter().all(|name| self.names.contains(name));

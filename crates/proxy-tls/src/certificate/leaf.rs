@@ -63,8 +63,8 @@ impl Names {
         self.dns.is_empty() && self.ips.is_empty()
     }
 
-    /// Whether a name covers `host`, which is in lower case. A wildcard stands for exactly one
-    /// label. [RFC 9525 §6.3]
+    /// Returns true if a name covers `host`, which is in lower case. A wildcard stands for exactly
+    /// one label. [RFC 9525 §6.3]
     pub(crate) fn cover(&self, host: &str) -> bool {
         let parent = host.split_once('.').map(|(_, parent)| parent);
         self.dns.iter().any(|name| match name.strip_prefix("*.") {
@@ -80,13 +80,13 @@ pub(crate) fn subject(der: &[u8]) -> Option<String> {
     distinguished_name::text(certificate.subject())
 }
 
-/// Whether issuer and subject of a certificate are the same.
+/// Returns true if issuer and subject of a certificate are the same.
 pub(crate) fn is_self_signed(der: &[u8]) -> bool {
     X509Certificate::from_der(der)
         .is_ok_and(|(_, certificate)| certificate.subject() == certificate.issuer())
 }
 
-/// Whether a certificate is a certificate authority.
+/// Returns true if a certificate is a certificate authority.
 pub(crate) fn is_authority(der: &[u8]) -> bool {
     X509Certificate::from_der(der).is_ok_and(|(_, certificate)| certificate.is_ca())
 }

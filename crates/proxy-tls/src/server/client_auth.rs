@@ -56,8 +56,8 @@ impl ClientAuthVerdict {
         }
     }
 
-    /// Whether the accepted certificate has expired at `now`, since 1970, which can happen while
-    /// its connection is open.
+    /// Returns true if the accepted certificate has expired at `now`, since 1970, which can happen
+    /// while its connection is open.
     pub fn has_expired(&self, now: Duration) -> bool {
         match self {
             Self::Verified { expires, .. } => *expires < now,
@@ -65,7 +65,7 @@ impl ClientAuthVerdict {
         }
     }
 
-    /// Whether every request of the connection must be answered 495.
+    /// Returns true if every request of the connection must be answered 495.
     pub const fn is_refusal(&self) -> bool {
         match self {
             Self::NotAsked | Self::Verified { .. } => false,

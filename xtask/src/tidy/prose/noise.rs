@@ -113,7 +113,7 @@ fn comments<'a>(path: &str, lines: impl Iterator<Item = &'a str>) -> Vec<Violati
     faults
 }
 
-/// Whether the comment begins or ends with a row of the same drawing character.
+/// Returns true if the comment begins or ends with a row of the same drawing character.
 fn is_banner(comment: &str) -> bool {
     let slashes = comment
         .chars()
@@ -143,7 +143,7 @@ fn emoji(file: &File) -> Vec<Violation> {
         .collect()
 }
 
-/// Whether the line is test code without a comment, where an emoji is test data.
+/// Returns true if the line is test code without a comment, where an emoji is test data.
 fn is_test_data(file: &File, index: usize) -> bool {
     file.source.as_ref().is_some_and(|source| {
         let in_tests = file.is_test() || index >= source.tests_start;

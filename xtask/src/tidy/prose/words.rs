@@ -122,7 +122,7 @@ fn constant(line: &str) -> Option<&str> {
     Some(rest.split_once(':')?.0.trim())
 }
 
-/// Whether all parts of a name are such words.
+/// Returns true if all parts of a name are such words.
 fn is_bare(name: &str) -> bool {
     name.split('_').all(|word| BARE_NAMES.contains(&word))
 }

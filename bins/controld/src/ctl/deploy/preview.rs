@@ -35,14 +35,14 @@ pub(super) fn text(preview: &Value) -> String {
     page
 }
 
-/// Whether all nodes are ordered to run these bytes.
+/// Returns true if all nodes are ordered to run these bytes.
 pub(super) fn is_in_force(preview: &Value) -> bool {
     let mut compared = items(preview, "comparisons").peekable();
     let others = number(preview, "other_nodes") + number(preview, "unordered_nodes");
     compared.peek().is_some() && others == 0 && compared.all(is_same)
 }
 
-/// Whether no node would get the bundle.
+/// Returns true if no node would get the bundle.
 pub(super) fn has_no_nodes(preview: &Value) -> bool {
     let others = number(preview, "other_nodes") + number(preview, "unordered_nodes");
     others == 0 && items(preview, "comparisons").next().is_none()

@@ -137,7 +137,7 @@ impl Secure {
         head.split(' ').nth(1).unwrap().parse().unwrap()
     }
 
-    /// Whether an earlier session was resumed.
+    /// Returns true if an earlier session was resumed.
     pub(crate) fn is_resumed(&self) -> bool {
         let (_, session) = self.stream.get_ref();
         session.handshake_kind() == Some(HandshakeKind::Resumed)

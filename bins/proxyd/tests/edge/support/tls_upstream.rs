@@ -131,7 +131,7 @@ async fn greet(
     tells_end.send(end).unwrap_or_default();
 }
 
-/// Whether `close_notify` was received.
+/// Returns true if `close_notify` was received.
 async fn answer(mut stream: TlsStream<TcpStream>) -> bool {
     let mut read = Vec::new();
     loop {

@@ -41,11 +41,11 @@ pub(crate) struct Ask {
     pub(crate) route: Route,
     /// Its correlation ID, which begins with `get-`, `post-` or `denied-`.
     pub(crate) id: String,
-    /// Whether the route's agent refuses it.
+    /// True if the route's agent refuses it.
     pub(crate) denied: bool,
     /// `None` for a GET.
     pub(crate) body: Option<Vec<u8>>,
-    /// Whether the client leaves before the end of the response.
+    /// True if the client leaves before the end of the response.
     pub(crate) leaves: bool,
 }
 
@@ -126,7 +126,7 @@ impl Route {
         matches!(self, Self::Guarded | Self::Checked)
     }
 
-    /// Whether a request of this route may fail for `reason`.
+    /// Returns true if a request of this route may fail for `reason`.
     pub(crate) fn may_fail_for(self, reason: Reason) -> bool {
         let by_limits = matches!(
             reason,

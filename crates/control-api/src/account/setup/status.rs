@@ -24,9 +24,9 @@ pub(crate) struct InstallationStatusView {
     database_bytes: i64,
     /// Of the archives of all bundles.
     archive_bytes: i64,
-    /// Whether the database took the last writes of this replica.
+    /// True if the database took the last writes of this replica.
     writable: bool,
-    /// Whether this replica's clock is near enough to the database's.
+    /// True if this replica's clock is near enough to the database's.
     clock_right: bool,
     /// The database's clock minus this replica's; null on SQLite.
     clock_offset_ms: Option<i64>,

@@ -104,7 +104,7 @@ impl FairPlaces {
         turns.owners.get(&owner).map_or(0, |owner| owner.held)
     }
 
-    /// Whether an owner without a place waits for one.
+    /// Returns true if an owner without a place waits for one.
     pub(crate) fn are_wanted(&self) -> bool {
         let turns = self.turns();
         let mut owners = turns.owners.values();

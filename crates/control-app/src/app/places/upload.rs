@@ -89,7 +89,7 @@ impl UploadPlace {
 }
 
 impl UploadPressure {
-    /// Whether an organization without a place waits for one.
+    /// Returns true if an organization without a place waits for one.
     pub fn is_high(&self) -> bool {
         self.0.are_wanted()
     }

@@ -75,9 +75,9 @@ pub struct ReceivedReport {
     pub confirmed: Option<BundleAnswer>,
     /// A bundle that the node now rejected, unless that is known.
     pub rejected: Option<BundleAnswer>,
-    /// Whether a second process with the identity was noticed by this heartbeat.
+    /// True if a second process with the identity was noticed by this heartbeat.
     pub has_found_duplicate: bool,
-    /// Whether only the time differs from the stored report, as far as it is not traffic.
+    /// True if only the time differs from the stored report, as far as it is not traffic.
     pub is_unchanged: bool,
 }
 

@@ -72,7 +72,7 @@ impl Freezes {
         Some(started.checked_add(length).unwrap_or(Timestamp::MAX))
     }
 
-    /// Whether each frozen minute of `others` is frozen here, too.
+    /// Returns true if each frozen minute of `others` is frozen here, too.
     pub(super) fn cover(&self, others: &Self) -> bool {
         let has = |freezes: &Self, minute| freezes.0.iter().any(|one| one.contains(minute));
         let mut week = (0..WEEK_MINUTES).map(WeekMinute);

@@ -42,7 +42,7 @@ pub(super) struct Difference {
     pub(super) others: Counted,
     /// The batch's own nodes before, if they served enough.
     pub(super) before: Option<Counted>,
-    /// Whether it is larger than chance explains.
+    /// True if it is larger than chance explains.
     pub(super) is_sure: bool,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Sides<'a> {
         })
     }
 
-    /// Whether at least so many requests are meant.
+    /// Returns true if at least so many requests are meant.
     pub(super) fn is_enough(&self, requests: f64) -> bool {
         self.min_requests <= requests
     }
@@ -176,14 +176,16 @@ impl<'a> Sides<'a> {
 }
 
 impl Difference {
-    /// Whether the share is surely above `limit` of the rest's, and above the batch's own share before.
+    /// Returns true if the share is surely above `limit` of the rest's, and above the batch's own
+    /// share before.
     pub(super) fn exceeds(&self, limit: impl Fn(f64) -> f64) -> bool {
         let own = self.own.share();
         let sides = [Some(self.others), self.before].into_iter().flatten();
         self.is_sure && sides.map(Counted::share).all(|share| limit(share) < own)
     }
 
-    /// Whether the share is surely below `limit` of the rest's, and below the batch's own share before.
+    /// Returns true if the share is surely below `limit` of the rest's, and below the batch's own
+    /// share before.
     pub(super) fn falls_below(&self, limit: impl Fn(f64) -> f64) -> bool {
         let own = self.own.share();
         let sides = [Some(self.others), self.before].into_iter().flatten();

@@ -37,8 +37,8 @@ pub enum GateFailure {
 }
 
 impl GateFailure {
-    /// Whether time would not change it: what happens while caches are cold, and while clients connect anew, is
-    /// not.
+    /// Returns true if time would not change it: what happens while caches are cold, and while
+    /// clients connect anew, is not.
     pub fn is_certain(&self) -> bool {
         match self {
             Self::Errors(_) | Self::NewReason(_) | Self::Statuses(_) => true,

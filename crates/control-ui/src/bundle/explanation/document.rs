@@ -148,13 +148,13 @@ impl Document {
         })
     }
 
-    /// Whether other agents are asked, or in another order.
+    /// Returns true if other agents are asked, or in another order.
     pub(super) fn agents_differ(&self, other: &Self) -> bool {
         let names = self.agents.iter().map(|agent| &agent.name);
         !names.eq(other.agents.iter().map(|agent| &agent.name))
     }
 
-    /// Whether the request may go to other targets.
+    /// Returns true if the request may go to other targets.
     pub(super) fn targets_differ(&self, other: &Self) -> bool {
         self.outcome.candidates() != other.outcome.candidates()
     }

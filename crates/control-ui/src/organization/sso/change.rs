@@ -32,7 +32,7 @@ struct ChangePage {
     heading: &'static str,
     form: Form,
     is_oidc: bool,
-    /// Whether there is a connection that this one takes the place of.
+    /// True if there is a connection that this one takes the place of.
     is_connected: bool,
     keeps_secret: bool,
 }

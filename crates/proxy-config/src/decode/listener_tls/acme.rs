@@ -153,7 +153,7 @@ pub(in crate::decode) fn check(d: &mut Decoder<'_, '_>, model: &Model) {
     }
 }
 
-/// Whether both store their certificate in one file, and differ.
+/// Returns true if both store their certificate in one file, and differ.
 fn contradict(one: &Acme, other: &Acme) -> bool {
     let hosts = |acme: &Acme| {
         let mut hosts: Vec<String> = acme.hosts.iter().map(|host| host.value.clone()).collect();

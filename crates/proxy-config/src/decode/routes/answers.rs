@@ -51,7 +51,7 @@ pub(super) fn redirect<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Red
     })
 }
 
-/// Whether no part of the URL is written.
+/// Returns true if no part of the URL is written.
 fn is_empty(b: &Block<'_>) -> bool {
     let mut entries = b.nodes.iter().flat_map(|(_, node)| &node.entries);
     let parts = [

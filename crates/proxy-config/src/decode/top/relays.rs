@@ -88,7 +88,7 @@ pub(super) fn check(d: &mut Decoder<'_, '_>, model: &Model) {
     check_tests(d, model);
 }
 
-/// Whether the setting is in `rows`, or in a block that is.
+/// Returns true if the setting is in `rows`, or in a block that is.
 fn has_effect(name: &str, rows: &[&str]) -> bool {
     rows.iter().any(|row| {
         let rest = name.strip_prefix(row);

@@ -162,12 +162,13 @@ fn layout(node: &KdlNode) -> KdlNodeFormat {
     node.format().cloned().unwrap_or_default()
 }
 
-/// Whether there is a value or a block commented out by `/-`, which must stay with its node.
+/// Returns true if there is a value or a block commented out by `/-`, which must stay with its
+/// node.
 fn has_disabled_part(text: &str) -> bool {
     text.contains("/-")
 }
 
-/// Whether `text` has nothing but spaces and a comment up to the end of its first line.
+/// Returns true if `text` has nothing but spaces and a comment up to the end of its first line.
 fn ends_with_its_line(text: &str) -> bool {
     let text = text.trim_start_matches([' ', '\t']);
     text.is_empty() || text.starts_with(['\r', '\n']) || text.starts_with("//")

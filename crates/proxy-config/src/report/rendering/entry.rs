@@ -88,7 +88,7 @@ impl<'r> Entry<'r> {
     }
 }
 
-/// Whether two places stand in one snippet.
+/// Returns true if two places stand in one snippet.
 fn is_shown_with(place: Place, other: Place) -> bool {
     let near = place.offset.abs_diff(other.offset) <= MAX_BYTES_APART;
     place.file == other.file

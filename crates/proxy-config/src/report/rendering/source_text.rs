@@ -110,7 +110,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(replaced.collect())
 }
 
-/// Whether a character, shown as it is, could steer a terminal.
+/// Returns true if a character, shown as it is, could steer a terminal.
 pub(super) fn is_unsafe(c: char) -> bool {
     !matches!(c, '\n' | '\t' | '\r') && (c.is_control() || crate::kdl::is_forbidden(c))
 }

@@ -135,7 +135,7 @@ impl KnownHeaders {
         };
     }
 
-    /// Whether any of `bits` is set.
+    /// Returns true if any of `bits` is set.
     #[inline]
     pub(crate) const fn has(&self, bits: u16) -> bool {
         self.bits & bits != 0

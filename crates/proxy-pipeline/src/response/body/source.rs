@@ -69,7 +69,7 @@ impl Source {
         }
     }
 
-    /// Whether the target may still read the request's body.
+    /// Returns true if the target may still read the request's body.
     pub(super) fn may_upload(&self) -> bool {
         match self {
             Self::Upstream(_) | Self::Held(_) => true,

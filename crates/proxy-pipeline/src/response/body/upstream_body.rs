@@ -18,7 +18,7 @@ pub(super) struct UpstreamBody {
 }
 
 impl UpstreamBody {
-    /// Whether the client does not read. Its timer runs then, not the upstream's.
+    /// Returns true if the client does not read. Its timer runs then, not the upstream's.
     #[inline]
     pub(super) fn is_client_stalled(&self) -> bool {
         self.timers.deadline().running() == Some(Timer::ResponseWrite)

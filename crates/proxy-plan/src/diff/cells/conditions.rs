@@ -165,7 +165,7 @@ pub(in crate::diff) fn lines(state: &FieldState, named: &[String]) -> Vec<String
 }
 
 impl FieldStates {
-    /// Whether the field of a request is in one of the states.
+    /// Returns true if the field of a request is in one of the states.
     #[must_use]
     pub fn holds(&self, method: &Method, query: &str, headers: &HeaderMap) -> bool {
         self.states.contains(&self.state(method, query, headers))

@@ -88,7 +88,8 @@ impl HostPartition {
 }
 
 impl HostCell {
-    /// Whether `host`, in the form of [`normal_host`](proxy_routing::normal_host), is in the cell.
+    /// Returns true if `host`, in the form of [`normal_host`](proxy_routing::normal_host), is in
+    /// the cell.
     #[must_use]
     pub fn contains(&self, host: &str) -> bool {
         host.is_empty() == self.example.is_empty()

@@ -186,7 +186,7 @@ impl PathPartition {
 }
 
 impl PathCell {
-    /// Whether `path`, in canonical form, is in the cell.
+    /// Returns true if `path`, in canonical form, is in the cell.
     #[must_use]
     pub fn contains(&self, path: &str) -> bool {
         (path == ASTERISK) == (self.example == ASTERISK)

@@ -97,8 +97,8 @@ impl<'p> ReplaySide<'p> {
     }
 }
 
-/// Whether the breaker of the route lets the request pass, which then counts as it ended when it was recorded,
-/// if it went to the same upstream.
+/// Returns true if the breaker of the route lets the request pass, which then counts as it ended
+/// when it was recorded, if it went to the same upstream.
 fn passes_breaker(
     route: &RoutePlan,
     decision: &Decision<'_>,
@@ -184,7 +184,7 @@ impl RateRule {
         })
     }
 
-    /// Whether it has a bucket for each client, value or path.
+    /// Returns true if it has a bucket for each client, value or path.
     fn is_keyed(&self) -> bool {
         match self.key {
             RateRuleKey::One => false,

@@ -41,7 +41,7 @@ pub(in crate::diff) fn risks(compared: &Compared<'_>) -> Vec<Risk> {
     risks
 }
 
-/// Whether the owner of a setting is in both models: other ones come with their requests.
+/// Returns true if the owner of a setting is in both models: other ones come with their requests.
 fn stays(compared: &Compared<'_>, change: &SettingChange) -> bool {
     let is_new_and_open = change.row == agents::FAILURE_MODE.path && becomes(change, "open");
     let both = |has: &dyn Fn(&Model) -> bool| has(compared.before) && has(compared.after);
@@ -266,7 +266,7 @@ fn token_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
     Some((class, text))
 }
 
-/// Whether a rule of tokens is a list that may be empty.
+/// Returns true if a rule of tokens is a list that may be empty.
 fn is_list(row: &str) -> bool {
     [
         jwt::JWT_REQUIRE_CLAIM.path,

@@ -87,7 +87,7 @@ impl Connection {
         })
     }
 
-    /// Whether there is no unconsumed input.
+    /// Returns true if there is no unconsumed input.
     pub(crate) fn has_no_input(&self) -> bool {
         let reader = self.reader.borrow();
         reader.as_ref().is_none_or(|reader| reader.is_empty())
@@ -156,9 +156,9 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Whether the connection must close after the current request, which is answered with `response`: the
-    /// rest of its body is malformed, did not arrive in time or is not there to be discarded, or the client
-    /// still waits for `100 Continue`.
+    /// Returns true if the connection must close after the current request, which is answered with
+    /// `response`: the rest of its body is malformed, did not arrive in time or is not there to be
+    /// discarded, or the client still waits for `100 Continue`.
     pub(crate) fn is_to_close(&self, cx: &mut Context<'_>, response: &Response<Body>) -> bool {
         if self.is_over() {
             return false;

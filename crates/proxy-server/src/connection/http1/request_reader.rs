@@ -56,7 +56,7 @@ impl RequestReader {
         self.fault
     }
 
-    /// Whether a head was refused for its size and its rest is still read to measure it.
+    /// Returns true if a head was refused for its size and its rest is still read to measure it.
     pub(crate) fn is_measuring(&self) -> bool {
         self.fault.is_none() && self.meter.is_some()
     }
@@ -66,7 +66,7 @@ impl RequestReader {
         self.fault = self.fault.or(self.meter.as_ref().map(SizeMeter::fault));
     }
 
-    /// Whether the refused head may be larger than the size measured so far.
+    /// Returns true if the refused head may be larger than the size measured so far.
     pub(crate) fn is_size_open(&self) -> bool {
         self.meter.as_ref().is_some_and(|meter| !meter.is_exact())
     }
@@ -81,12 +81,12 @@ impl RequestReader {
         &self.unread
     }
 
-    /// Whether no byte of a further request arrived.
+    /// Returns true if no byte of a further request arrived.
     pub(crate) fn is_between_requests(&self) -> bool {
         self.validator.between_messages()
     }
 
-    /// Whether there is nothing to consume: no part of a request, and no error.
+    /// Returns true if there is nothing to consume: no part of a request, and no error.
     pub(crate) fn is_empty(&self) -> bool {
         self.heads_taken == self.validator.heads_seen()
             && self.validator.between_messages()
@@ -95,8 +95,8 @@ impl RequestReader {
             && self.meter.is_none()
     }
 
-    /// Whether it is equivalent to a new reader. Empty lines count, because their number is limited
-    /// and must not be reset.
+    /// Returns true if it is equivalent to a new reader. Empty lines count, because their number is
+    /// limited and must not be reset.
     pub(crate) fn is_new(&self) -> bool {
         self.is_empty() && self.validator.is_untouched()
     }
@@ -106,7 +106,7 @@ impl RequestReader {
         [self.unread.split(), self.deferred.split()].concat()
     }
 
-    /// Whether the next request's head is complete.
+    /// Returns true if the next request's head is complete.
     #[inline]
     pub(crate) fn has_request(&self) -> bool {
         self.heads_taken != self.validator.heads_seen()
@@ -138,7 +138,7 @@ impl RequestReader {
         }
     }
 
-    /// Whether the request's body is complete.
+    /// Returns true if the request's body is complete.
     pub(crate) fn is_body_over(&self) -> bool {
         self.body.is_over()
     }
@@ -152,8 +152,8 @@ impl RequestReader {
         self.body.take(&mut self.unread)
     }
 
-    /// Whether the socket may be polled for a disconnect: the request is complete and nothing
-    /// follows it.
+    /// Returns true if the socket may be polled for a disconnect: the request is complete and
+    /// nothing follows it.
     pub(crate) fn may_watch(&self) -> bool {
         self.body.is_over()
             && self.unread.is_empty()

@@ -25,7 +25,7 @@ pub(super) struct SessionIo {
     written: WrittenFrames,
     /// The rest of a notice, to be written before other output.
     notice: Bytes,
-    /// Whether our side is closed.
+    /// True if our side is closed.
     ended: bool,
 }
 

@@ -52,7 +52,7 @@ impl RefusedStreams {
         }
     }
 
-    /// Whether the library reset a started stream because it is malformed.
+    /// Returns true if the library reset a started stream because it is malformed.
     pub(super) fn is_malformed(&self, stream: u32) -> bool {
         let written = self.written.borrow();
         let mut ends = written.iter().filter_map(|frame| match frame {

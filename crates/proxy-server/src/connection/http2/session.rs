@@ -98,12 +98,12 @@ impl Session {
         OpenStream(Rc::clone(self))
     }
 
-    /// Whether no stream is open.
+    /// Returns true if no stream is open.
     pub(super) fn is_idle(&self) -> bool {
         self.streams.get() == 0
     }
 
-    /// Whether names should be sent again, for the client to index.
+    /// Returns true if names should be sent again, for the client to index.
     pub(super) fn indexes_names(&self) -> bool {
         let due = self.names_expire_at.get() <= self.clock.now();
         if due {
@@ -180,8 +180,8 @@ impl Session {
             .set(self.unsent_bytes.get().saturating_add(bytes));
     }
 
-    /// Whether streams must wait until the socket has accepted earlier data. Registers the caller's
-    /// waker if so.
+    /// Returns true if streams must wait until the socket has accepted earlier data. Registers the
+    /// caller's waker if so.
     #[inline]
     pub(super) fn is_full(&self, cx: &Context<'_>) -> bool {
         let full = self.write_blocked.get() || MAX_WAITING_BYTES <= self.unsent_bytes.get();

@@ -56,7 +56,7 @@ impl Drop for Idle {
 }
 
 impl Idle {
-    /// Whether the pool has room for one more idle task.
+    /// Returns true if the pool has room for one more idle task.
     fn take(&self, task: &Rc<PooledTask>) -> bool {
         let mut idle = self.0.borrow_mut();
         let wanted = idle.len() < MAX_IDLE_TASKS;

@@ -26,7 +26,7 @@ pub(super) struct Summary {
 pub(super) struct Repetitions(proxy_telemetry::Repetitions<(Kind, EventFields), ()>);
 
 impl Repetitions {
-    /// Whether an event at `now` is to be written; otherwise it is counted.
+    /// Returns true if an event at `now` is to be written; otherwise it is counted.
     pub(super) fn admit(&mut self, kind: &Kind, fields: &EventFields, now: Duration) -> bool {
         let key = (kind.clone(), fields.clone());
         if kind.is_answer || !self.0.has_room(&key) {
