@@ -1,9 +1,9 @@
 //! Names and places that the settings have in the system that this one follows, replaced by ours before
 //! a configuration is decoded.
 //!
-//! One table has a row for each: the place there, the place here, the conversion of the value. `load`
-//! warns about each setting that it replaces, `migrate` writes the replacement into the text. A setting
-//! without a counterpart is a fault that says how to do without it.
+//! One table has a row per alias: the foreign place, our place, and the conversion of the value.
+//! `load` warns about each alias, `migrate` replaces it in the text. A setting without a
+//! counterpart is a fault, with a workaround in the message.
 
 mod alias;
 mod convert;

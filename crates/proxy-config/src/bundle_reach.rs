@@ -215,7 +215,7 @@ impl Reach<'_, '_> {
                     "verify tokens by public keys: `jwks-url`, or a `jwks-file` of the bundle";
                 self.refuse(file.place().unwrap_or_default(), message, help);
             }
-            // The targets of its upstream are checked like those of other upstreams.
+            // The targets of its upstream are checked by the rules for all upstreams.
             Some(JwtKeySource::Remote(_)) | None => {}
         }
         let store = rate_limit.as_ref().and_then(|limit| limit.store.as_ref());
@@ -347,7 +347,7 @@ impl Reach<'_, '_> {
     }
 
     fn agent(&mut self, agent: &mut Agent) {
-        // The targets of its upstream are checked like those of other upstreams.
+        // The targets of its upstream are checked by the rules for all upstreams.
         let AgentAddress::Socket(written) = &mut agent.address else {
             return;
         };

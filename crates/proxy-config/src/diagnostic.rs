@@ -12,7 +12,7 @@ pub struct Diagnostic {
     pub message: String,
     /// The underlined place.
     pub place: Place,
-    /// Text beside the underline; may be empty.
+    /// Text at the underline; may be empty.
     pub label: String,
     /// Related places, each with its relation.
     pub related: Vec<(Place, String)>,
@@ -33,7 +33,7 @@ impl Diagnostic {
         }
     }
 
-    /// Sets the text beside the underline.
+    /// Sets the text at the underline.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
@@ -54,7 +54,7 @@ impl Diagnostic {
         self
     }
 
-    /// Whether it prevents the configuration from being used.
+    /// Severity: errors prevent the configuration from being used.
     pub const fn severity(&self) -> Severity {
         self.code.severity()
     }

@@ -31,7 +31,7 @@ macro_rules! fault_codes {
                 doc.trim_ascii()
             }
 
-            /// Whether it prevents the configuration from being used.
+            /// Severity: errors prevent the configuration from being used.
             pub const fn severity(self) -> Severity {
                 match self {
                     $(Self::$code => Severity::$severity,)+
@@ -50,7 +50,7 @@ fault_codes! {
     FileTooLarge = "file-too-large", Error;
     /// A file is not UTF-8; nothing after that place is read.
     NotUtf8 = "not-utf-8", Error;
-    /// A file is neither KDL 2 nor KDL 1. The faults are those of KDL 2.
+    /// A file is neither KDL 2 nor KDL 1. The faults are KDL 2's.
     Syntax = "syntax", Error;
     /// A file is in the notation of another program: nginx, Caddy, `HAProxy`, YAML, JSON or TOML.
     ForeignFormat = "foreign-format", Error;
@@ -68,8 +68,8 @@ fault_codes! {
     MissingVariable = "missing-variable", Error;
     /// The name is unknown in this block.
     UnknownSetting = "unknown-setting", Error;
-    /// A setting of the system that this one follows cannot be taken over; the report says how to do without
-    /// it.
+    /// A setting of the system that the language follows has no counterpart here; the report
+    /// describes a workaround.
     NoCounterpart = "no-counterpart", Error;
     /// The value is none of the words that the setting takes.
     UnknownWord = "unknown-word", Error;
@@ -109,7 +109,7 @@ fault_codes! {
     MissingFile = "missing-file", Error;
     /// Settings exclude each other, or need each other.
     Conflict = "conflict", Error;
-    /// A bundle of the control plane sets what only the node's own file may set.
+    /// A bundle of the control plane has a setting that only the node's own file may have.
     NodeSetting = "node-setting", Error;
     /// A bundle of the control plane uses a part of the machine that no node allows, or that this node does
     /// not allow in `control-plane { allow { … } }`.
@@ -166,8 +166,8 @@ fault_codes! {
     NoBodies = "no-bodies", Warning;
     /// The fallback file, sent for paths that match no file, does not exist; such requests get 404.
     MissingFallback = "missing-fallback", Warning;
-    /// A setting has the name or the place that it has in the system that this one follows; `config migrate`
-    /// writes ours.
+    /// A setting has the name or place used by the system that the language follows; `config
+    /// migrate` writes ours.
     Alias = "alias", Warning;
     /// A setting has a successor; `config migrate` writes it.
     DeprecatedSetting = "deprecated-setting", Warning;
@@ -186,12 +186,12 @@ impl fmt::Display for DiagnosticCode {
     }
 }
 
-/// Whether a diagnostic prevents the configuration from being used.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The configuration is refused.
     Error,
-    /// The configuration is accepted; it may not do what was intended.
+    /// The configuration is accepted; it may not have the intended effect.
     Warning,
 }
 

@@ -11,7 +11,7 @@ pub enum Files<'a> {
     /// The disk.
     Disk,
     /// Files by name; `/` separates folders. No other file exists, and only includes are looked up:
-    /// the files that settings name are not checked.
+    /// files named by settings are not checked.
     Memory(&'a BTreeMap<String, Vec<u8>>),
     /// The disk, and these files, which exist although no disk has them: private keys that a node
     /// holds in memory.

@@ -1,5 +1,5 @@
-//! A configuration's text in its usual layout. The `kdl` crate's document tree is edited, so that comments
-//! and spellings stay what they are.
+//! Formatting of a configuration's text. The `kdl` crate's document tree is edited, so that
+//! comments and spellings are preserved.
 
 mod layout;
 
@@ -10,13 +10,13 @@ use crate::migrate::refused;
 use crate::report::Report;
 use ::kdl::KdlDocument;
 
-/// Lays out one file's text, which `name` stands for in messages: four spaces for each level, a line for
-/// each setting, at most one empty line between two; comments stay, and values as they were spelt. Text of
-/// KDL 1 becomes KDL 2.
+/// Formats one file's text, called `name` in messages: four spaces per level, one setting per line,
+/// at most one empty line in a row; comments and the spelling of values are preserved. KDL 1 is
+/// converted to KDL 2.
 ///
 /// # Errors
 ///
-/// When the text is neither KDL 2 nor KDL 1.
+/// If the text is neither KDL 2 nor KDL 1.
 pub fn format(text: &str, name: &str) -> Result<String, Report> {
     let Some(converted) = Kdl2::convert(text).filter(|_| kdl::forbidden(text).is_none()) else {
         return Err(refused(text, name));

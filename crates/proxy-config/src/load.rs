@@ -21,8 +21,8 @@ pub fn load(path: &Path) -> Result<Loaded, Report> {
     load_from(Files::Disk, &path.to_string_lossy())
 }
 
-/// Reads a configuration from `text`; `name` stands for it in messages. It can include nothing, and
-/// the files that its settings name need not exist.
+/// Reads a configuration from `text`, called `name` in messages. Includes are refused, and files
+/// named by its settings need not exist.
 ///
 /// # Errors
 ///
@@ -51,9 +51,9 @@ pub fn load_bundle(files: Files<'_>, name: &str) -> Result<Loaded, Report> {
     decode(files, read_bundle(files, name))
 }
 
-/// Reads the bundle with the main file `bundle` over the file `own` of the node, which gives the
-/// admin interface, the control plane, the logs and the settings of the process, and nothing else. The
-/// bundle may use what `control-plane { allow { … } }` of `own` allows.
+/// Reads the bundle with the main file `bundle` over the node's file `own`, which provides only the
+/// admin interface, the control plane, the logs and the settings of the process. The bundle is
+/// restricted to what `control-plane { allow { … } }` of `own` allows.
 ///
 /// # Errors
 ///

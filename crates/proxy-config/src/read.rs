@@ -25,8 +25,8 @@ const SHOWN_OF_BINARY: usize = 256;
 /// Maximum depth of includes.
 const MAX_INCLUDES_DEEP: usize = 8;
 
-/// Maximum number of patterns and files of all `include`s: a file that several files include is read
-/// for each of them, so a few files could stand for billions.
+/// Maximum number of patterns and files of all `include`s: a file is read once for each including
+/// file, so a few files could expand to billions.
 const MAX_INCLUDES: usize = 20_000;
 
 /// Quotation marks of prose and of other languages.
@@ -38,7 +38,7 @@ pub(crate) struct Texts {
     pub(crate) sources: Sources,
     /// Indexed by file id.
     pub(crate) lines: Vec<Lines>,
-    /// The top-level nodes of all files; those of an included file replace its `include`.
+    /// The top-level nodes of all files; an included file's nodes replace its `include`.
     pub(crate) nodes: Vec<(FileId, Node)>,
     pub(crate) faults: Diagnostics,
     /// A diagnostic of each alias among the nodes.
@@ -47,7 +47,7 @@ pub(crate) struct Texts {
     pub(crate) bundle: Option<BundleFiles>,
 }
 
-/// The files of a bundle among those of a configuration.
+/// Files of a bundle, as part of a configuration's files.
 #[derive(Clone, Debug)]
 pub(crate) struct BundleFiles {
     /// The folder with the bundle, as written in the names of its files; empty for files in memory.
@@ -122,7 +122,7 @@ pub(crate) fn read_bundle(files: Files<'_>, name: &str) -> Texts {
     texts
 }
 
-/// Returns true if a block of this name belongs to the machine, not to what it serves.
+/// Returns true if a block of this name configures the machine and not the service.
 fn is_of_node(name: &str) -> bool {
     [
         top::ADMIN.name(),
@@ -141,7 +141,7 @@ struct Reader<'f> {
     /// The chain of files being read, each included by the one before.
     within: Vec<PathBuf>,
     bytes: u64,
-    /// Patterns and files of all `include`s so far.
+    /// Number of patterns and files of all `include`s.
     includes: usize,
 }
 
@@ -168,7 +168,7 @@ impl Texts {
 }
 
 impl BundleFiles {
-    /// `path` relative to the bundle's folder, without dots; `None` for a path that leads out of it.
+    /// `path` relative to the bundle's folder, without dot segments; `None` for a path outside it.
     pub(crate) fn relative(&self, path: &str) -> Option<String> {
         let below = match &*self.folder {
             "" => path,
@@ -189,7 +189,7 @@ impl BundleFiles {
     }
 }
 
-/// The fault of a path that leads out of its bundle.
+/// The fault of a path outside its bundle.
 pub(crate) fn outside(path: &str, place: Place) -> Diagnostic {
     let message = format!("`{path}` is outside of the bundle");
     Diagnostic::new(DiagnosticCode::BundleReach, place, message)
@@ -330,7 +330,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns true if one more pattern or file may be included; what is too much is reported once.
+    /// Returns true if one more pattern or file may be included; reports an excess once.
     fn count_include(&mut self, place: Place) -> bool {
         self.includes += 1;
         if self.includes == MAX_INCLUDES + 1 {

@@ -79,7 +79,7 @@ impl Report {
         }
     }
 
-    /// Each diagnostic by itself, as [`Display`](fmt::Display) writes it: one entry of a log each.
+    /// Each diagnostic separately, as written by [`Display`](fmt::Display): one log entry each.
     pub fn texts(&self) -> impl Iterator<Item = String> {
         let one = |diagnostic: &Diagnostic| {
             Self::new(self.sources.clone(), vec![diagnostic.clone()]).to_string()
@@ -87,8 +87,8 @@ impl Report {
         self.shown().map(one)
     }
 
-    /// Each diagnostic in one line, without a drawing: for values in structured logs. The place comes
-    /// first, as `file:line:column`, then the code, the message, its labels and the cure.
+    /// Each diagnostic in one line, without a drawing: for values in structured logs. Format: place
+    /// as `file:line:column`, code, message, labels, cure.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let omitted = self.omitted();
         let rest = (omitted > 0).then(|| format!("and {omitted} more"));
@@ -167,7 +167,8 @@ impl Report {
     }
 }
 
-/// In ASCII, without colours: for logs, files and pipes. [`Report::with_handler`] is for terminals.
+/// In ASCII, without colours: for logs, files and pipes. [`Report::with_handler`] writes to
+/// terminals.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.with_handler(&plain_handler()).fmt(f)

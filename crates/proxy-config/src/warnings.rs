@@ -155,7 +155,7 @@ fn weights_of_zero(model: &Model, faults: &mut Diagnostics) {
 }
 
 fn plaintext_to_tls_ports(model: &Model, faults: &mut Diagnostics) {
-    // The bytes of a client's TLS go there as they are.
+    // The bytes of the client's TLS are forwarded unchanged.
     let is_passed_on = |route: &&Route| {
         let name = route.listeners.first();
         let mut listeners = model.listeners.iter();

@@ -1,8 +1,8 @@
-//! Certificates by ACME are asked for explicitly, or not at all.
+//! Certificates by ACME are configured explicitly, or not at all.
 
 use proxy_config::{DiagnosticCode, parse};
 
-/// A listener with this `acme` block, beside listeners that answer every challenge.
+/// A listener with this `acme` block, and listeners that answer every challenge.
 fn with(block: &str) -> String {
     format!(
         r#"

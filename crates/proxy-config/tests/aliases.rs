@@ -5,7 +5,8 @@ use proxy_config::reference::alias_places;
 use proxy_config::{DiagnosticCode, Loaded, Severity, migrate, parse};
 use proxy_model::{effective, registry};
 
-/// An alias: its place, as it is written, and the same with our settings. Both stand in the block of the place.
+/// An alias: its place, its text, and the equivalent in our settings. Both are written in the block
+/// of the place.
 struct Case(&'static str, &'static str, &'static str);
 
 const CASES: &[Case] = &[

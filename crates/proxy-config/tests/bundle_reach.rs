@@ -33,7 +33,8 @@ impl Machine {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    /// Loads `bundle` over an own file with this `allow` block; `{}` stands for the machine's folder.
+    /// Loads `bundle` over an own file with this `allow` block; `{}` is replaced by the machine's
+    /// folder.
     fn load(&self, allow: &str, bundle: &str) -> Result<Loaded, Report> {
         let root = self.at("");
         let root = root.to_str().unwrap().trim_end_matches('/');
@@ -98,7 +99,7 @@ fn listener_tls(settings: &str) -> String {
     ))
 }
 
-/// An `acme` block of a listener that answers by TLS-ALPN-01 unless `settings` say otherwise.
+/// An `acme` block of a listener, with TLS-ALPN-01 unless `settings` choose otherwise.
 fn acme(settings: &str) -> String {
     let challenge = if settings.contains("challenge") {
         ""

@@ -1,4 +1,4 @@
-//! Every fixture gives its expected result: a model, a report, warnings, a migrated text.
+//! Every fixture has its expected result: a model, a report, warnings, a migrated text.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 mod support;

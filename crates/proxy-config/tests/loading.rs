@@ -1,4 +1,4 @@
-//! A valid text gives its model; faults are reported once, in order, with their places.
+//! A valid text results in its model; faults are reported once, in order, with their places.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proxy_config::{

@@ -1,4 +1,4 @@
-//! A migration replaces what is deprecated and keeps every other byte.
+//! A migration replaces deprecated settings and keeps every other byte.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ const ODD_LINES: &[&str] = &[
     "    caf\u{e9} \u{2014} \"\u{1f980}\"",
 ];
 
-/// A value as written, with what follows it on its line.
+/// A value as written, with the remainder of its line.
 const VALUES: &[&str] = &[
     " 30",
     "   0x1E",

@@ -81,7 +81,7 @@ fn the_ends_of_every_range_are_taken_and_nothing_beyond() {
 fn in_force_as(path: &'static str) -> Option<&'static str> {
     match path {
         "agents.agent.transport.path" => Some("agents.agent.unix-socket"),
-        // A check's kind is told by the settings of that kind.
+        // The kind of a check follows from the settings used.
         "schema-version"
         | "include"
         | "upstreams.upstream.health-check.type"

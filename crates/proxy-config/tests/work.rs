@@ -1,4 +1,4 @@
-//! A short text never makes a large or slow plan: what grows with a product is bounded.
+//! A short text never makes a large or slow plan: quantities that grow with a product are bounded.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proxy_config::{DiagnosticCode, parse};

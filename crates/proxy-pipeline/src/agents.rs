@@ -68,7 +68,8 @@ pub(crate) async fn inspect_response(
         } else {
             Ok(Some(Decision::Allow(Allow::default())))
         };
-        // The session of an agent that failed ends here, other agents are told how the request ends.
+        // Closes the session of a failed agent; reports the end of the request to the remaining
+        // agents.
         if !matches!(decision, Ok(None)) {
             exchange
                 .record()
@@ -108,7 +109,7 @@ fn timers(exchange: &Exchange, end_by: Option<Duration>) -> RequestTimers {
     exchange.timers(total)
 }
 
-/// The decision about the request's head; `None` if the agent failed and the request goes on without it.
+/// Asks for the decision on the request's head; `None` if the agent failed open.
 async fn ask_about_request(
     exchange: &mut Exchange,
     agent: &Arc<AgentPlan>,
@@ -157,8 +158,7 @@ fn upstream_of<'p>(agent: &AgentPlan, active: &'p ActivePlan) -> Option<AgentUps
     })
 }
 
-/// The decision about the response's head; `None` if the agent failed and the response goes on without
-/// it.
+/// Asks for the decision on the response's head; `None` if the agent failed open.
 async fn ask_about_response(
     exchange: &mut Exchange,
     AgentSession { agent, session }: &mut AgentSession,

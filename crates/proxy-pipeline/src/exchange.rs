@@ -39,7 +39,7 @@ use std::time::Duration;
 pub(crate) struct Exchange {
     pub(crate) head: InboundHead,
     pub(crate) body: Option<ClientBody>,
-    /// The client calls by gRPC: POST over HTTP/2 with gRPC's `Content-Type`, whatever an agent writes there.
+    /// A gRPC call: POST over HTTP/2 with gRPC's `Content-Type`, taken before agents edit the head.
     pub(crate) is_grpc: bool,
     /// All forwarding claims left in the head were set by agents or by a token; an untrusted client's have been removed.
     pub(crate) has_believed_claims: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Exchange {
     service: ServiceForm,
     /// The route's edits of headers with the values of this request; `None` if they have none.
     pub(crate) edits: Option<Rc<FilledEdits>>,
-    /// The user that the route let in; `None` if it asks for none.
+    /// The authenticated user; `None` on routes without authentication.
     user: Option<Box<str>>,
     /// Scheme and host as the client wrote them; `None` unless the route rewrites paths.
     pub(crate) client_origin: Option<Box<str>>,
@@ -183,8 +183,7 @@ impl Exchange {
         }
     }
 
-    /// A copy of the request with `head` and without a body, which is neither counted as a request nor
-    /// logged.
+    /// A copy of the request with `head` and no body, neither counted as a request nor logged.
     pub(crate) fn copy(&self, head: Parts) -> Self {
         let of = &*self.completion;
         let (head, ()) = InboundHead::read(head, |_| ());

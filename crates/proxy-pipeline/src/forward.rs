@@ -265,8 +265,8 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// Records a response with `status`, and settles the breaker's permit. `problem` says why the response
-    /// cannot be forwarded, if it cannot.
+    /// Records a response with `status`, and settles the breaker's permit. `problem` is the reason
+    /// why the response cannot be forwarded, if any.
     fn settle(&mut self, status: StatusCode, problem: Option<&Problem>) {
         if let Some(problem) = problem {
             self.record_failure(problem);
@@ -394,7 +394,8 @@ fn pace<'p>(exchange: &Exchange, to: Destination<'p>) -> (&'p RoutePlan, bool) {
     (to.route, any_rate)
 }
 
-/// A request's body, limited and timed as its route says; with `any_rate` any progress is enough.
+/// Forwards a request body within the route's limits and timeouts; with `any_rate`, any progress
+/// resets the timer.
 pub(crate) fn upload(
     exchange: &Exchange,
     (route, any_rate): (&RoutePlan, bool),
@@ -418,8 +419,8 @@ pub(crate) fn upload(
     RequestBody::new(body, limits, times, timers.clone())
 }
 
-/// Returns true if the proxy may retry a request: it has no body and an idempotent method. [RFC
-/// 9110 §9.2.2]
+/// Returns true if the proxy may retry a request: no body and an idempotent method. [RFC 9110
+/// §9.2.2]
 fn may_repeat(method: &Method, has_body: bool) -> bool {
     !has_body && method.is_idempotent()
 }

@@ -116,8 +116,8 @@ pub(crate) fn decide<'p>(
     }
 }
 
-/// Counts a request without a route against the limits on the rates of all requests and of its client.
-/// Returns the problem of the limit that it is over, else `problem`.
+/// Counts a request without a route against the limits on the rates of all requests and of its
+/// client. Returns the exceeded limit's problem, else `problem`.
 #[cold]
 pub(crate) fn count_unrouted(exchange: &mut Exchange, problem: Problem) -> Problem {
     let index = exchange.active().unrouted();

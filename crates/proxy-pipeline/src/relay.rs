@@ -63,7 +63,7 @@ pub async fn open_relay(
             })
         }
         Err(problem) => {
-            // Nothing of the response is sent: a relayed protocol has no errors of the proxy.
+            // No response is sent: a relayed protocol has no error messages of the proxy.
             let status = exchange.refuse(problem).status();
             exchange.record().status = Some(status);
             None

@@ -12,8 +12,7 @@ pub struct AccessPlan {
     deny: NetworkSet,
 }
 
-/// Ranges of addresses, sorted and apart from each other, so that a look-up takes the logarithm of their
-/// number.
+/// Sorted, disjoint ranges of addresses; look-up by binary search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct NetworkSet {
     v4: Vec<(u32, u32)>,

@@ -34,7 +34,7 @@ pub struct AgentPlan {
     pub passes_oversize: bool,
     /// The most that it gets of one body, in bytes.
     pub max_body_bytes: u64,
-    /// The setting that `max_body_bytes` comes from.
+    /// The setting that defines `max_body_bytes`.
     pub max_body_setting: &'static str,
 }
 

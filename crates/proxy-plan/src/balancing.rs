@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct BalancingPlan {
     /// The kind of load balancing.
     pub balancer: LoadBalancer,
-    /// Time in which the share of a target that comes back grows to the whole.
+    /// Time in which the share of a recovered target grows to its full value.
     pub slow_start: Option<Duration>,
     /// The cookie that binds clients to targets, where there is one.
     pub sticky: Option<StickyPlan>,
@@ -20,7 +20,7 @@ pub struct BalancingPlan {
 pub struct StickyPlan {
     /// Its name.
     pub cookie: Box<str>,
-    /// By position of the target: what the cookie says of it.
+    /// The session cookie's token of each target, by target position.
     pub tokens: Vec<StickyToken>,
 }
 

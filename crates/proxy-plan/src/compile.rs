@@ -11,8 +11,8 @@ use proxy_routing::Router;
 use std::sync::Arc;
 
 impl Plan {
-    /// Compiles `model` with the addresses that `targets` knows. Targets that the active plan has keep
-    /// their ids and states; new ones exist only in `targets` until it is committed.
+    /// Compiles `model` with the addresses resolved in `targets`. Targets of the active plan keep
+    /// their IDs and states; new ones exist only in `targets` until it is committed.
     #[must_use]
     pub fn compile(generation: u64, model: Arc<Model>, targets: &mut TargetTransaction) -> Self {
         let upstreams = upstreams(&model, targets);
@@ -35,7 +35,7 @@ impl Plan {
         }
     }
 
-    /// The same configuration with the addresses that `targets` knows.
+    /// Compiles the same configuration with the addresses resolved in `targets`.
     #[must_use]
     pub fn resolved(&self, targets: &mut TargetTransaction) -> Self {
         let Self {

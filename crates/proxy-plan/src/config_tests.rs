@@ -154,7 +154,7 @@ impl Asked<'_> {
                 return self.field("response", &self.response_fields(), name, value);
             }
             Expectation::NoResponseHeader(name) => return self.kept_response_field(name),
-            // Nothing is sent here, and `failed_certificate_tests` reads the files of certificates.
+            // No connection is made here; `failed_certificate_tests` reads the certificate files.
             Expectation::Certificate(_)
             | Expectation::CertificateDays(_)
             | Expectation::AnswerStatus(_)
@@ -247,7 +247,7 @@ impl Asked<'_> {
         fields
     }
 
-    /// The fields that the edits of the route give to every response.
+    /// Header fields that the route's edits add to every response.
     fn response_fields(&self) -> HeaderMap {
         let mut fields = HeaderMap::new();
         if let Some(cors) = self.route().and_then(|route| route.cors.as_ref()) {
@@ -378,7 +378,7 @@ fn refusal(explanation: &Explanation) -> Option<&Problem> {
     }
 }
 
-/// The status of an answer of the proxy's own, if the decision says so.
+/// The status of a response by the proxy itself, if the decision includes one.
 fn own_status(explanation: &Explanation) -> Option<u16> {
     match &explanation.answerer {
         Handler::Nobody { problem, .. } => Some(problem.status().as_u16()),

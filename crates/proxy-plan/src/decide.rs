@@ -90,7 +90,7 @@ pub struct Choice {
 impl Plan {
     /// Decides on a request that arrived at `now`, the time since the caller's epoch.
     ///
-    /// Pure: the same plan, head, states and time give the same decision.
+    /// Pure: equal plan, head, states and time give an equal decision.
     pub fn decide<'p>(
         &'p self,
         head: &RequestHead<'_>,
@@ -291,7 +291,7 @@ impl RequestHead<'_> {
         }
     }
 
-    /// The scheme that the client used: that of its connection, or as a trusted proxy says.
+    /// The scheme used by the client: the connection's, or as reported by a trusted proxy.
     #[must_use]
     pub fn scheme(&self) -> UrlScheme {
         let claimed = self

@@ -1,5 +1,5 @@
-//! The difference between two plans: which requests are answered by another route or service, and what
-//! else changes.
+//! The difference between two plans: requests answered by another route or service, and other
+//! changes.
 //!
 //! Both plans answer through [`Plan::decide`](crate::Plan::decide), for one request of each cell into
 //! which the conditions of both divide all requests. Hosts, exact paths, prefixes, methods, headers and

@@ -20,13 +20,14 @@ pub(crate) struct ExpandedTarget<'m> {
 #[derive(Clone, Debug)]
 pub(crate) enum ExpandedPlace {
     At(SocketAddr),
-    /// A name that was not looked up.
+    /// A name that was not resolved.
     Unknown,
     /// A name that never had an address: the failure, and its time.
     Failed(Arc<str>, SystemTime),
 }
 
-/// The targets of `upstream`, in the order of the configuration, those of a name by address.
+/// The targets of `upstream`, in the order of the configuration, with one target per address of a
+/// name.
 pub(crate) fn expand<'m>(
     upstream: &'m Upstream,
     resolution: &Resolution,
@@ -38,7 +39,7 @@ pub(crate) fn expand<'m>(
                 position,
                 target,
                 place,
-                // A weight of 0 in the configuration takes the target out, whatever records say.
+                // A configured weight of 0 excludes the target, regardless of DNS records.
                 weight: match *target.weight {
                     0 => 0,
                     written => weight.unwrap_or(written),
@@ -74,7 +75,7 @@ impl ExpandedPlace {
 }
 
 impl ExpandedTarget<'_> {
-    /// Its address as text; the name if it has none.
+    /// The target's address as text; its name if it has no address.
     pub(crate) fn label(&self) -> String {
         match self.place.address() {
             Some(address) => address.to_string(),

@@ -69,7 +69,7 @@ impl<K: Eq + Hash, T> StateTransaction<K, T> {
         self.next.contains_key(identity)
     }
 
-    /// The state of `identity`: that of the active plan, or the result of `make` for a new one.
+    /// The state of `identity`: the active plan's, or the result of `make` for a new identity.
     pub fn enter(&mut self, identity: K, make: impl FnOnce() -> T) -> Arc<T> {
         let made: Result<_, Infallible> = self.try_enter(identity, || Ok(make()));
         match made {
@@ -77,7 +77,7 @@ impl<K: Eq + Hash, T> StateTransaction<K, T> {
         }
     }
 
-    /// The same where a new state may not come about.
+    /// A variant for states that must not be created.
     ///
     /// # Errors
     /// The error of `make`; then the transaction has no such entry.

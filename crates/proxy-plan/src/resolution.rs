@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The answers to all look-ups so far, by what is written in the configuration.
+/// Results of all DNS look-ups, by the name as configured.
 ///
-/// A plan is compiled with one: each address of a name becomes a target. A name that was not looked
-/// up is one target without an address, as in `config check` and `explain`.
+/// Input of a plan's compilation: each address of a name becomes a target. A name that was not
+/// resolved becomes one target without an address, as in `config check` and `explain`.
 #[derive(Clone, Debug, Default)]
 pub struct Resolution(HashMap<TargetAddress, NameResolution>);
 
@@ -28,7 +28,7 @@ pub enum NameResolution {
 }
 
 impl Resolution {
-    /// The result for `name`; `None` if it was not looked up.
+    /// The result for `name`; `None` if it was not resolved.
     #[must_use]
     pub fn get(&self, name: &TargetAddress) -> Option<&NameResolution> {
         self.0.get(name)

@@ -1,9 +1,9 @@
-//! Whether and when a request is sent again, compiled.
+//! Compiled retry policy.
 
 use proxy_model::{Retry, RetryCause};
 use std::time::Duration;
 
-/// Whether and when a route's requests are sent again.
+/// Retry policy of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPlan {
     /// Most times one request is sent again.
@@ -15,7 +15,8 @@ pub struct RetryPlan {
     causes: u8,
 }
 
-/// Once, where no connection came about or one ended without a word; a fifth of the requests.
+/// Default policy: one retry after a failed connect or a connection that closed without a response;
+/// at most a fifth of the requests.
 const UNWRITTEN: RetryPlan = RetryPlan {
     attempts: 1,
     budget_percent: 20,

@@ -52,7 +52,7 @@ pub struct RoutePlan {
     pub max_body_buffer_bytes: u64,
     /// Networks of clients; `None` admits all.
     pub access: Option<Box<AccessPlan>>,
-    /// Passwords or tokens; `None` asks for none.
+    /// Required credentials, a password or a token; `None` if the route requires none.
     pub credentials: Option<Box<CredentialsPlan>>,
     /// Ambiguous paths are refused; `None` takes the listener's setting.
     pub strict_paths: Option<bool>,
@@ -60,13 +60,13 @@ pub struct RoutePlan {
     pub rewrite: Option<Box<RewritePlan>>,
     /// Timeouts.
     pub times: RouteTimes,
-    /// Whether and when a request is sent again.
+    /// Retry policy.
     pub retry: RetryPlan,
-    /// Whether and how responses are compressed.
+    /// Compression of responses; `None` if disabled.
     pub compression: Option<Box<CompressionPlan>>,
-    /// Whether requests are copied.
+    /// Shadow copies of requests; `None` if disabled.
     pub shadow: Option<ShadowPlan>,
-    /// Stops calling the upstream while it fails, if the route says so.
+    /// Circuit breaker of the route; `None` if disabled.
     pub breaker: Option<CircuitBreaker>,
     /// The agents that decide about its requests; `None` for most routes.
     pub agents: Option<Box<RouteAgents>>,
@@ -119,10 +119,10 @@ pub enum Service {
     Respond(Box<FixedResponsePlan>),
 }
 
-/// The treatment of the fields of responses by a route, apart from those of every proxy.
+/// The route's treatment of response header fields, beyond the edits of every proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseFields {
-    /// Nothing of the route reads or edits them: the route is plain.
+    /// No setting of the route reads or edits them: the route is plain.
     Passed,
     /// They are read into a map.
     Read,
@@ -156,7 +156,7 @@ impl Service {
 }
 
 impl RoutePlan {
-    /// Returns true if the fields of responses pass the route as they come.
+    /// Returns true if response header fields are forwarded unchanged.
     #[inline]
     #[must_use]
     pub fn is_plain(&self) -> bool {

@@ -36,7 +36,7 @@ pub struct TargetRegistry {
     sticky_key: StickyKey,
 }
 
-/// The targets of the next plan. Nothing active changes before [`TargetRegistry::commit`].
+/// The targets of the next plan. Active state is unchanged until [`TargetRegistry::commit`].
 #[derive(Debug)]
 pub struct TargetTransaction {
     targets: StateTransaction<AddressIdentity, RegisteredTarget>,
@@ -64,7 +64,7 @@ pub struct TargetIdentity {
     settings: String,
 }
 
-/// A target as written, and one of its addresses if it has any.
+/// A target as configured, and one of its addresses, if resolved.
 type AddressIdentity = (Arc<TargetIdentity>, Option<SocketAddr>);
 
 /// Identity of a breaker across plans: its route, the upstream, and its settings.
@@ -136,8 +136,8 @@ impl TargetRegistry {
         self.key_sets.commit(transaction.key_sets);
     }
 
-    /// Activates the targets of `transaction`, which resolved names of the active plan anew; its
-    /// breakers and budgets stay.
+    /// Activates the targets of `transaction`, made by resolving the active plan's names again;
+    /// breakers and budgets are kept.
     pub fn commit_addresses(&mut self, transaction: TargetTransaction) {
         self.commit_targets(transaction.targets);
     }
@@ -146,7 +146,7 @@ impl TargetRegistry {
     fn commit_targets(&mut self, targets: StateTransaction<AddressIdentity, RegisteredTarget>) {
         let removed = self.targets.entries();
         let removed = removed.filter(|(identity, _)| !targets.contains(identity));
-        // One without an address has seen no request.
+        // A target without an address has received no request.
         let removed = removed.filter(|((_, address), _)| address.is_some());
         let removed: Vec<_> = removed
             .map(|(identity, target)| (identity.clone(), Arc::clone(&target.state)))
@@ -199,8 +199,8 @@ impl TargetTransaction {
             .enter(upstream.to_owned(), RetryBudget::default)
     }
 
-    /// The key set of an issuer: as it was, or without keys yet. `None` if it has no upstream, which no valid
-    /// model has.
+    /// The key set of an issuer, kept from the active plan or new and without keys. `None` if the
+    /// issuer has no upstream; every valid model has one.
     pub(crate) fn key_set(
         &mut self,
         remote: &RemoteKeySet,

@@ -21,13 +21,13 @@ pub struct UpstreamPlan {
     pub index: usize,
     /// The upstream's name.
     pub name: Arc<str>,
-    /// The targets, in the order of the configuration; those of a name by address.
+    /// The targets, in the order of the configuration, with one target per address of a name.
     pub targets: Vec<TargetPlan>,
     /// The load balancer.
     pub balancing: BalancingPlan,
     /// When requests that fail eject a target, if they do.
     pub outlier_detection: Option<OutlierSettings>,
-    /// The retries that it has to bear.
+    /// Budget of the retries sent to it.
     pub retry_budget: Arc<RetryBudget>,
     /// Maximum number of idle connections to one target, over all workers.
     pub max_idle: u32,

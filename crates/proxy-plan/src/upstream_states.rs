@@ -24,8 +24,8 @@ pub struct AssumeHealthy {
     upstreams: Vec<IdleUpstream>,
 }
 
-/// The states that the running process knows of: health, draining, changed weights. It reads no load, so the
-/// next target may be another one than that of a worker.
+/// Target states of the running process: health, draining, changed weights. Load is not read, so a
+/// worker's next target may be another one.
 #[derive(Debug)]
 pub struct KnownHealth {
     upstreams: Vec<IdleUpstream>,
@@ -62,7 +62,7 @@ fn weight(target: &TargetPlan) -> u32 {
 }
 
 impl AssumeHealthy {
-    /// All targets of `plan` are ready, apart from those of weight 0.
+    /// All targets of `plan` are ready, except those with weight 0.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         Self {

@@ -117,7 +117,7 @@ fn without_parameters(path: &str) -> String {
 
 type Reader = (&'static str, fn(&str) -> String);
 
-/// Servers by how they find out what a path names.
+/// Servers, each with its steps from path to file.
 const READERS: [Reader; 10] = [
     ("plain", str::to_owned),
     ("RFC 3986", resolved),
@@ -181,7 +181,7 @@ proptest! {
         let Ok(route) = decided(&path) else {
             return Ok(());
         };
-        // The same by RFC 3986, and no server tells the one from the other.
+        // Equal by RFC 3986, and servers do not distinguish them.
         let path = path.replace("%2e", ".");
         for (name, read) in READERS {
             let read = read(&path);

@@ -41,7 +41,7 @@ fn reloaded_state(registry: &mut TargetRegistry, targets: &[(&str, &str)]) -> Ar
     Arc::clone(&plan.upstreams()[0].targets[0].state)
 }
 
-/// The ids that a reload to `targets` gives, and puts in force if it is `kept`.
+/// The IDs that a reload to `targets` assigns; the reload is committed if `kept`.
 fn reload(registry: &mut TargetRegistry, targets: &[(&str, &str)], kept: bool) -> Vec<TargetId> {
     let loaded = proxy_config::parse(&config(targets), "test.kdl").unwrap();
     let mut transaction = registry.begin();

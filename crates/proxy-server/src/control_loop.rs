@@ -34,8 +34,8 @@ pub(crate) use registry::new_registry;
 /// Interval of summarizing repeated events and of maintaining rate limits.
 const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Serves until told to stop, and exits gracefully. `inherited` holds the sockets of the service
-/// manager.
+/// Serves until a signal ends the process, then drains. `inherited` holds the sockets of the
+/// service manager.
 pub(crate) async fn run(options: &Options, inherited: InheritedSockets) -> Result<(), StartError> {
     let disk = DiskThread::start()?;
     // Boxed: it is large.

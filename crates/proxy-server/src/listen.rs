@@ -42,7 +42,7 @@ impl BindError {
         }
     }
 
-    /// The error as a diagnostic at `place`, which is that of its address.
+    /// The error as a diagnostic at `place`, the place of its address.
     pub(crate) fn diagnostic(&self, place: Place) -> Diagnostic {
         let code = if self.source.kind() == io::ErrorKind::AddrInUse {
             DiagnosticCode::AddressInUse

@@ -1,4 +1,4 @@
-//! The process: it serves until told to stop.
+//! The process: starts, serves until a signal, and exits.
 
 pub(crate) mod server_handle;
 
@@ -8,7 +8,7 @@ use crate::error::start_error::StartError;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Loads the configuration, serves until told to stop, and exits gracefully.
+/// Loads the configuration, serves until a signal ends the process, and drains.
 ///
 /// # Errors
 /// [`StartError`] if serving could not begin, or a worker died.
@@ -24,8 +24,8 @@ pub fn run(options: &Options) -> Result<(), StartError> {
     lived
 }
 
-/// Raises the limit of open files to the maximum that the system grants; the default is meant for
-/// small programs.
+/// Raises the limit of open files to the hard limit; the default soft limit is too low for a
+/// server.
 fn claim_files() {
     let limit = getrlimit(Resource::Nofile);
     let most = Rlimit {

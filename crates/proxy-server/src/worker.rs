@@ -105,7 +105,7 @@ pub(crate) enum Command {
 pub(crate) struct Handle {
     /// Unique among running workers.
     pub(crate) number: usize,
-    /// Sockets of which it has duplicates.
+    /// Sockets that the worker holds duplicates of.
     pub(crate) owned_sockets: OwnedSockets,
     pub(crate) monitor: HeartbeatMonitor,
     pub(crate) commands: UnboundedSender<Command>,
@@ -227,8 +227,9 @@ async fn run(
     Ok(())
 }
 
-/// Delay from a reload that retires connections to the end of idle HTTP/1.x ones: a request that was sent before the
-/// client saw the end is answered, with `Connection: close`. As long as the notice of GOAWAY over HTTP/2.
+/// Delay from a reload that retires connections to the end of idle HTTP/1.x ones: a request that
+/// was sent before the client saw the end is answered, with `Connection: close`. Equal to the
+/// notice period of GOAWAY over HTTP/2.
 const IDLE_CLOSE_DELAY: Duration = Duration::from_secs(1);
 
 /// A worker with its listeners.
@@ -335,7 +336,7 @@ impl WorkerLoop {
         }
         let some_left = !old.is_empty();
         for listener in old.into_values() {
-            // The same listener, bound anew, keeps its connections.
+            // A listener bound anew under the same name keeps its connections.
             let mut anew = self
                 .listeners
                 .values()

@@ -10,7 +10,7 @@ pub(crate) struct Alias {
     /// Its path below the anchor, names joined with `.`; `|` separates names of one segment.
     pub(crate) from: &'static str,
     pub(crate) change: Change,
-    /// Difference in meaning, or a replacement of the setting. Empty if there is nothing to say.
+    /// Difference in meaning, or a replacement of the setting. Empty if there is none.
     pub(crate) remark: &'static str,
 }
 
@@ -27,12 +27,12 @@ pub(crate) enum Anchor {
 /// The treatment of an alias.
 #[derive(Clone, Copy)]
 pub(crate) enum Change {
-    /// The setting stands at these paths below the anchor; a path with a leading `.` is below the
-    /// block that the alias is in.
+    /// Moves the setting to these paths below the anchor; a path with a leading `.` is relative to
+    /// the alias's block.
     Moved(&'static [&'static str], Convert),
     /// The setting needs a second one, which has this value where it is not written.
     Completed(&'static str, &'static str),
-    /// A block that only holds aliases; it goes with the last of them.
+    /// A block that holds only aliases; it is removed with the last of them.
     Group,
     /// Several settings in other blocks, which these words name.
     Spread(&'static str),
@@ -40,7 +40,7 @@ pub(crate) enum Change {
     Missing,
 }
 
-/// The entries of our setting for those of an alias.
+/// Converts the entries of an alias to our setting's.
 pub(crate) type Convert = fn(&Written<'_>) -> Converted;
 
 /// An argument, or a property if it has a name.
@@ -63,14 +63,14 @@ pub(crate) struct Written<'a> {
 /// The result of a conversion.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Converted {
-    /// The entries stay as they are written.
+    /// The entries are kept as written.
     Same,
     /// The setting is written as here already; it is no alias.
     Ours,
     Arguments(Vec<Argument>),
-    /// It says what holds here in any case.
+    /// The setting states our fixed behaviour.
     Implied,
-    /// The value has no counterpart; the text says how to do without it.
+    /// The value has no counterpart; the text describes a workaround.
     Refused(&'static str),
 }
 
@@ -121,7 +121,7 @@ impl Written<'_> {
         }
     }
 
-    /// Returns true if a setting stands at a path below the anchor.
+    /// Returns true if a setting exists at a path below the anchor.
     pub(crate) fn has(&self, path: &str) -> bool {
         !(self.stated)(path).is_empty()
     }

@@ -4,7 +4,7 @@ use super::alias::{Argument, Converted, Written};
 use crate::kdl::Value;
 use std::net::SocketAddr;
 
-/// The entries as they are.
+/// Keeps the entries as written.
 pub(super) fn same(_: &Written<'_>) -> Converted {
     Converted::Same
 }
@@ -99,7 +99,7 @@ pub(super) fn auto_reload(written: &Written<'_>) -> Converted {
     }
 }
 
-/// The address of a metrics server, as that of the admin interface: on loopback, because that
+/// Converts the address of a metrics server to the admin interface's: on loopback, because that
 /// interface has more than metrics.
 pub(super) fn metrics_address(written: &Written<'_>) -> Converted {
     let own = (written.stated)("admin.address");
@@ -280,7 +280,7 @@ pub(super) fn max_attempts(written: &Written<'_>) -> Converted {
     }
 }
 
-/// Statuses after which a request is sent again, beside failed connections.
+/// Statuses that cause a retry, in addition to failed connections.
 pub(super) fn retry_statuses(written: &Written<'_>) -> Converted {
     let mut on = vec![Argument::text("connect-failure"), Argument::text("reset")];
     for argument in written.arguments {

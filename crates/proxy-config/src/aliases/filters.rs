@@ -9,8 +9,8 @@ use super::tree::Tree;
 use definition::{Definition, Settings, definition};
 use std::collections::HashMap;
 
-/// Replaces the `filters` of routes by the settings that they stand for, and removes the block `filters`
-/// when no route needs it any more.
+/// Replaces the `filters` of routes by the settings they represent, and removes the block `filters`
+/// when no route refers to it.
 pub(super) fn replace<T: Tree>(root: &mut T, mode: Mode, found: &mut Vec<Found>) {
     let definitions = definitions(root);
     let mut is_needed = false;

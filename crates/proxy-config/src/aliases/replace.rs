@@ -38,7 +38,7 @@ pub(crate) enum Outcome {
     Replaced,
     /// The setting stays where it is, with these entries.
     Reworded(String),
-    /// The setting says what holds here in any case, or what stands at our place as well.
+    /// The setting states our fixed behaviour, or repeats the setting at our place.
     Removed,
     Completed,
     /// There is no counterpart; with a way to do without it.
@@ -60,7 +60,7 @@ enum Leaf {
 
 /// An edit of one occurrence.
 enum Edit {
-    /// Writes the setting at the paths, at least one; `None` keeps the entries as they are.
+    /// Writes the setting at these paths, at least one; `None` keeps the entries as written.
     Move(Vec<&'static str>, Option<Vec<Argument>>),
     Remove,
     Keep,
@@ -93,8 +93,8 @@ pub(super) fn in_anchor<T: Tree>(
     }
 }
 
-/// Returns true if a name in the block is one of an alias. Most files have none, so this is what
-/// most cost.
+/// Returns true if a name in the block is an alias's. Most files have no alias and cost only this
+/// check.
 fn may_have_aliases<T: Tree>(node: &T, anchor: Anchor) -> bool {
     if anchor == Anchor::Top {
         let mut names = node.children().iter().map(Tree::name);
@@ -143,8 +143,8 @@ fn moved(
     Some((Edit::Move(unstated, arguments), outcome))
 }
 
-/// Returns true if our setting at `path` stands with the same value: also without `policies`, where
-/// it may be left out, and in milliseconds.
+/// Returns true if our setting at `path` has the same value: also without `policies`, which is
+/// optional, and in milliseconds.
 fn is_stated(alias: &Alias, path: &str, (entries, written): (&[Argument], &Written<'_>)) -> bool {
     let path = alias.resolved(path);
     let has = |path: &str, entries: &[Argument]| {
@@ -169,7 +169,7 @@ fn is_stated(alias: &Alias, path: &str, (entries, written): (&[Argument], &Writt
         })
 }
 
-/// Entries as they are written, each with a space before it.
+/// Entries as written, each after a space.
 fn shown(arguments: &[Argument]) -> String {
     let shown = arguments.iter().map(|argument| {
         let value = match &argument.value {
@@ -284,7 +284,7 @@ fn apply<T: Tree>(
     }
 }
 
-/// Renames a node, or puts it into blocks at its place; `false` if a block of the name is there already.
+/// Renames a node, or wraps it in blocks; `false` if a block of the name exists already.
 fn in_place<T: Tree>(
     parent: &mut T,
     index: usize,
@@ -414,7 +414,7 @@ fn descend<'t, T: Tree>(node: &'t mut T, within: &[usize]) -> Option<&'t mut T> 
     Some(node)
 }
 
-/// The entries of an occurrence, whether it has a block, its name and the place of the name.
+/// Reads the entries of an occurrence, whether it has a block, its name and the place of the name.
 fn read<T: Tree>(
     anchor: &T,
     occurrence: &Occurrence,

@@ -1,4 +1,4 @@
-//! The node's data folder, by whatever name a path leads to it.
+//! Detection of the node's data folder under any path that resolves to it.
 
 use std::collections::HashSet;
 use std::fs;

@@ -15,7 +15,7 @@ impl<'t> Block<'t> {
         self.fields.borrow().iter().any(|field| field.path == path)
     }
 
-    /// Returns true if an unknown name probably misspells that of `path`.
+    /// Returns true if an unknown name is probably a misspelling of `path`'s name.
     pub(super) fn is_misread(&self, path: &str) -> bool {
         self.suggested.contains(&path)
     }

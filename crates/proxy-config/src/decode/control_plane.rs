@@ -15,10 +15,10 @@ pub(super) fn control_plane<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Optio
         check_url(d, url, allow_plain_http.value);
     }
     let project = b.optional(d, &spec::PROJECT);
-    // The token is used once, and its file may be gone afterwards.
+    // The token is used once; its file may be deleted afterwards.
     let enrolment_token_file = b.path(d, &spec::ENROLMENT_TOKEN_FILE);
     let data_dir = b.setting(d, &spec::DATA_DIR);
-    // Looked at when keys are sealed: the node starts without it.
+    // Read when keys are sealed, so that the node starts without it.
     let machine_key_file = b.path(d, &spec::MACHINE_KEY_FILE);
     let ca_file = b.file(d, &spec::CA_FILE);
     let node_name = b.optional(d, &spec::NODE_NAME);

@@ -1,4 +1,4 @@
-//! State shared by the decoders of all blocks: the texts, and the faults found so far.
+//! State shared by the decoders of all blocks: the texts, and the faults found.
 
 use super::known::Known;
 use super::names::Names;
@@ -39,7 +39,7 @@ impl<'t, 'f> Decoder<'t, 'f> {
         self.faults
     }
 
-    /// Returns true if the blocks are those of a bundle.
+    /// Returns true if the blocks belong to a bundle.
     pub(super) fn is_bundle(&self) -> bool {
         self.texts.bundle.is_some()
     }
@@ -94,7 +94,8 @@ impl<'t, 'f> Decoder<'t, 'f> {
             .map(Option::unwrap_or_default)
     }
 
-    /// The same, with `None` where [`Self::read_file`] gives nothing for a file that it has not read.
+    /// Like [`Self::read_file`]; `None` for a file that is not checked: outside the bundle, or named by
+    /// a configuration in memory.
     pub(super) fn read_present_file(&self, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let name = path.to_string_lossy();
         let bundle = self.texts.bundle.as_ref();

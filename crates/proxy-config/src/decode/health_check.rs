@@ -74,7 +74,7 @@ pub(super) fn outlier_detection<'t>(
     Some(detection)
 }
 
-/// `type "http" { … }`, or `type="http"` with its settings beside it.
+/// `type "http" { … }`, or `type="http"` with its settings in the same block.
 fn kind<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<HealthCheckKind> {
     let fields = b.take(spec::TYPE.path);
     if fields.is_empty() {

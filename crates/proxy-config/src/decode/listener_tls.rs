@@ -87,7 +87,8 @@ fn certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certificate
     })
 }
 
-/// `client-auth "optional"` with `ca-file` beside it or in its block, or both settings in a block.
+/// `client-auth "optional"` with `ca-file` in the same block or its own, or both settings in a
+/// block.
 fn client_auth<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ClientAuth> {
     if !b.has(spec::CLIENT_AUTH.path) {
         // `ca-file` alone requests no client certificate; `close` reports it.

@@ -20,7 +20,7 @@ pub(super) fn matches<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Matches {
     let mut paths = b.list(d, &spec::PATH);
     paths.extend(b.list(d, &spec::PATH_PREFIX));
     paths.extend(regexes(d, &b, &spec::PATH_REGEX));
-    // In the order of the text, whatever their kind.
+    // In the order of the text, for all kinds together.
     paths.sort_by_key(Setting::place);
     let header = |name: &str, value: Option<&str>| match value {
         Some(value) => HeaderCondition::equals(name, value),
@@ -61,7 +61,7 @@ fn regexes<'t>(
             let is_spent = d.regexes.is_spent();
             match PathPattern::regex_within(text, &mut d.regexes) {
                 Ok(pattern) => patterns.push(Setting::at(pattern, place)),
-                // Told once: none of those that follow is compiled.
+                // Reported once; later patterns are not compiled.
                 Err(PatternError::RegexesTooLarge(_)) if is_spent => {}
                 Err(fault @ PatternError::RegexesTooLarge(_)) => {
                     let code = DiagnosticCode::RegexesTooLarge;

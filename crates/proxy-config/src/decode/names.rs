@@ -75,7 +75,7 @@ impl<'t> Defined<'t> {
         .unwrap_or_default();
         let message = format!("there is no {} called \"{name}\"", self.noun);
         let fault = Diagnostic::new(DiagnosticCode::UndefinedName, place, message);
-        // Sorted, so that of equally near names the same one is suggested each time.
+        // Sorted, so that the suggestion among equally near names is deterministic.
         let mut known: Vec<&str> = self.by_name.keys().copied().collect();
         known.sort_unstable();
         Err(Box::new(match nearest(name, known.iter().copied()) {

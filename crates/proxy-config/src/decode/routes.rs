@@ -87,8 +87,8 @@ fn form(service_type: Option<Setting<ServiceType>>) -> Setting<ServiceForm> {
     Setting { value, origin }
 }
 
-/// The service of a route: the one that is written, of the kind that its `service-type` requires, and none
-/// of the others.
+/// The service of a route: the configured one, of the kind required by its `service-type`, and no
+/// second one.
 fn service<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
@@ -231,7 +231,7 @@ fn check_files(
 fn static_files<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<StaticFiles> {
     let b = b.inner(d, &spec::STATIC_FILES)?;
     let place = b.place(d);
-    // In a bundle, it may be a name that the node's own file gives a path.
+    // In a bundle, it may be a name that the node's own file maps to a path.
     let root = if d.is_bundle() {
         b.required_path(d, &spec::STATIC_ROOT)
     } else {

@@ -14,8 +14,7 @@ const MAX_NAMES: usize = 12;
 /// substitute.
 const NOT_OFFERED: &[(&str, &str)] = &[("cache", "")];
 
-/// Names in other servers of settings that stand here under another name, each with the way to
-/// write it.
+/// Settings known from other servers under another name, each with its equivalent here.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("basic_auth", BASIC_AUTH),
     ("basicauth", BASIC_AUTH),

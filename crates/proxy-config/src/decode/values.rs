@@ -49,8 +49,8 @@ impl<'t> Block<'t> {
         self.read_one(d, spec, &field)
     }
 
-    /// Reads a setting that may occur any number of times, each with any number of values. Reports each
-    /// value that is there twice.
+    /// Reads a repeatable setting, each occurrence with any number of values. Reports duplicate
+    /// values.
     pub(super) fn list<K: Kind<Value: Eq + Hash>>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -61,7 +61,7 @@ impl<'t> Block<'t> {
         list
     }
 
-    /// Like [`Self::list`], with values that are there twice.
+    /// Like [`Self::list`], with duplicate values allowed.
     pub(super) fn values<K: Kind>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -156,8 +156,8 @@ impl<'t> Block<'t> {
         }
     }
 
-    /// The block's argument as the value of `spec`. Reports each further argument, and the setting
-    /// by name beside an argument.
+    /// The block's argument as the value of `spec`. Reports further arguments, and the setting by
+    /// name in addition to an argument.
     fn argument<K: Kind, D>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -259,7 +259,7 @@ pub(super) fn no_value_twice<T: Eq + Hash>(
     }
 }
 
-/// The fault of `what`, which is at two places of one list.
+/// The fault of `what`, which occurs twice in one list.
 pub(super) fn there_twice(first: Place, again: Place, what: impl Display) -> Diagnostic {
     let message = format!("{what} is there twice");
     let fault = Diagnostic::new(DiagnosticCode::RepeatedValue, again, message);
@@ -276,7 +276,7 @@ pub(super) fn repeated<T: Eq + Hash>(list: &[Setting<T>]) -> Vec<(Place, Place)>
     again.collect()
 }
 
-/// The number or switch that a text with environment variables stands for.
+/// The number or boolean written as a text with environment variables.
 fn typed(d: &Decoder<'_, '_>, value: &Value, place: Place) -> Option<Raw<'static>> {
     let Value::Text(text) = value else {
         return None;

@@ -68,7 +68,7 @@ fn node(node: &mut KdlNode, level: usize, gap: Gap) {
     }
 }
 
-/// A value or a property: one space before it, unless a comment or a line's continuation stands there.
+/// A value or a property: one space before it, unless a comment or a line continuation precedes it.
 fn entry(entry: &mut KdlEntry) {
     if let Some(format) = entry.format_mut() {
         if format.leading.trim().is_empty() {
@@ -80,7 +80,7 @@ fn entry(entry: &mut KdlEntry) {
     }
 }
 
-/// The end of a node's line: a semicolon goes, comments stay.
+/// The end of a node's line: a semicolon is removed, comments are preserved.
 fn line_end(parts: &[&str]) -> String {
     let mut end = String::new();
     for part in parts {

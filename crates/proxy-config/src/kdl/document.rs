@@ -21,7 +21,8 @@ pub(crate) fn parse(text: &str) -> Option<KdlDocument> {
     (document.to_string() == text).then_some(document)
 }
 
-/// Adds what the crate omits from its tree: spaces, a terminator and a comment behind a block's `}`.
+/// Adds the parts that the crate omits from its tree: spaces, a terminator and a comment after a
+/// block's `}`.
 fn restore(document: &mut KdlDocument, text: &str) {
     for node in document.nodes_mut() {
         let Some(children) = node.children_mut() else {

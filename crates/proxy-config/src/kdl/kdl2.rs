@@ -15,7 +15,7 @@ pub(crate) struct Kdl2<'t> {
 }
 
 impl<'t> Kdl2<'t> {
-    /// The text as it is if it is KDL 2, else converted; `None` if it is neither KDL 2 nor KDL 1.
+    /// The text unchanged if it is KDL 2, else converted; `None` if it is neither KDL 2 nor KDL 1.
     pub(crate) fn convert(text: &'t str) -> Option<Self> {
         if kdl::parse(text, Dialect::V2).faults.is_empty() {
             return Some(Self {
@@ -38,8 +38,8 @@ impl<'t> Kdl2<'t> {
     }
 }
 
-/// Rewrites every name and value of KDL 1 in the syntax of KDL 2, also those commented out by `/-`, which
-/// the `kdl` crate's own conversion leaves as they are.
+/// Rewrites all names and values of KDL 1 in the syntax of KDL 2, also ones commented out by `/-`,
+/// which the `kdl` crate's own conversion does not change.
 fn respell(text: &str, words: &[(Span, Value)]) -> Kdl2<'static> {
     let mut converted = String::with_capacity(text.len() + text.len() / 8);
     let mut joined = Vec::new();

@@ -68,18 +68,18 @@ fn run(text: &str, dialect: Dialect, words: Option<Words>) -> (Parsed, Words) {
 
 struct Parser<'t> {
     scanner: Scanner<'t>,
-    /// Opening braces without their closing brace so far.
+    /// Opening braces without a closing brace yet.
     open: Vec<Brace>,
     /// The first brace with a closing brace that is indented less than the line of the opening one.
     suspect: Option<Span>,
     faults: Vec<SyntaxError>,
     /// True if a text was left unclosed, so that braces may have been read as text.
     shaken: bool,
-    /// Nodes, arguments and properties read so far.
+    /// Number of nodes, arguments and properties read.
     items: usize,
     /// Nodes and values commented out by `/-` that are being read.
     disabled: usize,
-    /// Maximum of `disabled` so far.
+    /// Maximum value that `disabled` has reached.
     disabled_depth: usize,
     /// True if reading has stopped.
     given_up: bool,

@@ -3,7 +3,7 @@
 use super::chars::is_newline;
 use super::scan::Scanner;
 
-/// Skips the rest of a broken node: to the end of its line, and over its block if it has one.
+/// Skips the remainder of a broken node: to the end of its line, and over its block if it has one.
 /// Stops before a `}` that closes the block around it.
 pub(super) fn skip_node(scanner: &mut Scanner<'_>) {
     let mut depth = 0_usize;

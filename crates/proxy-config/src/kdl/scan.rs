@@ -10,7 +10,7 @@ pub(super) struct Scanner<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
     pub(super) dialect: Dialect,
-    /// The names and values read so far; `None` unless requested.
+    /// The names and values read; `None` unless requested.
     pub(super) words: Option<Vec<(Span, Value)>>,
 }
 
@@ -61,8 +61,8 @@ impl<'t> Scanner<'t> {
         self.eat("\r\n") || self.peek().is_some_and(is_newline) && self.bump().is_some()
     }
 
-    /// Skips what may separate the parts of a node: spaces, `/* */`, and a `\` that continues the
-    /// node on the next line. Returns whether there was any.
+    /// Skips separators within a node: spaces, `/* */`, and a `\` that continues the node on the
+    /// next line. Returns whether there was any.
     pub(super) fn node_space(&mut self) -> Result<bool, SyntaxError> {
         let start = self.at;
         loop {
@@ -77,7 +77,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Skips what may separate nodes.
+    /// Skips separators between nodes.
     pub(super) fn line_space(&mut self) -> Result<(), SyntaxError> {
         loop {
             self.node_space()?;

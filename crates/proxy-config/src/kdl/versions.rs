@@ -5,8 +5,8 @@ use super::parser::{Parsed, parse};
 use super::syntax_error::{SyntaxError, SyntaxErrorKind};
 use super::tree::{Dialect, Node, Span};
 
-/// Reads a text as KDL 2, then as KDL 1. If it is neither, the errors are those of KDL 2, except
-/// when the text is KDL 1 up to its first error.
+/// Reads a text as KDL 2, then as KDL 1. If it is neither, the errors are KDL 2's, unless the text
+/// is KDL 1 up to its first error.
 pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxError>> {
     let Parsed {
         nodes,

@@ -15,10 +15,10 @@ pub(crate) fn has_variable(text: &str) -> bool {
     text.contains("{$") && parts(text).any(|part| matches!(part, Part::Variable { .. }))
 }
 
-/// `text` with each variable replaced by its value, which `get` looks up, or by its default.
+/// Replaces each variable in `text` by its value from `get`, or by its default.
 ///
 /// # Errors
-/// The names of the variables that have neither.
+/// The names of variables that have neither a value nor a default.
 pub(super) fn expand(
     text: &str,
     get: impl Fn(&str) -> Option<String>,

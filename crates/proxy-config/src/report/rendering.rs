@@ -1,4 +1,4 @@
-//! A report as text for people: miette lays it out, this module says what is in it.
+//! A report as text for people: the layout is miette's, the content is this module's.
 
 mod entry;
 mod source_text;

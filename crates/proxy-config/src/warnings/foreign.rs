@@ -144,7 +144,7 @@ fn variable_in(field: &Setting<HeaderField>, faults: &mut Diagnostics) {
     ));
 }
 
-/// The first part of `value` that looks like a variable: `$host`, `${host}`, `{host}`, `%{host}`,
+/// The first part of `value` in the syntax of a variable: `$host`, `${host}`, `{host}`, `%{host}`,
 /// `%[src]`.
 fn variable(value: &str) -> Option<&str> {
     let mut places = value.char_indices();

@@ -37,7 +37,7 @@ pub(crate) fn with(path: &str, value: &str) -> String {
     format!("{text}\n{listener}{upstream}\n{route}\n{agent}\n")
 }
 
-/// Sample values of a setting, as written. None for blocks and pairs.
+/// Sample values of a setting, as written. `None` for blocks and pairs.
 pub(crate) fn sample(spec: &SettingSpec) -> Option<String> {
     match &spec.shape {
         Shape::Flag => Some("#true".to_owned()),
@@ -80,7 +80,7 @@ fn title(block: &str, inner: &str) -> &'static str {
     }
 }
 
-/// The settings that a block needs beside `inner` to be valid.
+/// The settings required by a block in addition to `inner`.
 fn beside(block: &str, inner: &str) -> String {
     let needs: &[&str] = match block {
         "upstreams.upstream.health-check" if inner.starts_with("timeout-") => {

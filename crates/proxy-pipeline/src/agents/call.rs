@@ -156,7 +156,7 @@ impl<'a> AgentCall<'a> {
         result
     }
 
-    /// Counts and records the outcome. `None` if the agent failed and the request goes on without it.
+    /// Counts and records the outcome. `None` if the agent failed open.
     pub(super) fn record(
         &self,
         exchange: &mut Exchange,

@@ -184,7 +184,8 @@ impl Content {
     }
 }
 
-/// The problem of a body that exceeds a decompression limit, whatever `on-oversize` says: it is an attack.
+/// The problem of a body that exceeds a decompression limit. It ignores `on-oversize`, because such
+/// a body is an attack.
 fn problem(error: DecodingError) -> Problem {
     let limited = |(current, limit), setting: LimitSetting| {
         let problem = Problem::new(Reason::DecompressionLimit, Detail::Limit { current, limit });

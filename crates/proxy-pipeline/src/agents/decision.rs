@@ -100,7 +100,7 @@ pub(super) fn server_error(exchange: &mut Exchange, agent: &AgentPlan, answer: B
     with_answer(exchange, problem, answer)
 }
 
-/// The problem with the status, and the fields and the body of its response, that the agent gives.
+/// Adds the agent's status, header fields and body to the problem's response.
 fn with_answer(exchange: &mut Exchange, problem: Problem, answer: Block) -> Problem {
     let Block {
         status,
@@ -172,7 +172,7 @@ fn set_reply(
     record.reply = Some(AgentReply { headers, body });
 }
 
-/// A refusal; its reason is for the log alone.
+/// A refusal by an agent; `text` goes to the log only.
 fn refusal(reason: Reason, agent: &AgentPlan, text: Option<String>) -> Problem {
     let text = text.map(|text| format!("{}: {text}", agent.name));
     let detail = Detail::text(text.unwrap_or_else(|| agent.name.as_ref().to_owned()));

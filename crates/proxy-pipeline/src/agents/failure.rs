@@ -13,11 +13,11 @@ use std::time::Duration;
 /// Error of a call without a decision.
 #[derive(Debug)]
 pub(super) enum AgentFailure {
-    /// A timer ran out: the agent's, or that of the request.
+    /// The agent's timeout or the request's expired.
     TimedOut { timer: Timer, after: Duration },
     /// The agent's circuit breaker refuses the call.
     BreakerOpen { retry_after: Duration },
-    /// As many calls as `max-agent-queue-depth` are without an answer.
+    /// `max-agent-queue-depth` calls are unanswered.
     QueueFull(LimitReached),
     /// The agent could not be called, or its answer is wrong.
     Call(CallError),

@@ -43,7 +43,8 @@ pub(super) async fn inspect(
         } else {
             show(exchange, &mut session, &content, timers).await
         };
-        // The session of an agent that failed ends here, other agents are told how the request ends.
+        // Closes the session of a failed agent; reports the end of the request to the remaining
+        // agents.
         if !matches!(shown, Ok(None)) {
             exchange
                 .record()

@@ -35,7 +35,8 @@ pub(super) async fn inspect(
         } else {
             show(exchange, &mut session, (&content, &mut *response), timers).await
         };
-        // The session of an agent that failed ends here, other agents are told how the request ends.
+        // Closes the session of a failed agent; reports the end of the request to the remaining
+        // agents.
         if !matches!(shown, Ok(None)) {
             let record = exchange.record().agents.get_or_insert_default();
             record.put_back(index, session);

@@ -12,7 +12,7 @@ pub(super) enum UpstreamConnection {
 /// An exclusive connection.
 pub(super) struct PooledConnection {
     pub(super) connection: Connection<RequestBody>,
-    /// It has served a request before.
+    /// True if the connection has served a request before.
     pub(super) reused: bool,
     /// It was available without waiting.
     pub(super) at_hand: bool,

@@ -1,4 +1,4 @@
-//! Whether the target is at fault for a failed attempt.
+//! Attribution of a failed attempt to the target or to the client.
 
 use super::attempts::Attempts;
 use proxy_clock::TICK;

@@ -76,7 +76,7 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// A new connection to `target`, which counts among those of `max-connections`.
+    /// Opens a new connection to `target`, within its `max-connections`.
     async fn dial_exclusive(&self, target: u16) -> Result<Dialed, ConnectError> {
         let candidate = self.candidate(target)?;
         let permit = match &candidate.settings.limit {

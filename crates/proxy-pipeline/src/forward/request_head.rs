@@ -130,8 +130,8 @@ fn insert_http1_fields(
     }
 }
 
-/// The host for the target: that of the request's target wins over `Host`. Without either, the field names the
-/// target itself.
+/// The `Host` for the target: the authority of the request target if present, else the client's
+/// `Host`. Without either, the target's own address.
 #[inline]
 fn insert_host(
     headers: &mut HeaderMap,
@@ -237,7 +237,7 @@ fn into_origin_form(target: &mut Uri, hosts: &HostValue) -> Option<HeaderValue> 
     host
 }
 
-/// Puts the path for the upstream in the place of the client's, if the route says so.
+/// Replaces the client's path by the upstream's path, if the route rewrites it.
 #[inline]
 fn rewrite_target(head: &mut InboundHead, route: &RoutePlan) {
     let Some(rewrite) = &route.rewrite else {

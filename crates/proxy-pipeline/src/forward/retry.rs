@@ -1,4 +1,4 @@
-//! Whether a request is sent again, and where.
+//! Retries: conditions and choice of the next target.
 
 use super::attempts::Attempts;
 use http::StatusCode;
@@ -8,7 +8,7 @@ use proxy_model::RetryCause;
 use proxy_pool::SendError;
 
 impl Attempts<'_, '_> {
-    /// Takes one of the request's attempts after `cause`, if its route's policy gives one.
+    /// Takes one attempt from the route's retry policy after `cause`; false if none is left.
     pub(super) fn take_retry(&mut self, cause: RetryCause) -> bool {
         let policy = &self.to.route.retry;
         if self.retries >= policy.attempts || !policy.is_on(cause) {
@@ -23,9 +23,9 @@ impl Attempts<'_, '_> {
         true
     }
 
-    /// Whether to connect to another target after a failed connect. Nothing was sent, so it counts neither
-    /// as one of the route's `attempts` nor against the retry budget. No connect begins after the timeout
-    /// of the response's head.
+    /// Returns true if a failed connect may be followed by a connect to another target. Nothing was
+    /// sent, so neither the route's `attempts` nor the retry budget is charged. No connect begins
+    /// after the timeout of the response's head.
     fn may_connect_elsewhere(&mut self) -> bool {
         let policy = &self.to.route.retry;
         let ticks = self
@@ -84,9 +84,9 @@ impl Attempts<'_, '_> {
         self.replayable && self.to.route.retry.is_on_statuses()
     }
 
-    /// The cause of a retry after `fault`, which happened before a byte of the response; `None` if the request
-    /// must not be sent again. It may if nothing of it was sent, or if its method is idempotent and it has
-    /// no body.
+    /// The cause of a retry after `fault`, which happened before a byte of the response; `None` if
+    /// the request must not be sent again. Retries are allowed if no byte of the request was sent,
+    /// or if its method is idempotent and it has no body.
     pub(super) fn cause_of(&self, fault: &SendError) -> Option<RetryCause> {
         match fault {
             SendError::UnsentRequest => Some(RetryCause::Reset),

@@ -1,5 +1,5 @@
-//! Copies of requests for a second upstream. A copy is a task beside its request, which never waits for
-//! it; its response is read and dropped.
+//! Copies of requests for a second upstream. A copy is a separate task that its request never waits
+//! for; its response is read and dropped.
 
 use crate::exchange::Exchange;
 use crate::forward;

@@ -17,7 +17,7 @@ use proxy_pool::{Connection, ConnectionPermit, Tunnel};
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedUpgrade {
     pub(crate) protocol: HeaderValue,
-    /// The WebSocket key that was sent on behalf of an HTTP/2 client.
+    /// The `Sec-WebSocket-Key` that the proxy generated for an HTTP/2 client.
     pub(crate) key: Option<HeaderValue>,
     /// The key of an HTTP/1.1 client, if it is not forwarded.
     pub(crate) theirs: Option<HeaderValue>,

@@ -1,4 +1,4 @@
-//! `Location` and cookies of an upstream that knows other paths and another name than the client.
+//! Rewriting of `Location` and `Set-Cookie` in responses back to the client's paths and host.
 
 use http::header::{CONTENT_LOCATION, HOST, LOCATION, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
@@ -22,8 +22,7 @@ impl Names<'_> {
         self.origin.split_once("://").map_or("", |(_, host)| host)
     }
 
-    /// Returns true if `host` in a URL of `scheme` is a name of the upstream that the client does
-    /// not know.
+    /// Returns true if `host` in a URL of `scheme` is a name of the upstream and not the client's.
     fn is_upstream(&self, scheme: &str, host: &str) -> bool {
         let is_same = |name: &str| is_same_host(scheme, name, host);
         let names = [self.set_host.unwrap_or_default(), self.target];
@@ -52,7 +51,7 @@ pub(super) fn set_host(edits: &HeaderEdits) -> Option<&str> {
         .ok()
 }
 
-/// Writes the fields of a response back, as the route says.
+/// Rewrites header fields of a response back to the client's view, by the route's settings.
 pub(super) fn apply(rewrite: &RewritePlan, names: Names<'_>, headers: &mut HeaderMap) {
     if rewrite.location {
         for name in [LOCATION, CONTENT_LOCATION] {
@@ -96,7 +95,7 @@ fn location(rewrite: &RewritePlan, names: Names<'_>, value: &str) -> Option<Stri
     Some(format!("{scheme}://{host}{path}"))
 }
 
-/// The path for the client, with what follows it; `None` if it stays.
+/// The path for the client, with query and fragment; `None` if it is unchanged.
 fn path_back(rewrite: &RewritePlan, target: &str) -> Option<String> {
     let end = target.find(['?', '#']).unwrap_or(target.len());
     let (path, rest) = target.split_at(end);

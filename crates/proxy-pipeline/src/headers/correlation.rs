@@ -86,8 +86,8 @@ impl IdSource {
 
 /// Random bytes of the kernel, which cannot be guessed.
 ///
-/// They do not come from the TLS library: its generator first measures jitter of the processor, which
-/// takes a start of the process several times as long as all else.
+/// The generator of the TLS library is not used: it measures processor jitter at first, several
+/// times as long as the rest of a start.
 ///
 /// # Errors
 /// The kernel returned none.

@@ -1,5 +1,5 @@
-//! Forwarding claims: the header fields by which an upstream learns the client, the proxies on the way, or
-//! the target.
+//! Forwarding claims: header fields that report the client, the proxies on the path, or the target
+//! to an upstream.
 //!
 //! An upstream that trusts such a field trusts its sender. Claims of untrusted peers are therefore removed,
 //! claims of trusted peers are passed on. `docs/reference/forwarding-headers.md` has the same

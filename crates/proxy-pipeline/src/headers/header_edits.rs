@@ -12,7 +12,7 @@ pub(crate) struct FilledEdits {
     pub(crate) response: HeaderEdits,
 }
 
-/// The edits of requests: the filled ones, or those of the route.
+/// Edits of requests: with values filled in if they have variables, else the route's.
 #[inline]
 pub(crate) fn for_request<'e>(
     filled: Option<&'e FilledEdits>,
@@ -21,7 +21,7 @@ pub(crate) fn for_request<'e>(
     filled.map_or(&route.request_headers, |filled| &filled.request)
 }
 
-/// The edits of responses: the filled ones, or those of the route.
+/// Edits of responses: with values filled in if they have variables, else the route's.
 #[inline]
 pub(crate) fn for_response<'e>(
     filled: Option<&'e FilledEdits>,

@@ -33,11 +33,11 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), InvalidField> {
     Ok(())
 }
 
-/// Checks one field, whatever its name.
+/// Checks one header field, independent of its name.
 #[inline]
 pub(crate) fn check_field(name: &HeaderName, value: &HeaderValue) -> Result<(), InvalidField> {
-    // The only byte that the `http` crate accepts in names beyond those of a token. [RFC 9110
-    // §5.6.2]
+    // The only byte that the `http` crate accepts in names although it is not a token character.
+    // [RFC 9110 §5.6.2]
     if name.as_str().as_bytes().contains(&b'"') {
         return Err(InvalidField::Name);
     }

@@ -4,7 +4,8 @@ use crate::headers::indexed_headers::{IndexedHeaders, LoggedHeaders};
 use http::request::Parts;
 use http::{Extensions, Method, Uri, Version};
 
-/// A request's head, its fields indexed. It has no fields, and no target, once the request is forwarded.
+/// A request's head, its fields indexed. Header fields and target are moved out when the request is
+/// forwarded.
 #[derive(Debug)]
 pub(crate) struct InboundHead {
     pub(crate) method: Method,

@@ -93,7 +93,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Every name that the index knows, two that are only logged, and two that mean nothing.
+    /// All indexed names, two that are only logged, and two without meaning.
     const NAMES: &[&str] = &[
         "accept",
         "connection",

@@ -1,4 +1,4 @@
-//! W3C trace context: `traceparent` is passed on as it came, or a trace begins here.
+//! W3C trace context: `traceparent` is forwarded unchanged, or a trace begins here.
 
 use crate::headers::correlation::IdSource;
 use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};

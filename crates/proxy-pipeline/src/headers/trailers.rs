@@ -14,7 +14,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName};
 
-/// Hop-by-hop fields, and those of framing.
+/// Hop-by-hop and framing fields.
 const CONNECTION_FIELDS: [HeaderName; 9] = [
     CONNECTION,
     CONTENT_LENGTH,
@@ -57,8 +57,8 @@ pub(crate) fn for_targets(trailers: &mut HeaderMap) {
     for_clients(trailers);
 }
 
-/// Removes the fields `names` from a request's trailers, and those that upstreams read alike: the proxy has
-/// decided on them in the head.
+/// Removes the fields `names` from a request's trailers, with names that upstreams treat as equal:
+/// the proxy has already evaluated them in the head.
 #[cold]
 pub(crate) fn remove_decided(trailers: &mut HeaderMap, names: &[HeaderName]) {
     for name in names {

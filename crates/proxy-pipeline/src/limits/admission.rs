@@ -16,10 +16,10 @@ use tokio::sync::{Notify, oneshot};
 
 /// A worker's share of the requests in flight: those it serves, and its queue.
 ///
-/// Half of the places are for the first requests. When fewer are free, each route, upstream and client has its
-/// share of the rest: see [`FairShares`]. The places of this worker are shared by a table of its own, those of all
-/// workers by one table for all. A request waits only while the places of its own worker or of all workers are
-/// taken, or its shares are used up.
+/// The first half of the places is unshared. In the second half, each route, upstream and client is
+/// held to its share: see [`FairShares`]. Each worker has a table for its own places, and one table
+/// covers all workers. A request is queued only while the places of its worker or of all workers
+/// are taken, or its shares are used up.
 #[derive(Debug)]
 pub struct Admission {
     limit: Arc<InFlightLimit>,
@@ -27,7 +27,7 @@ pub struct Admission {
     max: Cell<u32>,
     shares: RefCell<FairShares>,
     queue: RefCell<Queue>,
-    /// Told when requests wait for a place of all workers, and there is room in this one.
+    /// Notified when requests wait for a place of all workers and this worker has room.
     has_waiting: Notify,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Shortage {
 pub(crate) enum Refusal {
     /// There is no place, and none may wait.
     InFlight(Shortage),
-    /// As many wait as may.
+    /// The queue is full.
     QueueFull(LimitReached),
     /// There was no place in the time that it may wait.
     Waited(Shortage),
@@ -92,7 +92,7 @@ struct Waiter<'a> {
 }
 
 impl Admission {
-    /// A worker that serves nothing yet. `seed` is for the table of its clients.
+    /// A worker without requests. `seed` is the hash seed of its table of clients.
     #[must_use]
     pub(crate) fn new(limit: Arc<InFlightLimit>, limits: &Limits, seed: KeySeed) -> Self {
         Self {
@@ -134,7 +134,7 @@ impl Admission {
         Some(self.place(None))
     }
 
-    /// The place that was taken among those of all workers, if the shares of the request allow it.
+    /// Takes a place among all workers' places, if the request's shares allow it.
     #[cold]
     fn enter_short(self: &Rc<Self>, claim: Claim, own: Occupancy, all: Occupancy) -> Option<Place> {
         let is_of_all = all.is_short();
@@ -231,7 +231,7 @@ impl Admission {
         Err(LimitReached { held, max })
     }
 
-    /// Serves the requests of the queue as places come free, as long as the worker lives.
+    /// Hands places to queued requests as they become free, for the lifetime of the worker.
     pub async fn serve_queue(self: Rc<Self>) {
         loop {
             self.has_waiting.notified().await;
@@ -298,8 +298,8 @@ impl Admission {
         }
     }
 
-    /// Gives the place that was taken among those of all workers to the next request that may have it. If
-    /// none may, returns it.
+    /// Hands the place taken among all workers' places to the next eligible request. Returns it if
+    /// none is eligible.
     fn answer_next(self: &Rc<Self>, all: Occupancy) -> bool {
         let is_of_all = all.is_short();
         let mut queue = self.queue.borrow_mut();

@@ -11,8 +11,8 @@ use tokio::sync::Semaphore;
 
 /// Limits on requests in flight and on waiting requests, over all workers.
 ///
-/// A place that is released while workers wait for one goes to the worker that has waited longest: a
-/// request that arrives at that moment does not overtake them.
+/// While workers wait, a released place goes to the worker that has waited longest, so that a new
+/// request does not overtake.
 #[derive(Debug)]
 pub struct InFlightLimit {
     places: ConcurrencyLimit,
@@ -36,7 +36,8 @@ type Lock<T> = std::sync::Mutex<T>;
 struct Wanted<'a>(&'a AtomicU32);
 
 impl InFlightLimit {
-    /// Up to `max` requests at once, and `max_waiting` that wait. `seed` is for the table of holders.
+    /// A limit of `max` concurrent requests and `max_waiting` queued ones. `seed` is the hash seed
+    /// of the table of holders.
     #[must_use]
     pub fn new(max: u32, max_waiting: u32, seed: KeySeed) -> Self {
         Self {
@@ -60,7 +61,7 @@ impl InFlightLimit {
         }
     }
 
-    /// Moves both ceilings for requests that come from now on.
+    /// Changes both limits for new requests.
     pub fn set_max(&self, max: u32, max_waiting: u32) {
         self.places.set_max(max);
         self.waiting.set_max(max_waiting);
@@ -82,7 +83,7 @@ impl InFlightLimit {
         self.wanted.load(Ordering::SeqCst) > 0
     }
 
-    /// Takes a place, which [`Self::leave`] gives back. Returns the use before.
+    /// Takes a place, to be released by [`Self::leave`]. Returns the occupancy before it.
     #[inline]
     pub(crate) fn enter(&self) -> Result<Occupancy, LimitReached> {
         self.places.enter().or_else(|full| self.take_grant(full))
@@ -131,8 +132,8 @@ impl InFlightLimit {
         }
     }
 
-    /// Waits for a place in turn with the other workers. [`Self::leave`] gives it back. Returns the use
-    /// before.
+    /// Waits for a place in turn with the other workers. To be released by [`Self::leave`]. Returns
+    /// the occupancy before it.
     pub(crate) async fn granted(&self) -> Occupancy {
         let _wanted = Wanted::new(&self.wanted);
         if let Ok(before) = self.places.enter() {

@@ -13,7 +13,8 @@ use std::time::Duration;
 /// The limits of one route.
 #[derive(Clone, Debug)]
 pub struct RouteLimits {
-    /// Connections with a request of the route in hand; none for builtin handlers, which are exempt.
+    /// Limit of connections with an active request on the route; `None` for builtin handlers, which
+    /// are exempt.
     pub connections: Option<ConcurrencyLimit>,
     /// In order of evaluation: after the first refusal no token is taken from the rest.
     pub rates: Vec<RateRule>,
@@ -103,7 +104,7 @@ impl RateRule {
 }
 
 impl<'a> RateSubject<'a> {
-    /// The value of a field; that of several lines is their list. [RFC 9110 §5.3]
+    /// The value of a field; repeated fields are joined to a list. [RFC 9110 §5.3]
     fn field(&self, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
         let mut lines = self.headers.get_all(name).iter().map(HeaderValue::as_bytes);
         let first = lines.next()?;
@@ -118,7 +119,7 @@ impl<'a> RateSubject<'a> {
 }
 
 impl RateLimitStatus {
-    /// Returns true if the limit has less left than that of `other`.
+    /// Returns true if the limit has less left than `other`.
     pub(crate) fn is_nearer(&self, other: &Self) -> bool {
         self.remaining < other.remaining
     }

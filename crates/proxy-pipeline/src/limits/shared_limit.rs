@@ -19,7 +19,7 @@ pub struct SharedLimit {
 const MAX_VALUE_BYTES: usize = 128;
 
 impl SharedLimit {
-    /// Asks for one token of the bucket of `value`; `None` is a value of its own.
+    /// Takes one token from the bucket of `value`; `None` has a bucket too.
     pub(crate) fn take(&self, value: Option<&[u8]>) -> Answer {
         let mut key = self.prefix.as_bytes().to_vec();
         // The first byte distinguishes an absent, a literal and a digested value.

@@ -22,9 +22,9 @@ pub(crate) fn check(
         .map_err(|open| refused(open, upstream))
 }
 
-/// Takes the breaker's permit for a request that goes to its target now. A permit dropped with the
-/// request, because its client left, counts nothing. A shadow copy takes none: the breaker belongs to
-/// the upstream of the route, and a copy goes to another one.
+/// Takes the breaker's permit for a request that is about to be sent. A permit dropped with its
+/// request, because the client disconnected, counts as no result. A shadow copy takes none: the
+/// breaker belongs to the route's upstream, and copies go to another one.
 pub(crate) fn admit(
     exchange: &mut Exchange,
     route: &RoutePlan,

@@ -46,7 +46,7 @@ pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<Wanted
     })
 }
 
-/// Compresses the body of `response`, if it is one that may be, and says so in its head.
+/// Compresses an eligible response body and sets the header fields.
 pub(crate) fn apply(
     wanted: Wanted,
     route: &RoutePlan,
@@ -91,7 +91,7 @@ pub(crate) fn apply(
 }
 
 /// Returns true if the whole representation, at least, is compressed for clients that accept it. A
-/// 304 and a part of a range say so as the whole response would. [RFC 9110 §15.3.7, §15.4.5]
+/// 304 and a partial response report it as the full response would. [RFC 9110 §15.3.7, §15.4.5]
 fn is_negotiated(plan: &CompressionPlan, status: StatusCode, headers: &HeaderMap) -> bool {
     let has_content = !status.is_informational()
         && ![StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT].contains(&status);
@@ -103,8 +103,7 @@ fn is_negotiated(plan: &CompressionPlan, status: StatusCode, headers: &HeaderMap
         && (may_lack_type || has_type(plan, headers))
 }
 
-/// Returns true if the response has all of its representation's content, neither a part nor nothing
-/// of it.
+/// Returns true if the response carries its complete representation: no range, and a body.
 fn is_whole(status: StatusCode, headers: &HeaderMap) -> bool {
     ![StatusCode::PARTIAL_CONTENT, StatusCode::NOT_MODIFIED].contains(&status)
         && !headers.contains_key(CONTENT_RANGE)

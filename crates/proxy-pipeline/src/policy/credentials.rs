@@ -72,7 +72,7 @@ async fn check_password(
     Ok(())
 }
 
-/// For the log; the client learns nothing of the user.
+/// For the log; the client gets no information about the user.
 fn wrong(user: &str) -> Problem {
     let detail = Detail::text(format!("user {user:?}"));
     Problem::new(Reason::CredentialsInvalid, detail)

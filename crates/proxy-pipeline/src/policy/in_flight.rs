@@ -66,8 +66,8 @@ fn claim(exchange: &Exchange, holders: Holders<'_>) -> Claim {
     let admission = &exchange.worker().admission;
     let mut claim = admission.claim(&route.id, name, client);
     if upstream.is_none() {
-        // Routes with static files have no upstream in common. The number differs from that of an upstream
-        // with the name of the route.
+        // Routes with static files have no upstream in common. An ID distinct from the ID of an
+        // upstream with the same name as the route.
         claim.destination.upstream = !claim.destination.route;
     }
     claim

@@ -5,8 +5,8 @@ use http::header::MAX_FORWARDS;
 use http::{HeaderValue, Method};
 use proxy_errors::{Detail, Problem, Reason};
 
-/// Decrements the field. At zero this proxy is the final recipient, and supports neither method. A
-/// malformed value is ignored.
+/// Decrements the field. At zero this proxy is the final recipient, which supports neither method.
+/// A malformed value is ignored.
 pub(crate) fn spend(head: &mut InboundHead) -> Result<(), Problem> {
     if head.method != Method::OPTIONS && head.method != Method::TRACE {
         return Ok(());

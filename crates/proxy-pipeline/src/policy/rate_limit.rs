@@ -1,4 +1,4 @@
-//! Refuses requests that come faster than a rate limit allows.
+//! Refuses requests above a rate limit.
 
 use crate::exchange::Exchange;
 use crate::limits::route_limits::{RateLimitStatus, RateRule, RateSubject};
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Whether a store must be queried as well: see [`check_shared`].
+/// Result of the local check; a shared store may have to be queried: see [`check_shared`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checked {
     Whole,
@@ -49,7 +49,7 @@ pub(crate) fn check(
     if stage_rules.any(|rule| rule.shared.is_some()) {
         return Ok(Checked::NotShared);
     }
-    // Nothing has waited since the request began, before agents.
+    // Agents come later, so no time has passed since the request began.
     let now = match stage {
         Stage::BeforeAgents => exchange.began(),
         Stage::AfterAgents => exchange.worker().time.elapsed(),

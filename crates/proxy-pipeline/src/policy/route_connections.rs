@@ -6,7 +6,7 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::{ConcurrencyLimit, LimitReached, Permit};
 use std::rc::Rc;
 
-/// Counts the connection among those of the route at this position, until the response's body ends.
+/// Counts the connection against the route at this position, until the response's body ends.
 #[inline]
 pub(crate) fn admit(exchange: &mut Exchange, route: usize) -> Result<(), Problem> {
     let limits = exchange.active().limits.get(route);

@@ -1,4 +1,4 @@
-//! Decisions of agents about a request so far.
+//! Decisions of agents about a request.
 
 use agent_protocol::{Completion, HeaderEdit, MetadataByAgent, RequestId};
 use bytes::Bytes;
@@ -9,13 +9,13 @@ use proxy_telemetry::{AgentFields, AgentMetadata};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Decisions of agents about a request so far, and their sessions.
+/// Decisions of agents about a request, and their sessions.
 #[derive(Debug, Default)]
 pub(crate) struct AgentRecord {
     /// In the order of the route; agents that failed have none.
     pub(crate) sessions: Vec<AgentSession>,
     pub(crate) metadata: MetadataByAgent,
-    /// Edits of the response that were decided before it came.
+    /// Edits of the response decided before it arrived.
     pub(crate) response_edits: Vec<HeaderEdit>,
     /// The last agent that was called, and the outcome.
     pub(crate) last: Option<(Arc<str>, &'static str)>,

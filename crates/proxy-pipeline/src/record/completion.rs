@@ -35,7 +35,7 @@ pub(crate) struct CompletionGuard {
     pub(crate) record: ExchangeRecord,
 }
 
-/// The data of an exchange so far.
+/// Data of an exchange, collected until it ends.
 #[derive(Debug)]
 pub(crate) struct ExchangeRecord {
     pub(crate) began: Duration,
@@ -72,7 +72,7 @@ pub(crate) struct ExchangeRecord {
     pub(crate) recorded_head: Option<Box<AccessLogHead>>,
     /// The encoded head for an error record, if that log is off.
     pub(crate) error_head: Option<Box<AccessLogHead>>,
-    /// The trace that the request belongs to, if it says so, or if one began with it.
+    /// The trace of the request: received, or begun here.
     pub(crate) trace_id: Option<Box<TraceId>>,
     /// The stream to the target of a protocol switch that the response agrees to.
     pub(crate) upgrade: Option<Box<AgreedUpgrade>>,

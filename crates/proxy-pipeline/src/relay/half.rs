@@ -42,7 +42,7 @@ pub(super) struct Half {
 enum State {
     #[default]
     Carrying,
-    /// The sender has closed its side, and the receiver does not know it yet.
+    /// The sender has closed its side; the receiver has yet to be notified.
     Ending,
     Ended,
 }
@@ -60,8 +60,8 @@ impl Half {
         self.carried
     }
 
-    /// Moves bytes until one side has to be waited for. Ready when the sender has closed its side and the receiver
-    /// knows it.
+    /// Moves bytes until a side is not ready. Ready when the sender has closed its side and the
+    /// receiver is notified.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -158,7 +158,8 @@ impl Half {
         }
     }
 
-    /// Reads into the thread's buffer and writes from there; keeps what the receiver does not take.
+    /// Reads into the thread's buffer and writes from it; keeps bytes that the receiver does not
+    /// accept.
     fn poll_copy(
         &mut self,
         cx: &mut Context<'_>,

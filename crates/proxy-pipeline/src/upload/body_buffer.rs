@@ -109,7 +109,7 @@ impl BodyBuffer {
         }
     }
 
-    /// Excludes the body from eviction: it has been read.
+    /// Excludes the body from eviction, because it was read completely.
     pub(crate) fn settle(&self) {
         if let Some(reservation) = &self.reservation {
             reservation.settle();

@@ -84,7 +84,7 @@ pub enum RequestBodyError {
     /// The body exceeds the limit.
     #[error("over {limit} bytes")]
     TooLarge {
-        /// Bytes received so far.
+        /// Number of bytes received.
         seen: u64,
         /// The limit, in bytes.
         limit: u64,
@@ -250,7 +250,7 @@ pub(crate) struct InspectedBody {
 }
 
 impl InspectedBody {
-    /// Nothing yet, to be read into `read`.
+    /// An empty capture, filled by reading into `read`.
     pub(crate) fn new(read: BodyBuffer) -> Self {
         Self {
             read,
@@ -275,7 +275,7 @@ impl InspectedBody {
         (self.is_whole && self.trailers.is_none()).then_some(self.read.len())
     }
 
-    /// The body with what is left of it in `rest`.
+    /// The captured body, followed by its remainder `rest`.
     pub(crate) fn into_body(self, rest: RequestBody) -> ClientBody {
         self.read.settle();
         let rest = match (self.is_whole, rest.0) {
@@ -292,7 +292,7 @@ impl InspectedBody {
     }
 }
 
-/// A body that is buffered whole: the bytes and trailers read so far.
+/// A completely buffered body: bytes and trailers read until now.
 #[derive(Debug)]
 pub(crate) struct HeldRequest {
     bytes: BodyBuffer,
@@ -313,7 +313,7 @@ pub(crate) enum HoldError {
 }
 
 impl HeldRequest {
-    /// Nothing yet, to be read into `bytes`.
+    /// An empty capture, filled by reading into `bytes`.
     pub(crate) fn new(bytes: BodyBuffer) -> Self {
         Self {
             bytes,
@@ -387,7 +387,7 @@ impl Progress {
         self.probe.replace(Some(Box::new(probe)));
     }
 
-    /// The permit of a probe, if it has a place.
+    /// Takes the permit of the breaker's probe, if the body got one.
     pub(crate) fn take_probe(&self) -> Option<BreakerPermit> {
         self.probe.take()?.permit
     }

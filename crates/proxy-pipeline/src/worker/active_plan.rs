@@ -32,7 +32,7 @@ pub struct ActivePlan {
     pub(crate) upstreams: Vec<ActiveUpstream>,
     /// By position of the agent.
     pub(crate) agents: Vec<ActiveAgent>,
-    /// By position of the route; the last ones are those of requests without a route.
+    /// Indexed by route position, followed by the limits for requests without a route.
     pub(crate) limits: Arc<[RouteLimits]>,
     /// By position of the route; `None` for routes without copies.
     pub(crate) shadows: Vec<Option<ShadowCounters>>,
@@ -277,7 +277,7 @@ impl ActiveUpstream {
         }
     }
 
-    /// Recomputes the healthy targets unless all of `changes` were seen.
+    /// Recomputes the healthy targets if `changes` has advanced.
     #[inline]
     pub(crate) fn catch_up(&self, upstream: &UpstreamPlan, changes: u64) {
         if self.seen_changes.get() != changes {

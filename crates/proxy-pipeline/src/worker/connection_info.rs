@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The index of a listener that the active plan does not have.
 pub const REMOVED_LISTENER: usize = usize::MAX;
 
-/// The client connection, as seen by its requests.
+/// The client connection, shared by its requests.
 #[derive(Debug)]
 pub struct ConnectionInfo {
     /// Index of the listener in the active plan.
@@ -34,7 +34,7 @@ pub struct ConnectionInfo {
     pub ends_at: Tick,
     /// Number of requests in flight.
     pub in_flight: Cell<u32>,
-    /// Number of requests so far.
+    /// Number of requests received on the connection.
     pub requests: Cell<u64>,
     /// The connection must close after the current response.
     pub close: Cell<bool>,
@@ -138,9 +138,9 @@ impl ConnectionInfo {
         worker.is_draining() || self.listener.get() == REMOVED_LISTENER || self.is_used_up(worker)
     }
 
-    /// Returns true if an idle HTTP/1.x connection ends now. One without a request so far stays
-    /// open for its first, which may be on its way; the time for a head bounds the wait. Any other
-    /// under retired terms stays open for a moment.
+    /// Returns true if an idle HTTP/1.x connection ends now. One without a request stays open for
+    /// its first, which may be in transit; the header timeout bounds the wait. Any other under
+    /// retired terms stays open for a short delay.
     #[inline]
     pub fn should_close_idle(&self, worker: &Worker) -> bool {
         self.must_close_now(worker)

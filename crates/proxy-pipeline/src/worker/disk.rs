@@ -113,7 +113,7 @@ pub(crate) struct JobQueue<J> {
 pub(crate) struct Work<J> {
     /// Executes it. Blocks.
     pub(crate) run: fn(J),
-    /// Whether its result is still needed.
+    /// Returns true if the job's result is still needed.
     pub(crate) is_wanted: fn(&J) -> bool,
 }
 

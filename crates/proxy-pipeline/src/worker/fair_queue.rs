@@ -8,7 +8,7 @@ use proxy_limits::ClientKey;
 pub(crate) struct FairQueue<J> {
     max: usize,
     waiting: Vec<Waiting<J>>,
-    /// Jobs pushed so far.
+    /// Number of jobs pushed.
     pushed: u64,
     /// The turn of the latest job that was taken.
     turn: u64,

@@ -155,7 +155,7 @@ fn lock(state: &Lock) -> MutexGuard<'_, State> {
 }
 
 impl PasswordCheck {
-    /// The decision that makes the client wait, if it has no attempt left.
+    /// The rate limit's decision if the client has no attempt left.
     pub(crate) fn refused(&self) -> Option<RateDecision> {
         let attempts = self.attempts.as_ref()?;
         let now_ns = Time::shared_ns(&self.clock);
@@ -172,8 +172,8 @@ impl PasswordCheck {
         })
     }
 
-    /// Compares the password. Blocks. Attempts are counted here, so that no more run at once than threads
-    /// before the limit holds.
+    /// Compares the password. Blocks. Attempts are counted here, so that concurrent checks cannot
+    /// exceed the limit by more than the number of threads.
     fn run(&self) -> Verdict {
         if let Some(decision) = self.refused() {
             return Verdict::TooMany(decision);
@@ -192,7 +192,7 @@ impl PasswordCheck {
 impl Job {
     fn run(self) {
         let Self { check, verdict } = self;
-        // The request may be gone.
+        // The receiver is dropped when the request is cancelled.
         verdict.send(check.run()).unwrap_or(());
     }
 }

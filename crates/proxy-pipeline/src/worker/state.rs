@@ -35,7 +35,7 @@ pub struct Shared {
     pub connections: ConcurrencyLimit,
     /// Client connections of each client over all workers.
     pub clients: ConnectionsByClient,
-    /// Whether the process uses too much memory.
+    /// State of the process-wide memory limit.
     pub memory: Arc<MemoryLimit>,
     /// The clock of all state that workers share.
     pub clock: ProcessClock,
@@ -70,7 +70,7 @@ pub struct Worker {
     pub admission: Rc<Admission>,
     /// Shadow requests in flight.
     pub(crate) shadows: ConcurrencyLimit,
-    /// Whether its connections are to end.
+    /// Drain state of the worker's connections.
     pub draining: Cell<Draining>,
     /// Idle connections that are to close, so that new ones get their descriptors.
     idle_to_close: Cell<u32>,
@@ -95,7 +95,7 @@ pub enum Draining {
     No,
     /// With their next response, so that no client loses a request on an idle connection.
     Gently,
-    /// As soon as they have no request in flight.
+    /// Connections end as soon as they are without a request in flight.
     Promptly,
     /// Now, with the requests in flight: the worker ends.
     Cut,
@@ -205,8 +205,8 @@ impl Worker {
         self.draining.get() != Draining::No
     }
 
-    /// Closes what is idle, since the process has no file descriptor left: connections to targets, and as
-    /// many as 32 of clients.
+    /// Closes idle connections when the process runs out of file descriptors: all to targets, and
+    /// up to 32 from clients.
     pub fn free_descriptors(&self) {
         self.pool.clear();
         self.idle_to_close.set(IDLE_CLOSED_AT_ONCE);

@@ -22,7 +22,7 @@ pub struct ShownCertificate {
 pub struct CertificateFailure {
     /// The test.
     pub test: FailedTest,
-    /// True if the certificate expires too soon: a failure that comes by itself.
+    /// True if the certificate expires too soon: time alone causes this failure.
     pub is_by_time: bool,
 }
 

@@ -8,14 +8,14 @@ use http::HeaderMap;
 use proxy_auth::TokenClaims;
 use proxy_model::ConfigTest;
 
-/// The text that stands for the token.
+/// Placeholder of the token.
 const TOKEN: &str = "{token}";
 
 /// The claims of a test.
 #[derive(Debug)]
 pub(super) struct StatedClaims(TokenClaims);
 
-/// Puts a token into the part of `request` where its route looks for one, if `test` states claims.
+/// Inserts a token where the route of `request` expects one, if `test` states claims.
 pub(super) fn state(
     test: &ConfigTest,
     request: &mut ExplainRequest,

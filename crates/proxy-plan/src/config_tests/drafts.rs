@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 /// The client of a test that names none.
 const DEFAULT_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A request that a route answers, and what a test of it expects.
+/// A request matched by a route, and the expectations of a test for it.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) request: ExplainRequest,

@@ -27,7 +27,7 @@ pub struct LiveTest {
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// Host and port as in the URL or in a `Host` header; `None` if the test has neither.
+    /// Host and port of the URL or the `Host` header; `None` if the test has neither.
     pub authority: Option<String>,
     /// Header fields in their order, without `Host`.
     pub headers: Vec<(String, String)>,
@@ -122,7 +122,7 @@ impl LiveTest {
     }
 }
 
-/// The difference of one expectation but that of the status.
+/// The difference from one expectation other than the status.
 fn difference(expected: &Expectation, answer: &LiveAnswer) -> Option<String> {
     match expected {
         Expectation::AnswerHeader(name, wanted) | Expectation::ResponseHeader(name, wanted) => {

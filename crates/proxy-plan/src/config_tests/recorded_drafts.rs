@@ -12,11 +12,11 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 use std::collections::BTreeMap;
 
-/// The beginning of a recorded value that stands for a secret.
+/// Prefix of a recorded value that replaces a secret.
 const DIGEST: &[u8] = b"digest:";
 
-/// A `tests` block with one test for each route and method that recorded requests have: the first such request, with
-/// the header fields that its route depends on, but for fields that were recorded as digests.
+/// A `tests` block with one test per route and method of the recorded requests: the first such
+/// request, with the header fields that its route depends on, except fields recorded as digests.
 #[must_use]
 pub fn draft_recorded_tests(plan: &Plan, heads: impl Iterator<Item = RecordedHead>) -> String {
     let states = AssumeHealthy::new(plan);

@@ -103,8 +103,8 @@ impl<'p> Side<'p> {
         by_path
     }
 
-    /// The parts of a route that its answers depend on; `None` for files, whose folder is compared by
-    /// asking.
+    /// The parts of a route that its responses depend on; `None` for files, whose folders are
+    /// compared by deciding on requests.
     pub(super) fn route_key(&self, index: usize) -> Option<RouteKey<'p>> {
         let route = self.plan.routes().get(index)?;
         let (service, is_ready) = match &route.service {
@@ -141,8 +141,8 @@ impl RulesByPath {
     }
 }
 
-/// Returns true if the same rules with the same answers compete in the same order: then neither
-/// plan needs to be asked.
+/// Returns true if equal rules with equal outcomes compete in the same order, so that neither plan
+/// has to be evaluated.
 pub(super) fn is_same_competition(
     before: &Side<'_>,
     old: &[usize],

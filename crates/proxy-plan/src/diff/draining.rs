@@ -6,7 +6,7 @@ use proxy_model::registry::{limits, listeners};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Rows of a listener that apply to a connection from accept to close, apart from those of its TLS.
+/// Rows of a listener that apply to a connection from accept to close, except its TLS rows.
 const CONNECTION_ROWS: [&str; 12] = [
     listeners::TRUSTED_PROXIES.path,
     listeners::H2C.path,
@@ -34,7 +34,7 @@ const TLS_ROWS: &str = "listeners.listener.tls.";
 /// Connections that end in a reload.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DrainedConnections {
-    /// Client connections of a listener that stays: each after the answer in hand.
+    /// Client connections of a retained listener: each closes after its current response.
     Listener(String),
     /// Client connections of a listener that is removed.
     RemovedListener(String),

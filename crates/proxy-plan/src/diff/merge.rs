@@ -8,7 +8,7 @@ use super::rows::{Found, grouped};
 use super::search::DiffSearch;
 
 impl DiffSearch<'_> {
-    /// The regions of all cells found so far, in the order of listeners' classes, hosts and paths.
+    /// The regions of all cells added until now, ordered by listeners' classes, hosts and paths.
     pub(super) fn regions(&self) -> Vec<Region> {
         let found = self.found.iter().map(|found| {
             let Found {

@@ -5,14 +5,14 @@ use proxy_model::Model;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Whether something was added, removed or changed.
+/// Kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Change {
     /// It is new.
     Added,
-    /// It is gone.
+    /// The part was removed.
     Removed,
-    /// It has another value.
+    /// The part's value changed.
     Changed,
 }
 

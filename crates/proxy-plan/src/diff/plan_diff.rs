@@ -10,7 +10,7 @@ use super::setting_change::SettingChange;
 /// The difference between two plans.
 #[derive(Clone, Debug)]
 pub struct PlanDiff {
-    /// Requests that are answered differently. Apart from regexes and reached limits, all of them.
+    /// Requests that are answered differently. Complete, except for regexes and reached limits.
     pub regions: Vec<Region>,
     /// Ids of routes that take no request after, though they did before or are new.
     pub unreachable: Vec<String>,

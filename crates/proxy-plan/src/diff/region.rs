@@ -17,7 +17,7 @@ use std::net::{IpAddr, Ipv4Addr};
 /// Requests that one route or service answers before, and another one after.
 #[derive(Clone, Debug)]
 pub struct Region {
-    /// Names of the listeners, as they are after; empty if no plan has listeners.
+    /// Names of the listeners in the newer plan; empty if neither plan has listeners.
     pub listeners: Vec<String>,
     /// The hosts.
     pub hosts: Vec<HostCell>,

@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use side::ReplaySide;
 use std::collections::HashMap;
 
-/// Kinds of requests that are told apart; requests of further ones are only counted.
+/// Maximum number of distinguished kinds of requests; requests of further kinds are only counted.
 const MAX_KINDS: usize = 10_000;
 
 /// Requests that the two plans answer differently in the same way.

@@ -1,4 +1,4 @@
-//! A change that may hurt, and what risks are found by.
+//! A change that may cause harm, with the rules that detect it.
 
 pub(super) mod changes;
 pub(super) mod class;

@@ -89,7 +89,7 @@ fn merged_along(axis: usize, boxes: Vec<(StateSets, Row)>) -> Vec<(StateSets, Ro
     groups.collect()
 }
 
-/// The values by their keys, in the order in which the keys come first.
+/// Groups values by key, in order of the keys' first occurrence.
 pub(super) fn grouped<K: Hash + Eq, V>(items: impl Iterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut positions: HashMap<u64, Vec<usize>> = HashMap::new();
     let hasher = positions.hasher().clone();

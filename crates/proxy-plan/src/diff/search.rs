@@ -104,7 +104,7 @@ impl<'p> DiffSearch<'p> {
         }
     }
 
-    /// Returns true if the rules may answer differently, or one of the wanted routes is among them.
+    /// Returns true if the rules may answer differently, or include a route of interest.
     fn is_needed(&self, old: &[usize], new: &[usize]) -> bool {
         match &self.wanted {
             Some(wanted) => {
@@ -275,7 +275,8 @@ fn all_choices(axes: &[Axis]) -> Vec<Vec<usize>> {
     choices
 }
 
-/// The first states of all axes, all but one or two of them, and the last of all.
+/// Combinations of the first states of all axes with one or two axes varied, and of the last states
+/// of all.
 fn few_choices(axes: &[Axis]) -> Vec<Vec<usize>> {
     let first = vec![0; axes.len()];
     let last: Vec<usize> = axes

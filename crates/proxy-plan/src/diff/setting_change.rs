@@ -16,7 +16,7 @@ pub struct SettingChange {
     pub row: &'static str,
     /// The part of the configuration that has it.
     pub owner: SettingOwner,
-    /// Whether it was added, removed or changed.
+    /// Kind of the change.
     pub change: Change,
     /// The values before; several for a setting that may be repeated. Secrets are redacted.
     pub before: Vec<Value>,
@@ -46,7 +46,8 @@ pub enum SettingOwner {
 struct Values {
     row: &'static str,
     shown: Vec<Value>,
-    /// Values of header edits as they are written: another secret is shown the same.
+    /// Values of header edits as written, to detect a changed secret although both are displayed
+    /// equally.
     hidden: Vec<Vec<u8>>,
 }
 
@@ -165,7 +166,7 @@ fn owner(path: &str) -> SettingOwner {
         .unwrap_or(SettingOwner::Process)
 }
 
-/// Ids of the routes that each route, upstream and agent takes part in.
+/// IDs of the routes affected by each owner of settings: route, upstream or agent.
 fn routes_by_part(model: &Model) -> BTreeMap<SettingOwner, BTreeSet<String>> {
     let mut routes: BTreeMap<SettingOwner, BTreeSet<String>> = BTreeMap::new();
     for route in &model.routes {

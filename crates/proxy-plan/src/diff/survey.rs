@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A request of one cell of a plan.
 #[derive(Debug)]
 pub(crate) struct Surveyed<'a> {
-    /// Names of the listeners that treat it alike.
+    /// Names of the listeners with equal results.
     pub(crate) listeners: &'a [String],
     scheme: &'a str,
     host: &'a HostCell,

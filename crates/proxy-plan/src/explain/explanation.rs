@@ -40,8 +40,8 @@ pub struct Explanation {
     /// Every other route, in the order of the configuration; empty if the request is refused before
     /// routing.
     pub rejected: Vec<Rejected>,
-    /// The settings that apply: those of its route, upstream and listener, and the limits that none
-    /// of these override.
+    /// Effective settings of the request: its route's, upstream's and listener's, and the limits
+    /// that none of them overrides.
     pub settings: Vec<EffectiveSetting>,
     /// The files that the settings' places refer to.
     pub sources: Sources,
@@ -50,7 +50,7 @@ pub struct Explanation {
 /// A part of a request that is normalized before it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// As sent.
+    /// The value as sent.
     pub sent: String,
     /// Normalized; `None` if it is refused.
     pub seen: Option<String>,

@@ -59,11 +59,11 @@ pub struct Candidate {
     pub address: String,
     /// The name that the address is resolved from, if it is.
     pub name: Option<String>,
-    /// Whether it is usable.
+    /// Availability of the target.
     pub readiness: Readiness,
 }
 
-/// Whether a target is usable.
+/// Availability of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// It is the next one.

@@ -46,7 +46,7 @@ pub enum ExplainError {
     /// `Content-Length` is not a number.
     #[error("`{0}` is not a content length")]
     ContentLength(String),
-    /// The listener does not speak what the URL says.
+    /// The scheme of the URL does not match the listener's protocol.
     #[error("listener `{name}` has the protocol `{protocol}`; write `{write}`")]
     Protocol {
         /// The listener's name.

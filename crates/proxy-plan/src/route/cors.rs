@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proxy_model::{self as model, HeaderEdits, HeaderField, OriginPattern, Setting};
 use std::fmt::Display;
 
-/// Fields of the CORS protocol in responses; those of the upstream are replaced.
+/// CORS fields of responses, which replace the upstream's.
 const FIELDS: [HeaderName; 6] = [
     ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_ALLOW_CREDENTIALS,
@@ -19,7 +19,7 @@ const FIELDS: [HeaderName; 6] = [
     ACCESS_CONTROL_EXPOSE_HEADERS,
     ACCESS_CONTROL_MAX_AGE,
 ];
-/// Methods without a setting: those of forms and links.
+/// Methods without a setting: CORS-safelisted ones, as sent by forms and links.
 const DEFAULT_METHODS: &str = "GET, HEAD, POST";
 
 /// The compiled rules for pages of other origins.

@@ -1,4 +1,4 @@
-//! The credentials that a route asks for.
+//! Credentials required by a route.
 
 use super::token::TokenPlan;
 use crate::targets::TargetTransaction;
@@ -9,7 +9,7 @@ use proxy_errors::Reason;
 use proxy_model::{BasicAuth, Policies, Upstream, UsersFile};
 use std::sync::Arc;
 
-/// The credentials that a route asks for.
+/// Credentials required by a route.
 #[derive(Debug)]
 pub enum CredentialsPlan {
     /// A user and a password.
@@ -76,7 +76,7 @@ impl BasicAuthPlan {
             users
         });
         let written = users.iter().map(|user| &user.value);
-        // Users in the configuration count more than those of the same name in files.
+        // Users in the configuration override users of the same name in files.
         let users = in_files.chain(written);
         let users = users.map(|user| (user.name.clone(), user.hash.clone()));
         Self {

@@ -68,7 +68,7 @@ impl RedirectPlan {
         }
     }
 
-    /// The redirect in words: its status, and what it replaces.
+    /// Description of the redirect: its status and the replaced parts.
     #[must_use]
     pub fn label(&self) -> &Arc<str> {
         &self.label
@@ -86,7 +86,7 @@ impl RedirectPlan {
         let scheme = scheme.unwrap_or(url.scheme);
         let authority = match authority {
             Some(authority) => authority,
-            // The port of one scheme is not that of another.
+            // A port applies to its scheme only.
             None if scheme != url.scheme => without_port(url.authority),
             None => url.authority,
         };

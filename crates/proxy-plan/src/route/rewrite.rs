@@ -81,8 +81,8 @@ impl RewritePlan {
         PathAndQuery::try_from(target).ok()
     }
 
-    /// Returns true if servers read the rewritten path alike enough that none leaves the root: only
-    /// a path with several readings may not, and one that is made of captures.
+    /// Returns true if no server's reading of the rewritten path leaves the root. Only a path with
+    /// several readings, and one made of captures, may be unsafe.
     pub(crate) fn is_safe(&self, path: &str) -> bool {
         if let PathRewrite::Captures(_) = self.path {
             return self.path(path).is_none_or(|path| {

@@ -1,4 +1,4 @@
-//! The token that a route asks for.
+//! Tokens required by a route.
 
 use crate::targets::{KeySetPlan, TargetTransaction};
 use http::header::{AUTHORIZATION, COOKIE, HeaderValue};
@@ -33,9 +33,9 @@ pub struct TokenPlan {
 /// The keys of a route.
 #[derive(Debug)]
 pub enum TokenKeys {
-    /// Those of a file.
+    /// Keys of a file.
     Fixed(Arc<JwtKeys>),
-    /// Those of the issuer.
+    /// Keys of the issuer.
     Remote(KeySetPlan),
     /// None: the model has no upstream for them.
     Absent,
@@ -127,7 +127,7 @@ impl TokenPlan {
         }
     }
 
-    /// Returns true if the request has neither a token nor anything in its place.
+    /// Returns true if the request has no token, not even a malformed one.
     pub(super) fn is_missing(&self, headers: &HeaderMap) -> bool {
         match &self.carrier {
             Carrier::Authorization => !headers.contains_key(AUTHORIZATION),
@@ -136,7 +136,7 @@ impl TokenPlan {
         }
     }
 
-    /// The token in `headers`; `None` unless exactly one is there.
+    /// The token in `headers`; `None` unless there is exactly one.
     #[must_use]
     pub fn token<'h>(&self, headers: &'h HeaderMap) -> Option<&'h [u8]> {
         let name = match &self.carrier {

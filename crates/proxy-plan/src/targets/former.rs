@@ -1,4 +1,4 @@
-//! States of targets that the active plan has no more.
+//! States of targets that the active plan no longer has.
 
 use proxy_upstream::TargetState;
 use std::collections::HashMap;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// Maximum number of targets with a remembered state.
 const MAX_FORMER_TARGETS: usize = 1_024;
 
-/// States of targets that the active plan has no more, for when a later plan or look-up has them again: a
-/// target that was ejected stays ejected for its time. The oldest are forgotten first.
+/// States of targets that the active plan no longer has, kept for a later plan or look-up that has
+/// them again: an ejected target stays ejected for its time. The oldest are dropped first.
 #[derive(Clone, Debug)]
 pub(crate) struct FormerTargets<K> {
     /// Each with the number of the plan that removed it.
@@ -27,7 +27,7 @@ impl<K> Default for FormerTargets<K> {
 }
 
 impl<K: Eq + Hash> FormerTargets<K> {
-    /// The state of `identity`, without what the admin interface has changed of it, which lasts until a
+    /// The state of `identity`, without overrides by the admin interface, which last until a
     /// reload.
     pub(crate) fn get(&self, identity: &K) -> Option<Arc<TargetState>> {
         let (_, state) = self.states.get(identity)?;

@@ -100,7 +100,7 @@ fn route(paths: &'static [&'static str]) -> impl Strategy<Value = String> {
     })
 }
 
-/// Two configurations: unrelated ones, or one and the same with a route that changed, went or came.
+/// Two configurations: unrelated, or equal except for one route that is changed, removed or added.
 fn pair(paths: &'static [&'static str]) -> impl Strategy<Value = (String, String)> {
     let routes = || prop::collection::vec(route(paths), 1..5);
     let defaults = || (prop::option::of(0_usize..4), 0_usize..100);

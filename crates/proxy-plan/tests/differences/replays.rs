@@ -5,7 +5,7 @@ use proxy_plan::diff::replay::{RecordedHead, Replay, ReplayReport};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The replay of requests that are `gap` apart.
+/// Replays requests spaced by `gap`.
 fn replay(before: &str, after: &str, records: &[Value], gap: Duration) -> ReplayReport {
     let (old, new) = (plan(&around(before)), plan(&around(after)));
     let mut replay = Replay::new(&old, &new);

@@ -112,8 +112,8 @@ impl Deliveries {
         self.send(delivery, false).await
     }
 
-    /// Like [`Self::apply`] for a bundle with live tests that pass on a server beside the one that serves: if one of them
-    /// fails, no client meets the bundle.
+    /// Like [`Self::apply`], for a bundle whose live tests pass on a second server beside the
+    /// serving one. If a test fails, no client is served by the bundle.
     ///
     /// # Errors
     ///

@@ -57,7 +57,8 @@ impl LiveTests {
         Self(tests.collect())
     }
 
-    /// Sends tests by `GET` and `HEAD` as many times as the closure says of their upstream, once at least.
+    /// Repeats tests by `GET` and `HEAD` as often as the closure returns for their upstream, at
+    /// least once.
     pub(crate) fn repeated(mut self, targets: impl Fn(&str) -> usize) -> Self {
         for bound in &mut self.0 {
             let is_safe = ["GET", "HEAD"].contains(&bound.test.method.as_str());
@@ -68,7 +69,8 @@ impl LiveTests {
         self
     }
 
-    /// Sends all tests, one after the other, and tells of each that fails. `now` is the time since any fixed moment.
+    /// Sends all tests in order, and returns a message for each failure. `now` is the time since an
+    /// arbitrary fixed moment.
     pub async fn failures(&self, now: fn() -> Duration) -> Vec<String> {
         let Self(tests) = self;
         let mut failures = Vec::new();

@@ -36,7 +36,7 @@ const UPSTREAM_BYTES: u64 = 64 * KIB + 2 * BUFFER_BYTES;
 /// A request in the queue, in addition to its state as a request.
 const QUEUED_BYTES: u64 = KIB;
 
-/// One log with a blocked writer: batches in its queue, and those of one worker.
+/// Memory of one log with a blocked writer: the batches in its queue, and one worker's.
 const LOG_BYTES: u64 = 32 * BATCH_BYTES;
 const BATCH_BYTES: u64 = 512 * KIB;
 const WORKER_BATCHES: u64 = 4;
@@ -49,7 +49,7 @@ struct Term {
     bytes_each: u64,
 }
 
-/// Maximum memory of a configuration: all that peers can make it hold at once within its limits. Socket
+/// Maximum memory of a configuration: the sum of its limits on state that peers can create. Socket
 /// buffers of the kernel are not included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorstCase {

@@ -35,12 +35,12 @@ pub(crate) enum HandshakeError {
     Io(io::Error),
     /// The PROXY protocol header is missing or malformed.
     BadProxyHeader(&'static str),
-    /// The client in the PROXY protocol header has reached its connection limit. The socket, if there is
-    /// one, is for the response.
+    /// The client in the PROXY protocol header has reached its connection limit. The response is
+    /// written to the socket, if there is one.
     TooManyOfClient(LimitReached, Option<ClientSocket>),
     /// The handshake exceeded this time.
     TimedOut(Duration),
-    /// A certificate authority has validated a host: there is nothing to say in its protocol.
+    /// A connection of a certificate authority that validated a host; its protocol has no response.
     Validated,
 }
 

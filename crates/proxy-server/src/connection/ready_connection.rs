@@ -50,7 +50,7 @@ impl ConnectionGuard {
         }
     }
 
-    /// Counts the connection among those of the client that its PROXY protocol header names.
+    /// Counts the connection against the client named in its PROXY protocol header.
     pub(crate) fn set_client(&mut self, client: ClientPermit) {
         self.client = Some(client);
     }

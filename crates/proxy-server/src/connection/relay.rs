@@ -28,7 +28,8 @@ impl RelayStream for ClientStream {
     }
 }
 
-/// Starts relaying a connection. `server_name` is that of a handshake that is passed through.
+/// Starts relaying a connection. `server_name` is the SNI of a TLS handshake that is passed
+/// through.
 pub(crate) fn serve(ready: ReadyConnection, server_name: Option<Box<str>>) {
     tokio::task::spawn_local(open(ready, server_name));
 }

@@ -13,9 +13,9 @@ const MAX_TIME: Duration = Duration::from_secs(10);
 /// Before targets that refused are tried once more.
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
 
-/// Sentences about upstreams of `after` with other targets than in `before`, none of which accepts a connection, while
-/// one of before does. An upstream that was down before says nothing of the bundle. Targets with a DNS name are not
-/// judged, nor is an upstream with one.
+/// A message for each upstream of `after` with changed targets of which none accepts a connection,
+/// although a target in `before` does. An upstream that was down already is not the bundle's fault.
+/// Upstreams with a DNS name among their targets are not judged.
 pub(super) async fn dead_upstreams(before: &Model, after: &Model) -> Vec<String> {
     let mut found = Vec::new();
     let judging = async {

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// A reload that waits for files or names, while the control loop goes on.
+/// A reload waiting for files or DNS answers; the control loop runs meanwhile.
 pub(super) struct PendingReload {
     pub(super) prepared: Pin<Box<dyn Future<Output = Prepared>>>,
     pub(super) bundle: Option<Delivery>,

@@ -1,9 +1,10 @@
-//! The rehearsal of a bundle, before any client meets it: its live tests, sent to a server beside the one that serves, and
-//! connections to its new targets.
+//! Rehearsal of a bundle before it serves clients: its live tests run against a second server
+//! beside the serving one, and its new targets are connected to.
 //!
-//! The second server has a worker, certificates, pools and limits of its own, and sockets with other ports at the same
-//! addresses. It connects to the same agents and targets, and of an upstream with new targets to those alone: an answer
-//! of a target that serves already says nothing of the bundle.
+//! The second server has a worker, certificates, pools and limits of its own, and sockets with
+//! other ports at the same addresses. It connects to the same agents and targets; of an upstream
+//! with new targets, only to those, because an old target's response proves nothing about the
+//! bundle.
 
 use super::dead_upstreams::dead_upstreams;
 use super::registry::new_registry;
@@ -25,8 +26,8 @@ use std::sync::Arc;
 /// Sends the live tests of `model`, if there are any, and connects to its new targets.
 ///
 /// # Errors
-/// [`StartError::Rehearsal`] if a live test fails, or an upstream goes down by the bundle. A second server that cannot
-/// start is no failure: a lack of sockets or threads says nothing of the bundle.
+/// [`StartError::Rehearsal`] if a live test fails, or if the bundle breaks an upstream. A second
+/// server that cannot start is no failure: a lack of sockets or threads is not the bundle's fault.
 pub(super) async fn rehearse(
     disk: &DiskThread,
     (before, model): (&Model, &Model),
@@ -100,8 +101,8 @@ fn beside(before: &Model, after: &Model) -> Model {
     model
 }
 
-/// The targets of an upstream that it did not have before and that receive requests. None of an upstream with a health
-/// check, which keeps requests from a target that is not up yet, and none of a new upstream.
+/// New targets of an upstream that receive requests. Empty for an upstream with a health check,
+/// which excludes a target that is still starting, and for a new upstream.
 fn new_targets(before: &Model, after: &Model, upstream: &str) -> Vec<Target> {
     let named = |model: &Model| {
         let mut upstreams = model.upstreams.iter();

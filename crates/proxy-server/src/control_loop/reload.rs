@@ -183,7 +183,7 @@ impl Process {
     }
 }
 
-/// Loads the node's own file, with the bundle over it, and opens what it needs.
+/// Loads the node's own file with the bundle applied, and opens the resources it names.
 async fn prepare(
     sources: Sources,
     inherited: &mut InheritedSockets,

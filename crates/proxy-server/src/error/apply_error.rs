@@ -19,7 +19,7 @@ pub enum ApplyError {
     /// A thread cannot be started, or its sockets cannot be duplicated.
     #[error("cannot start a worker: {0}")]
     Thread(#[source] io::Error),
-    /// The system gives no random bytes.
+    /// The operating system's random generator failed.
     #[error("{0}")]
     Random(#[source] io::Error),
     /// The thread that waits for disks has ended.

@@ -4,8 +4,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
 
-/// Whether no other process listens on `address`: binding a socket that does not share must
-/// succeed.
+/// Checks that no other process listens on `address`: binding a non-shared socket must succeed.
 pub(super) fn probe(address: SocketAddr) -> io::Result<()> {
     if address.port() == 0 {
         return Ok(());

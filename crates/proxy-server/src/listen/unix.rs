@@ -22,7 +22,7 @@ const MAX_NAMES_TRIED: u32 = 64;
 pub(crate) struct SocketFile {
     file: FileIdentity,
     kept: AtomicBool,
-    /// The thread that removes it; without one, that of the drop does.
+    /// The thread that removes the file; unset, the dropping thread does.
     disk: OnceLock<DiskThread>,
 }
 
@@ -42,7 +42,7 @@ impl FileIdentity {
     /// Removes the file unless another one has replaced it.
     fn remove(&self) {
         if self.is_there() {
-            // Fails only if the file is gone, which is the goal.
+            // Fails only if the file does not exist, which is the goal.
             drop(fs::remove_file(&self.path));
         }
     }

@@ -1,4 +1,4 @@
-//! Events of the process, as JSON lines on standard error: written by a thread of its own, so that
+//! Events of the process, as JSON lines on standard error, written by a separate thread so that
 //! neither workers nor signals wait for the reader.
 
 mod layer;
@@ -57,7 +57,7 @@ impl Events {
     /// Standard error is closed, or the thread cannot be started.
     pub fn on_stderr() -> io::Result<Self> {
         // A duplicate of the descriptor, because the standard library's handle has a lock, which a
-        // blocked write would hold for ever.
+        // blocked write would hold indefinitely.
         let out: File = io::stderr().as_fd().try_clone_to_owned()?.into();
         let metrics = LogCounters::default();
         let (writer, log) = EventLog::over(out, metrics.clone())?;

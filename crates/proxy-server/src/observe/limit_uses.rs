@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use proxy_model::registry::all;
 
-    /// Settings of the block that say how, not how much.
+    /// Settings of the block that are no quantities.
     const NO_LIMITS: [&str; 2] = ["limits.max-queue-wait-secs", "limits.standard-statuses"];
 
     #[test]

@@ -112,8 +112,8 @@ impl OpenLogs {
         }
     }
 
-    /// Writes an event of the process to the error log, if its level is enabled. An error log on
-    /// standard error is skipped, because the event is there already.
+    /// Writes an event of the process to the error log, if its level is enabled. Skipped by an
+    /// error log on standard error, where the event is written already.
     pub(crate) fn tell(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
         if self.level < level || self.errors.0 == Destination::Stderr {
             return;

@@ -30,7 +30,7 @@ pub(crate) struct RouteLimitTransaction {
     rates: StateTransaction<RateIdentity, RateState>,
     connections: StateTransaction<Arc<str>, ConcurrencyLimit>,
     stores: StateTransaction<StoreIdentity, SharedBuckets>,
-    /// By position of the route; the last ones are those of requests without a route.
+    /// Indexed by route position, followed by the limits for requests without a route.
     pub(crate) routes: Arc<[RouteLimits]>,
 }
 
@@ -76,7 +76,7 @@ struct Evictions {
 }
 
 impl LimitRegistry {
-    /// No limits. `seed` is for tables of keys that clients choose.
+    /// No limits. `seed` is the hash seed of tables with keys chosen by clients.
     pub(crate) fn new(seed: KeySeed) -> Self {
         Self {
             seed,
@@ -191,8 +191,8 @@ impl LimitRegistry {
         limits.map(|limit| ConcurrencyLimit::clone(limit)).collect()
     }
 
-    /// Keeps buckets that go without requests from losing count of time, and tells how many keys were
-    /// dropped. To be called at least every five minutes.
+    /// Keeps idle buckets from losing count of time; returns the number of dropped keys. To be
+    /// called at least every five minutes.
     pub(crate) fn settle(&mut self, now_ns: u64) {
         for state in self.rates.states() {
             match &**state {

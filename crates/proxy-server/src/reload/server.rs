@@ -47,7 +47,7 @@ pub(crate) use opening::{Opened, Opening};
 /// Results of background tasks, for the control loop.
 #[derive(Debug)]
 pub(crate) enum TaskResults {
-    /// Look-ups of one or more names.
+    /// Results of one or more DNS look-ups.
     Names(Vec<Answer>),
     /// A check of the certificates.
     Certificates(CertificateChanges),
@@ -85,7 +85,7 @@ pub(crate) struct Server {
 pub(crate) enum Purpose {
     /// Clients are served.
     Serving,
-    /// The live tests of a bundle are sent, and no client knows it.
+    /// A bundle's live tests are running; it serves no client.
     Rehearsal,
 }
 
@@ -257,7 +257,7 @@ impl Server {
     }
 
     /// Applies `opened` completely or not at all: steps that can fail come first and change nothing
-    /// active. No other reload may have been applied since it was begun.
+    /// active. No other reload may have been applied since `opened` was begun.
     pub(crate) async fn apply(&mut self, opened: Opened) -> Result<(), ApplyError> {
         let Opened {
             model,
@@ -311,7 +311,7 @@ impl Server {
         })
     }
 
-    /// Activates `transaction`. Nothing here can fail.
+    /// Activates `transaction`. Infallible.
     async fn commit(&mut self, transaction: Transaction) {
         let Transaction {
             prepared,
@@ -395,7 +395,7 @@ impl Server {
         }));
     }
 
-    /// Reads how much memory the process uses, and tells when it begins or ceases to shed load.
+    /// Measures the memory in use, and reports when load shedding begins or ends.
     pub(crate) fn check_memory(&mut self) {
         let change = self.memory.check();
         memory_watch::log_change(change, &mut self.logs);

@@ -55,7 +55,7 @@ impl DiskThread {
         }
     }
 
-    /// Waits until the jobs so far are done, for at most [`SETTLE_TIME`].
+    /// Waits until the queued jobs are done, for at most [`SETTLE_TIME`].
     pub(crate) async fn settle(&self) {
         let settled = tokio::time::timeout(SETTLE_TIME, self.run(|| ())).await;
         if settled.is_err() {

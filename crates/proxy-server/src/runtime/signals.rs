@@ -36,7 +36,7 @@ impl Signals {
         })
     }
 
-    /// Waits until the process is told to end: [`Event::Drain`] or [`Event::Quit`]. Other signals
+    /// Waits for a signal that ends the process: [`Event::Drain`] or [`Event::Quit`]. Other signals
     /// remain pending for [`next`](Self::next).
     pub(crate) async fn end(&mut self) -> Event {
         tokio::select! {

@@ -21,7 +21,7 @@ pub(crate) struct TaskScope<K, S> {
     running: HashMap<K, RunningTask<S>>,
 }
 
-/// The tasks of a configuration that is not active yet. None of them runs unless it is committed.
+/// The tasks of a configuration that is not active yet. They start only when it is committed.
 #[derive(Debug)]
 pub(crate) struct TaskTransaction<K, S> {
     now: fn() -> SystemTime,
@@ -95,8 +95,8 @@ impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
 }
 
 impl<K, S> TaskTransaction<K, S> {
-    /// Adds the task with the identity `key`, which must be unique in this transaction. `name` is for the
-    /// log. `work` must do nothing before its result is polled.
+    /// Adds the task with the identity `key`, which must be unique in this transaction. `name`
+    /// appears in the log. `work` must do nothing before its result is polled.
     pub(crate) fn add<F>(
         &mut self,
         (key, name): (K, String),

@@ -1,5 +1,4 @@
-//! Listening sockets that existed before this process: a service manager's, or those of the
-//! predecessor.
+//! Listening sockets that existed before this process: the service manager's or the predecessor's.
 
 use crate::listen::Bound;
 use crate::runtime::disk_thread::DiskThread;
@@ -55,8 +54,8 @@ impl InheritedSockets {
         self
     }
 
-    /// Claims the sockets for `address`, if there are any. Where the port of `address` is 0,
-    /// sockets of the other listeners are excluded.
+    /// Claims the sockets for `address`. If its port is 0, sockets of the other listeners are
+    /// excluded.
     pub(crate) fn take(&mut self, address: &BindAddress, others: &[Listener]) -> Option<Bound> {
         self.claim_passed(address)
             .or_else(|| self.claim_managed(address, others))

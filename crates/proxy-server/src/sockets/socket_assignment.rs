@@ -3,7 +3,7 @@
 use socket2::Socket;
 use std::collections::BTreeSet;
 
-/// Identifies a listener across plans: the index of its address among all that were ever bound.
+/// Identifies a listener across plans: the index of its address among all addresses ever bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ListenerId(pub(crate) u32);
 

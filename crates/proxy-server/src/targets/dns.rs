@@ -1,4 +1,4 @@
-//! Targets by name: their look-ups, and the addresses found.
+//! Targets with DNS names: look-ups and found addresses.
 
 use crate::runtime::system_clock;
 use crate::runtime::task_scope::{TaskScope, TaskTransaction};
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Maximum delay of a start or a reload by the first look-ups of new names.
+/// Maximum delay of a start or reload by first look-ups of new names.
 const FIRST: Duration = Duration::from_secs(5);
 
-/// Results that may wait for the control loop; then look-ups wait.
+/// Capacity of the queue of results for the control loop; a full queue delays look-ups.
 const WAITING_ANSWERS: usize = 64;
 
 /// The identity of the task that resolves a name; other settings make another task.
@@ -29,7 +29,7 @@ pub(crate) struct NameTable {
     sender: Sender<Answer>,
     answers: Receiver<Answer>,
     resolution: Resolution,
-    /// Names with a last look-up that failed.
+    /// Names whose last look-up failed.
     failing: HashSet<TargetAddress>,
     /// Gauges of each name, exposed while this value exists.
     gauges: HashMap<TargetAddress, NameGauges>,
@@ -47,7 +47,7 @@ struct NameGauges {
     next_lookup: Arc<Gauge>,
 }
 
-/// First look-ups of names, made outside the table, which stays in use meanwhile.
+/// First look-ups of names, made without holding the table, which stays in use meanwhile.
 #[derive(Debug)]
 pub(crate) struct FirstLookUps {
     /// The addresses in force.
@@ -62,7 +62,7 @@ pub(crate) struct FoundNames {
     first: Vec<Answer>,
 }
 
-/// The names of the next plan, looked up. Nothing active has been changed.
+/// The names of the next plan, looked up. Active state is unchanged.
 #[derive(Debug)]
 pub(crate) struct NameTransaction {
     resolver: NameResolver,
@@ -136,7 +136,8 @@ impl NameTable {
         }
     }
 
-    /// One task for each of `names`. It starts from its answer in `first`, or with a look-up at once.
+    /// One task for each of `names`. It continues from its answer in `first`, or begins with a
+    /// look-up.
     fn tasks(
         &self,
         resolver: &NameResolver,
@@ -180,7 +181,7 @@ impl NameTable {
         }
     }
 
-    /// The answers of one or more look-ups, as soon as there are any.
+    /// Waits for the results of one or more look-ups.
     pub(crate) async fn next(&mut self) -> Vec<Answer> {
         let mut answers = Vec::new();
         // The channel is open as long as its sender, which lives here.
@@ -216,7 +217,7 @@ impl NameTable {
         &self.resolution
     }
 
-    /// Counts a look-up, and logs changes.
+    /// Counts a look-up, and logs changes of its result.
     fn report(&mut self, answer: &Answer, now: SystemTime) {
         let Answer { name, look_up } = answer;
         let LookUp {
@@ -285,12 +286,12 @@ impl NameTable {
 }
 
 impl FirstLookUps {
-    /// Looks up the names of `model` that have no addresses yet, within [`FIRST`]. A name without an answer
-    /// by then has none until its next look-up.
+    /// Looks up the names of `model` that have no addresses yet, within [`FIRST`]. A name
+    /// unanswered in that time has no addresses until its next look-up.
     pub(crate) async fn run(self, model: &Model) -> FoundNames {
         let Self { known, peers } = self;
         let is_known = |name: &TargetAddress| {
-            // Earlier answers were checked by another rule if it has changed.
+            // Earlier answers were checked by another rule if the rule has changed.
             peers == model.peers && matches!(known.get(name), Some(NameResolution::Addresses(_)))
         };
         let names = names_of(model).into_iter();

@@ -1,4 +1,4 @@
-//! Key sets of issuers of tokens, fetched beside the serving of requests.
+//! Key sets of token issuers, fetched concurrently with requests.
 
 mod fetcher;
 

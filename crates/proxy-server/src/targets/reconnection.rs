@@ -12,8 +12,9 @@ use tokio::sync::Notify;
 /// Maximum time of a connect.
 const CONNECT_TIME: Duration = Duration::from_secs(1);
 
-/// Connects to unreachable targets of `plan`: at the end of their time out of rotation, or at once while no
-/// target of their upstream takes requests. A target that accepts the connection serves again.
+/// Connects to unreachable targets of `plan`: when their time out of rotation ends, or at once
+/// while no target of their upstream is available. A target that accepts the connection returns to
+/// rotation.
 pub(crate) fn begin(plan: &Plan, changes: &Arc<TargetChanges>, wake: &Arc<Notify>) {
     let now_ns = heartbeat::now_ns();
     for upstream in plan.upstreams() {

@@ -74,7 +74,7 @@ impl TargetEvent {
         }
     }
 
-    /// Writes the event to the process's events. Events of health checks are there already.
+    /// Writes the event to the process's events. Health checks have already written theirs.
     pub(crate) fn log(&self) {
         let Self {
             cause,

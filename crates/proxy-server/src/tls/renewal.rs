@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 impl CertificateManager {
-    /// The result of the next check of the files in use; changed ones are applied by then.
+    /// The result of the next check of the files in use, after changed files are applied.
     pub(crate) async fn next(&mut self) -> CertificateChanges {
         self.watch.next().await
     }

@@ -46,7 +46,7 @@ pub(crate) struct WorkerListener {
 struct AcceptLoop {
     /// Notified when the loop is to end.
     ended: Notify,
-    /// Whether another worker or process accepts from the socket.
+    /// True if another worker or process accepts from the socket.
     replaced: Cell<bool>,
 }
 
@@ -150,8 +150,8 @@ impl ListeningSocket {
     }
 }
 
-/// Accepts until told to end. Connections that already wait are then accepted too, so that no
-/// client is reset, unless the socket is accepted from elsewhere.
+/// Accepts connections until its end is signalled. Connections that already wait are then accepted
+/// too, so that no client is reset, unless another process accepts from the socket.
 async fn run(
     worker: Rc<Worker>,
     listener: Rc<WorkerListener>,
@@ -244,8 +244,8 @@ pub(crate) fn admit(
     }
 }
 
-/// Takes the permits of a new connection and of its client. None of the client for a connection by a proxy,
-/// which makes connections for many clients: a trusted peer, or a sender of the PROXY protocol.
+/// Takes the permits of a new connection and of its client. No client permit for a connection from
+/// a proxy, which connects for many clients: a trusted peer, or a sender of the PROXY protocol.
 fn take_permits(
     worker: &Worker,
     settings: &ConnectionSettings,

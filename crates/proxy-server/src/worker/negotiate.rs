@@ -112,11 +112,11 @@ async fn negotiate(mut accepted: Accepted, mut stream: ClientSocket) {
     }
 }
 
-/// Waits for the client's first byte, which stays unread, then applies the settings in force to the connection:
-/// those of its accept may be outdated.
+/// Waits for the client's first byte, which stays unread, then applies the active settings to the
+/// connection: the settings at its accept may be outdated.
 ///
 /// # Errors
-/// The client closed, or the connection has to close, as an idle one, before the byte came.
+/// The client closed the connection, or it must close as idle, before the byte arrived.
 async fn await_first_byte(
     accepted: &mut Accepted,
     stream: &ClientSocket,
@@ -171,7 +171,7 @@ async fn read_proxy_header(
             let trusted = trusted_proxies(&active, accepted);
             Peer::new(client.ip(), accepted.peer.tls, trusted).with_port(client.port())
         }
-        // The address remains the balancer's, without its trust, which is for the clients that it
+        // The address remains the balancer's, without its trust, which applies to the clients it
         // names.
         None => accepted.peer.clone().without_trust(),
     };

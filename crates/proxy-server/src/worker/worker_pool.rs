@@ -18,7 +18,7 @@ pub(crate) struct WorkerHealth {
     pub(crate) died: Option<usize>,
 }
 
-/// Maximum time for workers to exit when told to exit at once.
+/// Maximum time for workers to exit at an immediate stop.
 const STOP_TIME: Duration = Duration::from_secs(1);
 
 /// Maximum time for workers to close their listening sockets before the drain continues.
@@ -34,7 +34,7 @@ pub(crate) struct WorkerPool {
     workers: Vec<Handle>,
     /// Workers that are leaving and still have connections.
     leaving: Vec<Handle>,
-    /// Number of commands that went to one worker each.
+    /// Number of commands sent to a single worker.
     sent: usize,
 }
 
@@ -96,8 +96,8 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// Sends each worker its update, and waits until all have applied it or [`PLAN_UPDATE_TIMEOUT`] is
-    /// over. It cannot fail: a late worker applies the update before any later work.
+    /// Sends each worker its update, and waits until all have applied it, at most
+    /// [`PLAN_UPDATE_TIMEOUT`]. Infallible: a late worker applies the update before any later work.
     pub(crate) async fn publish(&mut self, updates: Vec<PlanUpdate>) {
         let mut answers = Vec::with_capacity(updates.len());
         let all = self.workers.iter_mut().chain(&mut self.leaving);

@@ -1,4 +1,4 @@
-//! Fields that agents set, and what clients send in their place.
+//! Fields set by agents, and the same fields sent by clients.
 
 use crate::support::{Config, Proxy};
 use agent_protocol::{Allow, Decision, HeaderEdit, Wants};

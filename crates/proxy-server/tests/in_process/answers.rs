@@ -125,7 +125,7 @@ fn behind_a_trusted_proxy_the_scheme_is_that_of_its_client() {
         .connect()
         .ask(get("/a", &[("X-Forwarded-Proto", "http")]));
     assert_eq!(location(&response), (302, "https://a.test/a"));
-    // Nobody else's word counts.
+    // Claims by any other peer are ignored.
     let proxyd = answering("redirect \"https\"");
     let response = proxyd
         .connect()

@@ -40,7 +40,7 @@ fn users_of_the_list_and_of_the_file_are_let_in() {
         )
         .start();
 
-    // The user in the configuration has precedence over that of the file.
+    // A user in the configuration overrides the same user in the file.
     for (user, status) in [
         ("ann:one", 200),
         ("bob:two", 200),

@@ -1,4 +1,4 @@
-//! The party at fault: a breaker and an outlier count move only by what the target did.
+//! Attribution of failures: breakers and outlier detection count only failures of the target.
 #![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, Proxy, post, reason, request};
@@ -113,7 +113,7 @@ fn a_target_that_ends_a_slow_upload_counts_nothing() {
     assert_eq!(slow.response().status, 502);
 
     assert_eq!(proxy.connect().ask(get("/", &[])).text(), "well");
-    // With the whole request in hand it is the target's fault.
+    // After a complete request, the target is at fault.
     assert_eq!(proxy.connect().ask(post("/", "order")).status, 502);
     let refused = proxy.connect().ask(get("/", &[]));
     assert_eq!(refused.status, 503);
@@ -131,7 +131,7 @@ fn a_slow_upload_does_not_hold_the_place_of_a_probe() {
 
     let mut slow = admitted(&proxy, &upstream);
 
-    // The proxy learns only a moment later that the client keeps it waiting.
+    // The proxy notices a moment later that the client stalls.
     let end = Instant::now() + EVENT_TIMEOUT;
     while client.ask(get("/", &[])).status != 200 {
         assert!(Instant::now() < end, "the slow upload holds the place");

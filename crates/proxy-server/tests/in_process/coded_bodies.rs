@@ -1,4 +1,4 @@
-//! Bodies in content codings that agents inspect: the target gets what the agent saw.
+//! Agents inspect bodies in content codings; the target receives the inspected bytes.
 
 use crate::support::{Config, Proxy};
 use agent_protocol::{BodyMode, ProxyMessage, Wants};
@@ -53,7 +53,7 @@ impl Setup {
         self.proxy.connect().ask([head.as_bytes(), body].concat())
     }
 
-    /// The content that the agent has seen since it had seen `events`.
+    /// The content that the agent received after its first `events` events.
     fn seen(&self, events: usize) -> Vec<u8> {
         let events = self.agent.events().split_off(events);
         let pieces = events.iter().filter_map(|event| {

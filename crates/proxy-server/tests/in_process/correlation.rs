@@ -32,7 +32,7 @@ fn a_request_without_one_is_named_by_a_uuid_of_version_7() {
     assert_eq!(first.len(), 36);
     assert_eq!(&first[14..15], "7", "{first}");
     assert!("89ab".contains(&first[19..20]), "{first}");
-    // The time comes first, so that IDs sort by it.
+    // The time is the prefix, so that IDs sort by it.
     assert!(first[..13] <= second[..13]);
     let seen = upstream.requests();
     assert_eq!(seen[0].fields.get("x-correlation-id"), Some(first.as_str()));

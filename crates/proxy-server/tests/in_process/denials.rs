@@ -1,4 +1,4 @@
-//! Agents that deny: the denial stands whatever becomes of the rest of their answer.
+//! Denials of agents stand even if the rest of the agent's answer fails.
 
 use crate::support::{Config, Proxy};
 use proxy_testkit::{Upstream, get, ok};

@@ -118,7 +118,7 @@ fn the_answer_to_head_has_the_length_and_no_body() {
         head.fields.get("content-length"),
         whole.fields.get("content-length")
     );
-    // Nothing stands between this answer and the next.
+    // The connection is usable for another request.
     assert_eq!(client.ask(get("/", &[])).status, 502);
 }
 

@@ -48,7 +48,7 @@ fn a_client_that_does_not_wait_after_all_is_served() {
     }
 
     assert_eq!((response.status, response.text().as_str()), (200, "hi"));
-    // Nothing stands in the way of another request.
+    // The connection is usable for another request.
     assert_eq!(response.fields.get("connection"), None);
     assert_eq!(client.ask(request("POST /", EXPECTING, "hi")).status, 200);
 }

@@ -110,7 +110,7 @@ fn a_trusted_proxy_s_claims_are_continued_and_name_the_client() {
     assert_eq!(record.text("client_ip"), "2.2.2.2");
 }
 
-/// Fields that tell an upstream the client, the proxies on the way, or the target.
+/// Fields that report the client, the proxies on the path, or the target to an upstream.
 const OTHER_CLAIMS: [&str; 28] = [
     "Client-IP",
     "CF-Connecting-IP",

@@ -133,7 +133,7 @@ fn values_of_the_request_are_put_into_headers() {
     let route = "all main GET HTTP/1.1 /a%20b c=d";
     assert_eq!(fields.get("x-route"), Some(route));
     assert_eq!(fields.get("x-id"), fields.get("x-correlation-id"));
-    // An empty value is not sent, nor is the client's field of that name.
+    // An empty value sends no field, and removes the client's field of that name.
     assert!(!fields.has("x-tls") && !fields.has("x-name"));
     assert_eq!(fields.get("x-literal"), Some("{host}"));
     assert_eq!(response.fields.get("x-seen"), Some("127.0.0.1"));

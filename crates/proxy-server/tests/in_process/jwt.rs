@@ -88,7 +88,7 @@ fn until(proxyd: &Proxy, token: &str, status: u16) {
     }
 }
 
-/// Waits until a fetch that began after this call is over: the fetches of a set follow each other.
+/// Waits until a fetch that began after this call has ended: the fetches of a set are sequential.
 fn fetched(server: &Upstream) {
     let begun = server.requests().len();
     server.wait_for_requests(begun + 2);

@@ -290,7 +290,7 @@ fn an_early_answer_to_an_upload_says_that_the_connection_closes() {
         (client.response(), client)
     };
     let refused = |path: &str, sent: &str| {
-        // A bucket is filled again while a busy machine stands still.
+        // A bucket refills while a busy machine stalls.
         let mut answers = (0..100).map(|_| answer(path, sent));
         answers
             .find(|(response, _)| response.status != 200)

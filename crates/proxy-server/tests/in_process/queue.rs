@@ -13,7 +13,7 @@ fn limited(upstream: &Upstream, limits: &str) -> Proxy {
         .start()
 }
 
-/// Waits until so many requests wait.
+/// Waits until `count` requests are queued.
 #[track_caller]
 fn wait_for_queued(proxyd: &Proxy, count: usize) {
     let mut client = proxyd.connect();
@@ -260,7 +260,7 @@ fn a_place_goes_from_one_worker_to_requests_that_wait_in_another() {
     for client in &mut clients {
         assert_eq!(client.response().status, 200);
     }
-    // A look once a tick, which is a tenth of a second, would take longer: nine seconds.
+    // Polling once a tick, a tenth of a second, would take nine seconds.
     assert!(
         began.elapsed() < Duration::from_secs(6),
         "{:?}",

@@ -29,14 +29,14 @@ fn ask(proxyd: &Proxy, path: &str, address: &str) -> Response {
         .ask(get(path, &[("X-Forwarded-For", address)]))
 }
 
-/// The statuses of so many requests.
+/// The statuses of `count` requests.
 fn statuses(proxyd: &Proxy, count: usize, path: &str, address: &str) -> Vec<u16> {
     (0..count)
         .map(|_| ask(proxyd, path, address).status)
         .collect()
 }
 
-/// The first answer that is a refusal: a bucket is filled again while a busy machine stands still.
+/// The first refusal: a bucket refills while a busy machine stalls.
 #[track_caller]
 fn refused(proxyd: &Proxy, path: &str, address: &str) -> Response {
     let mut answers = (0..100).map(|_| ask(proxyd, path, address));
@@ -54,7 +54,7 @@ fn number(response: &Response, field: &str) -> u64 {
         .unwrap()
 }
 
-/// Checks that a rate limit refused what was answered by `response`.
+/// Checks that `response` is a refusal by a rate limit.
 #[track_caller]
 fn too_fast(proxyd: &Proxy, response: &Response, word: &str, setting: &str) {
     let message = refusal(response, 429, "RATE_LIMIT_EXCEEDED");
@@ -137,7 +137,7 @@ fn requests_without_a_route_count_against_the_rates_of_their_client_and_of_all()
         assert_eq!(reason(&proxyd, &refused), word);
         refusal(&refused, 429, "RATE_LIMIT_EXCEEDED");
         assert_eq!(ask(&proxyd, "/a", others).status == 200, is_of_client);
-        // A path that is refused before it has a route spends the same tokens.
+        // A path refused before routing takes from the same bucket.
         let mut answers = (0..100).map(|_| ask(&proxyd, "/a%00", mine));
         assert!(answers.any(|answer| answer.status == 429), "{limits}");
     }
@@ -332,7 +332,7 @@ fn a_rate_limit_holds_over_all_workers() {
     let told = statuses(&proxyd, 60, "/", "192.0.2.1");
 
     let admitted = told.iter().filter(|status| **status == 200).count() as u64;
-    // And those of the rate while the test lasts.
+    // Plus the tokens added during the test.
     let most = 20 + began.elapsed().as_secs() + 1;
     assert!((20..=most).contains(&admitted), "{admitted} of {most}");
 }
@@ -375,7 +375,7 @@ fn a_rate_may_be_below_one_a_second() {
     let refused = client.ask(get("/", &[]));
     refusal(&refused, 429, "RATE_LIMIT_EXCEEDED");
     let wait: u64 = refused.fields.get("retry-after").unwrap().parse().unwrap();
-    // A token comes every half an hour; some of the first is there already.
+    // One token is added every half an hour; part of the first has accumulated.
     assert!((1_700..=1_800).contains(&wait), "{wait}");
     assert_eq!(refused.fields.get("x-ratelimit-remaining"), Some("0"));
 }

@@ -1,4 +1,4 @@
-//! The `retry` block of a route: how often, after what, how many of all requests, how long each try.
+//! The `retry` block of a route: attempts, causes, budget, and timeout of each attempt.
 
 use crate::support::{Config, METRICS, metric, post, reason, refusal, target};
 use proxy_testkit::{Gate, Upstream, closed_port, get, ok};

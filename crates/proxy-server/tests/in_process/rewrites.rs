@@ -1,4 +1,4 @@
-//! Paths for the upstream, and what it answers of them.
+//! Paths rewritten for the upstream, and paths in its responses rewritten back.
 
 use crate::support::{Config, reason, refusal};
 use proxy_testkit::{Upstream, get};
@@ -118,7 +118,7 @@ fn locations_and_cookies_are_written_back() {
             "c=3; Domain=a.test"
         ]
     );
-    // As they are, if the route says so.
+    // Unchanged, if the route says so.
     let kept = format!("{rewrite}\nresponse-headers {{ remove \"X\" }}").replace(
         "\"/inner\" }",
         "\"/inner\"; location #false; cookies #false }",

@@ -112,7 +112,7 @@ impl Proxy {
         self.stdout.find(0, is_wanted)
     }
 
-    /// The records so far.
+    /// The records written until now.
     pub(crate) fn records(&self) -> Vec<Record> {
         self.stdout.records()
     }

@@ -7,7 +7,7 @@ use crate::kdl::Value;
 /// Paths of settings below a route, each with its entries.
 pub(super) type Settings = Vec<(&'static str, Vec<Argument>)>;
 
-/// The settings that a filter stands for, or the way to do without it.
+/// The settings represented by a filter, or a workaround.
 pub(super) type Definition = Result<Settings, &'static str>;
 
 /// A setting of a filter with its entries, read one at a time so that none is forgotten.
@@ -47,7 +47,7 @@ impl<'t, T: Tree> Filter<'t, T> {
             .map(|word| word.to_lowercase().replace('-', "_"))
     }
 
-    /// Nothing else may be written.
+    /// Reports any remaining entry.
     fn end(self, settings: Settings) -> Definition {
         if self.unread.is_empty() {
             Ok(settings)

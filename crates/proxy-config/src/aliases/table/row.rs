@@ -18,7 +18,7 @@ pub(super) const fn moved(
     }
 }
 
-/// The setting says what holds here in any case.
+/// A setting that states our fixed behaviour.
 pub(super) const fn implied(
     anchor: Anchor,
     from: &'static str,

@@ -8,7 +8,7 @@ use proxy_model::registry::listener_tls::acme as spec;
 use proxy_model::{Acme, AcmeChallenge, ExternalAccount, ListenerProtocol, Model, Setting};
 use std::path::PathBuf;
 
-/// Hosts of one certificate at most; authorities accept no more.
+/// Maximum number of hosts of one certificate; authorities accept no more.
 const MAX_HOSTS: usize = 100;
 
 pub(super) fn acme<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Acme> {
@@ -61,7 +61,7 @@ fn dns_command<'t>(
         return None;
     }
     let command = if d.is_bundle() {
-        // The name of one of the machine's programs, which `bundle_reach` looks up.
+        // The name of a program on the machine, resolved by `bundle_reach`.
         b.path(d, &spec::DNS_COMMAND)
     } else {
         b.file(d, &spec::DNS_COMMAND)

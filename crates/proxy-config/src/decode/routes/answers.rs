@@ -127,7 +127,7 @@ pub(super) fn respond<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Fixe
     })
 }
 
-/// The argument `found` as the value of `spec`. Reports the setting by its name beside it.
+/// The argument `found` as the value of `spec`. Reports a second occurrence as a named setting.
 fn positional<'t, K: Kind, D>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,

@@ -12,7 +12,7 @@ const MAX_PAIRS: usize = 500_000;
 const MAX_TEST_BYTES: usize = 1_000_000_000;
 /// Live tests: each is a request that a node sends between its switch and its verdict.
 const MAX_LIVE_TESTS: usize = 32;
-/// The work of a comparison with one route apart from the length of the request, in bytes.
+/// Work of comparing a request with one route, independent of the request's length, in bytes.
 const COMPARISON_BYTES: usize = 64;
 
 /// Reports the first route and the first test beyond the bounds.

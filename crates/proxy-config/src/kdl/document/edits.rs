@@ -26,7 +26,7 @@ pub(crate) fn nest(mut node: KdlNode, name: &str) -> KdlNode {
     nest
 }
 
-/// Gives a node without a block one that has the node `first`.
+/// Adds a block with the node `first` to a node without a block.
 pub(crate) fn open_block(node: &mut KdlNode, mut first: KdlNode) {
     let mut format = layout(&first);
     " ".clone_into(&mut format.leading);
@@ -179,7 +179,7 @@ fn ends_line(node: &KdlNode) -> bool {
     format.is_some_and(|format| !matches!(&*format.terminator, "" | ";"))
 }
 
-/// Edits what is before the node at `index`, or at the end of a block that has no such node.
+/// Edits the text before the node at `index`, or at the end of a block with fewer nodes.
 fn edit_leading(block: &mut KdlDocument, index: usize, edit: impl FnOnce(&mut String)) {
     if let Some(node) = block.nodes_mut().get_mut(index) {
         let mut format = layout(node);
@@ -196,7 +196,7 @@ fn edit_leading(block: &mut KdlDocument, index: usize, edit: impl FnOnce(&mut St
     });
 }
 
-/// Edits what is before the entry at `index`, or behind the last one.
+/// Edits the text before the entry at `index`, or after the last one.
 fn edit_following(node: &mut KdlNode, index: usize, edit: impl FnOnce(&mut String)) {
     if let Some(entry) = node.entries_mut().get_mut(index) {
         let mut format = entry.format().cloned().unwrap_or_default();

@@ -11,11 +11,11 @@ use std::fmt;
 /// Bytes between two places of one line that are shown together.
 const MAX_BYTES_APART: u32 = 80;
 
-/// A diagnostic with its text; places in other files, or far along the same line, stand behind it as
-/// entries of their own.
+/// A diagnostic with its text; places in other files, or far along the same line, follow as
+/// separate entries.
 #[derive(Debug)]
 pub(super) struct Entry<'r> {
-    /// `error[unknown-setting]`; none where a diagnostic goes on in another file.
+    /// `error[unknown-setting]`; `None` for the continuation of a diagnostic in another file.
     code: Option<String>,
     severity: miette::Severity,
     message: String,
@@ -67,7 +67,7 @@ impl<'r> Entry<'r> {
             source: None,
             elsewhere: Vec::new(),
         };
-        // The file as a whole, or what is written nowhere in it.
+        // The file as a whole, or a setting that is not written in it.
         if place.line == 0 {
             let name = source.map_or("", SourceText::name);
             if !name.is_empty() {
@@ -88,7 +88,7 @@ impl<'r> Entry<'r> {
     }
 }
 
-/// Returns true if two places stand in one snippet.
+/// Returns true if two places fit in one snippet.
 fn is_shown_with(place: Place, other: Place) -> bool {
     let near = place.offset.abs_diff(other.offset) <= MAX_BYTES_APART;
     place.file == other.file
@@ -102,7 +102,7 @@ fn labeled(place: Place, label: &str, texts: &SourceTexts<'_>) -> Option<Labeled
     Some(LabeledSpan::new_with_span(Some(plain(label)), span))
 }
 
-/// Text that may hold words of a file, with what could steer a terminal escaped.
+/// Text that may include content of a file, with terminal control characters escaped.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {

@@ -29,7 +29,7 @@ impl<'f> SourceText<'f> {
         &self.name
     }
 
-    /// The bytes of `offset..offset + len` as far as they are shown: at most to the end of the text and
+    /// The displayed part of `offset..offset + len`: at most to the end of the text and
     /// [`MAX_CHARS_AFTER`] characters.
     pub(super) fn shown(&self, offset: u32, len: u32) -> Option<SourceSpan> {
         let start = usize::try_from(offset).ok()?;
@@ -41,8 +41,8 @@ impl<'f> SourceText<'f> {
 }
 
 impl SourceCode for SourceText<'_> {
-    /// The line of `span` and no other, cut to what fits a terminal; the span alone where no context is
-    /// wanted.
+    /// Exactly the line of `span`, cut to the width of a terminal; the span alone if no context is
+    /// requested.
     fn read_span<'a>(
         &'a self,
         span: &SourceSpan,

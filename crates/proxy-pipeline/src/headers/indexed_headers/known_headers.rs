@@ -96,7 +96,7 @@ impl KnownHeaders {
         }
     }
 
-    /// Adds a field behind those of the same name.
+    /// Appends a field after existing ones with the same name.
     #[inline]
     pub(super) fn learn(&mut self, name: &HeaderName, value: &HeaderValue) {
         self.bits |= match name.as_str().len() {

@@ -237,7 +237,7 @@ async fn a_place_of_all_workers_goes_to_the_next_worker_if_the_first_may_not_use
     local.spawn_local(Rc::clone(second).serve_queue());
     let mut over_share = wait(first, "hung", 100);
     let rest = local.run_until(async {
-        // Both workers want a place, the first one before.
+        // Both workers request a place, the first one earlier.
         tokio::task::yield_now().await;
         let served = wait(second, "healthy", 101);
         tokio::task::yield_now().await;

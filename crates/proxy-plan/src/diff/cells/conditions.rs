@@ -7,9 +7,9 @@ use proxy_routing::{QueryCondition, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A value that stands for all that no condition names.
+/// A value that represents all values not named by a condition.
 const OTHER_VALUE: &str = "other";
-/// Methods that stand for all that no condition names, in order of preference.
+/// Methods that represent all methods not named by a condition, in order of preference.
 const OTHER_METHODS: [&str; 8] = [
     "GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "OTHER",
 ];
@@ -32,9 +32,9 @@ pub enum Field {
 pub enum FieldState {
     /// The request does not have it.
     Absent,
-    /// It has none of the values that conditions name.
+    /// None of the values named by conditions.
     Other,
-    /// It has these values that conditions name, each in a line of its own.
+    /// These values named by conditions, each in its own line.
     Values(Vec<String>),
 }
 
@@ -139,14 +139,14 @@ fn field_axis(field: Field, named: BTreeSet<String>) -> Axis {
     }
 }
 
-/// The method that stands for all but the `named` ones.
+/// A method that represents all except the `named` ones.
 pub(in crate::diff) fn other_method(named: &[String]) -> &'static str {
     let mut methods = OTHER_METHODS.into_iter();
     let other = methods.find(|method| named.iter().all(|one| one != method));
     other.unwrap_or("OTHER-METHOD")
 }
 
-/// The value that stands for all but the `named` ones.
+/// A value that represents all except the `named` ones.
 fn other_value(named: &[String]) -> String {
     let mut value = OTHER_VALUE.to_owned();
     while named.contains(&value) {

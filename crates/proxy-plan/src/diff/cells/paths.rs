@@ -27,8 +27,8 @@ pub(in crate::diff) struct PathPartition {
 /// Paths that fulfil the same path conditions of both plans.
 #[derive(Clone, Debug)]
 pub struct PathCell {
-    /// Its description: a path; a path with `/…` for those below it, and itself unless it has a cell of its
-    /// own; `other paths`; or `paths like` and an example where a regex takes part.
+    /// Description: a path; a path with `/…` for paths below it, including itself unless it has a
+    /// cell of its own; `other paths`; or `paths like` and an example if a regex is involved.
     pub label: String,
     /// One of its paths.
     pub example: String,
@@ -202,7 +202,7 @@ impl PathCell {
         }
     }
 
-    /// Number of its partition among those of one comparison.
+    /// Number of the partition within one comparison.
     pub(in crate::diff) fn partition_id(&self) -> usize {
         self.partition.id
     }

@@ -28,7 +28,7 @@ pub struct RecordedHead {
     pub(super) upstream: Option<String>,
     /// The status of the response.
     pub(super) status: Option<u16>,
-    /// The route that answered it, if its line has all that a decision depends on.
+    /// The route of the recorded response, if the log line has all inputs of a decision.
     pub(super) recorded_route: Option<RecordedRoute>,
 }
 
@@ -63,7 +63,7 @@ impl RecordedHead {
             host: text("host").unwrap_or_default().to_owned(),
             headers,
             client_ip: address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            // A decision knows the announced length alone.
+            // A decision depends on the announced length only.
             body_bytes: announced.or(received.filter(|_| !is_complete)),
             upstream: text("upstream").map(str::to_owned),
             status: status.and_then(|status| u16::try_from(status).ok()),

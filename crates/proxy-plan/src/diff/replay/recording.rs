@@ -17,7 +17,7 @@ pub struct Recording {
 
 #[derive(Debug)]
 struct Line {
-    /// Since the first request.
+    /// Time since the first request.
     at: Duration,
     bytes: Range<usize>,
 }
@@ -61,7 +61,7 @@ impl Recording {
         self.lines.len()
     }
 
-    /// The requests, each read when it is asked for; `None` for a line that is no request.
+    /// The requests, parsed lazily; `None` for a line that is no request.
     pub fn heads(&self) -> impl Iterator<Item = Option<RecordedHead>> {
         self.lines.iter().map(|line| {
             let text = self.text.get(line.bytes.clone())?;

@@ -21,8 +21,8 @@ use std::rc::Rc;
 /// Replays are reproducible: recordings are no attack on the hash.
 const SEED: KeySeed = KeySeed { low: 1, high: 2 };
 
-/// Keys that the rate limits of a plan have buckets for, shared evenly by those that tell clients, values or paths
-/// apart: a configuration of 10 000 routes with limits would take gigabytes.
+/// Maximum number of rate-limit buckets of a plan, divided evenly among the limits keyed by client,
+/// value or path: a configuration of 10 000 routes with limits would take gigabytes.
 const MAX_KEYS: usize = 400_000;
 /// The fewest keys of one rate limit.
 const MIN_KEYS_PER_LIMIT: usize = 64;
@@ -34,7 +34,7 @@ pub(super) struct ReplaySide<'p> {
     states: AssumeHealthy,
     /// In the order of asking, by the route's index.
     limits: Vec<Vec<Rc<RateRule>>>,
-    /// Keys of each rate limit that tells requests apart.
+    /// Buckets of each keyed rate limit.
     keys_per_limit: usize,
 }
 
@@ -97,8 +97,8 @@ impl<'p> ReplaySide<'p> {
     }
 }
 
-/// Returns true if the breaker of the route lets the request pass, which then counts as it ended
-/// when it was recorded, if it went to the same upstream.
+/// Returns true if the route's breaker admits the request. The recorded outcome is then counted, if
+/// the recorded upstream is the same.
 fn passes_breaker(
     route: &RoutePlan,
     decision: &Decision<'_>,

@@ -1,4 +1,4 @@
-//! The risks of a change: of its settings and parts, with those of its requests.
+//! The risks of a change: of settings and parts, and of its requests.
 
 use super::class::RiskClass;
 use super::requests::region_risks;
@@ -41,7 +41,8 @@ pub(in crate::diff) fn risks(compared: &Compared<'_>) -> Vec<Risk> {
     risks
 }
 
-/// Returns true if the owner of a setting is in both models: other ones come with their requests.
+/// Returns true if the owner of a setting is in both models; for others, the changed requests are
+/// reported instead.
 fn stays(compared: &Compared<'_>, change: &SettingChange) -> bool {
     let is_new_and_open = change.row == agents::FAILURE_MODE.path && becomes(change, "open");
     let both = |has: &dyn Fn(&Model) -> bool| has(compared.before) && has(compared.after);
@@ -175,7 +176,7 @@ fn access_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
     Some((class, text))
 }
 
-/// The risk of other users, and of a password that is needed now or no more.
+/// The risk of changed users, and of a password that is newly required or no longer required.
 fn credentials_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
     if change.row == basic_auth::BASIC_REALM.path {
         return match change.change {
@@ -211,7 +212,7 @@ fn credentials_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
     (!gone.is_empty() || !new.is_empty()).then_some((class, text))
 }
 
-/// The risk of other rules of tokens, and of a token that is needed now or no more.
+/// The risk of changed token rules, and of a token that is newly required or no longer required.
 fn token_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
     let row = change.row;
     if row == jwt::JWT_REALM.path {
@@ -224,7 +225,7 @@ fn token_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
             Change::Changed => None,
         };
     }
-    // The block as a whole came or went.
+    // The whole block was added or removed.
     if !row.starts_with(jwt::JWT.path) || change.change != Change::Changed && !is_list(row) {
         return None;
     }
@@ -233,7 +234,7 @@ fn token_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
     let is_wider = if are(&[jwt::JWT_REQUIRE_CLAIM.path, jwt::JWT_REQUIRE_SCOPE.path]) {
         !gone.is_empty()
     } else if row == jwt::JWT_ALGORITHMS.path {
-        // An empty list takes those of the keys.
+        // An empty list allows the algorithms of the keys.
         change.after.is_empty() || !change.before.is_empty() && !new.is_empty()
     } else if row == jwt::JWT_AUDIENCE.path {
         !new.is_empty()

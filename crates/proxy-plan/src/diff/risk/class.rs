@@ -11,23 +11,23 @@ pub enum RiskClass {
     RequestsRefused,
     /// Requests move to a route that lacks a guard of the route before.
     FewerGuards,
-    /// A route asks an agent no more.
+    /// A route no longer calls an agent.
     AgentRemoved,
     /// Clients of more networks are admitted.
     AccessWidened,
     /// Requests continue while an agent is unavailable.
     AgentFailsOpen,
-    /// A listener, or its address, is gone.
+    /// A listener or its address was removed.
     ListenerRemoved,
-    /// TLS of a listener is gone or weaker.
+    /// TLS of a listener was removed or weakened.
     TlsWeakened,
     /// Certificates of targets are verified less strictly, or not at all.
     VerificationWeakened,
     /// A response header that was removed reaches clients.
     InnerHeaderExposed,
-    /// An edit of headers is gone.
+    /// An edit of headers was removed.
     HeaderEditRemoved,
-    /// A limit is gone.
+    /// A limit was removed.
     LimitRemoved,
     /// A limit is at most a tenth of the one before, or new.
     LimitTightened,
@@ -133,7 +133,7 @@ impl RiskClass {
         }
     }
 
-    /// A harm that such a change has caused, and a check before it goes out.
+    /// Harm that such a change has caused, and a check to make before deploying it.
     const fn harm(self) -> &'static str {
         match self {
             Self::RequestsRefused => {

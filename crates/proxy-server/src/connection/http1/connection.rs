@@ -40,7 +40,7 @@ pub(crate) struct Connection {
     awaits_continue: Cell<bool>,
     /// `100 Continue` is to be sent now.
     send_continue: Cell<bool>,
-    /// Number of response bytes sent when the client was last found to accept no more.
+    /// Number of response bytes sent when the client's receive window was last found full.
     blocked_at: Cell<Option<u64>>,
     /// Rate at which the client reads.
     min_rate: MinDataRate,

@@ -113,8 +113,8 @@ async fn serve_requests(conn: &Rc<Connection>) -> End {
         if let Some(end) = exchange(conn, &mut writer).await {
             return end;
         }
-        // After its first request a connection hibernates at once, because thousands may send no
-        // more; one that is reused keeps its buffers for a while.
+        // A connection hibernates right after its first request, because thousands may stay idle; a
+        // reused one keeps its buffers for a while.
         if conn.client.requests.get() == 1 && conn.has_no_input() {
             return End::Idle;
         }

@@ -12,7 +12,7 @@ pub(crate) enum End {
     Closed,
     /// The client has the head of the response to a protocol switch.
     Switched(Box<Switched>),
-    /// It ended within a response delimited by the connection's end, which must not look complete.
+    /// The connection ended within a response delimited by its end, which must not look complete.
     Truncated,
     /// The connection is idle.
     Idle,

@@ -34,7 +34,7 @@ pub(crate) async fn exchange(
         let request = RequestInfo {
             method: head.request.method().clone(),
             version: head.request.version(),
-            // After `CONNECT` no HTTP follows, whatever the response.
+            // No HTTP follows a `CONNECT`, regardless of the response.
             keeps: head.keeps && *head.request.method() != Method::CONNECT,
             takes_trailers: head.takes_trailers,
         };

@@ -66,7 +66,7 @@ impl RequestReader {
         self.fault = self.fault.or(self.meter.as_ref().map(SizeMeter::fault));
     }
 
-    /// Returns true if the refused head may be larger than the size measured so far.
+    /// Returns true if the refused head may be larger than the size measured until now.
     pub(crate) fn is_size_open(&self) -> bool {
         self.meter.as_ref().is_some_and(|meter| !meter.is_exact())
     }
@@ -212,9 +212,9 @@ impl RequestReader {
         }
     }
 
-    /// Refuses the input from `position` in the buffer on. The rest of a head that is too large is
-    /// still read to measure it; of trailers only what has arrived is measured, because their
-    /// request is in progress.
+    /// Refuses the input from `position` in the buffer on. The remainder of an oversized head is
+    /// read to measure it; trailers are measured only as received, because their request is in
+    /// progress.
     fn refuse(&mut self, fault: FramingError, position: usize) {
         let refused = self.unread.get(position..).unwrap_or_default();
         let mut meter = SizeMeter::new(fault);

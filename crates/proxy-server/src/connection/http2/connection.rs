@@ -122,7 +122,7 @@ impl ConnectionDriver<'_> {
         }
     }
 
-    /// Starts every stream that the client has opened. Ready when there will be no more.
+    /// Starts every stream that the client has opened. Ready when the client can open no more.
     fn take_requests(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match self.http.poll_accept(cx) {

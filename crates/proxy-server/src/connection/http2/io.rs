@@ -139,7 +139,7 @@ impl AsyncRead for SessionIo {
             match me.session.passes(fresh) {
                 Ok(None) => return Poll::Ready(Ok(())),
                 Ok(Some(instead)) => me.passed = instead.into(),
-                // The owner of the connection tests it as soon as there is no more input.
+                // The connection's owner checks the flag when its input is exhausted.
                 Err(flood) => me.session.flood.set(Some(flood)),
             }
             buf.set_filled(before);

@@ -1,4 +1,4 @@
-//! Streams that the HTTP/2 library resets or answers by itself, which it does not report.
+//! Streams that the HTTP/2 library resets or answers on its own, without a report.
 
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::h2::WrittenFrame;

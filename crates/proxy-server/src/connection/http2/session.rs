@@ -26,7 +26,7 @@ pub(super) struct Session {
     pub(super) deadline: Rc<Deadline>,
     pub(super) clock: Rc<Clock>,
     pub(super) meter: RefCell<FrameMeter>,
-    /// Streams that `h2` ends by itself.
+    /// Streams ended by `h2` itself.
     pub(super) refused_streams: RefusedStreams,
     /// The flood limit that the client exceeded, if any.
     pub(super) flood: Cell<Option<Flood>>,

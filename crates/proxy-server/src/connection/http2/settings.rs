@@ -44,7 +44,7 @@ pub(crate) fn max_section_bytes(limits: &Limits) -> usize {
     header_list(limits) as usize * 4
 }
 
-/// Above our own limits, because `h2` would answer by itself, without a correlation ID.
+/// Above our own limits: `h2` itself would answer without a correlation ID.
 fn header_list(limits: &Limits) -> u32 {
     let fields = u64::from(*limits.max_header_count).saturating_mul(FIELD_OVERHEAD);
     let most = limits.max_header_size_bytes.saturating_add(fields);

@@ -130,7 +130,7 @@ struct Opened {
     body: ClientBody,
     /// The client's half of a requested tunnel.
     tunnel_in: Option<RecvStream>,
-    /// Set when the pipeline wants a body that the client withholds.
+    /// Set when the pipeline reads a body that the client withholds until `100 Continue`.
     continue_wanted: Option<Rc<Cell<bool>>>,
 }
 

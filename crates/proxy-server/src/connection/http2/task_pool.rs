@@ -75,8 +75,8 @@ impl PooledTask {
         }
     }
 
-    /// True when there is a job, false when the pool is gone. The job is not moved, because it is
-    /// large.
+    /// Resolves to true if a job is queued, to false if the pool was dropped. The job is not moved
+    /// out, because it is large.
     async fn has_stream(&self) -> bool {
         poll_fn(|cx| {
             let has_stream = self.next.borrow().is_some();

@@ -30,7 +30,7 @@ pub(super) fn new(
     }
 }
 
-/// Sets the limits to those of `plan`.
+/// Applies the limits of `plan`.
 pub(super) fn set_limits(shared: &Shared, plan: &Plan) {
     let limits = &plan.model().limits;
     let Shared {

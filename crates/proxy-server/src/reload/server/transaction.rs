@@ -11,7 +11,7 @@ use crate::worker::Handle;
 use proxy_plan::{Plan, TargetTransaction};
 use std::sync::Arc;
 
-/// A compiled plan with its files loaded. Nothing active has been changed.
+/// A compiled plan with its files loaded. Active state is unchanged.
 pub(super) struct Preparation {
     pub(super) plan: Arc<Plan>,
     pub(super) targets: TargetTransaction,

@@ -26,7 +26,7 @@ pub(crate) struct Predecessor {
 impl Predecessor {
     /// The predecessor that started this process, if there is one, and the sockets that it passes.
     pub(crate) fn find() -> io::Result<Option<(Self, Vec<Passed>)>> {
-        // The variable is meant for this process only if its parent set it.
+        // The variable applies to this process only if its parent set it.
         let parent = getppid().map(|parent| parent.as_raw_nonzero().get().to_string());
         let named = std::env::var(PREDECESSOR_VARIABLE).ok();
         let Some(id) = named.filter(|named| Some(named) == parent.as_ref()) else {
@@ -47,8 +47,8 @@ impl Predecessor {
         Ok(Some((predecessor, passed)))
     }
 
-    /// Reports that this process is ready, and waits for the confirmation without a limit: the
-    /// predecessor serves meanwhile, and may kill a successor that it has not confirmed.
+    /// Reports readiness, and waits without a limit for the confirmation: the predecessor serves
+    /// meanwhile, and may kill an unconfirmed successor.
     pub(crate) async fn relieve(self) {
         let talking = async {
             self.line.set_nonblocking(true)?;

@@ -27,8 +27,8 @@ impl Program {
     /// The program of this process, with the path and the arguments that it was started with.
     ///
     /// To be called early, because it uses the working directory and `PATH`. The path is the one
-    /// that was started, not that of the running file, so that an upgrade starts a replaced file or
-    /// the new target of a link.
+    /// that was started, not the running file's, so that an upgrade starts a replaced file or the
+    /// new target of a link.
     ///
     /// # Errors
     /// The process has no working directory, or its file cannot be determined.

@@ -105,7 +105,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            // Both fail only if it has already exited, which is the goal.
+            // Both fail only if the process has already exited, which is the goal.
             drop(child.kill());
             drop(child.wait());
         }
@@ -137,7 +137,7 @@ fn start(program: &Program, knowledge: &str) -> io::Result<(Process, UnixStream)
         .env(PREDECESSOR_VARIABLE, std::process::id().to_string())
         .env(KNOWLEDGE_VARIABLE, knowledge)
         .stdin(Stdio::from(OwnedFd::from(theirs)));
-    // If the folder is gone, the new process inherits the current one.
+    // If the folder no longer exists, the new process inherits the current one.
     if folder.is_dir() {
         command.current_dir(folder);
     }
